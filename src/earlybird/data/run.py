@@ -1,0 +1,203 @@
+"""Run: a folder of raw measurements (`run.json`, `launches.ndjson`, `samples.ndjson`), append-only."""
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earlybird.data import files
+from earlybird.data.errors import InputError, WorkError
+
+SCHEMA = "earlybird.run/1"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All iterations of one point in one launch.
+
+    Attributes
+    ----------
+    times_s : (I,) seconds per operation of the slowest rank (ping-pong: half the round trip).
+    warmup : how many leading entries of times_s are transient: kept, not used.
+    batch : operations inside one timed region; times_s is already divided by it.
+    rank_times_s : (I, P) or None.
+    rounds : (I,) interleaving round of each iteration, or None.
+    extra : keys this version does not know; they survive a rewrite.
+    """
+
+    kernel: str
+    quantity: str
+    config: Mapping[str, Any]
+    launch: str
+    times_s: np.ndarray
+    warmup: int = 0
+    batch: int = 1
+    converged: bool = True
+    oversubscribed: bool = False
+    validated: bool = True
+    way: str | None = None
+    rounds: np.ndarray | None = None
+    rank_times_s: np.ndarray | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def point(self) -> tuple:
+        """What was measured, apart from the launch: samples of one point differ by launch alone."""
+        return (self.kernel, self.quantity, self.way, tuple(sorted(self.config.items())))
+
+    def steady_times_s(self) -> np.ndarray:
+        """times_s without the warm-up."""
+        return self.times_s[self.warmup :]
+
+    def median_s(self) -> float:
+        return float(np.median(self.steady_times_s()))
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"kernel": self.kernel, "quantity": self.quantity}
+        if self.way is not None:
+            value["way"] = self.way
+        value |= {"config": dict(self.config), "launch": self.launch, "times_s": self.times_s.tolist()}
+        if self.rounds is not None:
+            value["rounds"] = self.rounds.tolist()
+        if self.rank_times_s is not None:
+            value["rank_times_s"] = self.rank_times_s.tolist()
+        for name in ("warmup", "batch", "converged", "oversubscribed", "validated"):
+            value[name] = getattr(self, name)
+        return value | dict(self.extra)
+
+
+def sample_from_json(value: Any, where: str = "the sample") -> Sample:
+    """Build a Sample from one line's JSON object; raises InputError naming what is wrong with it."""
+    known = {"kernel", "quantity", "way", "config", "launch", "times_s", "rounds", "rank_times_s", "warmup", "batch",
+             "converged", "oversubscribed", "validated"}  # fmt: skip
+    try:
+        times_s = np.array(value["times_s"], dtype=float)
+        sample = Sample(
+            kernel=value["kernel"],
+            quantity=value["quantity"],
+            config=value["config"],
+            launch=str(value["launch"]),
+            times_s=times_s,
+            warmup=int(value.get("warmup", 0)),
+            batch=int(value.get("batch", 1)),
+            converged=bool(value.get("converged", True)),
+            oversubscribed=bool(value.get("oversubscribed", False)),
+            validated=bool(value.get("validated", True)),
+            way=value.get("way"),
+            rounds=None if value.get("rounds") is None else np.array(value["rounds"], dtype=np.int64),
+            rank_times_s=None if value.get("rank_times_s") is None else np.array(value["rank_times_s"], dtype=float),
+            extra={key: item for key, item in value.items() if key not in known},
+        )
+        hash(sample.point())
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{where} is not a sample ({error!r})") from error
+    if times_s.ndim != 1 or not 0 <= sample.warmup < len(times_s) or not np.isfinite(times_s).all():
+        raise InputError(f"{where}: times_s must be finite numbers, more of them than warmup ({sample.warmup})")
+    if sample.rank_times_s is not None and (
+        sample.rank_times_s.ndim != 2 or len(sample.rank_times_s) != len(times_s)
+    ):
+        raise InputError(f"{where}: rank_times_s must hold one row per entry of times_s")
+    return sample
+
+
+class Run:
+    """A run folder. Only `append_*` writes to an existing one; samples and launches are never rewritten."""
+
+    def __init__(self, path: Path, header: dict[str, Any]):
+        self.path = path
+        self.header = header
+
+    @property
+    def id(self) -> str:
+        return self.header["id"]
+
+    @classmethod
+    def create(cls, path: str | Path, *, machine: Mapping, command: list[str], seed: int, **extra: Any) -> "Run":
+        """Make the folder with its `run.json`; InputError when anything is already there."""
+        path = Path(path)
+        if path.exists():
+            raise InputError(f"{path} exists already; choose another name, or add --resume to continue that run")
+        now = datetime.now(UTC)
+        header = {
+            "schema": SCHEMA,
+            "id": f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}",
+            "started": now.isoformat(timespec="seconds"),
+            "machine": dict(machine),
+            "command": list(command),
+            "seed": seed,
+        } | extra
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {path}: {error.strerror}; choose another place") from error
+        files.write_json(path / "run.json", header)
+        return cls(path, header)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Run":
+        """Open an existing run folder for reading or appending."""
+        path = Path(path)
+        if not path.is_dir() or not (path / "run.json").exists():
+            raise InputError(f"{path} is not a run folder (no run.json in it); give a folder that `measure` made")
+        return cls(path, files.read_json(path / "run.json", "run", SCHEMA))
+
+    def cut_unterminated_lines(self) -> None:
+        """Drop what a kill left of a last line; called before anything is appended to an old run."""
+        for name in ("launches.ndjson", "samples.ndjson"):
+            files.cut_unterminated_line(self.path / name)
+
+    def append_launch(self, launch: Mapping[str, Any]) -> None:
+        files.append_lines(self.path / "launches.ndjson", [json.dumps(launch, allow_nan=False)])
+
+    def append_samples(self, samples: Iterable[Sample]) -> None:
+        lines = [json.dumps(sample.to_json(), allow_nan=False) for sample in samples]
+        files.append_lines(self.path / "samples.ndjson", lines)
+
+    def launches(self) -> list[dict[str, Any]]:
+        return [value for _, value in self._lines("launches.ndjson")]
+
+    def samples(self) -> list[Sample]:
+        """Every complete sample, in the order written; an unterminated last line is left out."""
+        path = self.path / "samples.ndjson"
+        return [sample_from_json(value, f"{path} line {number}") for number, value in self._lines(path.name)]
+
+    def sha256(self) -> str:
+        """Digest of the samples, so that a profile can say exactly what it was fitted to."""
+        path = self.path / "samples.ndjson"
+        return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
+
+    def _lines(self, name: str) -> list[tuple[int, Any]]:
+        path = self.path / name
+        if not path.exists():
+            return []
+        result = []
+        text = files.read_text(path, "run file")
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
+            try:
+                result.append((number, json.loads(line)))
+            except json.JSONDecodeError as error:
+                raise InputError(f"{path} line {number} is not JSON ({error.msg}); the file was changed by hand") from error
+        return result
+
+
+def require_validated(samples: Iterable[Sample]) -> None:
+    """Raise WorkError when any sample's received data did not match what was sent."""
+    bad = [sample for sample in samples if not sample.validated]
+    if bad:
+        words = " ".join(f"{key}={value}" for key, value in bad[0].config.items())
+        raise WorkError(
+            f"{len(bad)} points received wrong data, the first is {bad[0].kernel} {words}; "
+            "this MPI corrupts messages here: do not use these figures"
+        )
+
+
+def median_of_launches(samples: Iterable[Sample]) -> float:
+    """Median over iterations, then over launches: the figure quoted for a point."""
+    medians = [sample.median_s() for sample in samples]
+    return float(np.median(medians)) if medians else math.nan

@@ -1,0 +1,111 @@
+"""Quantities as people type and read them: `64MiB`, `25GB/s`, `2gbit`, `1000us/MB`, `3.5GHz`; SI inside.
+
+kB, MB, GB are decimal, KiB, MiB, GiB binary, gbit is 1e9 bit/s, a bare number is already in SI units.
+"""
+
+import functools
+import math
+import re
+
+from earlybird.data.errors import InputError
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
+_BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+@functools.cache
+def _registry():
+    import pint  # imported late: it takes longer than most commands
+
+    return pint.UnitRegistry()
+
+
+def _parse(text: str | float, unit: str, what: str, examples: str) -> float:
+    value = _value_in(text, unit)
+    if value is None or not math.isfinite(value) or value < 0:
+        raise InputError(f"{what} is {str(text)!r}; give a number that is not negative, such as {examples}")
+    return value
+
+
+def _value_in(text: str | float, unit: str) -> float | None:
+    if isinstance(text, int | float):
+        return float(text)
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return float(_registry().Quantity(text).to(unit).magnitude)
+    except Exception:  # pint raises many unrelated kinds for text it cannot read
+        return None
+
+
+def parse_bytes(text: str | float, what: str = "the size") -> int:
+    """`64MiB` -> 67108864. Whole, non-negative bytes; raises InputError naming `what`."""
+    value = _parse(text, "byte", what, "4096, 64KiB or 1.5MB")
+    if value != round(value):
+        raise InputError(f"{what} is {str(text)!r}, which is {value:g} bytes; give a whole number of bytes")
+    return round(value)
+
+
+def parse_bandwidth(text: str | float, what: str = "the bandwidth") -> float:
+    """`25GB/s`, `2gbit` or `200mbit` -> bytes per second, above zero."""
+    match = _BIT_RATE.match(text) if isinstance(text, str) else None
+    if match:
+        value = float(match[1]) * _BIT_PREFIX[match[2].lower()] / 8
+    else:
+        value = _parse(text, "byte/second", what, "25GB/s, 2gbit or 1.2e9")
+    if not 0 < value < math.inf:
+        raise InputError(f"{what} is {str(text)!r}; give a number above zero, such as 25GB/s or 2gbit")
+    return value
+
+
+def parse_delay_rate(text: str | float, what: str = "the delay rate") -> float:
+    """`1000us/MB` -> 1e-9 seconds per byte."""
+    return _parse(text, "second/byte", what, "1000us/MB or 1e-9")
+
+
+def parse_frequency(text: str | float, what: str = "the frequency") -> float:
+    """`3.5GHz` -> 3.5e9 Hz, above zero."""
+    value = _parse(text, "hertz", what, "3.5GHz or 3.5e9")
+    if value == 0:
+        raise InputError(f"{what} is {str(text)!r}; give a number above zero, such as 3.5GHz")
+    return value
+
+
+def parse_duration(text: str | float, what: str = "the duration") -> float:
+    """`60s`, `2min`, `100ms` -> seconds."""
+    return _parse(text, "second", what, "60s, 2min or 0.5")
+
+
+def format_bytes(size_bytes: float) -> str:
+    """1024 -> `1 KiB`; exact powers stay whole, others get three digits."""
+    for factor, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= factor:
+            return f"{_three_digits(size_bytes / factor)} {name}"
+    return f"{_three_digits(size_bytes)} B"
+
+
+def format_seconds(time_s: float) -> str:
+    """1.5e-6 -> `1.5 us`."""
+    for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if abs(time_s) >= factor:
+            return f"{_three_digits(time_s / factor)} {name}"
+    return f"{_three_digits(time_s / 1e-9)} ns"
+
+
+def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
+    """1.2e10 -> `12 GB/s` (decimal, as the field prints bandwidths)."""
+    for factor, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
+        if bandwidth_bytes_per_s >= factor:
+            return f"{_three_digits(bandwidth_bytes_per_s / factor)} {name}"
+    return f"{_three_digits(bandwidth_bytes_per_s)} B/s"
+
+
+def _three_digits(value: float) -> str:
+    if value == round(value) and abs(value) < 1e4:
+        return str(round(value))
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3g}"

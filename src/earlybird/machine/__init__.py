@@ -1,0 +1,1 @@
+"""What is here: MPI flavours, cores, caches, permissions."""

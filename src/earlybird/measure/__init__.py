@@ -1,0 +1,1 @@
+"""Suites: which kernels at which points, in which order, until when."""

@@ -1,0 +1,1 @@
+"""Pure formulas and statistics on numpy arrays; every equation cites its paper."""

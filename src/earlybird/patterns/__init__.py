@@ -1,0 +1,1 @@
+"""Meshes, halos, random exchanges and partitions, as Patterns."""

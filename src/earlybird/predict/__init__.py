@@ -1,0 +1,1 @@
+"""A pattern, a profile and a layout to seconds per rank."""

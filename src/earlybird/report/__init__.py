@@ -1,0 +1,1 @@
+"""Tables, plots and the page: draws what other rooms computed."""

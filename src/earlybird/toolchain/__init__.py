@@ -1,0 +1,1 @@
+"""Install a flavour, build native/ for it, keep the result."""
