@@ -1,0 +1,61 @@
+"""What the commands share: turning a function into a command, printing in the format asked for, notes on stderr."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any
+
+import typer
+
+
+class Format(StrEnum):
+    """`--format`; `--json` is short for `--format json`."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+FORMAT = typer.Option(Format.table, "--format", help="How to print the result on stdout.")
+JSON = typer.Option(False, "--json", help="Short for --format json.")
+
+
+def make_command(function: Callable[..., Any], *, name: str, example: str):
+    """The command `name` from a function with typer annotations; its docstring and `example` make the help."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name=name, epilog=f"Example: {example}")(function)
+    return typer.main.get_command(app)
+
+
+def make_group(functions: Sequence[tuple[str, Callable[..., Any], str]], *, name: str, help: str):
+    """A command with subcommands, from (subcommand, function, example) rows."""
+    app = typer.Typer(name=name, help=help, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+    for subcommand, function, example in functions:
+        app.command(name=subcommand, epilog=f"Example: {example}")(function)
+    return typer.main.get_command(app)
+
+
+def print_json(value: Any) -> None:
+    """JSON on stdout, whole numbers and NaN-free."""
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def print_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Right-aligned columns on stdout, plain text that pipes well."""
+    cells = [[str(cell) for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
+    for row in cells:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def note(text: str) -> None:
+    """A remark or warning for the person, on stderr."""
+    print(text, file=sys.stderr, flush=True)
