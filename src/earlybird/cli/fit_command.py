@@ -1,0 +1,206 @@
+"""`earlybird fit`: run folders or a table of ping-pong times to a profile, with a summary of it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
+from earlybird.data import files
+from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.profile import SCHEMA, Profile, Protocol, save_profile
+from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+
+_HEADER = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
+           "bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s",
+           "held_out_error", "held_out_error_n")  # fmt: skip
+
+
+def fit(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run folders of one context, or one table level,placement,pairs,bytes,time_s.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the profile.")] = Path(
+        "profile.json"
+    ),
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="Ordinary least squares, an intercept per N, as Thune et al. 2023."),
+    ] = False,
+    model_selection: Annotated[
+        bool, typer.Option("--model-selection", help="Also compare one, two and three protocols per level.")
+    ] = False,
+    output_format: Format = FORMAT,
+    as_json: bool = JSON,
+) -> None:
+    """Fit latency, bandwidth under contention and protocol switches, with intervals and held-out error."""
+    _require_replaceable(output)
+    observations = _read(sources)
+    from earlybird.fit.profile import compare_segmentations, fit_profile
+
+    profile = fit_profile(observations, paper=paper)
+    choices = compare_segmentations(observations, paper=paper) if model_selection else []
+    save_profile(profile, output)
+    if as_json or output_format is Format.json:
+        print_json(_summary(profile, output, [_choice_json(choice) for choice in choices]))
+    elif output_format is Format.csv:
+        print_csv(_HEADER, _rows(profile))
+    else:
+        _print_tables(profile, choices)
+        note(f"wrote {output}; next: earlybird predict PATTERN --profile {output} --layout 1x1x4")
+    for warning in profile.extra["warnings"]:
+        note(f"warning: {warning}")
+
+
+def _read(sources):
+    from earlybird.fit.observations import read_runs, read_table
+
+    tables = [path for path in sources if path.is_file()]
+    if not tables:
+        return read_runs(sources)
+    if len(sources) > 1:
+        raise InputError(
+            f"{tables[0]} is a table, given with {len(sources) - 1} more; fit one table alone, or run folders"
+        )
+    _refuse_fitted_table(tables[0])
+    return read_table(tables[0])
+
+
+def _refuse_fitted_table(path):
+    from earlybird.data.tables import THUNE_HEADER
+
+    if files.read_text(path, "table").partition("\n")[0].strip() == ",".join(THUNE_HEADER):
+        raise InputError(
+            f"{path} holds fitted parameters, no times; nothing is left to fit: give run folders or times"
+        )
+
+
+def _require_replaceable(path: Path) -> None:
+    if not path.exists():
+        return
+    try:
+        files.read_json(path, "output", SCHEMA)
+    except EarlybirdError as error:
+        raise InputError(f"{path} exists and is not a profile; choose another name for -o") from error
+
+
+def _print_tables(profile: Profile, choices) -> None:
+    print_table(
+        (
+            "level",
+            "protocol",
+            "from",
+            "latency",
+            "95 %",
+            "N",
+            "bandwidth",
+            "95 %",
+            "held-out size",
+            "held-out N",
+        ),
+        [row for name in profile.levels for row in _level_rows(profile, name)],
+    )
+    if choices:
+        print()
+        print_table(
+            (
+                "level",
+                "segments",
+                "from",
+                "parameters",
+                "criterion",
+                "in-sample error",
+                "held-out error",
+                "chosen",
+            ),
+            [
+                (
+                    choice.level,
+                    choice.segmentation.num_segments,
+                    ", ".join(format_bytes(start) for start in choice.segmentation.min_bytes),
+                    choice.segmentation.num_parameters,
+                    f"{choice.segmentation.criterion:.1f}",
+                    _per_cent(choice.in_sample_error),
+                    _per_cent(choice.held_out_error),
+                    "yes" if choice.chosen else "",
+                )
+                for choice in choices
+            ],
+        )
+
+
+def _level_rows(profile: Profile, name: str) -> list[tuple]:
+    level = profile.levels[name]
+    errors = [_per_cent(level.extra.get(key)) for key in ("held_out_error", "held_out_error_n")]
+    rows = []
+    for k, protocol in enumerate(level.protocols):
+        latency_bounds, bandwidth_bounds = _bounds(profile, name, protocol)
+        for j, (n, bandwidth) in enumerate(sorted(protocol.bandwidth_bytes_per_s.items())):
+            mark = "*" if n in protocol.extra.get("oversubscribed_n", ()) else ""
+            head = ("",) * 5
+            if j == 0:
+                latency = format_seconds(protocol.latency_s), _range(latency_bounds, format_seconds)
+                head = ("" if k else name, protocol.name, format_bytes(protocol.min_bytes), *latency)
+            bounds = _range(bandwidth_bounds.get(str(n)), format_bandwidth)
+            rows.append(
+                (*head, f"{n}{mark}", format_bandwidth(bandwidth), bounds, *(("", "") if j or k else errors))
+            )
+    return rows
+
+
+def _rows(profile: Profile) -> list[tuple]:
+    rows = []
+    for name, level in profile.levels.items():
+        for protocol in level.protocols:
+            latency_bounds, bandwidth_bounds = _bounds(profile, name, protocol)
+            for n, bandwidth in sorted(protocol.bandwidth_bytes_per_s.items()):
+                latency = (protocol.latency_s, *(latency_bounds or ("", "")))
+                rate = (bandwidth, *bandwidth_bounds.get(str(n), ("", "")))
+                errors = [level.extra.get(key, "") for key in ("held_out_error", "held_out_error_n")]
+                rows.append((name, protocol.name, protocol.min_bytes, *latency, n, *rate, *errors))
+    return rows
+
+
+def _bounds(
+    profile: Profile, level: str, protocol: Protocol
+) -> tuple[list[float] | None, dict[str, list[float]]]:
+    found = profile.intervals.get(level, {}).get(protocol.name, {})
+    return found.get("latency_s"), found.get("bandwidth_bytes_per_s", {})
+
+
+def _summary(profile: Profile, output: Path, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    value = profile.to_json()
+    summary = {"profile": str(output)} | {
+        key: value[key]
+        for key in ("id", "context", "runs", "levels", "forms", "intervals", "warnings")
+        if key in value
+    }
+    return summary | ({"model_selection": choices} if choices else {})
+
+
+def _choice_json(choice) -> dict[str, Any]:
+    return {
+        "level": choice.level,
+        "segments": choice.segmentation.num_segments,
+        "min_bytes": list(choice.segmentation.min_bytes),
+        "parameters": choice.segmentation.num_parameters,
+        "criterion": choice.segmentation.criterion,
+        "in_sample_error": choice.in_sample_error,
+        "held_out_error": choice.held_out_error,
+        "chosen": choice.chosen,
+    }
+
+
+def _range(bounds, form) -> str:
+    return f"{form(bounds[0])} .. {form(bounds[1])}" if bounds else ""
+
+
+def _per_cent(error: float | None) -> str:
+    return "" if error is None else f"{100 * error:.1f} %"
+
+
+command = make_command(fit, name="fit", example="earlybird fit RUN -o profile.json --model-selection")

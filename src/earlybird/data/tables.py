@@ -1,0 +1,122 @@
+"""Published tables: fitted parameters (Thune et al. 2023, Table I) and ping-pong times recorded elsewhere."""
+
+import csv
+import io
+import math
+from pathlib import Path
+
+from earlybird.data import files
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS
+from earlybird.data.profile import Level, Profile, Protocol
+
+THUNE_HEADER = ["cpu", "level", "latency_us", "bw_sp_gbs", "bw_mp_2_gbs", "bw_mp_4_gbs", "bw_mp_8_gbs",
+                "bw_mp_16_gbs", "bw_max_gbs"]  # fmt: skip
+PINGPONG_HEADER = ["level", "placement", "pairs", "bytes", "time_s"]
+
+# BW_max was measured with every core of a socket receiving (Thune et al. 2023, section II-C).
+_CORES_PER_SOCKET = {"ThunderX2": 32, "Kunpeng": 64, "Xeon Gold": 26, "Epyc Rome": 64}
+
+
+def load_thune_table(path: str | Path) -> dict[str, Profile]:
+    """CPU name -> Profile from a table laid out as Table I of Thune et al. 2023 (us and GB/s).
+
+    BW_max stands in the bandwidth table at N = cores per socket where the CPU is one of the paper's,
+    otherwise in the protocol's `extra["bandwidth_max_bytes_per_s"]`. Raises InputError naming a line that
+    cannot be read.
+    """
+    levels: dict[str, dict[str, Level]] = {}
+    for number, row in _rows(path, THUNE_HEADER):
+        name = _level(row, path, number)
+        values = [_positive(row, column, path, number) for column in THUNE_HEADER[2:]]
+        latency_us, *bandwidths_gbs, largest_gbs = values
+        bandwidth = {n: gbs * 1e9 for n, gbs in zip((1, 2, 4, 8, 16), bandwidths_gbs, strict=True)}
+        cores = next((count for cpu, count in _CORES_PER_SOCKET.items() if cpu in row["cpu"]), None)
+        extra = {}
+        if cores is None:
+            extra["bandwidth_max_bytes_per_s"] = largest_gbs * 1e9
+        else:
+            bandwidth[cores] = largest_gbs * 1e9
+        protocol = Protocol("rendezvous", 0, latency_us * 1e-6, True, bandwidth, extra)
+        levels.setdefault(row["cpu"], {})[name] = Level(name, (protocol,))
+    return {
+        cpu: Profile(
+            levels=found, id=cpu, machine={"cpu_model": cpu}, context={"source": "Thune et al. 2023, Table I"}
+        )
+        for cpu, found in levels.items()
+    }
+
+
+def load_pingpong_table(path: str | Path):
+    """Ping-pong times with several pairs at once as a pandas table of observations, one row per line.
+
+    The file has the header `level,placement,pairs,bytes,time_s`; time_s is half a round trip.
+
+    Returns
+    -------
+    DataFrame with the columns source ("pingpong"), level, n (pairs receiving at once), size_bytes, launch
+    (the placement: what varies from one repetition to the next), time_s, oversubscribed (False), converged
+    (True).
+    """
+    import pandas
+
+    rows = [
+        {
+            "source": "pingpong",
+            "level": _level(row, path, number),
+            "n": int(_positive(row, "pairs", path, number, whole=True)),
+            "size_bytes": int(_positive(row, "bytes", path, number, whole=True, zero=True)),
+            "launch": f"placement {row['placement']}",
+            "time_s": _positive(row, "time_s", path, number),
+            "oversubscribed": False,
+            "converged": True,
+        }
+        for number, row in _rows(path, PINGPONG_HEADER)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def _rows(path, header):
+    text = files.read_text(path, "table")
+    reader = csv.DictReader(io.StringIO(text))
+    if reader.fieldnames != header:
+        found = ",".join(reader.fieldnames or [])
+        raise InputError(f"the table {path} has the header {found!r}; it must be {','.join(header)!r}")
+    rows = []
+    for row in reader:
+        if None in row or None in row.values():
+            raise InputError(
+                f"the table {path}, line {reader.line_num}: give {len(header)} values, one per column"
+            )
+        rows.append((reader.line_num, row))
+    if not rows:
+        raise InputError(f"the table {path} has a header and no rows; give at least one")
+    return rows
+
+
+def _level(row, path, number):
+    if row["level"] not in LEVELS:
+        raise InputError(
+            f"the table {path}, line {number}: the level is {row['level']!r}; "
+            f"the levels are {', '.join(LEVELS)}"
+        )
+    return row["level"]
+
+
+def _positive(row, column, path, number, *, whole=False, zero=False):
+    try:
+        value = float(row[column])
+    except ValueError:
+        value = math.nan
+    if (
+        not math.isfinite(value)
+        or value < 0
+        or (value == 0 and not zero)
+        or (whole and value != round(value))
+    ):
+        kind = "a whole number" if whole else "a number"
+        raise InputError(
+            f"the table {path}, line {number}: {column} is {row[column]!r}; "
+            f"give {kind} {'of 0 or more' if zero else 'above 0'}"
+        )
+    return value

@@ -1,0 +1,301 @@
+"""From observations to a profile: the levels with their intervals, the ping-pong curves, the warnings."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.fit import protocols, switches
+from earlybird.fit.observations import (
+    MEASURE_HINT,
+    LevelTimes,
+    Observations,
+    level_times,
+    pingpong_times,
+    select,
+)
+from earlybird.fit.protocols import Lines
+
+MAX_REPLICATES = 50
+# Launches are bimodal on small machines: below this many, intervals are drawn from too little.
+FEW_LAUNCHES = 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one number of segments does on a level; held-out errors are None where nothing can be left out."""
+
+    level: str
+    segmentation: switches.Segmentation
+    chosen: bool
+    in_sample_error: float
+    held_out_error: float | None
+
+
+@dataclass(frozen=True)
+class _FittedLevel:
+    times: LevelTimes
+    level: Level
+    intervals: dict[str, Any]
+    replicates: list[Level]
+    warnings: list[str]
+
+
+def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
+    """Fit everything the observations allow.
+
+    Parameters
+    ----------
+    observations : times of one context, see `observations.read_runs`.
+    paper : ordinary least squares with an own intercept for every N, as Thune et al. 2023 do.
+
+    Returns
+    -------
+    Profile with levels (`extra["held_out_error"]`: median relative error at sizes left out,
+    `extra["held_out_error_n"]`: at numbers of competitors left out), forms (ping-pong curves), intervals and
+    replicates (resampled launches) and `extra["warnings"]`.
+
+    Raises
+    ------
+    InputError when no level has two message sizes.
+    """
+    usable, warnings = _usable_levels(observations)
+    fitted = [_fit_level(times, observations.thresholds_bytes, paper) for times in usable]
+    for part in fitted:
+        warnings += part.warnings
+    warnings += _data_warnings(observations, usable)
+    method = "paper" if paper else "relative"
+    return Profile(
+        levels={part.level.name: part.level for part in fitted},
+        id=_identity(observations, method),
+        machine=observations.machine,
+        context=observations.context,
+        runs=observations.runs,
+        forms=tuple(_pingpong_forms(observations, paper)),
+        intervals={part.level.name: part.intervals for part in fitted if part.intervals},
+        replicates=tuple(_replicates(fitted)),
+        extra={
+            "fit": {
+                "method": method,
+                "confidence": protocols.CONFIDENCE,
+                "resamples": protocols.NUM_RESAMPLES,
+            },
+            "warnings": warnings,
+        },
+    )
+
+
+def compare_segmentations(observations: Observations, *, paper: bool = False) -> list[Choice]:
+    """Every level with 1, 2 and 3 segments: what `fit_profile` chose from, and what it chose."""
+    choices = []
+    for times in _usable_levels(observations)[0]:
+        candidates = switches.segmentations(times.size_bytes, times.median_s(), observations.thresholds_bytes)
+        chosen = switches.choose(candidates)
+        for candidate in candidates:
+            lines = protocols.fit_lines(times, candidate.starts, paper=paper)
+            choices.append(
+                Choice(
+                    times.name,
+                    candidate,
+                    candidate is chosen,
+                    float(np.median(protocols.relative_errors(lines, times))),
+                    protocols.held_out_size_error(times, candidate.starts, paper=paper),
+                )
+            )
+    return choices
+
+
+def _usable_levels(observations):
+    levels = level_times(observations.table)
+    usable = [times for times in levels if protocols.has_line(times.median_s())]
+    if not usable:
+        raise InputError(
+            "every level was measured at one message size only, which cannot tell latency from bandwidth; "
+            f"measure at least two sizes: {MEASURE_HINT}"
+        )
+    return usable, [
+        f"{times.name}: one message size cannot tell latency from bandwidth; the level is left out"
+        for times in levels
+        if times not in usable
+    ]
+
+
+def _fit_level(times: LevelTimes, thresholds_bytes: Sequence[int], paper: bool) -> _FittedLevel:
+    candidates = switches.segmentations(times.size_bytes, times.median_s(), thresholds_bytes)
+    chosen = switches.choose(candidates)
+    lines = protocols.fit_lines(times, chosen.starts, paper=paper)
+    level = _level(times, chosen, lines, _level_extra(times, chosen, paper))
+    resampled = protocols.resample(times, chosen.starts, paper=paper)
+    warnings = _level_warnings(times, level)
+    if resampled is None:
+        return _FittedLevel(times, level, {}, [], warnings)
+    return _FittedLevel(
+        times,
+        level,
+        _intervals(times, chosen, resampled),
+        [_level(times, chosen, one, {}) for one in _drawn(resampled, lines)],
+        warnings,
+    )
+
+
+def _level_extra(times, chosen, paper):
+    errors = {
+        "held_out_error": protocols.held_out_size_error(times, chosen.starts, paper=paper),
+        "held_out_error_n": protocols.held_out_n_error(times, chosen.starts, paper=paper),
+    }
+    extra = {key: value for key, value in errors.items() if value is not None}
+    return extra | {"size_bytes": [int(times.size_bytes[0]), int(times.size_bytes[-1])]}
+
+
+def _level(times: LevelTimes, chosen: switches.Segmentation, lines: Lines, extra: dict[str, Any]) -> Level:
+    return Level(
+        times.name,
+        tuple(_protocol(times, chosen, lines, q) for q in range(chosen.num_segments)),
+        extra,
+    )
+
+
+def _protocol(times, chosen, lines, q):
+    name = switches.protocol_names(chosen.num_segments)[q]
+    measured = [
+        (int(n), float(n / slope), bool(over))
+        for n, slope, over in zip(times.n, lines.slope_s_per_byte[q], times.oversubscribed, strict=True)
+        if np.isfinite(slope)
+    ]
+    extra: dict[str, Any] = {"latency_n": protocols.latency_n(times, chosen.starts)[q]}
+    if q:
+        first = chosen.starts[q]
+        extra["begins_between_bytes"] = [int(size) for size in times.size_bytes[first - 1 : first + 1]]
+    if oversubscribed := [n for n, _, over in measured if over]:
+        extra["oversubscribed_n"] = oversubscribed
+    bandwidth = {n: rate for n, rate, _ in measured}
+    return Protocol(
+        name, chosen.min_bytes[q], float(lines.latency_s[q]), name == "rendezvous", bandwidth, extra
+    )
+
+
+def _intervals(times, chosen, resampled):
+    enough = protocols.num_launches(times) >= 2
+    latency_n = protocols.latency_n(times, chosen.starts)
+    result = {}
+    for q, name in enumerate(switches.protocol_names(chosen.num_segments)):
+        bounds = {
+            str(n): protocols.interval(n / resampled.slope_s_per_byte[:, q, k])
+            for k, n in enumerate(times.n)
+            if enough[k]
+        }
+        entry: dict[str, Any] = {
+            "bandwidth_bytes_per_s": {n: bound for n, bound in bounds.items() if bound is not None}
+        }
+        if enough[list(times.n).index(latency_n[q])]:
+            latency = protocols.interval(resampled.latency_s[:, q])
+            entry |= {"latency_s": latency} if latency is not None else {}
+        result[name] = entry
+    return result
+
+
+def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
+    """Single draws of the resamples, the fitted value where a draw lacks one."""
+    return [
+        Lines(
+            lines.starts,
+            np.where(np.isfinite(latency), latency, lines.latency_s),
+            np.where(np.isfinite(slope), slope, lines.slope_s_per_byte),
+        )
+        for latency, slope in zip(
+            resampled.latency_s[:MAX_REPLICATES], resampled.slope_s_per_byte[:MAX_REPLICATES], strict=True
+        )
+    ]
+
+
+def _replicates(fitted: list[_FittedLevel]) -> list[dict[str, Any]]:
+    """Draw by draw all levels together; a level without resamples keeps its fitted values."""
+    count = max(len(part.replicates) for part in fitted)
+    return [
+        {
+            "levels": Profile(
+                {part.level.name: part.replicates[k] if part.replicates else part.level for part in fitted}
+            ).to_json()["levels"]
+        }
+        for k in range(count)
+    ]
+
+
+def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, Any]]:
+    """Ping-pongs of a single pair, with switches of their own: they span more sizes than contention data."""
+    forms = []
+    for times in pingpong_times(observations.table):
+        if not protocols.has_line(times.median_s()):
+            continue
+        candidates = switches.segmentations(times.size_bytes, times.median_s(), observations.thresholds_bytes)
+        chosen = switches.choose(candidates)
+        lines = protocols.fit_lines(times, chosen.starts, paper=paper)
+        form = {
+            "what": {"operation": "pingpong", "level": times.name},
+            "form": "piecewise_postal",
+            "parameters": {
+                "protocols": [
+                    {
+                        "name": name,
+                        "min_bytes": start,
+                        "latency_s": float(latency),
+                        "bandwidth_bytes_per_s": float(1 / slope),
+                    }
+                    for name, start, latency, slope in zip(
+                        switches.protocol_names(chosen.num_segments),
+                        chosen.min_bytes,
+                        lines.latency_s,
+                        lines.slope_s_per_byte[:, 0],
+                        strict=True,
+                    )
+                ]
+            },
+            "range": {"size_bytes": [int(times.size_bytes[0]), int(times.size_bytes[-1])]},
+            "held_out_error": protocols.held_out_size_error(times, chosen.starts, paper=paper),
+        }
+        forms.append(form | ({"oversubscribed": True} if times.oversubscribed[0] else {}))
+    return forms
+
+
+def _level_warnings(times: LevelTimes, level: Level) -> list[str]:
+    warnings = []
+    if times.oversubscribed.any():
+        which = ", ".join(str(n) for n in times.n[times.oversubscribed])
+        warnings.append(
+            f"{times.name}: N = {which} measured with more ranks than cores, which measures the scheduler too"
+        )
+    launches = protocols.num_launches(times)
+    if launches.max() < 2:
+        warnings.append(
+            f"{times.name}: one launch only, so no intervals; measure at least {FEW_LAUNCHES} launches"
+        )
+    elif launches.min() < FEW_LAUNCHES:
+        warnings.append(
+            f"{times.name}: some points have {launches.min()} launches, so intervals are rough; "
+            f"measure at least {FEW_LAUNCHES}"
+        )
+    for protocol in level.protocols:
+        missing = sorted(set(times.n.tolist()) - set(protocol.bandwidth_bytes_per_s))
+        if missing:
+            which = ", ".join(map(str, missing))
+            warnings.append(f"{times.name}: the {protocol.name} protocol was not measured at N = {which}")
+    return warnings
+
+
+def _data_warnings(observations, usable):
+    used = {times.name for times in usable}
+    counted = [select(rows) for name, rows in observations.table.groupby("level") if name in used]
+    total = sum(len(rows) for rows in counted)
+    unsteady = sum(int((~rows.converged).sum()) for rows in counted)
+    return [f"{unsteady} of {total} samples had not converged"] if unsteady else []
+
+
+def _identity(observations, method):
+    table = observations.table.to_csv(index=False)
+    text = json.dumps([method, list(observations.runs), table])
+    return f"fit-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

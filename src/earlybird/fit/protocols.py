@@ -1,0 +1,197 @@
+"""Latency and bandwidths of every protocol of a level, their intervals, and their error on unseen points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.fit.observations import LevelTimes, median_over_launches
+from earlybird.models.regression import fit_line, fit_slope
+
+# The part of the time at a protocol's largest size that its bandwidth term makes up at least. Where times
+# do not grow with size (short messages) the bandwidth is unknown: it stays finite, its effect within 1 %.
+MIN_BANDWIDTH_SHARE = 0.01
+CONFIDENCE = 0.95
+NUM_RESAMPLES = 200
+SEED = 20230
+
+
+@dataclass(frozen=True)
+class Lines:
+    """time = latency_s[q] + slope_s_per_byte[q, k] * size for protocol q and number of competitors k.
+
+    Attributes
+    ----------
+    starts : index of the first size of each protocol.
+    latency_s : (..., Q) seconds.
+    slope_s_per_byte : (..., Q, K); BW(N) = N / slope; NaN where a protocol has no measurement of that N.
+    """
+
+    starts: tuple[int, ...]
+    latency_s: np.ndarray
+    slope_s_per_byte: np.ndarray
+
+    def predict(self, size_bytes: np.ndarray) -> np.ndarray:
+        """(..., K, S) seconds."""
+        q = np.searchsorted(self.starts, np.arange(len(size_bytes)), side="right") - 1
+        slope = np.moveaxis(self.slope_s_per_byte[..., q, :], -1, -2)
+        return self.latency_s[..., None, q] + slope * size_bytes
+
+
+def fit_lines(
+    level: LevelTimes, starts: Sequence[int], *, paper: bool = False, time_s: np.ndarray | None = None
+) -> Lines:
+    """Fit every protocol of a level to (..., K, S) times, by default the medians over its launches.
+
+    The latency comes from the fit of N = 2 (Thune et al. 2023, section II-C), or of N = 1, or of the
+    smallest N, of those not oversubscribed if there are any. By default times count in relative error and
+    the slope of every N is fitted with that latency given, so that latency and BW(N) predict together. With
+    `paper` times count in seconds and every slope comes from a line with an intercept of its own.
+    """
+    times = level.median_s() if time_s is None else time_s
+    medians = level.median_s()
+    latencies, slopes = [], []
+    for first, end in _bounds(starts, len(level.size_bytes)):
+        sizes, part = level.size_bytes[first:end], times[..., first:end]
+        k = _latency_row(level, medians[:, first:end])
+        intercepts, own_slopes = fit_line(sizes, part, relative=not paper)
+        latency = intercepts[..., k]
+        given = fit_slope(
+            sizes, part, np.broadcast_to(latency[..., None], part.shape[:-1]), relative=not paper
+        )
+        slope = np.where(np.isfinite(own_slopes), own_slopes, given) if paper else given
+        latencies.append(latency)
+        slopes.append(np.maximum(slope, _least_slope(sizes, part)))
+    return Lines(tuple(starts), np.stack(latencies, axis=-1), np.stack(slopes, axis=-2))
+
+
+def has_line(time_s: np.ndarray) -> bool:
+    """Whether some row of (K, S) times has the two sizes that a line needs."""
+    return bool((np.isfinite(time_s).sum(axis=1) >= 2).any())
+
+
+def relative_errors(lines: Lines, level: LevelTimes) -> np.ndarray:
+    """Relative errors at the measured points, one after another."""
+    return _finite_errors(lines.predict(level.size_bytes), level.median_s())
+
+
+def held_out_size_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
+    """Median relative error at sizes left out one at a time, switches kept; None when no fit is left."""
+    medians = level.median_s()
+    left_out = np.eye(len(level.size_bytes), dtype=bool)
+    with np.errstate(invalid="ignore"):
+        lines = fit_lines(level, starts, paper=paper, time_s=np.where(left_out[:, None, :], np.nan, medians))
+    predicted = np.einsum("sks->ks", lines.predict(level.size_bytes))
+    return _median(_finite_errors(predicted, medians))
+
+
+def held_out_n_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
+    """Median relative error at inner N left out one at a time and interpolated; None below four N."""
+    if len(level.n) < 4:
+        return None
+    medians = level.median_s()
+    errors = []
+    for k in range(1, len(level.n) - 1):
+        others = np.arange(len(level.n)) != k
+        rest = LevelTimes(
+            level.name,
+            level.n[others],
+            level.size_bytes,
+            level.time_s[:, others],
+            level.oversubscribed[others],
+        )
+        if not all(
+            has_line(medians[others, first:end]) for first, end in _bounds(starts, len(level.size_bytes))
+        ):
+            continue
+        lines = fit_lines(rest, starts, paper=paper)
+        slope = [
+            level.n[k] / _interpolate(level.n[k], rest.n, rest.n / row) for row in lines.slope_s_per_byte
+        ]
+        between = Lines(lines.starts, lines.latency_s, np.array(slope)[:, None])
+        errors.append(_finite_errors(between.predict(level.size_bytes)[0], medians[k]))
+    return _median(np.concatenate(errors)) if errors else None
+
+
+def resample(
+    level: LevelTimes,
+    starts: Sequence[int],
+    *,
+    paper: bool = False,
+    count: int = NUM_RESAMPLES,
+    seed: int = SEED,
+) -> Lines | None:
+    """Fit `count` resamples of the launches (a leading axis), switches kept; None when no N has two launches.
+
+    Launches that measured the same set of N are drawn among themselves, with replacement: a launch is the
+    random factor, its iterations are not independent.
+    """
+    launches = _drawn_launches(level, count, np.random.default_rng(seed))
+    if launches is None:
+        return None
+    return fit_lines(level, starts, paper=paper, time_s=median_over_launches(level.time_s[launches]))
+
+
+def num_launches(level: LevelTimes) -> np.ndarray:
+    """(K,) launches that measured each N."""
+    return np.isfinite(level.time_s).any(axis=2).sum(axis=0)
+
+
+def interval(resamples: np.ndarray) -> list[float] | None:
+    """The central `CONFIDENCE` interval of (R,) resampled values; None when some could not be fitted."""
+    if not np.isfinite(resamples).all():
+        return None
+    margin = (1 - CONFIDENCE) / 2
+    return [float(bound) for bound in np.quantile(resamples, [margin, 1 - margin])]
+
+
+def _drawn_launches(level, count, generator):
+    strata: dict[bytes, list[int]] = {}
+    for launch, measured in enumerate(np.isfinite(level.time_s).any(axis=2)):
+        strata.setdefault(measured.tobytes(), []).append(launch)
+    if all(len(members) < 2 for members in strata.values()):
+        return None
+    return np.concatenate(
+        [generator.choice(members, (count, len(members))) for members in strata.values()], axis=1
+    )
+
+
+def _bounds(starts, num_sizes):
+    return list(zip(starts, (*starts[1:], num_sizes), strict=True))
+
+
+def latency_n(level: LevelTimes, starts: Sequence[int]) -> list[int]:
+    """The N that gives the latency of each protocol, see `fit_lines`."""
+    medians = level.median_s()
+    return [
+        int(level.n[_latency_row(level, medians[:, first:end])])
+        for first, end in _bounds(starts, len(level.size_bytes))
+    ]
+
+
+def _latency_row(level, part):
+    usable = np.flatnonzero(np.isfinite(part).sum(axis=1) >= 2)
+    return min(usable, key=lambda k: (level.oversubscribed[k], level.n[k] != 2, level.n[k]))
+
+
+def _least_slope(size_bytes, time_s):
+    """(..., K) slopes whose bandwidth term is MIN_BANDWIDTH_SHARE of the time at the largest size present."""
+    present = np.isfinite(time_s) & (size_bytes > 0)
+    last = np.where(present, size_bytes, 0).argmax(axis=-1)
+    largest = np.where(present.any(axis=-1), size_bytes[last], np.nan)
+    time_there = np.take_along_axis(time_s, last[..., None], axis=-1)[..., 0]
+    return MIN_BANDWIDTH_SHARE * time_there / largest
+
+
+def _interpolate(n, counts, bandwidths):
+    known = np.isfinite(bandwidths)
+    return np.interp(n, counts[known], bandwidths[known])
+
+
+def _finite_errors(predicted_s, measured_s):
+    errors = np.abs(predicted_s - measured_s) / measured_s
+    return errors[np.isfinite(errors)]
+
+
+def _median(errors):
+    return float(np.median(errors)) if len(errors) else None

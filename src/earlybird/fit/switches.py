@@ -1,0 +1,134 @@
+"""Where one message protocol gives way to the next: breakpoints shared by every number of competitors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from earlybird.models.regression import fit_line
+
+MAX_SEGMENTS = 3
+# Two points always lie on a line, so a third is what lets a segment be wrong.
+MIN_SIZES = 3
+# A line that is right to 1 % is right enough: finer structure is no protocol switch.
+ERROR_FLOOR = 0.01
+# A further switch must cut the root-mean-square relative error to this share of what fewer switches leave.
+MAX_REMAINING_ERROR = 0.75
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """The best division of a level's sizes into `num_segments` segments.
+
+    Attributes
+    ----------
+    starts : index of the first size of each segment; starts[0] is 0.
+    min_bytes : where each segment begins: 0, then its first measured size or the library's own threshold.
+    num_parameters : an intercept and a slope per segment and series, and every switch no library told of.
+    criterion : n ln(mean squared relative error + ERROR_FLOOR**2) + num_parameters ln n; lower is better.
+    rms_error : root mean squared relative error.
+    """
+
+    starts: tuple[int, ...]
+    min_bytes: tuple[int, ...]
+    num_parameters: int
+    criterion: float
+    rms_error: float
+
+    @property
+    def num_segments(self) -> int:
+        return len(self.starts)
+
+
+def segmentations(
+    size_bytes: np.ndarray, time_s: np.ndarray, thresholds_bytes: Sequence[int] = ()
+) -> list[Segmentation]:
+    """The best division into 1, 2 and 3 segments, as far as the sizes allow them; an exhaustive search.
+
+    Parameters
+    ----------
+    size_bytes : (S,) ascending.
+    time_s : (K, S) seconds, one row per number of competitors, NaN where missing. Each row has its own line
+        in every segment; the switches are common.
+    thresholds_bytes : switches told by the library. A switch there costs no parameter.
+    """
+    cost, parameters = _interval_costs(size_bytes, time_s)
+    count = int(np.isfinite(time_s).sum())
+    best = []
+    for num_segments in range(1, MAX_SEGMENTS + 1):
+        candidates = [
+            _segmentation((0, *cuts), size_bytes, cost, parameters, count, thresholds_bytes)
+            for cuts in combinations(range(1, len(size_bytes)), num_segments - 1)
+            if _long_enough((0, *cuts), time_s)
+        ]
+        if candidates:
+            best.append(min(candidates, key=lambda candidate: candidate.criterion))
+    return best
+
+
+def choose(candidates: Sequence[Segmentation]) -> Segmentation:
+    """The division to use: more segments only where the criterion falls and the error falls noticeably."""
+    chosen = candidates[0]
+    for candidate in candidates[1:]:
+        better = candidate.criterion < chosen.criterion
+        if better and candidate.rms_error <= MAX_REMAINING_ERROR * chosen.rms_error:
+            chosen = candidate
+    return chosen
+
+
+def protocol_names(num_segments: int) -> tuple[str, ...]:
+    """Names of the protocols from small to large messages; the last is always rendezvous."""
+    return ("short", "eager", "rendezvous")[MAX_SEGMENTS - num_segments :]
+
+
+def _interval_costs(size_bytes, time_s):
+    """(S, S+1) squared relative errors, summed, and numbers of parameters of lines through sizes [first, end)."""
+    num_sizes = len(size_bytes)
+    cost = np.full((num_sizes, num_sizes + 1), np.inf)
+    parameters = np.zeros((num_sizes, num_sizes + 1), dtype=int)
+    for first in range(num_sizes):
+        ends = np.arange(first + 1, num_sizes + 1)
+        inside = np.arange(first, num_sizes) < ends[:, None]
+        times = np.where(inside[:, None, :], time_s[None, :, first:], np.nan)
+        intercept, slope = fit_line(size_bytes[first:], times)
+        error = 1 - (intercept[..., None] + slope[..., None] * size_bytes[first:]) / times
+        cost[first, ends] = np.nansum(error**2, axis=(1, 2))
+        parameters[first, ends] = np.minimum(np.isfinite(times).sum(axis=2), 2).sum(axis=1)
+    return cost, parameters
+
+
+def _long_enough(starts, time_s):
+    if len(starts) == 1:
+        return True
+    bounds = (*starts, time_s.shape[1])
+    return all(
+        np.isfinite(time_s[:, first:end]).sum(axis=1).max() >= MIN_SIZES for first, end in pairwise(bounds)
+    )
+
+
+def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes):
+    ends = (*starts[1:], len(size_bytes))
+    mean_square = sum(cost[first, end] for first, end in zip(starts, ends, strict=True)) / count
+    told = [_told_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
+    num_parameters = sum(
+        parameters[first, end] for first, end in zip(starts, ends, strict=True)
+    ) + told.count(None)
+    found = [
+        int(size_bytes[k]) if switch is None else switch for k, switch in zip(starts[1:], told, strict=True)
+    ]
+    criterion = count * np.log(mean_square + ERROR_FLOOR**2) + num_parameters * np.log(count)
+    return Segmentation(
+        starts, (0, *found), int(num_parameters), float(criterion), float(np.sqrt(mean_square))
+    )
+
+
+def _told_switch(last_before, first_after, thresholds_bytes):
+    """Where the library says that a switch between two neighbouring sizes lies; None when it says nothing.
+
+    Libraries differ in whether the threshold itself is still sent the old way; the measurement there decides.
+    """
+    for threshold in thresholds_bytes:
+        if last_before <= threshold <= first_after:
+            return int(max(threshold, last_before + 1))
+    return None

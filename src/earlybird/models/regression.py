@@ -1,0 +1,75 @@
+"""Straight lines through times against sizes, in relative or absolute error, many at once."""
+
+import numpy as np
+
+
+def fit_line(
+    size_bytes: np.ndarray, time_s: np.ndarray, *, relative: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least-squares intercept and slope of time = intercept + slope * size, neither below zero.
+
+    Equation (1) of Thune et al. 2023 with the intercept for tau and 1/slope for BW.
+
+    Parameters
+    ----------
+    size_bytes : (S,) bytes.
+    time_s : (..., S) seconds above zero; NaN marks a missing point.
+    relative : weigh every point by 1/time**2, so that errors count in per cent and large messages do not
+        drown the latency; otherwise ordinary least squares, as the paper does.
+
+    Returns
+    -------
+    intercept_s, slope_s_per_byte : (...); NaN where fewer than two different sizes are present.
+    """
+    x, weight, t = _points(size_bytes, time_s, relative)
+    total = weight.sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_x = (weight * x).sum(axis=-1) / total
+        mean_t = (weight * t).sum(axis=-1) / total
+        centred = x - mean_x[..., None]
+        slope = (weight * centred * t).sum(axis=-1) / (weight * centred**2).sum(axis=-1)
+        through_origin = (weight * x * t).sum(axis=-1) / (weight * x * x).sum(axis=-1)
+    intercept = mean_t - slope * mean_x
+    # Convex: where the free optimum leaves the quadrant, the best point lies on the edge that it crossed.
+    flat, steep = slope < 0, intercept < 0
+    slope = np.where(flat, 0.0, np.where(steep, through_origin, slope))
+    intercept = np.where(flat, mean_t, np.where(steep, 0.0, intercept))
+    enough = _different_sizes(x, weight) >= 2
+    return np.where(enough, intercept, np.nan), np.where(enough, slope, np.nan)
+
+
+def fit_slope(
+    size_bytes: np.ndarray, time_s: np.ndarray, intercept_s: np.ndarray, *, relative: bool = True
+) -> np.ndarray:
+    """Least-squares slope of time = intercept + slope * size for a given intercept, not below zero.
+
+    Parameters
+    ----------
+    size_bytes : (S,) bytes.
+    time_s : (..., S) seconds above zero; NaN marks a missing point.
+    intercept_s : (...) seconds.
+    relative : see `fit_line`.
+
+    Returns
+    -------
+    slope_s_per_byte : (...); NaN where no point has a size above zero.
+    """
+    x, weight, t = _points(size_bytes, time_s, relative)
+    rest_s = t - np.asarray(intercept_s)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (weight * x * rest_s).sum(axis=-1) / (weight * x * x).sum(axis=-1)
+    return np.maximum(slope, 0.0)
+
+
+def _points(size_bytes, time_s, relative):
+    time_s = np.asarray(time_s, dtype=float)
+    x = np.broadcast_to(np.asarray(size_bytes, dtype=float), time_s.shape)
+    present = np.isfinite(time_s)
+    t = np.where(present, time_s, 1.0)
+    return x, np.where(present, 1 / t**2 if relative else 1.0, 0.0), t
+
+
+def _different_sizes(x, weight):
+    missing = -1.0
+    ordered = np.sort(np.where(weight > 0, x, missing), axis=-1)
+    return (np.diff(ordered, axis=-1, prepend=missing) > 0).sum(axis=-1)
