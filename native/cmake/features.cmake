@@ -1,0 +1,29 @@
+# Probes what this MPI declares and links. Versions are not asked: Open MPI 5.0 reports MPI 3.1 and has MPI-4 calls.
+include(CheckCSourceCompiles)
+
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
+function(probe name source)
+  check_c_source_compiles("#include <mpi.h>\nint main(void) { ${source} return 0; }" ${name})
+endfunction()
+
+# The count of a partitioned call is MPI_Count in the standard and int in some headers; passing the address of the
+# function to the right pointer type tells them apart.
+probe(HAS_PARTITIONED "MPI_Request r; MPI_Psend_init(0, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &r);")
+probe(PARTITIONED_COUNT_IS_MPI_COUNT
+  "_Static_assert(_Generic(&MPI_Psend_init, int (*)(const void *, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *): 1, default: 0), \"\");")
+probe(HAS_LARGE_COUNT "MPI_Request r; MPI_Isend_c(0, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &r);")
+probe(HAS_SESSIONS "MPI_Session s; MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &s);")
+probe(HAS_STREAMS "MPIX_Stream s; MPIX_Stream_create(MPI_INFO_NULL, &s);")
+
+set(features "")
+foreach(name IN ITEMS HAS_PARTITIONED PARTITIONED_COUNT_IS_MPI_COUNT HAS_LARGE_COUNT HAS_SESSIONS HAS_STREAMS)
+  string(TOLOWER ${name} key)
+  if(${name})
+    list(APPEND features "\"${key}\": true")
+  else()
+    list(APPEND features "\"${key}\": false")
+  endif()
+endforeach()
+list(JOIN features ", " features)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/features.json "{${features}}\n")
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/features.json DESTINATION .)

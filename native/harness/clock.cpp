@@ -1,0 +1,32 @@
+// Reads CLOCK_MONOTONIC and measures its step and its cost.
+#include "harness/clock.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace earlybird {
+
+double now_s() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+ClockQuality measure_clock() {
+  constexpr int num_readings = 2000;
+  std::vector<double> reading(num_readings);
+  for (double &r : reading) r = now_s();
+
+  std::vector<double> step(num_readings - 1);
+  double resolution_s = 1.0;
+  for (int k = 0; k + 1 < num_readings; ++k) {
+    step[k] = reading[k + 1] - reading[k];
+    if (step[k] > 0.0) resolution_s = std::min(resolution_s, step[k]);
+  }
+  std::nth_element(step.begin(), step.begin() + step.size() / 2, step.end());
+  return {resolution_s, step[step.size() / 2]};
+}
+
+}  // namespace earlybird

@@ -1,0 +1,64 @@
+// Reads plan lines and echoes them as JSON.
+#include "harness/plan.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "harness/command_line.hpp"
+#include "harness/json.hpp"
+
+namespace earlybird {
+
+namespace {
+
+bool is_integer(const std::string &word) {
+  if (word.empty()) return false;
+  char *end = nullptr;
+  std::strtoll(word.c_str(), &end, 10);
+  return *end == '\0';
+}
+
+}  // namespace
+
+Point::Point(const std::string &line) {
+  std::istringstream stream(line);
+  std::string word;
+  while (stream >> word) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) refuse("the plan has the word '" + word + "'; words are key=value");
+    words_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+}
+
+std::string Point::text(const std::string &key) const {
+  for (const auto &[name, value] : words_) {
+    if (name == key) return value;
+  }
+  refuse("a plan line lacks " + key);
+}
+
+long long Point::integer(const std::string &key) const {
+  const std::string value = text(key);
+  if (!is_integer(value)) refuse("the plan gives " + key + "=" + value + "; give a whole number");
+  return std::atoll(value.c_str());
+}
+
+std::string Point::config_json() const {
+  JsonObject object;
+  for (const auto &[name, value] : words_) object.add(name, is_integer(value) ? value : json_text(value));
+  return object.str();
+}
+
+std::vector<Point> read_plan(const std::string &path) {
+  std::ifstream stream(path);
+  if (!stream) refuse("cannot read the plan " + path);
+  std::vector<Point> points;
+  std::string line;
+  while (std::getline(stream, line)) {
+    if (!line.empty()) points.emplace_back(line);
+  }
+  return points;
+}
+
+}  // namespace earlybird

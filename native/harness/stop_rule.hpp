@@ -1,0 +1,47 @@
+// When a series of times is good enough. The same rules stand in src/earlybird/models/statistics.py; tests hold
+// both to shared vectors. Knows no MPI.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace earlybird {
+
+struct StopRules {
+  std::string mode = "median";  // or "paper": Gillis et al. 2023, fixed iterations, mean, Student t
+  double target = 0.02;         // relative half-width to reach
+  double budget_s = 0.2;        // wall time allowed to one point
+  int min_iterations = 30;      // after the warm-up
+  int max_iterations = 100000;
+  int paper_iterations = 150;
+  int paper_retries = 50;
+  double t_quantile = 1.655144534;  // of paper_iterations - 1 degrees of freedom, 90 % two-sided
+};
+
+struct Interval {
+  double low;
+  double high;
+};
+
+double median(std::vector<double> values);
+
+// Distribution-free 95 % interval of the median from order statistics (normal approximation of the binomial).
+Interval median_interval(std::vector<double> values);
+
+// (high - low) / 2 / median; infinity below three values.
+double median_relative_half_width(const std::vector<double> &values);
+
+// t_quantile * s / sqrt(n) / mean; infinity below two values.
+double student_t_relative_half_width(const std::vector<double> &values, double t_quantile);
+
+// Leading entries above the Tukey fence of the second half of the series, at most half of it; 0 below eight values.
+std::size_t warmup_count(const std::vector<double> &times_s);
+
+// Whether the times after the warm-up satisfy the median rule.
+bool stop_median(const std::vector<double> &times_s, double target, int min_iterations);
+
+// Whether the series satisfies the paper's rule.
+bool stop_paper(const std::vector<double> &times_s, double t_quantile, double target);
+
+}  // namespace earlybird

@@ -1,0 +1,49 @@
+// The ranks of a launch working together: barrier, gathering, deciding. Never inside a timed region but for the barrier
+// that opens it. MPI's error handler stays MPI_ERRORS_ARE_FATAL, so that no return code can be overlooked.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+namespace earlybird {
+
+class Team {
+ public:
+  explicit Team(MPI_Comm comm);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  MPI_Comm comm() const { return comm_; }
+
+  // Whether some node has more ranks than cores they may use; waiting ranks then yield their core.
+  bool oversubscribed() const { return oversubscribed_; }
+  void set_oversubscribed(bool value) { oversubscribed_ = value; }
+
+  // Dissemination barrier on point-to-point messages: results do not depend on the MPI's own barrier.
+  void barrier();
+
+  // Rank 0 gets the values of every rank, rank after rank; `values` has the same length everywhere.
+  std::vector<double> gather(const std::vector<double> &values);
+
+  // Rank 0 gets one text per rank.
+  std::vector<std::string> gather(const std::string &text);
+
+  // Every rank gets rank 0's value.
+  int broadcast(int value);
+  double broadcast(double value);
+
+  // Whether `value` is true on every rank; the answer reaches every rank.
+  bool all(bool value);
+
+ private:
+  void wait(MPI_Request *requests, int count);
+
+  MPI_Comm comm_;
+  int rank_;
+  int size_;
+  bool oversubscribed_ = false;
+};
+
+}  // namespace earlybird

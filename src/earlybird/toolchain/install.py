@@ -1,0 +1,53 @@
+"""Install an MPI flavour's wheels from PyPI, each flavour into a virtual environment of its own."""
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+from earlybird.data.errors import WorkError
+from earlybird.machine import flavours
+from earlybird.machine.home import home
+
+
+def install_flavour(name: str, say: Callable[[str], None]) -> None:
+    """Install the wheels of flavour `name` unless they are here; WorkError with pip's last words when it fails.
+
+    Two flavours in one environment would overwrite each other's mpicc, and `pip install --target` loses the lib folder:
+    hence an environment each.
+    """
+    if flavours.installed_marker(name).exists():
+        return
+    with locked(f"install-{name}"):
+        if flavours.installed_marker(name).exists():
+            return
+        folder = flavours.wheel_folder(name)
+        say(f"installing {' '.join(flavours.WHEELS[name])} into {folder}")
+        shutil.rmtree(folder, ignore_errors=True)
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], f"cannot make {folder}")
+        pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
+        _run(
+            [*pip, "install", "--quiet", "--no-deps", *flavours.WHEELS[name]],
+            f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m pip` works",
+        )
+        flavours.installed_marker(name).write_text("\n".join(flavours.WHEELS[name]) + "\n")
+
+
+@contextmanager
+def locked(name: str):
+    """One process at a time does the work called `name`; the lock goes with the process."""
+    folder = home() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: list[str], sentence: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if result.returncode != 0:
+        words = (result.stderr or result.stdout).strip().splitlines()
+        raise WorkError(f"{sentence}: {words[-1] if words else f'exit status {result.returncode}'}")
