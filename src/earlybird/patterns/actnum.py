@@ -1,0 +1,73 @@
+"""The cell graph of a reservoir grid, from the mask of its active cells (Eclipse keyword ACTNUM)."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from earlybird.data import files
+from earlybird.data.errors import InputError
+from earlybird.patterns.adjacency import adjacency_from_edges
+
+_VALUES = re.compile(r"(?:([1-9][0-9]{0,9})\*)?([01])")
+
+
+def read_actnum_graph(path: str | Path, dims: tuple[int, int, int]) -> csr_array:
+    """Six-point neighbours between the active cells of a grid of `dims` = (NX, NY, NZ) cells, x fastest.
+
+    Returns
+    -------
+    (n, n) symmetric adjacency, n the number of active cells, numbered in the file's order.
+    Raises InputError naming the line of a word that does not belong, or the count that is not NX*NY*NZ.
+    """
+    active = read_actnum(path, dims)
+    if not active.any():
+        raise InputError(f"{path} has no active cell; give a mask with at least one 1")
+    number = np.cumsum(active).reshape(active.shape) - 1
+    first, second = [], []
+    for axis in range(3):
+        before = tuple(slice(None, -1) if k == axis else slice(None) for k in range(3))
+        after = tuple(slice(1, None) if k == axis else slice(None) for k in range(3))
+        joined = active[before] & active[after]
+        first.append(number[before][joined])
+        second.append(number[after][joined])
+    return adjacency_from_edges(np.concatenate(first), np.concatenate(second), int(active.sum()))
+
+
+def read_actnum(path: str | Path, dims: tuple[int, int, int]) -> np.ndarray:
+    """The mask itself, a boolean array of shape (NZ, NY, NX)."""
+    num_cells = dims[0] * dims[1] * dims[2]
+    values: list[str] = []
+    counts: list[int] = []
+    for line_number, word in _words_of_keyword(files.read_text(path, "ACTNUM file"), Path(path)):
+        match = _VALUES.fullmatch(word)
+        if not match:
+            raise InputError(
+                f"{path} line {line_number}: {word[:30]!r} is not 0, 1 or a repeat such as 5*0; "
+                "end the keyword with /"
+            )
+        counts.append(int(match[1] or 1))
+        values.append(match[2])
+    if sum(counts) != num_cells:
+        raise InputError(
+            f"{path} has {sum(counts)} values for ACTNUM, but {'x'.join(map(str, dims))} cells are "
+            f"{num_cells}; give the dimensions of that grid"
+        )
+    return np.repeat(np.array(values) == "1", counts).reshape(dims[::-1])
+
+
+def _words_of_keyword(text: str, path: Path):
+    """Yield (line number, word) from after ACTNUM up to its `/`; comments are left out."""
+    inside = False
+    for line_number, line in enumerate(text.split("\n"), start=1):
+        content, slash, _ = line.partition("--")[0].partition("/")
+        for word in content.split():
+            if inside:
+                yield line_number, word
+            elif word.upper() == "ACTNUM":
+                inside = True
+        if inside and slash:
+            return
+    if not inside:
+        raise InputError(f"{path} has no keyword ACTNUM; give an Eclipse grid file that holds it")

@@ -1,0 +1,107 @@
+"""Adjacency graphs from files: METIS `.graph` and Matrix Market."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from earlybird.data import files
+from earlybird.data.errors import InputError
+from earlybird.patterns.adjacency import adjacency_from_edges
+
+MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
+
+
+def read_graph(path: str | Path) -> csr_array:
+    """Read the adjacency in `path`: Matrix Market where its first line says so, METIS otherwise.
+
+    Weights and values are left out: every cell counts the same. A Matrix Market file may be of any field and
+    symmetry; it must be square, an entry in either direction makes two cells neighbours. Raises InputError.
+    """
+    text = files.read_text(path, "graph")
+    if text.startswith("%%MatrixMarket"):
+        return _parse_matrix_market(text, Path(path))
+    return _parse_metis(text, Path(path))
+
+
+def _parse_matrix_market(text: str, path: Path) -> csr_array:
+    import scipy.io
+    from scipy.sparse import coo_array
+
+    try:
+        matrix = coo_array(scipy.io.mmread(io.BytesIO(text.encode()), spmatrix=False))
+    except Exception as error:  # the reader raises several kinds for malformed text
+        raise InputError(f"the graph {path} is not a Matrix Market file ({error}); write it again") from error
+    num_rows, num_columns = matrix.shape
+    if num_rows != num_columns:
+        raise InputError(
+            f"the graph {path} has {num_rows} rows and {num_columns} columns; an adjacency matrix is square"
+        )
+    _require_cells(num_rows, path)
+    return adjacency_from_edges(matrix.row, matrix.col, num_rows)
+
+
+def _parse_metis(text: str, path: Path) -> csr_array:
+    # An empty line is a cell without neighbours, so that only comment lines may be dropped.
+    lines = [(k, line) for k, line in enumerate(text.split("\n"), start=1) if not line.startswith("%")]
+    header = _integers(lines[0][1], lines[0][0], path)
+    if not 2 <= len(header) <= 4 or min(header) < 0:
+        raise InputError(
+            f"{path} line {lines[0][0]} is {lines[0][1][:60]!r}; a METIS graph begins with its numbers of "
+            "vertices and edges, a Matrix Market file with %%MatrixMarket"
+        )
+    num_cells, num_edges = header[:2]
+    _require_cells(num_cells, path)
+    num_leading, stride = _metis_columns(header, lines[0][0], path)
+    body = lines[1 : num_cells + 1]
+    surplus = next((k for k, line in lines[num_cells + 1 :] if line.strip()), None)
+    if len(body) < num_cells or surplus is not None:
+        found = f"line {surplus} follows the last of them" if surplus else f"it has {len(body)} lines of them"
+        raise InputError(f"{path} promises {num_cells} vertices, but {found}; give one line per vertex")
+    counts = np.zeros(num_cells, dtype=np.int64)
+    neighbours: list[int] = []
+    for cell, (line_number, line) in enumerate(body):
+        words = _integers(line, line_number, path)[num_leading:]
+        own = words[::stride]
+        if len(words) % stride or any(not 1 <= word <= num_cells or word == cell + 1 for word in own):
+            raise InputError(
+                f"{path} line {line_number}: the neighbours of vertex {cell + 1} must be other vertices "
+                f"between 1 and {num_cells}{', each with its edge weight' if stride == 2 else ''}"
+            )
+        counts[cell] = len(own)
+        neighbours.extend(own)
+    if len(neighbours) != 2 * num_edges:
+        raise InputError(
+            f"{path} promises {num_edges} edges, so {2 * num_edges} neighbours, but lists {len(neighbours)}; "
+            "each edge is listed at both of its vertices"
+        )
+    first = np.repeat(np.arange(num_cells), counts)
+    return adjacency_from_edges(first, np.array(neighbours, dtype=np.int64) - 1, num_cells)
+
+
+def _metis_columns(header: list[int], line_number: int, path: Path) -> tuple[int, int]:
+    """How many numbers come before a vertex's neighbours, and how many make up one neighbour."""
+    fmt = f"{header[2]:03d}" if len(header) > 2 else "000"
+    if len(fmt) != 3 or set(fmt) - set("01"):
+        raise InputError(
+            f"{path} line {line_number}: the format is {fmt}; it is three digits 0 or 1 "
+            "(vertex sizes, vertex weights, edge weights)"
+        )
+    has_sizes, has_weights, has_edge_weights = (digit == "1" for digit in fmt)
+    num_weights = (header[3] if len(header) > 3 else 1) if has_weights else 0
+    return has_sizes + num_weights, 1 + has_edge_weights
+
+
+def _integers(line: str, line_number: int, path: Path) -> list[int]:
+    try:
+        return [int(word) for word in line.split()]
+    except ValueError:
+        raise InputError(
+            f"{path} line {line_number} is {line[:60]!r}; it must hold whole numbers only"
+        ) from None
+
+
+def _require_cells(num_cells: int, path: Path) -> None:
+    if not 1 <= num_cells <= MAX_CELLS:
+        raise InputError(f"the graph {path} has {num_cells} cells; give one with 1 to {MAX_CELLS}")

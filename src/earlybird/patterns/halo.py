@@ -1,0 +1,84 @@
+"""The halo exchange of a 3-D Cartesian grid of ranks, each with a box of cells."""
+
+import itertools
+import math
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern
+from earlybird.patterns.checks import require_messages, require_range, require_ranks, require_total_bytes
+
+
+def halo_exchange(
+    grid: tuple[int, int, int],
+    cells: tuple[int, int, int],
+    *,
+    halo_width: int = 1,
+    bytes_per_cell: int = 8,
+    neighbours: int = 6,
+    periodic: bool = False,
+) -> Pattern:
+    """Every rank sends each neighbour the layers of cells that face it.
+
+    Rank x + PX*(y + PY*z) sits at (x, y, z). A message in direction (dx, dy, dz) holds, along each axis,
+    `halo_width` cells where the direction is not 0 and the whole box where it is.
+
+    Parameters
+    ----------
+    grid : (PX, PY, PZ) ranks.
+    cells : (NX, NY, NZ) cells of each rank.
+    halo_width : 1 up to the thinnest side of the box that has a neighbour.
+    neighbours : 6 (faces) or 26 (faces, edges and corners).
+    periodic : whether opposite sides of the grid are neighbours. What a rank would send itself is a local copy,
+        which is left out; two neighbours that meet on both sides exchange a message for each side.
+
+    Returns
+    -------
+    Messages ordered by rank, then by direction.
+    """
+    require_range(min(grid), "the smallest side of the process grid", 1)
+    require_range(min(cells), "the thinnest side of a rank's box", 1)
+    num_ranks = math.prod(grid)
+    require_ranks(num_ranks, "the number of ranks in the process grid")
+    sent_across = [
+        side for side, num_ranks_along in zip(cells, grid, strict=True) if periodic or num_ranks_along > 1
+    ]
+    require_range(halo_width, "the halo width", 1, min(sent_across, default=None))
+    require_range(bytes_per_cell, "the number of bytes per cell", 0)
+    if neighbours not in (6, 26):
+        raise InputError(
+            f"the number of neighbours is {neighbours}; give 6 (faces) or 26 (with edges and corners)"
+        )
+    max_axes = 1 if neighbours == 6 else 3
+    directions = [
+        step for step in itertools.product((-1, 0, 1), repeat=3) if 1 <= np.count_nonzero(step) <= max_axes
+    ]
+    require_messages(num_ranks * len(directions))
+    rank = np.arange(num_ranks)
+    place = np.stack([rank % grid[0], rank // grid[0] % grid[1], rank // (grid[0] * grid[1])], axis=1)
+    messages = [_messages_towards(step, place, grid, periodic) for step in directions]
+    sizes = [_size_bytes(step, cells, halo_width, bytes_per_cell) for step in directions]
+    require_total_bytes(sum(size * len(src) for size, (src, _) in zip(sizes, messages, strict=True)))
+    src = np.concatenate([src for src, _ in messages])
+    dst = np.concatenate([dst for _, dst in messages])
+    size_bytes = np.repeat(np.array(sizes, dtype=np.int64), [len(src) for src, _ in messages])
+    by_rank = np.argsort(src, kind="stable")
+    return Pattern(src[by_rank], dst[by_rank], size_bytes[by_rank])
+
+
+def _messages_towards(step, place: np.ndarray, grid, periodic: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Sender and receiver of every message in one direction."""
+    there = place + np.array(step)
+    if periodic:
+        there %= np.array(grid)
+    exists = ((there >= 0) & (there < np.array(grid))).all(axis=1)
+    to_rank = np.array([1, grid[0], grid[0] * grid[1]])
+    src, dst = (place @ to_rank)[exists], there[exists] @ to_rank
+    apart = src != dst
+    return src[apart], dst[apart]
+
+
+def _size_bytes(step, cells, halo_width: int, bytes_per_cell: int) -> int:
+    sides = (halo_width if moved else side for moved, side in zip(step, cells, strict=True))
+    return math.prod(sides) * bytes_per_cell
