@@ -1,0 +1,41 @@
+"""`earlybird report`: one self-contained page, or the same answers in the terminal."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli import common
+
+
+def report(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|RUN/...",
+            help="Run folders, profiles, predictions, comparisons, patterns, in any mix.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page to write; report.html if not given.")
+    ] = None,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Print the answers; the page only with -o.")
+    ] = False,
+) -> None:
+    """Write one HTML page that opens offline, from any mix of what the other commands wrote."""
+    from earlybird.report import material, page
+    from earlybird.report import terminal as tables
+
+    collected = material.collect(inputs)
+    if output is not None or not terminal:
+        output = output or Path("report.html")
+        page.write_page(collected, output)
+        common.note(f"wrote {output}")
+    if terminal:
+        print(tables.render(collected), end="")
+
+
+command = common.make_command(
+    report, name="report", example="earlybird report run profile.json replay -o report.html"
+)

@@ -1,0 +1,290 @@
+"""Curves of chapter 2: ping-pong points per MPI and level, fitted lines, BW(N) tables; shapes data, computes no model."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.data.profile import Profile
+from earlybird.data.run import Sample, median_of_launches
+from earlybird.report import words
+from earlybird.report.material import Material
+
+
+@dataclass(frozen=True)
+class Point:
+    """One size of a curve: median over iterations then launches, quartiles of all iterations, the raw times."""
+
+    size_bytes: int
+    median_s: float
+    quartiles_s: tuple[float, float]
+    times_s: np.ndarray
+    num_launches: int
+    oversubscribed: bool
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Half round trips of one MPI at one level, by ascending size."""
+
+    mpi: str
+    level: str
+    label: str
+    reused_buffers: bool
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One fitted protocol of the ping-pong: T = latency + size/bandwidth from min_bytes to end_bytes."""
+
+    name: str
+    min_bytes: float
+    end_bytes: float
+    latency_s: float
+    bandwidth_bytes_per_s: float
+
+    def time_s(self, size_bytes: np.ndarray) -> np.ndarray:
+        return self.latency_s + size_bytes / self.bandwidth_bytes_per_s
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The fitted protocols of one profile at one level."""
+
+    mpi: str
+    level: str
+    label: str
+    segments: tuple[Segment, ...]
+    held_out_error: float | None
+
+
+@dataclass(frozen=True)
+class Contention:
+    """Received bandwidth of a group against the number N of its processes that receive at once."""
+
+    mpi: str
+    level: str
+    protocol: str
+    label: str
+    count: np.ndarray
+    bandwidth_bytes_per_s: np.ndarray
+    interval: np.ndarray  # (len(count), 2), equal to the value where the profile gives none
+    oversubscribed: np.ndarray
+    fitted: bool
+
+    def straight_line(self) -> np.ndarray:
+        """min(N*BW(1), BW_max), equation (3) of Thune et al. 2023 with the largest measured value as BW_max."""
+        single = self.bandwidth_bytes_per_s[0] / self.count[0]
+        return np.minimum(self.count * single, self.bandwidth_bytes_per_s.max())
+
+
+def pingpong_curves(material: Material) -> list[Curve]:
+    """One curve per run, MPI, level and kind of buffer, in the order of levels, then flavours."""
+    groups: dict[tuple, list[Sample]] = defaultdict(list)
+    for run in material.runs:
+        for sample in run.samples:
+            if sample.kernel == "pingpong" and _size(sample) is not None:
+                config = sample.config
+                reused = config.get("buffers", "vary") == "reuse"
+                groups[(_mpi(sample), str(config.get("level", "")), reused, run.name)].append(sample)
+    curves = []
+    for (mpi, level, reused, run_name), samples in groups.items():
+        several = len({key[3] for key in groups if key[:3] == (mpi, level, reused)}) > 1
+        label = (
+            words.flavour(mpi)
+            + (", reused buffers" if reused else "")
+            + (f" ({run_name})" if several else "")
+        )
+        curves.append(Curve(mpi, level, label, reused, tuple(_points(samples))))
+    return sorted(curves, key=lambda curve: (words.level_order(curve.level), curve.label))
+
+
+def _points(samples: Iterable[Sample]) -> list[Point]:
+    by_size: dict[int, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        by_size[_size(sample)].append(sample)
+    points = []
+    for size_bytes, group in sorted(by_size.items()):
+        times_s = np.concatenate([sample.steady_times_s() for sample in group])
+        low, high = np.percentile(times_s, [25, 75])
+        launches = len({sample.launch for sample in group})
+        oversubscribed = any(sample.oversubscribed for sample in group)
+        median_s = median_of_launches(group)
+        points.append(
+            Point(size_bytes, median_s, (float(low), float(high)), times_s, launches, oversubscribed)
+        )
+    return points
+
+
+def fits(material: Material) -> list[Fit]:
+    """The ping-pong lines of every profile: its `piecewise_postal` form, or else its levels taken at N = 1."""
+    result = []
+    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+        for level in sorted(profile.levels, key=words.level_order):
+            form = _pingpong_form(profile, level)
+            rows = _form_rows(form) if form else _level_rows(profile, level)
+            error = (form or {}).get("held_out_error", profile.levels[level].extra.get("held_out_error"))
+            result.append(Fit(profile_mpi(profile), level, label, _segments(rows), number_or_none(error)))
+    return result
+
+
+def _pingpong_form(profile: Profile, level: str) -> dict | None:
+    for form in profile.forms:
+        what = form.get("what", {}) if isinstance(form, dict) else {}
+        if (
+            form.get("form") == "piecewise_postal"
+            and what.get("operation") == "pingpong"
+            and what.get("level") == level
+        ):
+            return form if _form_rows(form) else None
+    return None
+
+
+def _form_rows(form: dict) -> list[tuple[str, float, float, float]]:
+    try:
+        return [
+            (
+                str(row.get("name", "")),
+                float(row["min_bytes"]),
+                float(row["latency_s"]),
+                float(row["bandwidth_bytes_per_s"]),
+            )
+            for row in form["parameters"]["protocols"]
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+
+
+def _level_rows(profile: Profile, level: str) -> list[tuple[str, float, float, float]]:
+    rows = []
+    for protocol in profile.levels[level].protocols:
+        counts, bandwidth = protocol.bandwidth_table()
+        rows.append((protocol.name, protocol.min_bytes, protocol.latency_s, bandwidth[0] / counts[0]))
+    return rows
+
+
+def _segments(rows: Sequence[tuple[str, float, float, float]]) -> tuple[Segment, ...]:
+    ends = [row[1] for row in rows[1:]] + [np.inf]
+    return tuple(
+        Segment(name, start, end, tau, rate) for (name, start, tau, rate), end in zip(rows, ends, strict=True)
+    )
+
+
+def contentions(material: Material) -> list[Contention]:
+    """BW(N) of every profile, level and protocol; of runs whose MPI has no profile, at their largest size."""
+    result = []
+    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+        for level in sorted(profile.levels, key=words.level_order):
+            result += [
+                _of_protocol(profile, label, level, k) for k in range(len(profile.levels[level].protocols))
+            ]
+    fitted = {(item.mpi, item.level) for item in result}
+    return result + [item for item in _of_samples(material) if (item.mpi, item.level) not in fitted]
+
+
+def _of_protocol(profile: Profile, label: str, level: str, k: int) -> Contention:
+    protocol = profile.levels[level].protocols[k]
+    counts, bandwidth = protocol.bandwidth_table()
+    bounds = profile_interval(profile, level, protocol.name, "bandwidth_bytes_per_s")
+    bounds = bounds if isinstance(bounds, dict) else {}
+    pairs = [pair_or_none(bounds.get(str(n))) or (b, b) for n, b in zip(counts, bandwidth, strict=True)]
+    over = protocol.extra.get("oversubscribed_n", [])
+    over = {int(n) for n in over if number_or_none(n) is not None} if isinstance(over, list) else set()
+    return Contention(
+        profile_mpi(profile),
+        level,
+        protocol.name,
+        label,
+        counts,
+        bandwidth,
+        np.array(pairs, dtype=float),
+        np.array([int(n) in over for n in counts]),
+        True,
+    )
+
+
+def _of_samples(material: Material) -> list[Contention]:
+    groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    for sample in contention_samples(material):
+        groups[(_mpi(sample), str(sample.config.get("level", "")))].append(sample)
+    result = []
+    for (mpi, level), samples in sorted(groups.items(), key=lambda item: words.level_order(item[0][1])):
+        largest = max(_size(sample) for sample in samples)
+        by_count: dict[int, list[Sample]] = defaultdict(list)
+        for sample in samples:
+            if _size(sample) == largest:
+                by_count[int(sample.config["competitors"])].append(sample)
+        counts = np.array(sorted(by_count))
+        rows = [np.percentile(received_bandwidth(by_count[n]), [50, 25, 75]) for n in counts]
+        over = np.array([any(sample.oversubscribed for sample in by_count[n]) for n in counts])
+        table = np.array(rows)
+        result.append(
+            Contention(mpi, level, "", words.flavour(mpi), counts, table[:, 0], table[:, 1:], over, False)
+        )
+    return result
+
+
+def contention_samples(material: Material) -> list[Sample]:
+    """Contention samples with a size and a number of competitors above zero."""
+    return [
+        sample
+        for run in material.runs
+        for sample in run.samples
+        if sample.kernel == "contention" and _size(sample) and _whole(sample.config.get("competitors"))
+    ]
+
+
+def received_bandwidth(samples: Iterable[Sample]) -> np.ndarray:
+    """N*size/time of every iteration, bytes/s received by the group."""
+    return np.concatenate(
+        [int(s.config["competitors"]) * _size(s) / np.maximum(s.steady_times_s(), 1e-12) for s in samples]
+    )
+
+
+def profile_mpi(profile: Profile) -> str:
+    return str(profile.context.get("flavour") or profile.context.get("mpi") or "other")
+
+
+def profile_labels(profiles: Sequence[Profile]) -> list[str]:
+    """The flavour of each profile, with its id where two share a flavour."""
+    names = [profile_mpi(profile) for profile in profiles]
+    return [
+        ("the profile" if name == "other" else words.flavour(name))
+        + (f" ({profile.id or position})" if names.count(name) > 1 else "")
+        for position, (name, profile) in enumerate(zip(names, profiles, strict=True), start=1)
+    ]
+
+
+def profile_interval(profile: Profile, level: str, protocol: str, key: str):
+    """intervals[level][protocol][key] of a profile, or None where the file has no such thing."""
+    value = profile.intervals
+    for name in (level, protocol, key):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def pair_or_none(value) -> tuple[float, float] | None:
+    if isinstance(value, list | tuple) and len(value) == 2 and None not in map(number_or_none, value):
+        return float(value[0]), float(value[1])
+    return None
+
+
+def number_or_none(value) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    return None
+
+
+def _mpi(sample: Sample) -> str:
+    return str(sample.config.get("mpi", "other"))
+
+
+def _size(sample: Sample) -> int | None:
+    size = sample.config.get("size_bytes")
+    return int(size) if number_or_none(size) is not None and size >= 0 else None
+
+
+def _whole(value) -> bool:
+    return number_or_none(value) is not None and value >= 1

@@ -1,0 +1,176 @@
+"""Exchanges of chapters 3 and 4: pattern, measured and predicted seconds per rank brought together."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from earlybird.data.pattern import Pattern
+from earlybird.data.run import Sample
+from earlybird.report import words
+from earlybird.report.material import Material
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One exchange; all arrays are (P,) seconds per rank. `measured_s` is None when it was only predicted.
+
+    `error` and `slowest_error` are equation (11) of Thune et al. 2023 and its signed slowest-rank counterpart, as the
+    comparison holds them; empty without one.
+    """
+
+    title: str
+    num_ranks: int
+    pattern: Pattern | None
+    measured_s: np.ndarray | None
+    predicted_s: Mapping[str, np.ndarray]
+    error: Mapping[str, float]
+    slowest_error: Mapping[str, float]
+    oversubscribed: bool
+    notes: tuple[str, ...]
+
+    def models(self) -> list[str]:
+        return sorted(self.predicted_s, key=lambda name: (words.model_order(name), name))
+
+    def best_first(self) -> list[str]:
+        return sorted(self.error, key=lambda name: self.error[name])
+
+    def reference(self) -> tuple[str, np.ndarray]:
+        """What the sentence speaks of: the measured times, or else those of the first model."""
+        if self.measured_s is not None:
+            return "measured", self.measured_s
+        model = self.models()[0]
+        return model, self.predicted_s[model]
+
+
+def exchanges(material: Material) -> list[Exchange]:
+    """Comparisons first, then measured runs without one, predictions without either, and patterns alone."""
+    patterns = {pattern.sha256(): pattern for pattern in material.patterns}
+    result, used = _from_comparisons(material, patterns)
+    compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
+    for run in material.runs:
+        if str(run.header.get("id")) not in compared:
+            result += _from_samples(run.samples, patterns)
+    by_pattern: dict[tuple[str, int], dict[str, np.ndarray]] = defaultdict(dict)
+    for k, prediction in enumerate(material.predictions):
+        if k not in used:
+            key = (prediction.pattern_sha256, len(prediction.time_s))
+            by_pattern[key].setdefault(prediction.model, prediction.time_s)
+    for (digest, num_ranks), predicted_s in by_pattern.items():
+        match = next(
+            (k for k, item in enumerate(result) if not item.predicted_s and _same(item, digest, num_ranks)),
+            None,
+        )
+        if match is None:
+            result.append(_exchange(patterns.get(digest), num_ranks, digest, predicted_s=predicted_s))
+        else:
+            result[match] = replace(result[match], predicted_s=predicted_s)
+    drawn = {id(item.pattern) for item in result}
+    alone = [pattern for pattern in patterns.values() if id(pattern) not in drawn]
+    return result + [_exchange(pattern, pattern.num_ranks_named, "") for pattern in alone]
+
+
+def _same(item: Exchange, digest: str, num_ranks: int) -> bool:
+    return item.pattern is not None and item.pattern.sha256() == digest and item.num_ranks == num_ranks
+
+
+def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tuple[list[Exchange], set[int]]:
+    """Exchanges of the comparisons, and the positions of the predictions that repeat or complete one of them."""
+    runs = {str(run.header.get("id")): run for run in material.runs}
+    result, used = [], set()
+    for comparison in material.comparisons:
+        digest = str(comparison.extra.get("pattern_sha256", ""))
+        predicted_s = dict(comparison.predicted_s)
+        for k, prediction in enumerate(material.predictions):
+            if prediction.pattern_sha256 == digest and prediction.time_s.shape == comparison.measured_s.shape:
+                used.add(k)
+                predicted_s.setdefault(prediction.model, prediction.time_s)
+        run = runs.get(str(comparison.extra.get("run_id", "")))
+        mpi = (
+            next((str(s.config.get("mpi", "")) for s in run.samples if s.kernel == "exchange"), "")
+            if run
+            else ""
+        )
+        oversubscribed = comparison.extra.get("oversubscribed") is True
+        notes = comparison.extra.get("notes", ())
+        result.append(
+            _exchange(
+                patterns.get(digest) if digest else None,
+                len(comparison.measured_s),
+                digest,
+                comparison.measured_s,
+                predicted_s,
+                dict(comparison.error),
+                dict(comparison.slowest_error),
+                oversubscribed=oversubscribed,
+                notes=tuple(str(note) for note in notes) if isinstance(notes, list | tuple) else (),
+                layout=str(comparison.extra.get("layout", "")),
+                mpi=mpi,
+            )
+        )
+    return result, used
+
+
+def _from_samples(samples: tuple[Sample, ...], patterns: Mapping[str, Pattern]) -> list[Exchange]:
+    groups: dict[tuple, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if sample.kernel == "exchange" and sample.rank_times_s is not None:
+            config = sample.config
+            key = (
+                str(config.get("mpi", "")),
+                str(config.get("layout", "")),
+                str(config.get("pattern_sha256", "")),
+                sample.rank_times_s.shape[1],
+            )
+            groups[key].append(sample)
+    return [
+        _exchange(
+            patterns.get(digest),
+            num_ranks,
+            digest,
+            _median_per_rank(group),
+            layout=layout,
+            mpi=mpi,
+            oversubscribed=any(sample.oversubscribed for sample in group),
+        )
+        for (mpi, layout, digest, num_ranks), group in groups.items()
+    ]
+
+
+def _median_per_rank(samples: list[Sample]) -> np.ndarray:
+    """(P,) median over iterations, then over launches."""
+    return np.median([np.median(s.rank_times_s[s.warmup :], axis=0) for s in samples], axis=0)
+
+
+def _exchange(
+    pattern,
+    num_ranks,
+    digest,
+    measured_s=None,
+    predicted_s=None,
+    error=None,
+    slowest_error=None,
+    *,
+    oversubscribed=False,
+    notes=(),
+    layout="",
+    mpi="",
+) -> Exchange:
+    parts = [words.counted(num_ranks, "rank")]
+    if pattern is not None:
+        parts.append(words.counted(pattern.num_messages, "message"))
+    parts += [f"layout {layout}"] if layout else []
+    parts += [words.flavour(mpi)] if mpi else []
+    parts += [f"pattern {(digest or pattern.sha256())[:8]}"] if digest or pattern is not None else []
+    return Exchange(
+        ", ".join(parts),
+        num_ranks,
+        pattern,
+        measured_s,
+        predicted_s or {},
+        error or {},
+        slowest_error or {},
+        oversubscribed,
+        notes,
+    )

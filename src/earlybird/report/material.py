@@ -1,0 +1,99 @@
+"""Material: everything given to one report, loaded and told apart by schema."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earlybird.data import files
+from earlybird.data.comparison import Comparison, comparison_from_json
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.prediction import Prediction, prediction_from_json
+from earlybird.data.profile import Profile, profile_from_json
+from earlybird.data.run import Run, Sample
+
+PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
+ALLOWED = "give run folders, profiles, predictions, comparisons (.json) or patterns (.csv, .npz, .mtx)"
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run folder in memory: the content of run.json, its launches and its samples."""
+
+    name: str
+    header: Mapping[str, Any]
+    launches: tuple[Mapping[str, Any], ...]
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a report is made of; every part may be absent. Nothing in it refers to a file any more."""
+
+    runs: tuple[MeasuredRun, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+
+
+def collect(paths: Iterable[str | Path]) -> Material:
+    """Load run folders (with the pattern and comparison that a replay left in them), JSON files and patterns.
+
+    A file given twice, directly and inside its run folder, counts once. Raises InputError for anything that is not one
+    of ours.
+    """
+    parts: dict[str, list] = {
+        "runs": [],
+        "profiles": [],
+        "predictions": [],
+        "comparisons": [],
+        "patterns": [],
+    }
+    seen: set[Path] = set()
+    for path in (file for given in paths for file in _expand(Path(given))):
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        kind, value = _load(path)
+        parts[kind].append(value)
+    return Material(**{kind: tuple(values) for kind, values in parts.items()})
+
+
+def _expand(path: Path) -> list[Path]:
+    """A run folder becomes itself and what a replay left inside; its run.json stands for the folder."""
+    if path.name == "run.json":
+        path = path.parent
+    if not path.is_dir():
+        return [path]
+    return [path, *(path / name for name in ("pattern.npz", "comparison.json") if (path / name).exists())]
+
+
+def _load(path: Path) -> tuple[str, Any]:
+    if path.is_dir():
+        run = Run.open(path)
+        return "runs", MeasuredRun(
+            path.resolve().name, run.header, tuple(run.launches()), tuple(run.samples())
+        )
+    if path.suffix in PATTERN_SUFFIXES:
+        return "patterns", load_pattern(path)
+    if path.exists() and path.suffix != ".json":
+        raise InputError(f"{path} is not something a report is made of; {ALLOWED}")
+    return _from_json(path)
+
+
+def _from_json(path: Path) -> tuple[str, Any]:
+    value = files.read_json(path, "file")
+    readers = {
+        "earlybird.profile/1": ("profiles", profile_from_json),
+        "earlybird.prediction/1": ("predictions", prediction_from_json),
+        "earlybird.comparison/1": ("comparisons", comparison_from_json),
+    }
+    schema = value.get("schema")
+    if not isinstance(schema, str) or schema not in readers:
+        raise InputError(
+            f"{path} has the schema {schema!r}, which is not something a report is made of; {ALLOWED}"
+        )
+    kind, reader = readers[schema]
+    return kind, reader(value, f"the file {path}")

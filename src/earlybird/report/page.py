@@ -1,0 +1,74 @@
+"""The page: one HTML file that opens offline, from the chapters, a template and plotly's own script."""
+
+from pathlib import Path
+from typing import Any
+
+from earlybird import __version__
+from earlybird.data import files
+from earlybird.report.axes import PALETTE
+from earlybird.report.chapters import chapters
+from earlybird.report.material import Material
+from earlybird.report.parts import Chapter
+
+TEMPLATES = Path(__file__).parent / "templates"
+FAINT = 0.22  # opacity of shading and raw samples
+
+
+def write_page(material: Material, path: str | Path) -> None:
+    """Write the page to `path`, whole or not at all."""
+    files.write_text(path, render(material))
+
+
+def render(material: Material) -> str:
+    """The page as text: style, scripts and figures inlined, every text from a file escaped."""
+    import jinja2  # both imported late: they take longer than most commands
+    from plotly.offline import get_plotlyjs
+
+    answered = chapters(material)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html").render(
+        title=_title(material),
+        chapters=answered,
+        figures=_figures(answered),
+        palette=PALETTE,
+        faint=_faint,
+        style=_text("page.css"),
+        watch_script=_text("watch.js"),
+        plotly_script=get_plotlyjs() if _figures(answered) else "",
+        page_script=_text("page.js"),
+        version=__version__,
+    )
+
+
+def _title(material: Material) -> str:
+    hosts = {
+        str(machine.get("host")): None
+        for run in material.runs
+        if (machine := run.header.get("machine") or {})
+    }
+    return "MPI communication" + (f" on {', '.join(hosts)}" if hosts else "")
+
+
+def _figures(answered: list[Chapter]) -> dict[str, dict[str, Any]]:
+    """id -> what plotly draws, for the figures that can be drawn."""
+    return {
+        figure.id: {"data": list(figure.data), "layout": dict(figure.layout)}
+        for chapter in answered
+        for figure in chapter.figures
+        if not figure.why_not
+    }
+
+
+def _faint(hex_color: str) -> str:
+    red, green, blue = (int(hex_color[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{FAINT})"
+
+
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")

@@ -1,0 +1,150 @@
+"""Chapter 1's facts: which machine, MPI and placement, and how far each measurement can be trusted."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from earlybird.data.run import Sample
+from earlybird.data.units import format_bytes
+from earlybird.report import words
+from earlybird.report.curves import number_or_none
+from earlybird.report.material import MeasuredRun
+from earlybird.report.parts import Light, Table
+
+KERNELS = {"pingpong": "ping-pong", "contention": "contention", "exchange": "exchange"}
+
+
+def machine_words(machine: Mapping[str, Any]) -> str:
+    """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from what the file says, nothing required."""
+    inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
+    inside += [
+        words.counted(machine[key + "s"], key) for key in ("core", "socket") if _whole(machine.get(key + "s"))
+    ]
+    if _whole(machine.get("memory_bytes")):
+        inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
+    name = str(machine.get("host") or "a machine without a name")
+    return f"{name} ({', '.join(inside)})" if inside else name
+
+
+def mpi_words(launch: Mapping[str, Any]) -> str:
+    """`MPICH 4.3.0` from one launch line."""
+    return " ".join(
+        word
+        for word in (words.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
+        if word
+    )
+
+
+def started_words(run: MeasuredRun) -> str:
+    """The date of a run as `21 November 2026, 01:30`, or as the file has it."""
+    text = str(run.header.get("started", ""))
+    try:
+        return f"{datetime.fromisoformat(text):%d %B %Y, %H:%M %Z}".lstrip("0").strip()
+    except ValueError:
+        return text
+
+
+def run_line(run: MeasuredRun) -> str:
+    """Run, machine, MPI, transport, placement and date in one line."""
+    parts = [machine_words(_mapping(run.header.get("machine")))]
+    launches = {mpi_words(launch): launch for launch in run.launches}
+    for name, launch in launches.items():
+        how = [f"over {launch['transport']}"] if launch.get("transport") else []
+        how += [f"started by {launch['launcher']}"] if launch.get("launcher") else []
+        how += [f"threads {launch['thread_level']}"] if launch.get("thread_level") else []
+        parts.append(" ".join([name, *how]))
+    parts += sorted({placement_words(launch) for launch in run.launches} - {""})[:3]
+    parts += [started_words(run)] if started_words(run) else []
+    return f"{run.name}: " + "; ".join(parts)
+
+
+def placement_words(launch: Mapping[str, Any]) -> str:
+    """`4 ranks on 1 node bound to core`, as observed where the launch tells it."""
+    placement = [place for place in launch.get("placement") or () if isinstance(place, dict)]
+    if not placement:
+        return ""
+    nodes = len({str(place.get("node", place.get("host"))) for place in placement})
+    binding = f", binding {launch['binding']}" if launch.get("binding") else ""
+    return f"{words.counted(len(placement), 'rank')} on {words.counted(nodes, 'node')}{binding}"
+
+
+def run_table(run: MeasuredRun) -> Table:
+    """Everything run.json and the first launch of each flavour say, a row per key."""
+    rows = [[key, _flat(value)] for key, value in run.header.items() if key not in ("machine", "schema")]
+    rows += [[f"machine: {key}", _flat(value)] for key, value in _mapping(run.header.get("machine")).items()]
+    first: dict[str, Mapping[str, Any]] = {}
+    for launch in run.launches:
+        first.setdefault(str(launch.get("flavour", "")), launch)
+    for name, launch in first.items():
+        rows += [
+            [f"{words.flavour(name)}: {key}", _flat(value)]
+            for key, value in launch.items()
+            if key != "flavour"
+        ]
+    return Table(f"Provenance of {run.name}", ["what", "value"], rows)
+
+
+def lights(run: MeasuredRun, several: bool) -> list[Light]:
+    """One light per MPI, kernel and level of a run."""
+    groups: dict[tuple, list[Sample]] = defaultdict(list)
+    for sample in run.samples:
+        config = sample.config
+        groups[(str(config.get("mpi", "")), sample.kernel, str(config.get("level", "")))].append(sample)
+    advice = noise_advice(run)
+    return [_light(run.name if several else "", key, samples, advice) for key, samples in groups.items()]
+
+
+def _light(run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], advice: str) -> Light:
+    mpi, kernel, level = key
+    words_of = [words.flavour(mpi), KERNELS.get(kernel, kernel), words.level(level) if level else ""]
+    what = (f"{run_name}: " if run_name else "") + " ".join(word for word in words_of if word)
+    noisy = sum(not sample.converged for sample in samples)
+    crowded = sum(sample.oversubscribed for sample in samples)
+    wrong = sum(not sample.validated for sample in samples)
+    total = words.counted(len(samples), "point")
+    if wrong:
+        return Light(
+            what, "bad", "wrong data", f"{wrong} of {total} received wrong data: do not use these figures."
+        )
+    said = []
+    if noisy:
+        said.append(f"{noisy} of {total} did not settle: {advice}.")
+    if crowded:
+        said.append(
+            f"{crowded} of {total} had more ranks than cores: waiting ranks yield, and the times hold the "
+            "switches between them. Use no more ranks than cores for figures without them."
+        )
+    word = " and ".join((["noisy"] if noisy else []) + (["oversubscribed"] if crowded else []))
+    return Light(what, "warn", word, " ".join(said)) if said else Light(what, "good", "converged", total)
+
+
+def noise_advice(run: MeasuredRun) -> str:
+    """Which setting to change for quieter figures, from what the run says about its machine."""
+    machine = _mapping(run.header.get("machine"))
+    remedies = ["give more time with a larger --budget"]
+    governor = machine.get("governor")
+    if isinstance(governor, str) and governor and governor != "performance":
+        remedies.append(f"set the frequency governor from {governor} to performance")
+    load = machine.get("load")
+    load = load[0] if isinstance(load, list) and load else load
+    if number_or_none(load) is not None and load > 0.5:
+        remedies.append(f"wait until the machine is idle (its load was {load:.1f} at the start)")
+    return ", or ".join(remedies)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _flat(value: Any) -> str:
+    """A value as one line of text; nested objects as `key=value` words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return " ".join(_flat(item) if not isinstance(item, dict) else f"[{_flat(item)}]" for item in value)
+    return str(value)
