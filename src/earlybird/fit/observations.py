@@ -16,6 +16,8 @@ from earlybird.data.tables import load_pingpong_table
 MEASURE_HINT = "run `earlybird measure pingpong contention -o RUN` first"
 
 _LAUNCH_KEYS = ("flavour", "version", "transport", "launcher")
+# Kept where all launches agree; a difference here does not change what messages cost.
+_NOTED_KEYS = ("library_version", "thread_level")
 _MACHINE_KEYS = ("cpu_model", "cores")
 _THRESHOLD_WORDS = ("eager", "rndv", "threshold")
 
@@ -88,7 +90,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         )
     require_validated(sample for _, sample in used)
     launches = _launches_of(runs, used)
-    context = _common((launch for launch in launches), _LAUNCH_KEYS, names)
+    context = _common(launches, _LAUNCH_KEYS, names) | _noted(launches)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
     return Observations(
         table=pandas.DataFrame([_observation(run, sample) for run, sample in used]),
@@ -162,9 +164,9 @@ def _observation(run: Run, sample: Sample) -> dict[str, Any]:
         ) from error
     if level not in LEVELS or n < 1 or size_bytes < 0 or time_s <= 0:
         raise InputError(
-            f"{run.path}: a {sample.kernel} sample says level={level} competitors={n} size_bytes={size_bytes} "
-            f"and a median of {time_s:g} s; levels are {', '.join(LEVELS)}, competitors at least 1, times above "
-            "0: measure again"
+            f"{run.path}: a {sample.kernel} sample says level={level} competitors={n} "
+            f"size_bytes={size_bytes} and a median of {time_s:g} s; levels are {', '.join(LEVELS)}, "
+            "competitors at least 1, times above 0: measure again"
         )
     return {
         "source": sample.kernel,
@@ -197,6 +199,13 @@ def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], na
                     "a profile holds for one context: fit them apart"
                 )
     return common
+
+
+def _noted(launches) -> dict[str, Any]:
+    values = {key: [launch[key] for launch in launches if key in launch] for key in _NOTED_KEYS}
+    return {
+        key: found[0] for key, found in values.items() if found and all(item == found[0] for item in found)
+    }
 
 
 def _thresholds(launches) -> tuple[int, ...]:

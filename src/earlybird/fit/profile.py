@@ -68,7 +68,9 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     fitted = [_fit_level(times, observations.thresholds_bytes, paper) for times in usable]
     for part in fitted:
         warnings += part.warnings
-    warnings += _data_warnings(observations, usable)
+    forms = _pingpong_forms(observations, paper)
+    warnings += [text for part in fitted for text in _extrapolation_warnings(part.level, forms)]
+    warnings += _convergence_warnings(observations, usable)
     method = "paper" if paper else "relative"
     return Profile(
         levels={part.level.name: part.level for part in fitted},
@@ -76,7 +78,7 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
         machine=observations.machine,
         context=observations.context,
         runs=observations.runs,
-        forms=tuple(_pingpong_forms(observations, paper)),
+        forms=tuple(forms),
         intervals={part.level.name: part.intervals for part in fitted if part.intervals},
         replicates=tuple(_replicates(fitted)),
         extra={
@@ -287,7 +289,26 @@ def _level_warnings(times: LevelTimes, level: Level) -> list[str]:
     return warnings
 
 
-def _data_warnings(observations, usable):
+def _extrapolation_warnings(level: Level, forms) -> list[str]:
+    """Protocols that ping-pongs show below the smallest size of the level's own times."""
+    smallest = level.extra["size_bytes"][0]
+    unseen = [
+        protocol["min_bytes"]
+        for form in forms
+        if form["what"]["level"] == level.name
+        for protocol in form["parameters"]["protocols"]
+        if 0 < protocol["min_bytes"] <= smallest
+    ]
+    if not unseen:
+        return []
+    return [
+        f"{level.name}: ping-pongs switch protocol at {max(unseen)} B, "
+        f"contention was measured from {smallest} B on; smaller messages are extrapolated: "
+        "measure contention at smaller sizes"
+    ]
+
+
+def _convergence_warnings(observations, usable):
     used = {times.name for times in usable}
     counted = [select(rows) for name, rows in observations.table.groupby("level") if name in used]
     total = sum(len(rows) for rows in counted)

@@ -83,7 +83,7 @@ def protocol_names(num_segments: int) -> tuple[str, ...]:
 
 
 def _interval_costs(size_bytes, time_s):
-    """(S, S+1) squared relative errors, summed, and numbers of parameters of lines through sizes [first, end)."""
+    """(S, S+1) sums of squared relative errors and numbers of parameters of lines through [first, end)."""
     num_sizes = len(size_bytes)
     cost = np.full((num_sizes, num_sizes + 1), np.inf)
     parameters = np.zeros((num_sizes, num_sizes + 1), dtype=int)

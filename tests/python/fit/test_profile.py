@@ -1,0 +1,189 @@
+"""Known parameters come back from their own times, with intervals that cover them and warnings where due."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import load_profile, profile_from_json, save_profile
+from earlybird.fit.observations import read_runs, read_table
+from earlybird.fit.profile import compare_segmentations, fit_profile
+
+BLUE_WATERS = Path(__file__).parents[4] / "shared" / "data" / "blue_waters_pingpong.csv"
+
+BANDWIDTH = {1: 1.0e10, 2: 1.6e10, 4: 2.0e10, 8: 1.8e10}  # falls at the end, as real tables may
+EAGER_BANDWIDTH = {n: rate / 4 for n, rate in BANDWIDTH.items()}
+SIZES = tuple(2**k for k in range(6, 24))
+
+
+def staircase_times(n, size):
+    if size < 8192:
+        return 1e-6 + n * size / EAGER_BANDWIDTH[n]
+    return 4e-6 + n * size / BANDWIDTH[n]
+
+
+def fitted(path, **options):
+    return fit_profile(read_runs([path]), **options)
+
+
+@pytest.mark.parametrize("paper", [False, True])
+def test_exact_times_give_the_parameters_back(make_run, paper):
+    profile = fitted(make_run("run", staircase_times, ns=(1, 2, 4, 8), sizes=SIZES), paper=paper)
+    eager, rendezvous = profile.levels["intra_socket"].protocols
+    assert (eager.name, eager.min_bytes, eager.sender_waits) == ("eager", 0, False)
+    assert (rendezvous.name, rendezvous.min_bytes, rendezvous.sender_waits) == ("rendezvous", 8192, True)
+    assert [eager.latency_s, rendezvous.latency_s] == pytest.approx([1e-6, 4e-6], rel=1e-6)
+    assert rendezvous.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=1e-6)
+    assert eager.bandwidth_bytes_per_s == pytest.approx(EAGER_BANDWIDTH, rel=1e-6)
+    assert profile.levels["intra_socket"].extra["held_out_error"] < 1e-6
+
+
+def test_noisy_times_give_the_parameters_back_within_their_noise(make_run):
+    profile = fitted(make_run("run", staircase_times, ns=(1, 2, 4, 8), sizes=SIZES, launches=8, noise=0.05))
+    eager, rendezvous = profile.levels["intra_socket"].protocols
+    assert rendezvous.min_bytes == 8192
+    assert [eager.latency_s, rendezvous.latency_s] == pytest.approx([1e-6, 4e-6], rel=0.05)
+    assert rendezvous.bandwidth_bytes_per_s == pytest.approx(BANDWIDTH, rel=0.03)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say(make_run):
+    covered = total = 0
+    for seed in range(6):
+        # The launch is the random factor: all its times share one error.
+        path = make_run(f"run{seed}", launches=0)
+        for launch in np.random.default_rng(seed).normal(1, 0.05, 12):
+            make_run(
+                path.name,
+                lambda n, size, f=launch: f * (2e-6 + n * size / BANDWIDTH[n]),
+                launches=1,
+                sizes=SIZES,
+            )
+        bounds = fitted(path).intervals["intra_socket"]["rendezvous"]["bandwidth_bytes_per_s"]
+        covered += sum(low <= BANDWIDTH[int(n)] <= high for n, (low, high) in bounds.items())
+        total += len(bounds)
+    assert total == 18 and covered >= 12
+
+
+def test_the_same_data_give_the_same_profile(make_run):
+    path = make_run("run", noise=0.1)
+    assert fitted(path).to_json() == fitted(path).to_json()
+    assert fitted(path, paper=True).id != fitted(path).id
+
+
+def test_the_profile_survives_its_file(make_run, tmp_path):
+    profile = fitted(make_run("run", staircase_times, ns=(1, 2, 4, 8), sizes=SIZES, noise=0.02))
+    save_profile(profile, tmp_path / "profile.json")
+    assert load_profile(tmp_path / "profile.json").to_json() == json.loads(json.dumps(profile.to_json()))
+    assert (
+        profile.runs[0]["sha256"] and profile.machine["cores"] == 8 and profile.context["flavour"] == "mpich"
+    )
+
+
+def test_replicates_are_profiles_that_spread_around_the_fit(make_run):
+    profile = fitted(make_run("run", noise=0.1))
+    assert 0 < len(profile.replicates) <= 50
+    replicates = [profile_from_json({"schema": "earlybird.profile/1"} | item) for item in profile.replicates]
+    rates = [item.levels["intra_socket"].protocols[-1].bandwidth_bytes_per_s[4] for item in replicates]
+    low, high = profile.intervals["intra_socket"]["rendezvous"]["bandwidth_bytes_per_s"]["4"]
+    assert len(set(rates)) > 1 and low < np.median(rates) < high
+
+
+def test_one_launch_gives_no_intervals_and_a_warning(make_run):
+    profile = fitted(make_run("run", launches=1))
+    assert not profile.intervals and not profile.replicates
+    assert any("one launch only" in warning for warning in profile.extra["warnings"])
+
+
+def test_the_latency_is_that_of_two_receivers(make_run):
+    latency_s = {1: 1e-6, 2: 3e-6, 4: 9e-6}
+    profile = fitted(make_run("run", lambda n, size: latency_s[n] + size / 1e10))
+    (protocol,) = profile.levels["intra_socket"].protocols
+    assert protocol.latency_s == pytest.approx(3e-6, rel=1e-6) and protocol.extra["latency_n"] == 2
+
+
+def test_times_that_do_not_grow_with_size_keep_a_finite_bandwidth(make_run):
+    profile = fitted(make_run("run", lambda n, size: 1e-6, sizes=(1, 2, 4, 8, 16, 32, 64)))
+    (protocol,) = profile.levels["intra_socket"].protocols
+    for n, rate in protocol.bandwidth_bytes_per_s.items():
+        assert n * 64 / rate == pytest.approx(0.01 * 1e-6, rel=1e-6)
+
+
+def test_oversubscribed_n_are_marked_and_do_not_give_the_latency(make_run):
+    profile = fitted(make_run("run", oversubscribed=lambda n: n > 1))
+    (protocol,) = profile.levels["intra_socket"].protocols
+    assert protocol.extra["oversubscribed_n"] == [2, 4] and protocol.extra["latency_n"] == 1
+    assert any(
+        "N = 2, 4" in warning and "more ranks than cores" in warning for warning in profile.extra["warnings"]
+    )
+
+
+def test_unconverged_samples_are_counted_in_a_warning(make_run):
+    profile = fitted(make_run("run", launches=5, ns=(1, 2), sizes=(64, 128, 256), converged=False))
+    assert "30 of 30 samples had not converged" in profile.extra["warnings"]
+
+
+def test_one_size_is_refused(make_run):
+    with pytest.raises(InputError, match="at least two sizes"):
+        fitted(make_run("run", sizes=(1024,)))
+
+
+def test_a_level_with_one_size_is_left_out_beside_others(make_run):
+    path = make_run("run")
+    make_run("run", sizes=(1024,), level="inter_node")
+    profile = fitted(path)
+    assert list(profile.levels) == ["intra_socket"]
+    assert any(warning.startswith("inter_node: one message size") for warning in profile.extra["warnings"])
+
+
+def test_an_n_measured_at_few_sizes_is_left_to_the_others_where_it_is_missing(make_run):
+    path = make_run("run", staircase_times, ns=(1, 2), sizes=SIZES)
+    make_run("run", staircase_times, ns=(8,), sizes=(1 << 20,))
+    eager, rendezvous = fitted(path).levels["intra_socket"].protocols
+    assert sorted(eager.bandwidth_bytes_per_s) == [1, 2]
+    assert rendezvous.bandwidth_bytes_per_s == pytest.approx({n: BANDWIDTH[n] for n in (1, 2, 8)}, rel=1e-6)
+
+
+def test_ping_pongs_become_a_piecewise_form(make_run):
+    path = make_run("run", staircase_times, ns=(1,), sizes=(0, *SIZES), kernel="pingpong", noise=0.01)
+    profile = fitted(path)
+    (form,) = profile.forms
+    assert form["what"] == {"operation": "pingpong", "level": "intra_socket"}
+    assert [item["min_bytes"] for item in form["parameters"]["protocols"]] == [0, 8192]
+    assert form["parameters"]["protocols"][1]["bandwidth_bytes_per_s"] == pytest.approx(1e10, rel=0.02)
+    assert form["range"] == {"size_bytes": [0, SIZES[-1]]} and form["held_out_error"] < 0.05
+    assert list(profile.levels["intra_socket"].protocols[0].bandwidth_bytes_per_s) == [1]
+
+
+def test_contention_that_misses_a_protocol_of_the_ping_pong_is_told(make_run):
+    path = make_run("run", staircase_times, sizes=tuple(2**k for k in range(14, 23)))
+    make_run("run", staircase_times, ns=(1,), sizes=SIZES, kernel="pingpong")
+    assert any("smaller messages are extrapolated" in warning for warning in fitted(path).extra["warnings"])
+
+
+def test_a_left_out_n_is_predicted_from_its_neighbours(make_run):
+    profile = fitted(make_run("run", lambda n, size: 2e-6 + size / 1e9, ns=(1, 2, 3, 4, 5)))
+    assert profile.levels["intra_socket"].extra["held_out_error_n"] < 1e-6
+    assert "held_out_error_n" not in fitted(make_run("three")).levels["intra_socket"].extra
+
+
+def test_the_comparison_marks_what_the_profile_uses(make_run):
+    path = make_run("run", staircase_times, ns=(1, 2, 4, 8), sizes=SIZES, noise=0.02)
+    choices = compare_segmentations(read_runs([path]))
+    assert [choice.segmentation.num_segments for choice in choices] == [1, 2, 3]
+    assert [choice.chosen for choice in choices] == [False, True, False]
+    assert choices[1].held_out_error < choices[0].held_out_error
+
+
+@pytest.mark.skipif(not BLUE_WATERS.exists(), reason=f"the reference data {BLUE_WATERS} are not here")
+def test_blue_waters_switches_and_held_out_errors():
+    profile = fit_profile(read_table(BLUE_WATERS))
+    level = profile.levels["inter_node"]
+    assert [protocol.extra["begins_between_bytes"] for protocol in level.protocols[1:]] == [
+        [512, 1024],
+        [8192, 16384],
+    ]
+    assert sorted(level.protocols[-1].bandwidth_bytes_per_s) == list(range(1, 17))
+    for level in profile.levels.values():
+        assert level.extra["held_out_error"] <= 0.10 and level.extra["held_out_error_n"] <= 0.10
