@@ -1,1 +1,5 @@
 """Measured against predicted."""
+
+from earlybird.compare.times import compare_times, measured_times
+
+__all__ = ["compare_times", "measured_times"]

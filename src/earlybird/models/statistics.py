@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: interval of the median, warm-up, when to stop (the harness has the same rules)."""
+"""Statistics of repeated timings: interval of the median, warm-up, when to stop; the harness does so too."""
 
 import math
 from statistics import NormalDist
@@ -13,8 +13,8 @@ def median_interval(times: np.ndarray, confidence: float = 0.95) -> tuple[float,
     """Distribution-free confidence interval of the median from order statistics.
 
     With n values and the normal quantile z, the bounds are the order statistics (counted from 1)
-    j = floor((n - z*sqrt(n))/2) and k = ceil(1 + (n + z*sqrt(n))/2), kept within 1..n: the normal approximation
-    to the binomial interval of a quantile.
+    j = floor((n - z*sqrt(n))/2) and k = ceil(1 + (n + z*sqrt(n))/2), kept within 1..n: the normal
+    approximation to the binomial interval of a quantile.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def relative_half_width(times: np.ndarray) -> float:
 def warmup_count(times: np.ndarray) -> int:
     """How many leading entries are transient: the leading run above the Tukey fence of the second half.
 
-    The fence is Q3 + 1.5*(Q3 - Q1) of times[n//2:], quartiles by linear interpolation. At most n//2; 0 for n < 8,
-    where quartiles of half the series say nothing.
+    The fence is Q3 + 1.5*(Q3 - Q1) of times[n//2:], quartiles by linear interpolation. At most n//2; 0 for
+    n < 8, where quartiles of half the series say nothing.
     """
     times = np.asarray(times, dtype=float)
     half = len(times) // 2

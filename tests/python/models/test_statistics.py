@@ -35,8 +35,8 @@ def test_python_agrees_with_the_shared_vectors(case):
 
 @pytest.mark.parametrize(
     ("n", "low", "high"),
-    # z*sqrt(n) = 4.383, 5.368 ... by hand: n=5 (5-4.383)/2 = 0.31 -> clamped 1; n=10 (10-6.198)/2 = 1.90 -> 1 and
-    # 1+8.099 -> 10; n=100 40.2 -> 40 and 1+59.8 -> 61; n=150 62.998 -> 62 and 1+87.002 -> 89.
+    # By hand: n=5 (5-4.383)/2 = 0.31, clamped to 1; n=10 (10-6.198)/2 = 1.90 -> 1 and 1+8.099 -> 10;
+    # n=100 40.2 -> 40 and 1+59.8 -> 61; n=150 62.998 -> 62 and 1+87.002 -> 89.
     [(1, 1, 1), (5, 1, 5), (10, 1, 10), (100, 40, 61), (150, 62, 89)],
 )
 def test_interval_takes_the_order_statistics_worked_out_by_hand(n, low, high):

@@ -1,0 +1,105 @@
+"""`earlybird predict`: seconds per rank that an exchange will cost."""
+
+import numpy as np
+import typer
+
+from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.prediction import Prediction
+from earlybird.data.profile import load_profile
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.predict import MODELS, merge_profiles, predict_exchange
+
+NOT_BUILT = ("collective", "pipeline")
+MAX_TABLE_ROWS = 32
+SLOWEST_ROWS = 10
+
+WORDS = typer.Argument(
+    ..., metavar="[exchange] PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."
+)
+PROFILE = typer.Option([], "--profile", help="What the machine's MPI costs; repeat for more levels.")
+
+
+def predict(
+    words: list[str] = WORDS,
+    profile: list[str] = PROFILE,
+    layout: str | None = typer.Option(
+        None, "--layout", help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV."
+    ),
+    map_by: str = typer.Option("core", "--map-by", help="How ranks fill the layout: core, socket or node."),
+    model: str = typer.Option("staircase", "--model", help=f"One of {', '.join(MODELS)}."),
+    format: Format = FORMAT,
+    json: bool = JSON,
+) -> None:
+    """Seconds per rank that the exchange PATTERN will cost, all messages posted at once.
+
+    Models of Thune et al. 2023: staircase (7)-(9), max-rate (10), postal (1); times of messages inside a node
+    and between nodes are added (18). Intervals, where shown, come from the profile's replicates.
+    """
+    path = _pattern_path(words)
+    if not profile or layout is None:
+        option = "--layout, such as 1x1x4" if profile else "--profile, a file that `earlybird fit` wrote"
+        raise InputError(f"predict needs a profile and a layout; add {option}")
+    pattern = load_pattern(path)
+    joined = merge_profiles([load_profile(name) for name in profile])
+    prediction = predict_exchange(pattern, parse_layout(layout, map_by), joined, model)
+    if json or format is Format.json:
+        print_json(prediction.to_json())
+    elif format is Format.csv:
+        _print_csv(prediction)
+    else:
+        _print_table(prediction, pattern)
+
+
+def _pattern_path(words: list[str]) -> str:
+    if words[0] in NOT_BUILT:
+        raise InputError(f"predict {words[0]} is not built yet; what there is: `earlybird predict PATTERN`")
+    path = words[1:] if words[0] == "exchange" else words
+    if len(path) != 1:
+        raise InputError(f"predict was given {len(path)} patterns; give one file, such as mesh.csv")
+    return path[0]
+
+
+def _columns(prediction: Prediction) -> dict[str, np.ndarray]:
+    columns = {
+        "time_s": prediction.time_s,
+        "receive_s": prediction.receive_s,
+        "intra_node_s": prediction.intra_node_s,
+        "inter_node_s": prediction.inter_node_s,
+    }
+    if prediction.time_interval_s is not None:
+        columns |= {
+            "time_low_s": prediction.time_interval_s[:, 0],
+            "time_high_s": prediction.time_interval_s[:, 1],
+        }
+    return columns
+
+
+def _print_csv(prediction: Prediction) -> None:
+    columns = _columns(prediction)
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    print_csv(["rank", *columns], [[rank, *row] for rank, row in enumerate(rows)])
+
+
+def _print_table(prediction: Prediction, pattern: Pattern) -> None:
+    time_s, columns = prediction.time_s, _columns(prediction)
+    ranks = np.arange(len(time_s))
+    if len(ranks) > MAX_TABLE_ROWS:
+        ranks = np.argsort(-time_s, kind="stable")[:SLOWEST_ROWS]
+        note(f"the {SLOWEST_ROWS} slowest of {len(time_s)} ranks; --format csv gives all")
+    header = ["rank", *(name.removesuffix("_s").replace("_", "-") for name in columns)]
+    print_table(
+        header, [[rank, *(format_seconds(values[rank]) for values in columns.values())] for rank in ranks]
+    )
+    slowest = prediction.slowest_rank
+    note(
+        f"{prediction.model}: the slowest rank is {slowest} with {format_seconds(time_s[slowest])}; "
+        f"{pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}"
+    )
+
+
+command = make_command(
+    predict, name="predict", example="earlybird predict mesh.csv --profile profile.json --layout 1x1x4"
+)

@@ -1,0 +1,48 @@
+"""Several profiles, one file per context, joined into the one that a prediction needs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Level, Profile
+
+
+def merge_profiles(profiles: Sequence[Profile]) -> Profile:
+    """One profile with the levels of all; ids joined by `+`; the first one's machine and context.
+
+    Replicate k of the result joins replicate k of each: they were drawn independently. A profile without
+    replicates contributes its fitted levels to each. Raises InputError when two give the same level.
+    """
+    if len(profiles) == 1:
+        return profiles[0]
+    levels: dict[str, Level] = {}
+    for profile in profiles:
+        twice = next((name for name in profile.levels if name in levels), None)
+        if twice is not None:
+            raise InputError(
+                f"the level {twice} is in two of the profiles given; keep one --profile for each level"
+            )
+        levels |= profile.levels
+    return replace(
+        profiles[0],
+        levels=levels,
+        id="+".join(profile.id for profile in profiles if profile.id),
+        runs=tuple(run for profile in profiles for run in profile.runs),
+        forms=tuple(form for profile in profiles for form in profile.forms),
+        intervals={key: item for profile in profiles for key, item in profile.intervals.items()},
+        replicates=_merge_replicates(profiles),
+    )
+
+
+def _merge_replicates(profiles: Sequence[Profile]) -> tuple[dict, ...]:
+    drawn = [len(profile.replicates) for profile in profiles if profile.replicates]
+    if not drawn:
+        return ()
+    return tuple(
+        {"levels": {name: level for profile in profiles for name, level in _draw(profile, k).items()}}
+        for k in range(min(drawn))
+    )
+
+
+def _draw(profile: Profile, k: int) -> dict:
+    return profile.replicates[k]["levels"] if profile.replicates else profile.to_json()["levels"]
