@@ -1,1 +1,1 @@
-"""The nouns (Run, Profile, Pattern, Layout, Prediction, Comparison), their files and their units; the only parser of each."""
+"""The nouns (Run, Profile, Pattern, Layout, Prediction, Comparison) and the only parser of their files."""

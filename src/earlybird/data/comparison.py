@@ -13,9 +13,9 @@ from earlybird.data.errors import InputError
 SCHEMA = "earlybird.comparison/1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
-    """`error[model]` is equation (11) of Thune et al. 2023, `slowest_error[model]` its signed slowest-rank counterpart.
+    """`error` is equation (11) of Thune et al. 2023, `slowest_error` its signed slowest-rank counterpart.
 
     Attributes
     ----------
@@ -52,10 +52,22 @@ def comparison_from_json(value: Mapping[str, Any], where: str = "the comparison"
         error = {model: float(value["error"][model]) for model in predicted_s}
         slowest_error = {model: float(value["slowest_error"][model]) for model in predicted_s}
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise InputError(f"{where} is incomplete ({problem}); make it again with `earlybird replay --profile`") from problem
-    if any(times.shape != measured_s.shape for times in predicted_s.values()):
-        raise InputError(f"{where} has arrays of different lengths; make it again with `earlybird replay --profile`")
+        raise InputError(
+            f"{where} is incomplete ({problem}); make it again with `earlybird replay --profile`"
+        ) from problem
+    if measured_s.ndim != 1 or any(times.shape != measured_s.shape for times in predicted_s.values()):
+        raise InputError(
+            f"{where} has arrays of different lengths; make it again with `earlybird replay --profile`"
+        )
+    if not all(np.isfinite(times).all() for times in (measured_s, *predicted_s.values())):
+        raise InputError(
+            f"{where} has a time that is no number; make it again with `earlybird replay --profile`"
+        )
     known = {"schema", "measured_s", "predicted_s", "error", "slowest_error"}
     return Comparison(
-        measured_s, predicted_s, error, slowest_error, {key: item for key, item in value.items() if key not in known}
+        measured_s,
+        predicted_s,
+        error,
+        slowest_error,
+        {key: item for key, item in value.items() if key not in known},
     )

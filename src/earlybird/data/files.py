@@ -1,8 +1,10 @@
 """Files that are never half-written: replace by renaming, append by whole lines."""
 
 import contextlib
+import errno
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,31 +12,53 @@ from typing import Any
 
 from earlybird.data.errors import InputError, WorkError
 
+# int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
+_INTEGER = re.compile(r"\s*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})\s*")
+
 
 @contextlib.contextmanager
 def replace_when_complete(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it over `path` when the block ends well, remove it otherwise.
+    """Yield a temporary path; rename it over `path` when the block ends well, remove it otherwise.
 
+    A link is followed. A device or pipe (`/dev/stdout`) is written to, never replaced.
     Raises InputError when the folder does not exist or cannot be written, WorkError when the disk is full.
     """
     path = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
+    is_stream = target.exists() and not target.is_file()
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if is_stream else target.parent)
     except OSError as error:
         raise _cannot_write(path, error) from error
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        # mkstemp makes the file private; give it the mode an ordinary open() would have given.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        os.replace(temporary, path)
+        if is_stream:
+            target.write_bytes(temporary.read_bytes())
+        else:
+            _put_in_place(temporary, target)
     except OSError as error:
         raise _cannot_write(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _put_in_place(temporary: Path, target: Path) -> None:
+    # mkstemp makes the file private; give it the old file's mode, or what an ordinary open() would give.
+    if target.exists():
+        mode = target.stat().st_mode & 0o777
+    else:
+        umask = os.umask(0)
+        os.umask(umask)
+        mode = 0o666 & ~umask
+    temporary.chmod(mode)
+    # Some file systems tell of a full disk only here; and a crash after the rename must find the data.
+    with open(temporary, "rb") as stream:
+        os.fsync(stream.fileno())
+    os.replace(temporary, target)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -51,7 +75,7 @@ def write_json(path: str | Path, value: Any) -> None:
 def read_text(path: str | Path, what: str) -> str:
     """Return the text of `path`; `what` names it in the InputError when it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"the {what} {path} does not exist; check the path") from error
     except IsADirectoryError as error:
@@ -59,18 +83,23 @@ def read_text(path: str | Path, what: str) -> str:
     except UnicodeDecodeError as error:
         raise InputError(f"the {what} {path} is not text; give a UTF-8 text file") from error
     except OSError as error:
-        raise InputError(f"the {what} {path} cannot be read: {error.strerror}; check its permissions") from error
+        raise InputError(
+            f"the {what} {path} cannot be read: {error.strerror}; check its permissions"
+        ) from error
 
 
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
-    """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other schema or version."""
+    """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other."""
     text = read_text(path, what)
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"the {what} {path} is not JSON (line {error.lineno}: {error.msg}); give a file that earlybird wrote"
+            f"the {what} {path} is not JSON (line {error.lineno}: {error.msg}); "
+            "give a file that earlybird wrote"
         ) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets nested as deep
+        raise InputError(f"the {what} {path} is not usable JSON; give a file that earlybird wrote") from error
     if not isinstance(value, dict):
         raise InputError(f"the {what} {path} holds a JSON {type(value).__name__}; it must hold an object")
     if schema is not None and value.get("schema") != schema:
@@ -80,8 +109,32 @@ def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[st
     return value
 
 
+def read_integer_rows(path: str | Path, what: str, header: str) -> Iterator[tuple[int, list[int]]]:
+    """Yield (line number, integers) of each row of a CSV that begins with `header`; empty lines are skipped.
+
+    Raises InputError naming the line with a wrong number of columns, text for a number, or one over 64 bits.
+    """
+    lines = read_text(path, what).split("\n")
+    names = header.split(",")
+    if [word.strip() for word in lines[0].split(",")] != names:
+        raise InputError(f"{path} line 1 is {lines[0][:60]!r}; a {what} begins with the header {header!r}")
+    for number, line in enumerate(lines[1:], start=2):
+        if not line.strip():
+            continue
+        words = line.split(",")
+        if len(words) != len(names):
+            raise InputError(f"{path} line {number} has {len(words)} columns; each row is {header}")
+        bad = next((word.strip() for word in words if not _INTEGER.fullmatch(word)), None)
+        if bad is not None:
+            raise InputError(
+                f"{path} line {number}: {bad[:60]!r} is not a whole number that fits 64 bits; "
+                f"each row is {header}"
+            )
+        yield number, [int(word) for word in words]
+
+
 def append_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Append whole lines and flush them to the disk; on failure the file is cut back to what it held before."""
+    """Append whole lines and flush them to the disk; on failure the file is cut back to what it held."""
     text = "".join(line + "\n" for line in lines)
     if not text:
         return
@@ -102,21 +155,26 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def cut_unterminated_line(path: str | Path) -> int:
-    """Remove what follows the last newline of `path` (a line cut short by a kill); return the bytes removed."""
+    """Remove what follows the last newline of `path` (a line cut short); return the bytes removed."""
     path = Path(path)
     if not path.exists():
         return 0
-    data = path.read_bytes()
-    keep = data.rfind(b"\n") + 1
-    if keep < len(data):
-        os.truncate(path, keep)
+    try:
+        data = path.read_bytes()
+        keep = data.rfind(b"\n") + 1
+        if keep < len(data):
+            os.truncate(path, keep)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
     return len(data) - keep
 
 
 def _cannot_write(path: Path, error: OSError) -> Exception:
     if isinstance(error, FileNotFoundError):
         return InputError(f"cannot write {path}: the folder {path.parent} does not exist; make it first")
-    if isinstance(error, PermissionError):
+    if isinstance(error, NotADirectoryError):
+        return InputError(f"cannot write {path}: {path.parent} is not a folder; choose another place")
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return InputError(f"cannot write {path}: permission denied; choose a folder you may write to")
     return WorkError(
         f"cannot write {path}: {error.strerror}; what was complete is kept, free some space and try again"

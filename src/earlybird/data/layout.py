@@ -1,6 +1,5 @@
 """Layout: where each rank is asked to sit, from `NODESxSOCKETSxRANKS` or a CSV `rank,node,socket`."""
 
-import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ MAPPINGS = ("core", "socket", "node")
 MAX_RANKS = 10_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Node and socket of every rank; sockets are numbered within their node.
 
@@ -39,10 +38,12 @@ class Layout:
 
     def socket_group(self) -> np.ndarray:
         """(P,) group number of each rank's socket, unique over all nodes."""
-        return np.unique(np.column_stack([self.node, self.socket]), axis=0, return_inverse=True)[1].reshape(-1)
+        return np.unique(np.column_stack([self.node, self.socket]), axis=0, return_inverse=True)[1].reshape(
+            -1
+        )
 
     def level(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-        """Index into LEVELS of each message: 0 on one socket, 1 between sockets of a node, 2 between nodes."""
+        """Index into LEVELS of each message: 0 on one socket, 1 across sockets of a node, 2 between nodes."""
         same_node = self.node[src] == self.node[dst]
         same_socket = same_node & (self.socket[src] == self.socket[dst])
         return np.where(same_socket, 0, np.where(same_node, 1, 2))
@@ -51,14 +52,18 @@ class Layout:
 def parse_layout(text: str, map_by: str = "core") -> Layout:
     """`2x2x8` (nodes x sockets x ranks per socket) with `map_by` core, socket or node; or the path of a CSV.
 
-    With C = SOCKETS*RANKS rank r sits on node r//C, socket (r%C)//RANKS (core); node r//C, socket (r%C)%SOCKETS
-    (socket); node r%NODES, socket (r//NODES)//RANKS (node). Raises InputError.
+    With C = SOCKETS*RANKS rank r sits on node r//C, socket (r%C)//RANKS (core); node r//C, socket
+    (r%C)%SOCKETS (socket); node r%NODES, socket (r//NODES)//RANKS (node). Raises InputError.
     """
     if map_by not in MAPPINGS:
         raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
     if text.endswith(".csv"):
+        if map_by != "core":
+            raise InputError(
+                f"--map-by {map_by} means nothing to the layout {text}, which places every rank; drop it"
+            )
         return _load_csv(Path(text))
-    match = re.fullmatch(r"(\d+)x(\d+)x(\d+)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})", text.strip())
     if not match or min(int(word) for word in match.groups()) == 0:
         raise InputError(
             f"the layout is {text!r}; give NODESxSOCKETSxRANKS, ranks per socket, such as 1x1x4, "
@@ -66,7 +71,9 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
         )
     nodes, sockets, ranks = (int(word) for word in match.groups())
     if nodes * sockets * ranks > MAX_RANKS:
-        raise InputError(f"the layout {text!r} has {nodes * sockets * ranks} ranks; at most {MAX_RANKS} are supported")
+        raise InputError(
+            f"the layout {text!r} has {nodes * sockets * ranks} ranks; at most {MAX_RANKS} are supported"
+        )
     r = np.arange(nodes * sockets * ranks, dtype=np.int64)
     per_node = sockets * ranks
     if map_by == "core":
@@ -79,19 +86,14 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
 
 
 def _load_csv(path: Path) -> Layout:
-    lines = files.read_text(path, "layout").splitlines()
-    if not lines or [word.strip() for word in lines[0].split(",")] != ["rank", "node", "socket"]:
-        raise InputError(f"{path} line 1 is {lines[0] if lines else ''!r}; a layout begins with 'rank,node,socket'")
     place: dict[int, tuple[int, int]] = {}
-    for number, row in enumerate(csv.reader(lines[1:]), start=2):
-        if not row:
-            continue
-        try:
-            rank, node, socket = (int(word) for word in row)
-        except ValueError:
-            raise InputError(f"{path} line {number} is {','.join(row)!r}; each row is rank,node,socket") from None
-        if min(rank, node, socket) < 0 or rank in place:
-            raise InputError(f"{path} line {number}: rank {rank} is given twice or a number is negative")
+    for number, (rank, node, socket) in files.read_integer_rows(path, "layout", "rank,node,socket"):
+        if min(rank, node, socket) < 0:
+            raise InputError(
+                f"{path} line {number} has a negative number; ranks, nodes and sockets count from 0"
+            )
+        if rank in place:
+            raise InputError(f"{path} line {number}: rank {rank} has a row already; give each rank once")
         place[rank] = (node, socket)
     missing = next((r for r in range(len(place)) if r not in place), None)
     if missing is not None or not place:

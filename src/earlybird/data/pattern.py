@@ -1,8 +1,8 @@
 """Pattern: the messages of an exchange, as CSV (`src,dst,bytes`), `.npz` or Matrix Market."""
 
-import csv
 import hashlib
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,18 +10,20 @@ import numpy as np
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.units import MAX_BYTES
 
 HEADER = "src,dst,bytes"
-MAX_BYTES = 2**62  # sums of a whole pattern must stay inside 64-bit integers
+MATRIX_MARKET_SUFFIXES = (".mtx", ".mm")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pattern:
-    """Messages in the order they are posted: message k goes from `src[k]` to `dst[k]` and has `bytes[k]` bytes.
+    """Messages in the order they are posted: message k goes from `src[k]` to `dst[k]`, `bytes[k]` long.
 
     Attributes
     ----------
-    src, dst, bytes : int64 arrays of shape (M,). Equal (src, dst) rows are separate messages; 0 bytes is a message.
+    src, dst, bytes : read-only int64 arrays of shape (M,). Equal (src, dst) rows are separate messages;
+        0 bytes is a message.
     """
 
     src: np.ndarray
@@ -30,10 +32,10 @@ class Pattern:
 
     def __post_init__(self):
         for name in ("src", "dst", "bytes"):
-            array = np.ascontiguousarray(getattr(self, name), dtype=np.int64)
+            array = np.array(getattr(self, name), dtype=np.int64)  # a copy: the caller's array stays writable
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        _check(self, lambda k: f"message {k}")
+        _check(self.src, self.dst, self.bytes, lambda k: f"message {k}")
 
     @property
     def num_messages(self) -> int:
@@ -73,13 +75,16 @@ def load_pattern(path: str | Path) -> Pattern:
     path = Path(path)
     if path.suffix == ".npz":
         return _load_npz(path)
-    if path.suffix in (".mtx", ".mm"):
+    if path.suffix in MATRIX_MARKET_SUFFIXES:
         return _load_matrix_market(path)
     return _load_csv(path)
 
 
 def save_pattern(pattern: Pattern, path: str | Path) -> None:
-    """Write `.npz` or, for any other name, CSV; the file appears whole or not at all."""
+    """Write `.npz`, Matrix Market (`.mtx`, `.mm`) or, for any other name, CSV; whole or not at all.
+
+    In Matrix Market, too, messages with equal src and dst stay separate; other readers may add them up.
+    """
     path = Path(path)
     if path.suffix == ".npz":
         stream = io.BytesIO()
@@ -87,41 +92,21 @@ def save_pattern(pattern: Pattern, path: str | Path) -> None:
         with files.replace_when_complete(path) as temporary:
             temporary.write_bytes(stream.getvalue())
         return
-    if path.suffix in (".mtx", ".mm"):
-        raise InputError(f"cannot write {path}: patterns are written as .csv or .npz; choose one of these names")
     stream = io.StringIO()
-    stream.write(HEADER + "\n")
-    np.savetxt(stream, pattern.triples(), fmt="%d", delimiter=",")
+    if path.suffix in MATRIX_MARKET_SUFFIXES:
+        num_ranks = pattern.num_ranks_named
+        stream.write("%%MatrixMarket matrix coordinate integer general\n% row sends to column, bytes\n")
+        stream.write(f"{num_ranks} {num_ranks} {pattern.num_messages}\n")
+        np.savetxt(stream, pattern.triples() + np.array([1, 1, 0]), fmt="%d")
+    else:
+        stream.write(HEADER + "\n")
+        np.savetxt(stream, pattern.triples(), fmt="%d", delimiter=",")
     files.write_text(path, stream.getvalue())
 
 
 def _load_csv(path: Path) -> Pattern:
-    lines = files.read_text(path, "pattern").splitlines()
-    header = lines[0].strip().lstrip("\ufeff") if lines else ""
-    if [word.strip() for word in header.split(",")] != HEADER.split(","):
-        raise InputError(f"{path} line 1 is {header!r}; a pattern begins with the header {HEADER!r}")
-    rows: list[tuple[int, int, int]] = []
-    line_of: list[int] = []
-    for number, row in enumerate(csv.reader(lines[1:]), start=2):
-        if not row:
-            continue
-        if len(row) != 3:
-            raise InputError(f"{path} line {number} has {len(row)} columns; each row is {HEADER}")
-        try:
-            rows.append((int(row[0]), int(row[1]), int(row[2])))
-        except ValueError:
-            bad = next(word for word in row if not _is_integer(word))
-            raise InputError(f"{path} line {number}: {bad!r} is not a whole number; each row is {HEADER}") from None
-        line_of.append(number)
-    return _make(path, rows, lambda k: f"{path} line {line_of[k]}")
-
-
-def _is_integer(word: str) -> bool:
-    try:
-        int(word)
-    except ValueError:
-        return False
-    return True
+    numbered = list(files.read_integer_rows(path, "pattern", HEADER))
+    return _make([row for _, row in numbered], lambda k: f"{path} line {numbered[k][0]}")
 
 
 def _load_npz(path: Path) -> Pattern:
@@ -135,40 +120,68 @@ def _load_npz(path: Path) -> Pattern:
     except Exception as error:  # numpy and zipfile raise many kinds for a damaged archive
         raise InputError(f"the pattern {path} is not a readable .npz file; write it again") from error
     if any(c.ndim != 1 or c.dtype.kind not in "iu" or len(c) != len(columns[0]) for c in columns):
-        raise InputError(f"the arrays of {path} differ in length or are not integers; give three equal integer arrays")
-    return _make(path, np.column_stack(columns) if len(columns[0]) else [], lambda k: f"{path} message {k}")
+        raise InputError(
+            f"the arrays of {path} differ in length or are not integers; give three equal integer arrays"
+        )
+    if any(c.max(initial=0) > MAX_BYTES for c in columns):
+        raise InputError(f"the arrays of {path} hold a number beyond {MAX_BYTES}; sizes are in bytes")
+    # One type first: numpy would join int64 and uint64 columns as floating point.
+    return _make(np.column_stack([c.astype(np.int64) for c in columns]), lambda k: f"{path} message {k}")
 
 
 def _load_matrix_market(path: Path) -> Pattern:
     import scipy.io
+    from scipy.sparse import coo_array
 
-    files.read_text(path, "pattern")
+    text = files.read_text(path, "pattern")
     try:
-        matrix = scipy.io.mmread(path)
-        matrix = matrix.tocoo() if hasattr(matrix, "tocoo") else scipy.sparse.coo_array(matrix)
+        layout, field, symmetry = scipy.io.mminfo(io.BytesIO(text.encode()))[3:]
+        matrix = coo_array(scipy.io.mmread(io.BytesIO(text.encode()), spmatrix=False))
     except Exception as error:  # the reader raises several kinds for malformed text
-        raise InputError(f"the pattern {path} is not a Matrix Market file: {error}; check its first lines") from error
-    values = np.asarray(matrix.data)
-    if not np.array_equal(values, np.rint(values.real)):
-        raise InputError(f"{path} holds sizes that are not whole bytes; give an integer matrix")
-    rows = np.column_stack([matrix.row, matrix.col, values.real.astype(np.int64)]) if len(values) else []
-    return _make(path, rows, lambda k: f"{path} entry {k + 1}")
+        raise InputError(
+            f"the pattern {path} is not a Matrix Market file ({error}); write it again"
+        ) from error
+    if field == "pattern":
+        raise InputError(
+            f"{path} is a Matrix Market file without values (field pattern), so messages have no sizes; "
+            "give an integer matrix of bytes, or partition it with `earlybird pattern mesh --graph`"
+        )
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(
+            f"{path} has {matrix.shape[0]} rows and {matrix.shape[1]} columns; both count ranks, give as many"
+        )
+
+    def where(k: int) -> str:
+        # Only here has each message a line of its own; a symmetric file stores one entry for two messages.
+        has_own_line = (layout, symmetry) == ("coordinate", "general")
+        return f"{path} {f'line {_line_of_entry(text, k)}' if has_own_line else 'entry'}"
+
+    whole = (matrix.data == np.rint(matrix.data.real)) & (abs(matrix.data) <= MAX_BYTES)
+    if not whole.all():
+        k = int(np.flatnonzero(~whole)[0])
+        raise InputError(
+            f"{where(k)} (row {matrix.row[k] + 1}, column {matrix.col[k] + 1}) has the size "
+            f"{matrix.data[k]}; give whole bytes, at most {MAX_BYTES}"
+        )
+    return _make(np.column_stack([matrix.row, matrix.col, matrix.data.real.astype(np.int64)]), where)
 
 
-def _make(path: Path, rows, where) -> Pattern:
-    try:
-        table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
-    except OverflowError as error:
-        raise InputError(f"{path} holds a number beyond 64-bit integers; sizes are in bytes") from error
-    pattern = object.__new__(Pattern)
-    for column, name in enumerate(("src", "dst", "bytes")):
-        object.__setattr__(pattern, name, table[:, column])
-    _check(pattern, where)
+def _line_of_entry(text: str, k: int) -> int:
+    """Line of entry k (from 0) of a coordinate file; the size line comes before the entries."""
+    filled = [
+        n for n, line in enumerate(text.split("\n"), start=1) if line.strip() and not line.startswith("%")
+    ]
+    return filled[k + 1]
+
+
+def _make(rows, where: Callable[[int], str]) -> Pattern:
+    """Build a Pattern, blaming a bad message on `where(k)` in its file."""
+    table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
+    _check(*table.T, where)
     return Pattern(*table.T)
 
 
-def _check(pattern: Pattern, where) -> None:
-    src, dst, size = pattern.src, pattern.dst, pattern.bytes
+def _check(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[int], str]) -> None:
     if not len(src) == len(dst) == len(size):
         raise InputError("a pattern needs src, dst and bytes of equal length")
     for bad, says in (

@@ -13,7 +13,7 @@ from earlybird.data.errors import InputError
 SCHEMA = "earlybird.prediction/1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prediction:
     """Per-rank times of one model, all arrays of shape (P,) in seconds.
 
@@ -63,19 +63,43 @@ def load_prediction(path: str | Path) -> Prediction:
 def prediction_from_json(value: Mapping[str, Any], where: str = "the prediction") -> Prediction:
     """Build a Prediction from its JSON object; raises InputError on a missing or uneven array."""
     try:
-        arrays = {name: np.array(value[name], dtype=float) for name in ("receive_s", "intra_node_s", "inter_node_s")}
+        arrays = {
+            name: np.array(value[name], dtype=float) for name in ("receive_s", "intra_node_s", "inter_node_s")
+        }
         model = str(value["model"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{where} is incomplete ({error}); make it again with `earlybird predict --json`") from error
+        interval = value.get("time_interval_s")
+        interval = None if interval is None else np.array(interval, dtype=float)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{where} is incomplete ({error}); make it again with `earlybird predict --json`"
+        ) from error
     if len({array.shape for array in arrays.values()}) != 1 or arrays["receive_s"].ndim != 1:
-        raise InputError(f"{where} has arrays of different lengths; make it again with `earlybird predict --json`")
-    derived = {"schema", "model", "ranks", "time_s", "slowest_rank", "profile_id", "pattern_sha256", "time_interval_s"}
-    interval = value.get("time_interval_s")
+        raise InputError(
+            f"{where} has arrays of different lengths; make it again with `earlybird predict --json`"
+        )
+    if interval is not None and interval.shape != (len(arrays["receive_s"]), 2):
+        raise InputError(
+            f"{where} needs one [low, high] per rank; make it again with `earlybird predict --json`"
+        )
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise InputError(
+            f"{where} has a time that is no number; make it again with `earlybird predict --json`"
+        )
+    derived = {
+        "schema",
+        "model",
+        "ranks",
+        "time_s",
+        "slowest_rank",
+        "profile_id",
+        "pattern_sha256",
+        "time_interval_s",
+    }
     return Prediction(
         model=model,
         **arrays,
         profile_id=value.get("profile_id", ""),
         pattern_sha256=value.get("pattern_sha256", ""),
-        time_interval_s=None if interval is None else np.array(interval, dtype=float),
+        time_interval_s=interval,
         extra={key: item for key, item in value.items() if key not in derived and key not in arrays},
     )

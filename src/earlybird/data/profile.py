@@ -1,6 +1,8 @@
 """Profile: what a machine's MPI costs in one context, level by level and protocol by protocol."""
 
-import math
+import itertools
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.profile/1"
 
@@ -73,13 +76,19 @@ class Profile:
         """The level `name`; InputError when this profile has none."""
         if name not in self.levels:
             raise InputError(
-                f"the profile {self.id or '(no id)'} has no level {name}, which this pattern and layout need; "
-                f"it has {', '.join(self.levels) or 'none'}: measure where ranks are placed so, then fit again"
+                f"the profile {self.id or '(no id)'} has no level {name}, which this pattern and layout "
+                f"need; it has {', '.join(self.levels) or 'none'}: measure where ranks "
+                "are placed so, then fit again"
             )
         return self.levels[name]
 
     def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "machine": self.machine, "context": self.context}
+        value: dict[str, Any] = {
+            "schema": SCHEMA,
+            "id": self.id,
+            "machine": self.machine,
+            "context": self.context,
+        }
         value["runs"] = list(self.runs)
         value["levels"] = {name: _level_to_json(level) for name, level in self.levels.items()}
         value["forms"] = list(self.forms)
@@ -113,7 +122,9 @@ def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> P
     for name, kind in (("machine", dict), ("context", dict), ("intervals", dict), ("runs", list),
                        ("forms", list), ("replicates", list), ("id", str)):  # fmt: skip
         if not isinstance(value.get(name, kind()), kind):
-            raise InputError(f"{where}: '{name}' must be a JSON {'object' if kind is dict else kind.__name__}")
+            raise InputError(
+                f"{where}: '{name}' must be a JSON {'object' if kind is dict else kind.__name__}"
+            )
     return Profile(
         levels={name: _level_from_json(name, level, where) for name, level in levels.items()},
         id=value.get("id", ""),
@@ -149,7 +160,7 @@ def _level_from_json(name: str, value: Any, where: str) -> Level:
         _protocol_from_json(item, f"{where}, level {name}, protocol {k}") for k, item in enumerate(protocols)
     )
     starts = [protocol.min_bytes for protocol in result]
-    if starts[0] != 0 or any(a >= b for a, b in zip(starts, starts[1:], strict=False)):
+    if starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         raise InputError(f"{where}, level {name}: min_bytes is {starts}; it must begin at 0 and ascend")
     return Level(name, result, {key: item for key, item in value.items() if key != "protocols"})
 
@@ -162,24 +173,34 @@ def _protocol_from_json(value: Any, where: str) -> Protocol:
         raise InputError(f"{where}: latency_s is {latency_s!r}; give seconds, 0 or more")
     table = value.get("bandwidth_bytes_per_s")
     if not isinstance(table, dict) or not table:
-        raise InputError(f"{where}: bandwidth_bytes_per_s must map N to bytes per second, such as {{\"1\": 1e10}}")
+        raise InputError(
+            f'{where}: bandwidth_bytes_per_s must map N to bytes per second, such as {{"1": 1e10}}'
+        )
     bandwidth: dict[int, float] = {}
     for key, item in table.items():
-        if not str(key).isdecimal() or int(key) < 1 or not _is_number(item) or item <= 0:
-            raise InputError(f"{where}: bandwidth_bytes_per_s has {key!r}: {item!r}; give N >= 1 and a rate above 0")
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", str(key)) or not _is_number(item) or item <= 0:
+            raise InputError(
+                f"{where}: bandwidth_bytes_per_s has {key!r}: {item!r}; give N >= 1 and a rate above 0"
+            )
         bandwidth[int(key)] = float(item)
     min_bytes = value.get("min_bytes", 0)
-    if isinstance(min_bytes, bool) or not isinstance(min_bytes, int) or min_bytes < 0:
-        raise InputError(f"{where}: min_bytes is {min_bytes!r}; give whole bytes, 0 or more")
+    if isinstance(min_bytes, bool) or not isinstance(min_bytes, int) or not 0 <= min_bytes <= MAX_BYTES:
+        raise InputError(f"{where}: min_bytes is {min_bytes!r}; give whole bytes, 0 to {MAX_BYTES}")
     name = value.get("name", "rendezvous")
     sender_waits = value.get("sender_waits", name == "rendezvous")
     if not isinstance(name, str) or not isinstance(sender_waits, bool):
         raise InputError(f"{where}: name must be text and sender_waits true or false")
     known = {"name", "min_bytes", "latency_s", "sender_waits", "bandwidth_bytes_per_s"}
     return Protocol(
-        name, min_bytes, float(latency_s), sender_waits, bandwidth, {k: v for k, v in value.items() if k not in known}
+        name,
+        min_bytes,
+        float(latency_s),
+        sender_waits,
+        bandwidth,
+        {k: v for k, v in value.items() if k not in known},
     )
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # abs() < inf, not isfinite(): a JSON integer may be too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

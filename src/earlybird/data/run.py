@@ -5,7 +5,7 @@ import json
 import math
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from earlybird.data.errors import InputError, WorkError
 SCHEMA = "earlybird.run/1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """All iterations of one point in one launch.
 
@@ -74,8 +74,7 @@ class Sample:
 
 def sample_from_json(value: Any, where: str = "the sample") -> Sample:
     """Build a Sample from one line's JSON object; raises InputError naming what is wrong with it."""
-    known = {"kernel", "quantity", "way", "config", "launch", "times_s", "rounds", "rank_times_s", "warmup", "batch",
-             "converged", "oversubscribed", "validated"}  # fmt: skip
+    known = {field.name for field in fields(Sample)} - {"extra"}
     try:
         times_s = np.array(value["times_s"], dtype=float)
         sample = Sample(
@@ -91,18 +90,23 @@ def sample_from_json(value: Any, where: str = "the sample") -> Sample:
             validated=bool(value.get("validated", True)),
             way=value.get("way"),
             rounds=None if value.get("rounds") is None else np.array(value["rounds"], dtype=np.int64),
-            rank_times_s=None if value.get("rank_times_s") is None else np.array(value["rank_times_s"], dtype=float),
+            rank_times_s=None
+            if value.get("rank_times_s") is None
+            else np.array(value["rank_times_s"], dtype=float),
             extra={key: item for key, item in value.items() if key not in known},
         )
         hash(sample.point())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{where} is not a sample ({error!r})") from error
     if times_s.ndim != 1 or not 0 <= sample.warmup < len(times_s) or not np.isfinite(times_s).all():
-        raise InputError(f"{where}: times_s must be finite numbers, more of them than warmup ({sample.warmup})")
-    if sample.rank_times_s is not None and (
-        sample.rank_times_s.ndim != 2 or len(sample.rank_times_s) != len(times_s)
-    ):
-        raise InputError(f"{where}: rank_times_s must hold one row per entry of times_s")
+        raise InputError(
+            f"{where}: times_s must be finite numbers, more of them than warmup ({sample.warmup})"
+        )
+    ranks = sample.rank_times_s
+    if ranks is not None and (ranks.ndim != 2 or len(ranks) != len(times_s) or not np.isfinite(ranks).all()):
+        raise InputError(f"{where}: rank_times_s must hold one row of finite numbers per entry of times_s")
+    if sample.rounds is not None and sample.rounds.shape != times_s.shape:
+        raise InputError(f"{where}: rounds must hold one number per entry of times_s")
     return sample
 
 
@@ -118,11 +122,15 @@ class Run:
         return self.header["id"]
 
     @classmethod
-    def create(cls, path: str | Path, *, machine: Mapping, command: list[str], seed: int, **extra: Any) -> "Run":
+    def create(
+        cls, path: str | Path, *, machine: Mapping, command: list[str], seed: int, **extra: Any
+    ) -> "Run":
         """Make the folder with its `run.json`; InputError when anything is already there."""
         path = Path(path)
         if path.exists():
-            raise InputError(f"{path} exists already; choose another name, or add --resume to continue that run")
+            raise InputError(
+                f"{path} exists already; choose another name, or add --resume to continue that run"
+            )
         now = datetime.now(UTC)
         header = {
             "schema": SCHEMA,
@@ -135,8 +143,14 @@ class Run:
         try:
             path.mkdir(parents=True)
         except OSError as error:
-            raise InputError(f"cannot make the folder {path}: {error.strerror}; choose another place") from error
-        files.write_json(path / "run.json", header)
+            raise InputError(
+                f"cannot make the folder {path}: {error.strerror}; choose another place"
+            ) from error
+        try:
+            files.write_json(path / "run.json", header)
+        except BaseException:
+            path.rmdir()  # a folder without run.json is no run, and would be in the way of the next try
+            raise
         return cls(path, header)
 
     @classmethod
@@ -144,8 +158,13 @@ class Run:
         """Open an existing run folder for reading or appending."""
         path = Path(path)
         if not path.is_dir() or not (path / "run.json").exists():
-            raise InputError(f"{path} is not a run folder (no run.json in it); give a folder that `measure` made")
-        return cls(path, files.read_json(path / "run.json", "run", SCHEMA))
+            raise InputError(
+                f"{path} is not a run folder (no run.json in it); give a folder that `measure` made"
+            )
+        header = files.read_json(path / "run.json", "run", SCHEMA)
+        if not isinstance(header.get("id"), str):
+            raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` made")
+        return cls(path, header)
 
     def cut_unterminated_lines(self) -> None:
         """Drop what a kill left of a last line; called before anything is appended to an old run."""
@@ -172,17 +191,23 @@ class Run:
         path = self.path / "samples.ndjson"
         return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
 
-    def _lines(self, name: str) -> list[tuple[int, Any]]:
+    def _lines(self, name: str) -> list[tuple[int, dict[str, Any]]]:
         path = self.path / name
         if not path.exists():
             return []
         result = []
         text = files.read_text(path, "run file")
-        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
+        # Not splitlines(): JSON text may hold U+2028 and its like, which end no line here.
+        for number, line in enumerate(text.split("\n")[:-1], start=1):
             try:
-                result.append((number, json.loads(line)))
-            except json.JSONDecodeError as error:
-                raise InputError(f"{path} line {number} is not JSON ({error.msg}); the file was changed by hand") from error
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(
+                    f"{path} line {number} is not JSON ({error}); the file was changed by hand"
+                ) from error
+            if not isinstance(value, dict):
+                raise InputError(f"{path} line {number} is not a JSON object; the file was changed by hand")
+            result.append((number, value))
         return result
 
 

@@ -9,6 +9,8 @@ import re
 
 from earlybird.data.errors import InputError
 
+MAX_BYTES = 2**62  # sums of sizes must stay inside 64-bit integers
+
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -44,8 +46,11 @@ def _value_in(text: str | float, unit: str) -> float | None:
 def parse_bytes(text: str | float, what: str = "the size") -> int:
     """`64MiB` -> 67108864. Whole, non-negative bytes; raises InputError naming `what`."""
     value = _parse(text, "byte", what, "4096, 64KiB or 1.5MB")
-    if value != round(value):
+    # 1.001kB is 1000.9999999999999 in floating point, and meant as 1001.
+    if abs(value - round(value)) > 1e-9 * value:
         raise InputError(f"{what} is {str(text)!r}, which is {value:g} bytes; give a whole number of bytes")
+    if value > MAX_BYTES:
+        raise InputError(f"{what} is {str(text)!r}; at most {MAX_BYTES} bytes are supported")
     return round(value)
 
 
@@ -104,6 +109,8 @@ def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
 
 
 def _three_digits(value: float) -> str:
+    if not math.isfinite(value):
+        return str(value)
     if value == round(value) and abs(value) < 1e4:
         return str(round(value))
     if abs(value) >= 100:

@@ -30,8 +30,8 @@ def halo_exchange(
     cells : (NX, NY, NZ) cells of each rank.
     halo_width : 1 up to the thinnest side of the box that has a neighbour.
     neighbours : 6 (faces) or 26 (faces, edges and corners).
-    periodic : whether opposite sides of the grid are neighbours. What a rank would send itself is a local copy,
-        which is left out; two neighbours that meet on both sides exchange a message for each side.
+    periodic : whether opposite sides of the grid are neighbours. What a rank would send itself is left out;
+        two neighbours that meet on both sides exchange a message for each side.
 
     Returns
     -------
