@@ -15,7 +15,7 @@ from earlybird.data.tables import load_pingpong_table
 
 MEASURE_HINT = "run `earlybird measure pingpong contention -o RUN` first"
 
-_LAUNCH_KEYS = ("flavour", "version", "transport", "launcher")
+_LAUNCH_KEYS = ("flavour", "version", "launcher")
 # Kept where all launches agree; a difference here does not change what messages cost.
 _NOTED_KEYS = ("library_version", "thread_level")
 _MACHINE_KEYS = ("cpu_model", "cores")
@@ -70,7 +70,6 @@ def median_over_launches(time_s: np.ndarray) -> np.ndarray:
     ordered = np.sort(time_s, axis=-3)  # NaN sorts last
     count = np.isfinite(ordered).sum(axis=-3, keepdims=True)
     low, high = np.maximum(count - 1, 0) // 2, count // 2
-    high = np.minimum(high, np.maximum(count - 1, 0))
     middle = np.take_along_axis(ordered, low, axis=-3) + np.take_along_axis(ordered, high, axis=-3)
     return middle[..., 0, :, :] / 2
 
@@ -90,13 +89,14 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         )
     require_validated(sample for _, sample in used)
     launches = _launches_of(runs, used)
-    context = _common(launches, _LAUNCH_KEYS, names) | _noted(launches)
+    table = pandas.DataFrame([_observation(run, sample) for run, sample in used])
+    context = _common(launches.values(), _LAUNCH_KEYS, names) | _transport(used, launches, names)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
     return Observations(
-        table=pandas.DataFrame([_observation(run, sample) for run, sample in used]),
-        thresholds_bytes=_thresholds(launches),
+        table=table,
+        thresholds_bytes=_thresholds(launches.values()),
         machine=runs[0].header.get("machine", {}),
-        context=context,
+        context=context | _noted(list(launches.values())),
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
     )
 
@@ -180,9 +180,27 @@ def _observation(run: Run, sample: Sample) -> dict[str, Any]:
     }
 
 
-def _launches_of(runs, used) -> list[Mapping[str, Any]]:
+def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
     wanted = {(run.id, sample.launch) for run, sample in used}
-    return [launch for run in runs for launch in run.launches() if (run.id, str(launch.get("id"))) in wanted]
+    launches = {(run.id, str(launch.get("id"))): launch for run in runs for launch in run.launches()}
+    return {key: launch for key, launch in launches.items() if key in wanted}
+
+
+def _transport(used, launches, names: str) -> dict[str, Any]:
+    """One transport per level, since messages inside a node and between nodes travel differently."""
+    keys: dict[str, set[tuple[str, str]]] = {}
+    for run, sample in used:
+        keys.setdefault(sample.config["level"], set()).add((run.id, sample.launch))
+    found = {
+        level: _common(
+            (launches.get(key, {}) for key in sorted(members)), ("transport",), f"{names}, {level}"
+        )
+        for level, members in keys.items()
+    }
+    transports = {level: common["transport"] for level, common in found.items() if common}
+    if len(set(transports.values())) == 1:
+        return {"transport": next(iter(transports.values()))}
+    return {"transport": transports} if transports else {}
 
 
 def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], names: str) -> dict[str, Any]:

@@ -29,6 +29,12 @@ def test_mixed_launches_are_refused_by_key_and_values(make_run, key, value):
     assert key in str(error.value) and repr(value) in str(error.value)
 
 
+def test_levels_may_differ_in_transport(make_run):
+    path = make_run("run", launches=1)
+    make_run("run", launches=1, level="inter_node", launch={"transport": "tcp"})
+    assert read_runs([path]).context["transport"] == {"intra_socket": "shm", "inter_node": "tcp"}
+
+
 @pytest.mark.parametrize(("key", "value"), [("cpu_model", "Other CPU"), ("cores", 2)])
 def test_mixed_machines_are_refused_by_key_and_values(make_run, key, value):
     paths = [make_run("one"), make_run("two", machine={key: value})]
