@@ -1,0 +1,177 @@
+"""`earlybird measure`: run suites into a run folder and print what they say."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli.launchers import make_launcher
+from earlybird.cli.measuring import Effort, create_run, open_run, run_session
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.data.run import Run, Sample, median_of_launches
+from earlybird.measure import suites
+
+DEFAULT_BUDGET_S = 60.0
+QUICK_BUDGET_S = 20.0
+
+
+def measure(
+    suite: Annotated[list[str] | None, typer.Argument(help="pingpong, contention; none: list them.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")] = None,
+    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
+    launcher: Annotated[str, typer.Option(help="local, srun or synthetic:PROFILE.json.")] = "local",
+    hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023).")
+    ] = False,
+    launches: Annotated[int | None, typer.Option(help="Launches of every point; 5, with --quick 3.")] = None,
+    sizes: Annotated[str | None, typer.Option(help="Message sizes, such as 8,1KiB,1MiB (one suite).")] = None,
+    buffers: Annotated[str | None, typer.Option(help="pingpong: vary what is sent, or reuse it as OSU does.")] = None,
+    competitors: Annotated[str | None, typer.Option(help="contention: the N measured, such as 1,2,4.")] = None,
+    levels: Annotated[str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
+    time_limit: Annotated[str, typer.Option(help="End a launch after this long.")] = "1h",
+    stall_limit: Annotated[str, typer.Option(help="End a launch that finishes no point for this long.")] = "60s",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    format: Annotated[str, typer.Option("--format", help="table, osu (one level and MPI), csv or json.")] = "table",
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+) -> None:
+    """Measure how MPI communicates here, into a run folder of raw samples."""
+    if format not in (*Format, "osu"):
+        raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
+    if not suite and not resume:
+        print_table(["suite", "measures"], [[s.name, s.help] for s in suites.SUITES.values()])
+        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
+        return
+    if resume:
+        run, settings, effort = open_run(output)
+        if suite and list(suite) != settings.get("suites"):
+            raise InputError(f"{run.path} measures {' '.join(settings.get('suites', []))}; with --resume name no suite")
+    else:
+        effort = Effort(
+            launches=launches if launches is not None else _default_launches(quick),
+            budget_s=units.parse_duration(budget, "--budget") if budget else _default_budget_s(quick, len(suite)),
+            paper=paper,
+            seed=seed,
+            time_limit_s=units.parse_duration(time_limit, "--time-limit"),
+            stall_limit_s=units.parse_duration(stall_limit, "--stall-limit"),
+        )
+        effort.check()
+        settings = {
+            "suites": list(dict.fromkeys(suite)), "mpi": mpi, "launcher": launcher, "hosts": hosts, "quick": quick,
+            "sizes": sizes, "buffers": buffers, "competitors": competitors, "levels": levels,
+        }  # fmt: skip
+    chosen = suites.find_suites(settings["suites"])
+    options = _options(settings)
+    suites.check_options(chosen, options)
+    starter, place = make_launcher(settings["launcher"], settings["mpi"], settings["hosts"], effort.seed)
+    groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
+    for group in groups:
+        starter.check(group.layout)
+    if not resume:
+        run = create_run(output, "run", effort, **settings)
+    run_session(run, starter, groups, effort, quiet)
+    _show(run, "json" if json else format)
+    note(f"samples are in {run.path}; next: earlybird fit {run.path} -o profile.json")
+
+
+def _default_launches(quick: bool) -> int:
+    return suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
+
+
+def _default_budget_s(quick: bool, num_suites: int) -> float:
+    return num_suites * (QUICK_BUDGET_S if quick else DEFAULT_BUDGET_S)
+
+
+def _options(settings: dict) -> suites.Options:
+    buffers = settings["buffers"]
+    if buffers not in (None, "vary", "reuse"):
+        raise InputError(f"--buffers is {buffers!r}; choose vary or reuse")
+    return suites.Options(
+        quick=settings["quick"],
+        sizes_bytes=_split(settings["sizes"], lambda word: units.parse_bytes(word, "--sizes")),
+        buffers=buffers,
+        competitors=_split(settings["competitors"], _competitor),
+        levels=_split(settings["levels"], str),
+    )
+
+
+def _split(text: str | None, parse) -> tuple | None:
+    return None if text is None else tuple(dict.fromkeys(parse(word.strip()) for word in text.split(",")))
+
+
+def _competitor(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise InputError(f"--competitors has {word!r}; give numbers of processes, such as 1,2,4")
+    return int(word)
+
+
+def _show(run: Run, format: str) -> None:
+    by_point: dict[tuple, list[Sample]] = {}
+    for sample in run.samples():
+        by_point.setdefault(sample.point(), []).append(sample)
+    rows = [_row(samples) for samples in by_point.values()]
+    rows.sort(key=lambda row: (row["kernel"], row["level"], row["competitors"], row["size_bytes"]))
+    if format == "json":
+        print_json({"run": str(run.path), "id": run.id, "points": rows})
+    elif format == "csv":
+        print_csv(list(rows[0]), [list(row.values()) for row in rows])
+    elif format == "osu":
+        _show_osu(rows)
+    else:
+        for kernel in dict.fromkeys(row["kernel"] for row in rows):
+            print(f"\n{kernel}")
+            print_table(
+                ["level", "N", "size", "time", "launches from", "to", "received", "launches", "state"],
+                [_cells(row) for row in rows if row["kernel"] == kernel],
+            )
+
+
+def _row(samples: list[Sample]) -> dict:
+    config = samples[0].config
+    time_s = median_of_launches(samples)
+    competitors = config.get("competitors", 1)
+    medians = [sample.median_s() for sample in samples]
+    return {
+        "kernel": samples[0].kernel,
+        "mpi": config["mpi"],
+        "level": config["level"],
+        "competitors": competitors,
+        "size_bytes": config["size_bytes"],
+        "time_s": time_s,
+        "fastest_launch_s": min(medians),
+        "slowest_launch_s": max(medians),
+        "bandwidth_bytes_per_s": competitors * config["size_bytes"] / time_s,
+        "launches": len(samples),
+        "converged": sum(sample.converged for sample in samples),
+        "oversubscribed": any(sample.oversubscribed for sample in samples),
+    }
+
+
+def _cells(row: dict) -> list[str]:
+    state = "converged" if row["converged"] == row["launches"] else f"noisy in {row['launches'] - row['converged']}"
+    return [
+        row["level"], row["competitors"], units.format_bytes(row["size_bytes"]), units.format_seconds(row["time_s"]),
+        units.format_seconds(row["fastest_launch_s"]), units.format_seconds(row["slowest_launch_s"]),
+        units.format_bandwidth(row["bandwidth_bytes_per_s"]) if row["size_bytes"] else "",
+        row["launches"], state + (", oversubscribed" if row["oversubscribed"] else ""),
+    ]  # fmt: skip
+
+
+def _show_osu(rows: list[dict]) -> None:
+    """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for contention."""
+    if len({(row["kernel"], row["level"], row["competitors"]) for row in rows}) > 1:
+        raise InputError("--format osu prints one column: measure one suite with one level and one N")
+    latency = rows[0]["kernel"] == "pingpong"
+    print("# Size          Latency (us)" if latency else "# Size      Bandwidth (MB/s)")
+    for row in rows:
+        value = row["time_s"] * 1e6 if latency else row["bandwidth_bytes_per_s"] / 1e6
+        print(f"{row['size_bytes']:<10d}{value:>18.2f}")
+
+
+command = make_command(measure, name="measure", example="earlybird measure pingpong contention --quick -o run")

@@ -1,0 +1,97 @@
+"""What `measure`, `replay` and `demo` share: the options of a measurement, a run folder, one session of measuring."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from earlybird import __version__
+from earlybird.cli.common import note
+from earlybird.cli.progress import ProgressLine
+from earlybird.data.errors import InputError
+from earlybird.data.run import Run
+from earlybird.launch.launcher import Launcher, Rules
+from earlybird.machine import hardware
+from earlybird.measure.session import Plan, Result, measure
+from earlybird.measure.suites import Group
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to measure; stored in run.json, so that --resume continues with the same."""
+
+    launches: int
+    budget_s: float
+    paper: bool = False
+    seed: int = 1
+    time_limit_s: float = 3600.0
+    stall_limit_s: float = 60.0
+
+    def check(self) -> None:
+        if self.launches < 1:
+            raise InputError(f"--launches is {self.launches}; give 1 or more, 5 or more for intervals worth having")
+        for name, value in (("--budget", self.budget_s), ("--time-limit", self.time_limit_s),
+                            ("--stall-limit", self.stall_limit_s)):  # fmt: skip
+            if value <= 0:
+                raise InputError(f"{name} is {value:g} s; give more than 0")
+
+    def plan(self, groups: Sequence[Group]) -> Plan:
+        rules = Rules()
+        if self.paper:
+            from scipy import stats
+
+            quantile = float(stats.t.ppf(0.95, rules.paper_iterations - 1))  # two-sided 90 %
+            rules = replace(rules, mode="paper", t_quantile=quantile)
+        return Plan(groups, self.launches, self.budget_s, rules, self.seed, self.time_limit_s, self.stall_limit_s)
+
+
+def create_run(path: Path | None, prefix: str, effort: Effort, **settings: Any) -> Run:
+    """A new run folder at `path`, or one named after `prefix` and the time."""
+    effort.check()
+    path = path or Path(f"{prefix}-{datetime.now():%Y%m%d-%H%M%S}")
+    return Run.create(
+        path, machine=hardware.describe(), command=_command_line(), seed=effort.seed, earlybird=__version__,
+        settings=settings | {"effort": vars(effort)},
+    )  # fmt: skip
+
+
+def open_run(path: Path | None) -> tuple[Run, dict[str, Any], Effort]:
+    """The run to continue with the settings and effort it was begun with."""
+    if path is None:
+        raise InputError("--resume continues a run and none is named; name its folder with -o RUN")
+    run = Run.open(path)
+    settings = run.header.get("settings")
+    if not isinstance(settings, dict) or "effort" not in settings:
+        raise InputError(f"{path} does not say how it was measured, so it cannot be continued; measure anew")
+    return run, settings, Effort(**settings["effort"])
+
+
+def run_session(run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool) -> Result:
+    """Measure `groups` into `run`, with progress on stderr and a word on what was not reached."""
+    progress = ProgressLine(quiet)
+    try:
+        result = measure(run, launcher, effort.plan(groups), progress)
+    except KeyboardInterrupt:
+        progress.close()
+        note(f"interrupted; what was complete is kept in {run.path}, continue with --resume -o {run.path}")
+        raise
+    finally:
+        progress.close()
+    if result.missing:
+        note(
+            f"the budget was spent with {result.missing} points x launches to go: intervals are wider than they could "
+            f"be; continue with --resume -o {run.path}"
+        )
+    shared = sum(sample.oversubscribed for sample in result.samples)
+    if shared:
+        note(f"{shared} samples had more ranks than cores (oversubscribed): they show the scheduler as much as the MPI")
+    noisy = sum(not sample.converged for sample in result.samples)
+    if noisy:
+        note(f"{noisy} of {len(result.samples)} samples did not converge to 2 % within their share of the budget")
+    return result
+
+
+def _command_line() -> list[str]:
+    return ["earlybird", *sys.argv[1:]]

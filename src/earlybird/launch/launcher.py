@@ -1,0 +1,74 @@
+"""What every launcher takes and gives: a request for one launch of a kernel, and the samples it left."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.run import Sample
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The stop rule of a launch; the kernels' own defaults stand in native/harness/stop_rule.hpp.
+
+    `mode` is `median` (interval of the median within `target`, or `budget_s` spent) or `paper` (Gillis et al. 2023: 150
+    iterations, Student-t 90 %, 5 %, 50 retries).
+    """
+
+    mode: str = "median"
+    target: float = 0.02
+    budget_s: float = 0.2
+    min_iterations: int = 30
+    paper_iterations: int = 150
+    t_quantile: float = 1.655144534
+
+    def words(self) -> list[str]:
+        """As arguments of a kernel."""
+        return [
+            "--mode", self.mode, "--target", f"{self.target:g}", "--budget-s", f"{self.budget_s:g}",
+            "--min-iterations", str(self.min_iterations), "--paper-iterations", str(self.paper_iterations),
+            "--t-quantile", f"{self.t_quantile:.9g}",
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says."""
+
+    id: str
+    kernel: str
+    points: Sequence[Mapping[str, Any]]
+    layout: Layout
+    rules: Rules = field(default_factory=Rules)
+    pattern: Pattern | None = None
+    time_limit_s: float = 3600.0
+    stall_limit_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What one launch left: its line for launches.ndjson and every complete sample, also when it died (`cause`).
+
+    `interrupted` is a Ctrl-C: what was complete is here, and whoever asked for the launch ends after keeping it.
+    """
+
+    record: dict[str, Any]
+    samples: list[Sample]
+    cause: str | None = None
+    interrupted: bool = False
+
+
+class Launcher(Protocol):
+    """Starts kernels somewhere. `name` and `flavour` go into provenance."""
+
+    name: str
+    flavour: str
+
+    def check(self, layout: Layout) -> None:
+        """Raise InputError when ranks cannot be placed as `layout` says."""
+
+    def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
+        """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are done."""

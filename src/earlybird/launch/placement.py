@@ -1,0 +1,86 @@
+"""From a layout to the cores each rank is bound to, and from what was observed back to the layout."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The CPU each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is what provenance says."""
+
+    name: str
+    cpus: tuple[int, ...] | None
+
+
+def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
+    """Bind every rank of a one-node layout to a core of its socket, one rank per core while cores last.
+
+    `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError when the layout has more nodes
+    or sockets than there are.
+    """
+    if layout.num_nodes > 1:
+        raise InputError(
+            f"the layout {layout.text} asks for {layout.num_nodes} nodes and ranks are started on this one alone; "
+            "give a layout with one node, or --hosts or --launcher srun"
+        )
+    num_sockets = int(layout.socket.max()) + 1
+    if num_sockets > len(cores):
+        raise InputError(
+            f"the layout {layout.text} asks for {num_sockets} sockets and this machine has {len(cores)} that may be "
+            f"used; give a layout with at most {len(cores)} sockets (predict takes any layout)"
+        )
+    taken = [0] * num_sockets
+    cpus = []
+    for socket in layout.socket:
+        own = cores[socket]
+        cpus.append(own[taken[socket] % len(own)])
+        taken[socket] += 1
+    shared = any(count > len(own) for count, own in zip(taken, cores, strict=False))
+    return Binding("core, shared by several ranks" if shared else "core", tuple(cpus))
+
+
+def is_oversubscribed(layout: Layout, cores: Sequence[Sequence[int]]) -> bool:
+    """Whether some node of the layout gets more ranks than it has cores (each node taken to be like this one)."""
+    return int(np.bincount(layout.node).max()) > sum(len(socket) for socket in cores)
+
+
+def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A launch record's placement, rank by rank, with nodes numbered in order of appearance."""
+    hosts: dict[str, int] = {}
+    result = []
+    for entry in sorted(placement, key=lambda entry: entry["rank"]):
+        node = hosts.setdefault(entry["host"], len(hosts))
+        sockets = entry["sockets"]
+        result.append(dict(entry) | {"node": node, "socket": sockets[0] if len(sockets) == 1 else None})
+    return result
+
+
+def misplaced_ranks(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Ranks that did not land where `layout` says; `placement` is what `observed_layout` returns.
+
+    Names of nodes and numbers of sockets do not matter, only which ranks share them.
+    """
+    wrong: set[int] = set()
+    for group in (_labels(layout.node, [entry["node"] for entry in placement]),
+                  _labels(layout.socket_group(), [(entry["node"], entry["socket"]) for entry in placement])):  # fmt: skip
+        wrong |= group
+    wrong |= {entry["rank"] for entry in placement if entry["socket"] is None}
+    return sorted(wrong)
+
+
+def _labels(asked: Sequence, observed: Sequence) -> set[int]:
+    """Positions where the one-to-one renaming from asked to observed labels, made on first sight, does not hold."""
+    forward: dict[Any, Any] = {}
+    backward: dict[Any, Any] = {}
+    wrong = set()
+    for rank, (a, b) in enumerate(zip(asked, observed, strict=True)):
+        a = int(a)
+        if forward.setdefault(a, b) != b or backward.setdefault(b, a) != a:
+            wrong.add(rank)
+    return wrong

@@ -1,0 +1,157 @@
+"""Runs groups of points launch by launch until every point has its launches or the budget is spent."""
+
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from earlybird.data.errors import WorkError
+from earlybird.data.run import Run, Sample, require_validated
+from earlybird.launch.launcher import Launched, Launcher, Request, Rules
+from earlybird.measure.suites import Group
+
+# Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed iterations.
+_OVERHEAD_SHARE = 0.4
+_MIN_POINT_BUDGET_S = 0.005
+_MAX_POINT_BUDGET_S = 2.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure and how hard: `launches` per point, `budget_s` in all."""
+
+    groups: Sequence[Group]
+    launches: int
+    budget_s: float
+    rules: Rules
+    seed: int
+    time_limit_s: float = 3600.0
+    stall_limit_s: float = 60.0
+
+    def num_points(self) -> int:
+        """Points times launches: what a complete run holds."""
+        return self.launches * sum(len(group.points) for group in self.groups)
+
+
+class Progress(Protocol):
+    """Hears how the work goes on; `cli` draws it."""
+
+    def update(self, done: int, total: int, what: str, left_s: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """`missing` points were not measured because the budget was spent."""
+
+    samples: list[Sample]
+    missing: int
+
+
+def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
+    """Append to `run` what `plan` asks for and `run` does not hold yet.
+
+    Launches are shuffled, and the points inside each, so that a drift of the machine falls on all alike. Raises WorkError
+    when a launch dies (what it had completed is kept), KeyboardInterrupt after keeping what was complete.
+    """
+    for group in plan.groups:
+        launcher.check(group.layout)
+    run.cut_unterminated_lines()
+    order = random.Random(f"{plan.seed}:{len(run.launches())}")
+    held = Counter(sample.point()[3] for sample in run.samples())
+    rules = _share_budget(plan)
+    begin_s = time.monotonic()
+    done = sum(min(held[_config_key(p)], plan.launches) for group in plan.groups for p in group.points)
+    total = plan.num_points()
+    first = done
+
+    for index, group in _order_of_launches(plan, order):
+        spent_s = time.monotonic() - begin_s
+        started = done > first
+        points = [point for point in group.points if held[_config_key(point)] <= index]
+        if not points or (started and spent_s > plan.budget_s and _every_point_held(plan, held)):
+            continue
+        order.shuffle(points)
+        request = Request(
+            _launch_id(run, group), group.kernel, points, group.layout, rules, group.pattern,
+            plan.time_limit_s, plan.stall_limit_s,
+        )  # fmt: skip
+
+        def heard(count: int, before: int = done, group: Group = group) -> None:
+            elapsed_s = time.monotonic() - begin_s
+            pace_s = elapsed_s / max(before + count - first, 1)
+            progress.update(before + count, total, _describe(group), pace_s * (total - before - count))
+
+        launched = _launch(run, launcher, request, heard)
+        held.update(sample.point()[3] for sample in launched.samples)
+        done += len(launched.samples)
+        _keep(run, launched)
+        if launched.interrupted:
+            raise KeyboardInterrupt
+        if launched.cause is not None:
+            raise WorkError(
+                f"{_describe(group)} on {launcher.flavour} failed: {launched.cause}; "
+                f"{done} of {total} points are kept in {run.path}, continue with --resume"
+            )
+    samples = run.samples()
+    require_validated(samples)
+    return Result(samples, total - done)
+
+
+def _launch(run: Run, launcher: Launcher, request: Request, heard: Callable[[int], None]) -> Launched:
+    scratch = Path(tempfile.mkdtemp(prefix=".launch-", dir=run.path))
+    try:
+        return launcher.launch(request, scratch, heard)
+    except OSError as error:
+        raise WorkError(
+            f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, free some space and "
+            "continue with --resume"
+        ) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _keep(run: Run, launched: Launched) -> None:
+    # The launch first: a sample always finds the launch it names.
+    run.append_launch(launched.record)
+    run.append_samples(launched.samples)
+
+
+def _order_of_launches(plan: Plan, order: random.Random) -> list[tuple[int, Group]]:
+    """Launch k of every group before launch k+1 of any, groups shuffled in each round."""
+    result = []
+    for index in range(plan.launches):
+        groups = list(plan.groups)
+        order.shuffle(groups)
+        result += [(index, group) for group in groups]
+    return result
+
+
+def _every_point_held(plan: Plan, held: Counter) -> bool:
+    return all(held[_config_key(point)] > 0 for group in plan.groups for point in group.points)
+
+
+def _share_budget(plan: Plan) -> Rules:
+    share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(plan.num_points(), 1)
+    return replace(plan.rules, budget_s=min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S))
+
+
+def _config_key(point: dict[str, Any]) -> tuple:
+    return tuple(sorted(point.items()))
+
+
+def _launch_id(run: Run, group: Group) -> str:
+    return f"{group.kernel}-{len(run.launches())}"
+
+
+def _describe(group: Group) -> str:
+    words = [group.kernel]
+    if "level" in group.points[0]:
+        words.append(group.points[0]["level"])
+    if "competitors" in group.points[0]:
+        words.append(f"N={group.points[0]['competitors']}")
+    return " ".join([*words, group.layout.text])

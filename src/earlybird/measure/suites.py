@@ -1,0 +1,201 @@
+"""The suites: which points each one measures, and how many ranks sit where for them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.data.pattern import Pattern
+
+MIB = 1 << 20
+DEFAULT_LAUNCHES = 5
+QUICK_LAUNCHES = 3
+
+# Bytes that one rank sends in one timed region of `contention`: long enough that nothing is served from a cache
+# twice, and at most this many messages in flight.
+_CONTENTION_BYTES = 16 * MIB
+_CONTENTION_REPEATS = 64
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points that one launch can measure together: same kernel, same placement."""
+
+    kernel: str
+    layout: Layout
+    points: tuple[dict[str, Any], ...]
+    pattern: Pattern | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may choose; None leaves it to the suite."""
+
+    quick: bool = False
+    sizes_bytes: tuple[int, ...] | None = None
+    buffers: str | None = None
+    competitors: tuple[int, ...] | None = None
+    levels: tuple[str, ...] | None = None
+
+    def chosen(self) -> list[str]:
+        """Names of the suite options that were given."""
+        names = ("sizes_bytes", "buffers", "competitors", "levels")
+        return [name for name in names if getattr(self, name) is not None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket, node)."""
+
+    cores: Mapping[str, int]
+
+    @classmethod
+    def of(cls, cores_per_socket: int, sockets: int, nodes: int = 1) -> "Place":
+        """`nodes` alike, each with `sockets` of `cores_per_socket`."""
+        cores = {"intra_socket": cores_per_socket}
+        if sockets > 1:
+            cores["inter_socket"] = cores_per_socket
+        if nodes > 1:
+            cores["inter_node"] = cores_per_socket * sockets
+        return cls(cores)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`groups(options, place, mpi)` lists what to measure; `takes` names the options that mean something to it."""
+
+    name: str
+    help: str
+    takes: tuple[str, ...]
+    groups: Callable[[Options, Place, str], list[Group]]
+    example: str = field(default="")
+
+
+def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+    """Half the round trip between two ranks, on every level."""
+    sizes = options.sizes_bytes or ((0, *_powers(4 * MIB, 4)) if options.quick else (0, *_powers(64 * MIB, 2)))
+    _refuse_large(sizes)
+    return [
+        Group(
+            "pingpong",
+            _pair_layout(level, 1),
+            tuple(
+                {"mpi": mpi, "level": level, "size_bytes": size, "buffers": options.buffers or "vary"}
+                for size in sizes
+            ),
+        )
+        for level in _levels(options, place)
+    ]
+
+
+def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+    """Algorithm 1 of Thune et al. 2023: N processes of a group receive at once, on every level."""
+    sizes = options.sizes_bytes or _powers(4 * MIB, 4 if options.quick else 2)
+    _refuse_large(sizes)
+    result = []
+    for level in _levels(options, place):
+        for competitors in options.competitors or _competitor_counts(place.cores[level]):
+            if level == "intra_socket" and competitors > 1 and competitors % 2:
+                raise InputError(
+                    f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even numbers "
+                    "(odd ones are interpolated)"
+                )
+            points = tuple(
+                {"mpi": mpi, "level": level, "competitors": competitors, "size_bytes": size,
+                 "repeats": max(1, min(_CONTENTION_REPEATS, _CONTENTION_BYTES // max(size, 1)))}
+                for size in sizes
+            )  # fmt: skip
+            result.append(Group("contention", _pair_layout(level, competitors), points))
+    return result
+
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "pingpong",
+            "latency and bandwidth between two ranks, 0 B to 64 MiB",
+            ("sizes_bytes", "buffers", "levels"),
+            pingpong_groups,
+            "earlybird measure pingpong --sizes 8,1KiB,1MiB -o run",
+        ),
+        Suite(
+            "contention",
+            "bandwidth that N receiving processes share, BW(N)",
+            ("sizes_bytes", "competitors", "levels"),
+            contention_groups,
+            "earlybird measure contention --competitors 1,2,4 -o run",
+        ),
+    )
+}
+
+
+def find_suites(names: Sequence[str]) -> list[Suite]:
+    """The suites called `names`; InputError naming those there are."""
+    for name in names:
+        if name not in SUITES:
+            also = "; use `earlybird replay` for an exchange" if name == "exchange" else ""
+            raise InputError(f"there is no suite {name!r}; the suites are {', '.join(SUITES)}{also}")
+    return [SUITES[name] for name in dict.fromkeys(names)]
+
+
+def check_options(suites: Sequence[Suite], options: Options) -> None:
+    """Refuse an option that a suite does not know: several suites take the common options only."""
+    words = {"sizes_bytes": "--sizes", "buffers": "--buffers", "competitors": "--competitors", "levels": "--levels"}
+    for name in options.chosen():
+        if len(suites) > 1:
+            raise InputError(f"{words[name]} belongs to one suite; measure {suites[0].name} alone, or leave it out")
+        if name not in suites[0].takes:
+            known = ", ".join(words[taken] for taken in suites[0].takes)
+            raise InputError(f"the suite {suites[0].name} takes no {words[name]}; it takes {known}")
+
+
+def exchange_group(pattern: Pattern, layout: Layout, mpi: str) -> Group:
+    """Algorithm 2 of Thune et al. 2023: all messages of a pattern at once."""
+    pattern.check_ranks(layout.num_ranks)
+    _refuse_large([int(pattern.bytes.max(initial=0))])
+    point = {
+        "mpi": mpi, "layout": layout.text.replace(" ", "_"), "pattern_sha256": pattern.sha256(),
+        "ranks": layout.num_ranks, "messages": pattern.num_messages,
+    }  # fmt: skip
+    return Group("exchange", layout, (point,), pattern)
+
+
+def _pair_layout(level: str, competitors: int) -> Layout:
+    """Pairs r, r + P/2 whose two ranks are on one socket, on two sockets, or on two nodes."""
+    if level == "intra_socket":
+        return parse_layout(f"1x1x{max(2, competitors)}")
+    if level == "inter_socket":
+        return parse_layout(f"1x2x{competitors}")
+    return parse_layout(f"2x1x{competitors}")
+
+
+def _levels(options: Options, place: Place) -> tuple[str, ...]:
+    if options.levels is None:
+        return tuple(place.cores)
+    for level in options.levels:
+        if level not in LEVELS:
+            raise InputError(f"--levels has {level!r}; the levels are {', '.join(LEVELS)}")
+        if level not in place.cores:
+            raise InputError(f"--levels has {level!r}, which is not here; here are {', '.join(place.cores)}")
+    return options.levels
+
+
+def _competitor_counts(limit: int) -> tuple[int, ...]:
+    """1, 2, 4, ... up to the cores there are, and all of them when their number is even."""
+    counts = {1, 2, limit - limit % 2} | {1 << k for k in range(1, limit.bit_length())}
+    return tuple(sorted(count for count in counts if count in (1, 2) or count <= limit))
+
+
+def _powers(last: int, factor: int) -> tuple[int, ...]:
+    sizes, size = [], 1
+    while size <= last:
+        sizes.append(size)
+        size *= factor
+    return tuple(sizes)
+
+
+def _refuse_large(sizes: Sequence[int]) -> None:
+    if max(sizes, default=0) >= 1 << 31:
+        raise InputError(f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message")
