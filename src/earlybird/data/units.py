@@ -15,12 +15,35 @@ _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
+_UNITS = """
+nano- = 1e-9 = n-
+micro- = 1e-6 = u- = µ-
+milli- = 1e-3 = m-
+kilo- = 1e3 = k-
+mega- = 1e6 = M-
+giga- = 1e9 = G-
+tera- = 1e12 = T-
+kibi- = 1024 = Ki-
+mebi- = 1048576 = Mi-
+gibi- = 1073741824 = Gi-
+tebi- = 1099511627776 = Ti-
+byte = [information] = B
+bit = byte / 8
+second = [time] = s = sec
+minute = 60 * second = min
+hour = 3600 * second = h
+hertz = 1 / second = Hz
+"""
+
 
 @functools.cache
 def _registry():
     import pint  # imported late: it takes longer than most commands
 
-    return pint.UnitRegistry()
+    # Not pint's own units: there a bit has no dimension, so 1GHz would pass as a bandwidth and an angle as a size.
+    registry = pint.UnitRegistry(None)
+    registry.load_definitions(_UNITS.strip().splitlines())
+    return registry
 
 
 def _parse(text: str | float, unit: str, what: str, examples: str) -> float:
