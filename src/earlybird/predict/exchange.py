@@ -12,6 +12,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import SCHEMA, Level, Profile, Protocol, profile_from_json
 from earlybird.models import maxrate, postal, staircase
+from earlybird.predict.profiles import replicate_levels
 
 MODELS = ("staircase", "max-rate", "postal")
 MAX_REPLICATES = 200
@@ -169,8 +170,11 @@ class _Part:
 def _replicates(profile: Profile) -> list[Profile]:
     """The refitted parameter sets of a profile, at most MAX_REPLICATES of them."""
     return [
-        profile_from_json({**item, "schema": SCHEMA}, f"the profile {profile.id}, replicate {k}")
-        for k, item in enumerate(profile.replicates[:MAX_REPLICATES])
+        profile_from_json(
+            {"schema": SCHEMA, "levels": replicate_levels(profile, k)},
+            f"the profile {profile.id}, replicate {k}",
+        )
+        for k in range(min(len(profile.replicates), MAX_REPLICATES))
     ]
 
 

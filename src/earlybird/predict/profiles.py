@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile
@@ -34,7 +35,17 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     )
 
 
-def _merge_replicates(profiles: Sequence[Profile]) -> tuple[dict, ...]:
+def replicate_levels(profile: Profile, k: int) -> dict[str, Any]:
+    """The `levels` object of replicate k; InputError when it has none."""
+    item = profile.replicates[k]
+    if not isinstance(item, dict) or not isinstance(item.get("levels"), dict):
+        raise InputError(
+            f"the profile {profile.id}, replicate {k} has no 'levels'; fit again, or leave 'replicates' out"
+        )
+    return item["levels"]
+
+
+def _merge_replicates(profiles: Sequence[Profile]) -> tuple[dict[str, Any], ...]:
     drawn = [len(profile.replicates) for profile in profiles if profile.replicates]
     if not drawn:
         return ()
@@ -44,5 +55,5 @@ def _merge_replicates(profiles: Sequence[Profile]) -> tuple[dict, ...]:
     )
 
 
-def _draw(profile: Profile, k: int) -> dict:
-    return profile.replicates[k]["levels"] if profile.replicates else profile.to_json()["levels"]
+def _draw(profile: Profile, k: int) -> dict[str, Any]:
+    return replicate_levels(profile, k) if profile.replicates else profile.to_json()["levels"]

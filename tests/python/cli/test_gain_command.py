@@ -1,0 +1,105 @@
+"""`earlybird gain`: published figures as a user would ask for them, and refusals."""
+
+import json
+import re
+
+import pytest
+
+from earlybird.cli import main
+
+STENCIL = ["--ai", "1/13", "--ci", str((66 / 64) ** 3 - 1), "--epsilon", "0.04", "--delta", "0.5"]
+
+
+@pytest.fixture
+def gain(monkeypatch, capsys):
+    """Run `earlybird gain`; returns (exit status, stdout, stderr)."""
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["earlybird", "gain", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        captured = capsys.readouterr()
+        return end.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "eta", "gamma_us_per_mb"),
+    [
+        (["--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"], 1.6410, 1000),
+        (["--theta", 1, "--bandwidth", "200gbit", "--gamma", "1e-11"], 1.0323, 10),
+        (
+            [
+                "--theta",
+                8,
+                "--bandwidth",
+                "25GB/s",
+                "--frequency",
+                "3.5GHz",
+                "--ai",
+                5,
+                "--ci",
+                1,
+                "--epsilon",
+                0.04,
+            ],
+            1.9748,
+            1263.67,
+        ),
+        (["--theta", 2, "--bandwidth", "50GB/s", "--frequency", "3.5GHz", *STENCIL], 1.1718, 46.92385411),
+        (["--theta", 2, "--bandwidth", "25GB/s", "--frequency", "3.5GHz", *STENCIL], 1.0791, 46.92385411),
+    ],
+)
+def test_published_gains(gain, words, eta, gamma_us_per_mb):
+    status, out, _ = gain("--threads", 8, *words, "--json")
+    value = json.loads(out)
+    assert status == 0
+    assert set(value) == {"eta", "gamma_s_per_byte"}
+    assert value["eta"] == pytest.approx(eta, rel=1e-4)
+    assert value["gamma_s_per_byte"] == pytest.approx(gamma_us_per_mb * 1e-12, rel=1e-4)
+
+
+def test_size_is_the_whole_buffer(gain):
+    words = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB", "--size", "64MiB"]
+    value = json.loads(gain(*words, "--json")[1])
+    assert value["bulk_s"] == pytest.approx(64 * 2**20 / 25e9)
+    # A partition is 1 MiB; 63 of them travel while the last is delayed by 1e-9 s/B.
+    assert value["pipelined_s"] == pytest.approx(64 * 2**20 / 25e9 - 1e-9 * 2**20)
+    assert value["bulk_s"] / value["pipelined_s"] == pytest.approx(value["eta"])
+
+
+def test_one_partition_gains_nothing(gain):
+    assert json.loads(gain("--bandwidth", "1GB/s", "--gamma", "5us/MB", "--json")[1])["eta"] == 1
+
+
+def test_table_and_csv(gain):
+    words = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"]
+    assert gain(*words)[1].split() == ["eta", "gamma", "1.6410", "1000", "us/MB"]
+    assert gain(*words, "--format", "csv")[1].startswith("eta,gamma_s_per_byte\n1.641")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--gamma", "1us/MB"], "missing option '--bandwidth'"),
+        (["--bandwidth", "1GB/s"], "--ai, --ci, --frequency missing"),
+        (["--bandwidth", "1GB/s", "--ai", "5"], "--ci, --frequency missing"),
+        (["--bandwidth", "1GB/s", "--gamma", "1", "--delta", "0"], "--gamma and --delta are both given"),
+        (["--bandwidth", "1GB/s", "--gamma", "fast"], "--gamma is 'fast'"),
+        (["--bandwidth", "1GHz", "--gamma", "1"], "'1GHz'"),
+        (["--bandwidth", "1GB/s", "--gamma", "1", "--threads", "0"], "--threads is 0; give 1 or more"),
+        (["--bandwidth", "1GB/s", "--gamma", "1", "--size", "-4"], "--size is '-4'"),
+        (["--bandwidth", "1GB/s", "--ai", "1/0", "--ci", "1", "--frequency", "1GHz"], "--ai is '1/0'"),
+        (
+            ["--bandwidth", "1GB/s", "--ai", "1", "--ci", "1", "--frequency", "1GHz", "--epsilon", "-1"],
+            "--epsilon is -1.0; give 0 or more",
+        ),
+        (["--bandwidth", "1GB/s", "--gamma", "1", "--theta", "many"], "--theta"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_2(gain, words, says):
+    status, out, err = gain(*words)
+    assert (status, out) == (2, "")
+    assert err.startswith("earlybird: ") and err.count("\n") == 1
+    assert re.search(re.escape(says), err)

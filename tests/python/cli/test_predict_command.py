@@ -1,0 +1,168 @@
+"""`earlybird predict` as a user types it; the worked example and the examples of docs/models.md."""
+
+import csv
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earlybird.cli import main
+
+ROOT = Path(__file__).parents[3]
+WORKED = ["examples/worked/pattern.csv", "--profile", "examples/worked/profile.json", "--layout", "1x1x4"]
+EXAMPLES = re.findall(r"```console\n\$ earlybird (.+)\n([^`]*)```", (ROOT / "docs" / "models.md").read_text())
+
+
+@pytest.fixture
+def earlybird(monkeypatch, capsys):
+    """Run the command in the repository's root; returns (exit status, stdout, stderr)."""
+    monkeypatch.chdir(ROOT)
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        captured = capsys.readouterr()
+        return end.value.code, captured.out, captured.err
+
+    return call
+
+
+def _refusal(result):
+    status, out, err = result
+    assert (status, out) == (2, "")
+    assert err.startswith("earlybird: ") and err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("words", [["predict"], ["predict", "exchange"]])
+def test_worked_example_comes_out_exactly(earlybird, words):
+    status, out, _ = earlybird(*words, *WORKED, "--json")
+    value = json.loads(out)
+    assert status == 0
+    assert value["receive_s"] == pytest.approx([20e-6, 110e-6 / 3, 185e-6 / 3, 185e-6 / 3], rel=1e-12)
+    assert value["time_s"] == pytest.approx([116e-6 / 3, 191e-6 / 3, 191e-6 / 3, 191e-6 / 3], rel=1e-12)
+    assert value["intra_node_s"] == value["time_s"]
+    assert value["inter_node_s"] == [0, 0, 0, 0]
+    assert {key: value[key] for key in ("schema", "model", "ranks", "slowest_rank", "profile_id")} == {
+        "schema": "earlybird.prediction/1",
+        "model": "staircase",
+        "ranks": 4,
+        "slowest_rank": 1,
+        "profile_id": "worked-example",
+    }
+    assert re.fullmatch("[0-9a-f]{64}", value["pattern_sha256"])
+    assert "time_interval_s" not in value
+
+
+@pytest.mark.parametrize(("words", "expected"), EXAMPLES)
+def test_examples_of_the_models_page_print_what_the_page_says(earlybird, words, expected):
+    status, out, err = earlybird(*shlex.split(words))
+    assert (status, bool(out)) == (0, True), err
+    assert not expected or out == expected
+
+
+def test_csv_has_every_rank_in_si_units(earlybird):
+    _, out, _ = earlybird("predict", *WORKED, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert list(rows[0]) == ["rank", "time_s", "receive_s", "intra_node_s", "inter_node_s"]
+    assert [float(row["time_s"]) for row in rows] == pytest.approx(np.array([116, 191, 191, 191]) / 3e6)
+
+
+def test_table_says_which_rank_is_slowest_on_stderr(earlybird):
+    _, out, err = earlybird("predict", *WORKED)
+    assert [line.split()[0] for line in out.splitlines()] == ["rank", "0", "1", "2", "3"]
+    assert "slowest rank is 1 with 63.7 us; 4 messages, 1.05 MiB" in err
+
+
+def test_table_of_many_ranks_shows_the_ten_slowest(earlybird):
+    _, out, err = earlybird("predict", *WORKED[:-1], "1x1x40")
+    assert [line.split()[0] for line in out.splitlines()[1:5]] == ["1", "2", "3", "0"]
+    assert len(out.splitlines()) == 11
+    assert "10 slowest of 40 ranks" in err
+
+
+def _write_profile(path, *levels, **extra):
+    parts = {
+        level: {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]} for level in levels
+    }
+    path.write_text(json.dumps({"schema": "earlybird.profile/1", "levels": parts} | extra))
+    return path
+
+
+def test_several_profiles_give_their_levels_and_map_by_places_the_ranks(earlybird, tmp_path):
+    intra, inter = (
+        _write_profile(tmp_path / f"{level}.json", level) for level in ("intra_socket", "inter_node")
+    )
+    words = ["predict", WORKED[0], "--layout", "2x1x2", "--profile", intra, "--profile", inter, "--json"]
+    by_core, by_node = (json.loads(earlybird(*words, "--map-by", name)[1]) for name in ("core", "node"))
+    # By core 0->1 and 2->3 stay on their nodes; by node no message of the ring does.
+    assert [time_s > 0 for time_s in by_core["intra_node_s"]] == [True] * 4
+    assert by_node["intra_node_s"] == [0] * 4
+
+
+def test_interval_of_the_replicates_is_shown(earlybird, tmp_path):
+    level = {"protocols": [{"latency_s": 3e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
+    path = _write_profile(
+        tmp_path / "p.json", "intra_socket", replicates=[{"levels": {"intra_socket": level}}]
+    )
+    words = ["predict", WORKED[0], "--layout", "1x1x4", "--profile", path]
+    value = json.loads(earlybird(*words, "--json")[1])
+    expected = np.array(value["time_s"]) + 2e-6
+    assert np.array(value["time_interval_s"]) == pytest.approx(np.column_stack([expected, expected]))
+    assert "time-low" in earlybird(*words)[1]
+
+
+@pytest.mark.parametrize("operation", ["collective", "pipeline"])
+def test_operations_not_built_yet_are_named(earlybird, operation):
+    assert f"predict {operation} is not built yet" in _refusal(earlybird("predict", operation))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (["--model", "fair"], "'fair' .* is not built yet; choose one of staircase, max-rate, postal"),
+        (["--model", "logp"], "the model is 'logp'; choose one of"),
+        (["--layout", "1x1x3"], "names rank 3"),
+        (["--layout", "1x2x2"], "mixes intra_socket and inter_socket"),
+        (["--layout", "4x1x1"], "no level inter_node"),
+        (["--layout", "four"], "the layout is 'four'"),
+        (["--map-by", "board"], "--map-by is 'board'"),
+        (["--profile", "examples/worked/profile.json"], "level intra_socket is in two"),
+        (["--profile", "nowhere.json"], "nowhere.json does not exist"),
+        (["another.csv"], "given 2 patterns"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_2(earlybird, change, says):
+    assert re.search(says, _refusal(earlybird("predict", *WORKED, *change)))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("src,dst,size\n0,1,5\n", "line 1"),
+        ("src,dst,bytes\n0,1,5\n1,1,5\n", "line 3"),
+        ("src,dst,bytes\n0,1,-5\n", "line 2"),
+        ("src,dst,bytes\n0,1,five\n", "line 2"),
+    ],
+)
+def test_a_bad_pattern_is_refused_with_its_line(earlybird, tmp_path, text, says):
+    path = tmp_path / "pattern.csv"
+    path.write_text(text)
+    assert says in _refusal(earlybird("predict", path, *WORKED[1:]))
+
+
+@pytest.mark.parametrize(("words", "missing"), [(WORKED[:3], "--layout"), (WORKED[:1], "--profile")])
+def test_a_missing_option_is_named(earlybird, words, missing):
+    assert missing in _refusal(earlybird("predict", *words))
+
+
+@pytest.mark.parametrize("replicate", [7, {}, {"levels": {"intra_socket": {"protocols": []}}}])
+def test_a_broken_replicate_is_refused(earlybird, tmp_path, replicate):
+    path = _write_profile(tmp_path / "p.json", "intra_socket", replicates=[replicate])
+    refusal = _refusal(earlybird("predict", WORKED[0], "--layout", "1x1x4", "--profile", path))
+    assert "replicate 0" in refusal
