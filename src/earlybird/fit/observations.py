@@ -20,6 +20,8 @@ _LAUNCH_KEYS = ("flavour", "version", "launcher")
 _NOTED_KEYS = ("library_version", "thread_level")
 _MACHINE_KEYS = ("cpu_model", "cores")
 _THRESHOLD_WORDS = ("eager", "rndv", "threshold")
+# Thresholds of something else than where a point-to-point message changes its protocol.
+_OTHER_WORDS = ("coll", "bcast", "gather", "scatter", "alltoall", "reduc", "barrier", "rma", "gpu", "ctxid")
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,7 @@ def _thresholds(launches) -> tuple[int, ...]:
                 for name, value in (launch.get("control_variables") or {}).items()
                 if isinstance(value, int | float) and value > 0
                 if any(word in name.lower() for word in _THRESHOLD_WORDS)
+                if not any(word in name.lower() for word in _OTHER_WORDS)
             }
         )
     )

@@ -38,6 +38,16 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class _Division:
+    candidates: list[switches.Segmentation]
+    held_out_errors: list[float | None]
+
+    @property
+    def chosen(self) -> switches.Segmentation:
+        return switches.choose(self.candidates, self.held_out_errors)
+
+
+@dataclass(frozen=True)
 class _FittedLevel:
     times: LevelTimes
     level: Level
@@ -96,17 +106,16 @@ def compare_segmentations(observations: Observations, *, paper: bool = False) ->
     """Every level with 1, 2 and 3 segments: what `fit_profile` chose from, and what it chose."""
     choices = []
     for times in _usable_levels(observations)[0]:
-        candidates = switches.segmentations(times.size_bytes, times.median_s(), observations.thresholds_bytes)
-        chosen = switches.choose(candidates)
-        for candidate in candidates:
+        division = _divide(times, observations.thresholds_bytes, paper)
+        for candidate, held_out_error in zip(division.candidates, division.held_out_errors, strict=True):
             lines = protocols.fit_lines(times, candidate.starts, paper=paper)
             choices.append(
                 Choice(
                     times.name,
                     candidate,
-                    candidate is chosen,
+                    candidate is division.chosen,
                     float(np.median(protocols.relative_errors(lines, times))),
-                    protocols.held_out_size_error(times, candidate.starts, paper=paper),
+                    held_out_error,
                 )
             )
     return choices
@@ -127,9 +136,14 @@ def _usable_levels(observations):
     ]
 
 
-def _fit_level(times: LevelTimes, thresholds_bytes: Sequence[int], paper: bool) -> _FittedLevel:
+def _divide(times: LevelTimes, thresholds_bytes: Sequence[int], paper: bool) -> _Division:
     candidates = switches.segmentations(times.size_bytes, times.median_s(), thresholds_bytes)
-    chosen = switches.choose(candidates)
+    errors = [protocols.held_out_size_error(times, candidate.starts, paper=paper) for candidate in candidates]
+    return _Division(candidates, errors)
+
+
+def _fit_level(times: LevelTimes, thresholds_bytes: Sequence[int], paper: bool) -> _FittedLevel:
+    chosen = _divide(times, thresholds_bytes, paper).chosen
     lines = protocols.fit_lines(times, chosen.starts, paper=paper)
     level = _level(times, chosen, lines, _level_extra(times, chosen, paper))
     resampled = protocols.resample(times, chosen.starts, paper=paper)
@@ -234,8 +248,7 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, A
     for times in pingpong_times(observations.table):
         if not protocols.has_line(times.median_s()):
             continue
-        candidates = switches.segmentations(times.size_bytes, times.median_s(), observations.thresholds_bytes)
-        chosen = switches.choose(candidates)
+        chosen = _divide(times, observations.thresholds_bytes, paper).chosen
         lines = protocols.fit_lines(times, chosen.starts, paper=paper)
         form = {
             "what": {"operation": "pingpong", "level": times.name},

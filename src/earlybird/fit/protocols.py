@@ -11,6 +11,9 @@ from earlybird.models.regression import fit_line, fit_slope
 # The part of the time at a protocol's largest size that its bandwidth term makes up at least. Where times
 # do not grow with size (short messages) the bandwidth is unknown: it stays finite, its effect within 1 %.
 MIN_BANDWIDTH_SHARE = 0.01
+# A latency that does not suit some N (one direction instead of two) must not turn into an absurd bandwidth:
+# BW(N) is at most this many times what the line of that N alone says.
+MAX_BANDWIDTH_RATIO = 2.0
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 200
 SEED = 20230
@@ -45,8 +48,9 @@ def fit_lines(
 
     The latency comes from the fit of N = 2 (Thune et al. 2023, section II-C), or of N = 1, or of the
     smallest N, of those not oversubscribed if there are any. By default times count in relative error and
-    the slope of every N is fitted with that latency given, so that latency and BW(N) predict together. With
-    `paper` times count in seconds and every slope comes from a line with an intercept of its own.
+    the slope of every N is fitted with that latency given, so that latency and BW(N) predict together; BW(N)
+    stays below MAX_BANDWIDTH_RATIO times that of the line of this N alone. With `paper` times count in
+    seconds and every slope comes from a line with an intercept of its own.
     """
     times = level.median_s() if time_s is None else time_s
     medians = level.median_s()
@@ -59,7 +63,10 @@ def fit_lines(
         given = fit_slope(
             sizes, part, np.broadcast_to(latency[..., None], part.shape[:-1]), relative=not paper
         )
-        slope = np.where(np.isfinite(own_slopes), own_slopes, given) if paper else given
+        if paper:
+            slope = np.where(np.isfinite(own_slopes), own_slopes, given)
+        else:
+            slope = np.fmax(given, own_slopes / MAX_BANDWIDTH_RATIO)
         latencies.append(latency)
         slopes.append(np.maximum(slope, _least_slope(sizes, part)))
     return Lines(tuple(starts), np.stack(latencies, axis=-1), np.stack(slopes, axis=-2))

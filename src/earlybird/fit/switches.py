@@ -67,13 +67,17 @@ def segmentations(
     return best
 
 
-def choose(candidates: Sequence[Segmentation]) -> Segmentation:
-    """The division to use: more segments only where the criterion falls and the error falls noticeably."""
-    chosen = candidates[0]
-    for candidate in candidates[1:]:
-        better = candidate.criterion < chosen.criterion
-        if better and candidate.rms_error <= MAX_REMAINING_ERROR * chosen.rms_error:
-            chosen = candidate
+def choose(candidates: Sequence[Segmentation], held_out_errors: Sequence[float | None]) -> Segmentation:
+    """The division to use: more segments only where they fit noticeably better and predict no worse.
+
+    `held_out_errors` has one entry per candidate, None where it is not known.
+    """
+    chosen, chosen_error = candidates[0], held_out_errors[0]
+    for candidate, error in zip(candidates[1:], held_out_errors[1:], strict=True):
+        predicts = error is None or chosen_error is None or error <= chosen_error
+        noticeable = candidate.rms_error <= MAX_REMAINING_ERROR * chosen.rms_error
+        if candidate.criterion < chosen.criterion and noticeable and predicts:
+            chosen, chosen_error = candidate, error
     return chosen
 
 

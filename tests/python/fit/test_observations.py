@@ -86,6 +86,12 @@ def test_oversubscribed_points_give_way_to_others(make_run):
 
 
 def test_thresholds_come_from_the_control_variables(make_run):
-    variables = {"UCX_RNDV_THRESH": 8192, "btl_sm_eager_limit": 4096, "other": 77, "eager_off": 0}
+    variables = {
+        "UCX_RNDV_THRESH": 8192,
+        "btl_sm_eager_limit": 4096,
+        "other": 77,
+        "eager_off": 0,
+        "BCAST_THRESHOLD": 256,
+    }
     observations = read_runs([make_run("run", launch={"control_variables": variables})])
     assert observations.thresholds_bytes == (4096, 8192)

@@ -110,6 +110,15 @@ def test_times_that_do_not_grow_with_size_keep_a_finite_bandwidth(make_run):
         assert n * 64 / rate == pytest.approx(0.01 * 1e-6, rel=1e-6)
 
 
+def test_a_latency_too_long_for_some_n_makes_no_absurd_bandwidth(make_run):
+    latency_s = {1: 3e-7, 2: 1e-6, 4: 1e-6}
+    sizes = tuple(2**k for k in range(4, 13))
+    profile = fitted(make_run("run", lambda n, size: latency_s[n] + n * size / BANDWIDTH[n], sizes=sizes))
+    (protocol,) = profile.levels["intra_socket"].protocols
+    assert protocol.latency_s == pytest.approx(1e-6, rel=1e-6)
+    assert protocol.bandwidth_bytes_per_s[1] == pytest.approx(2 * BANDWIDTH[1], rel=1e-6)
+
+
 def test_oversubscribed_n_are_marked_and_do_not_give_the_latency(make_run):
     profile = fitted(make_run("run", oversubscribed=lambda n: n > 1))
     (protocol,) = profile.levels["intra_socket"].protocols

@@ -23,7 +23,8 @@ def planted(*pieces, noise=0.02, num_n=3, seed=7):
 
 
 def found(times, thresholds=()):
-    return choose(segmentations(SIZES, times, thresholds))
+    candidates = segmentations(SIZES, times, thresholds)
+    return choose(candidates, [None] * len(candidates))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -79,6 +80,12 @@ def test_a_switch_told_by_the_library_costs_no_parameter():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
     free, told = segmentations(SIZES, times)[1], segmentations(SIZES, times, [8000])[1]
     assert free.num_parameters == told.num_parameters + 1
+
+
+def test_a_switch_that_predicts_worse_is_not_made():
+    candidates = segmentations(SIZES, planted((0, SHORT), (8192, RENDEZVOUS)))
+    assert choose(candidates, [0.1, 0.05, 0.05]).num_segments == 2
+    assert choose(candidates, [0.1, 0.11, 0.12]).num_segments == 1
 
 
 def test_names_end_with_rendezvous():
