@@ -1,0 +1,162 @@
+"""Patterns: every format gives back what was written, and a bad message is named by its line."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import MAX_BYTES, Pattern, load_pattern, save_pattern
+
+
+@st.composite
+def patterns(draw) -> Pattern:
+    num_ranks = draw(st.integers(2, 50))
+    src = draw(st.lists(st.integers(0, num_ranks - 1), max_size=20))
+    dst = [(rank + draw(st.integers(1, num_ranks - 1))) % num_ranks for rank in src]
+    sizes = [draw(st.integers(0, MAX_BYTES // 32)) for _ in src]
+    return Pattern(np.array(src, dtype=int), np.array(dst, dtype=int), np.array(sizes, dtype=int))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".mtx"])
+@given(pattern=patterns())
+def test_written_pattern_reads_back_message_by_message(tmp_path_factory, suffix, pattern):
+    path = tmp_path_factory.mktemp("pattern") / f"pattern{suffix}"
+    save_pattern(pattern, path)
+    again = load_pattern(path)
+    assert np.array_equal(again.triples(), pattern.triples())
+    assert again.sha256() == pattern.sha256()
+
+
+def test_largest_size_survives_every_format(tmp_path):
+    pattern = Pattern(np.array([0]), np.array([1]), np.array([MAX_BYTES]))
+    for suffix in (".csv", ".npz", ".mtx"):
+        save_pattern(pattern, tmp_path / f"p{suffix}")
+        assert load_pattern(tmp_path / f"p{suffix}").bytes.tolist() == [MAX_BYTES]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "line 1"),
+        ("source,dst,bytes\n0,1,8\n", "line 1 is 'source,dst,bytes'"),
+        ("0,1,8\n", "line 1"),
+        ("src,dst,bytes\n0,1,8\n0,one,8\n", "line 3: 'one'"),
+        ("src,dst,bytes\n0,1,8KiB\n", "line 2: '8KiB'"),
+        ("src,dst,bytes\n0,1,1.5\n", "line 2: '1.5'"),
+        ("src,dst,bytes\n0,1,1_000\n", "line 2: '1_000'"),
+        ("src,dst,bytes\n0,1,\n", "line 2: ''"),
+        ("src,dst,bytes\n0,1\n", "line 2 has 2 columns"),
+        ("src,dst,bytes\n0,1,2,3\n", "line 2 has 4 columns"),
+        ("src,dst,bytes\n0,1,8\n\n2,2,8\n", r"line 4 \(2,2,8\)"),
+        ("src,dst,bytes\n0,1,-1\n", "line 2 .*negative"),
+        ("src,dst,bytes\n-1,1,8\n", "line 2 .*rank is negative"),
+        (f"src,dst,bytes\n0,1,{MAX_BYTES + 1}\n", "line 2 .*beyond"),
+        (f"src,dst,bytes\n0,1,{10**30}\n", "line 2: .*64 bits"),
+        (f"src,dst,bytes\n0,1,{'9' * 5000}\n", "line 2: .*64 bits"),
+        (f"src,dst,bytes\n0,1,{MAX_BYTES}\n1,0,{MAX_BYTES}\n", "add up"),
+        ('src,dst,bytes\n0,1,8\n"0,1,8\n1,0,8\n', "line 3: '\"0'"),
+    ],
+)
+def test_bad_row_is_refused_by_line(tmp_path, text, says):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says) as refused:
+        load_pattern(path)
+    assert "\n" not in str(refused.value)
+    assert str(path) in str(refused.value) or says == "add up"
+
+
+def test_spreadsheet_text_is_read(tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_bytes(b"\xef\xbb\xbfsrc, dst, bytes\r\n0, 1, 8\r\n\r\n1,0, +9 \r\n")
+    assert load_pattern(path).triples().tolist() == [[0, 1, 8], [1, 0, 9]]
+
+
+def test_missing_folder_and_binary_files_are_refused(tmp_path):
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "broken.npz").write_bytes(b"PK no archive")
+    for name, says in (
+        ("none.csv", "does not exist"),
+        ("none.npz", "does not exist"),
+        ("binary.csv", "not text"),
+        ("broken.npz", "not a readable"),
+        ("", "folder"),
+    ):
+        with pytest.raises(InputError, match=says):
+            load_pattern(tmp_path / name)
+
+
+def test_npz_arrays_must_be_three_equal_integer_arrays(tmp_path):
+    one = np.array([1])
+    for arrays, says in (
+        ({"src": one, "dst": one - 1}, "lacks"),
+        ({"src": one, "dst": one - 1, "bytes": np.array([1.5])}, "not integers"),
+        ({"src": one, "dst": one - 1, "bytes": np.array([1, 2])}, "differ in length"),
+        ({"src": one, "dst": one - 1, "bytes": np.array([[1]])}, "differ in length"),
+        ({"src": one, "dst": one - 1, "bytes": np.array(8)}, "differ in length"),
+        ({"src": one, "dst": one, "bytes": one}, "message 0 .*to itself"),
+        ({"src": one, "dst": one - 1, "bytes": np.array([2**63], dtype=np.uint64)}, "beyond"),
+    ):
+        np.savez(tmp_path / "bad.npz", **arrays)
+        with pytest.raises(InputError, match=says):
+            load_pattern(tmp_path / "bad.npz")
+
+
+def test_unsigned_sizes_beyond_53_bits_are_read_exactly(tmp_path):
+    np.savez(tmp_path / "p.npz", src=[0], dst=[1], bytes=np.array([2**53 + 1], dtype=np.uint64))
+    assert load_pattern(tmp_path / "p.npz").bytes.tolist() == [2**53 + 1]
+
+
+def test_matrix_market_row_sends_to_column_from_one(tmp_path):
+    path = tmp_path / "p.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n3 3 3\n1 2 5.0\n3 1 0\n1 2 7\n")
+    assert load_pattern(path).triples().tolist() == [[0, 1, 5], [2, 0, 0], [0, 1, 7]]
+
+
+def test_symmetric_matrix_market_entry_is_a_message_each_way(tmp_path):
+    path = tmp_path / "p.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n2 1 5\n3 1 6\n")
+    messages = {tuple(row) for row in load_pattern(path).triples().tolist()}
+    assert messages == {(1, 0, 5), (0, 1, 5), (2, 0, 6), (0, 2, 6)}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n", "no sizes"),
+        ("%%MatrixMarket matrix coordinate integer general\n3 2 1\n2 1 4\n", "3 rows and 2 columns"),
+        ("%%MatrixMarket matrix coordinate integer general\n%\n2 2 2\n\n2 1 4\n2 2 4\n", "line 6 .*itself"),
+        ("%%MatrixMarket matrix coordinate real general\n% x\n2 2 1\n2 1 1.5\n", "line 4 .*1.5"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 inf\n", "line 3 .*inf"),
+        ("%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 -4\n", "entry .*negative"),
+        ("%%MatrixMarket matrix coordinate integer general\n2 2 2\n2 1 4\n", "not a Matrix Market file"),
+        ("src,dst,bytes\n", "not a Matrix Market file"),
+    ],
+)
+def test_bad_matrix_market_is_refused(tmp_path, text, says):
+    (tmp_path / "p.mtx").write_text(text)
+    with pytest.raises(InputError, match=says) as refused:
+        load_pattern(tmp_path / "p.mtx")
+    assert "\n" not in str(refused.value)
+
+
+def test_rank_outside_the_layout_is_named():
+    pattern = Pattern(np.array([0, 1]), np.array([1, 4]), np.array([8, 8]))
+    pattern.check_ranks(5)
+    with pytest.raises(InputError, match=r"rank 4 \(message 1\).*4 ranks.*at least 5"):
+        pattern.check_ranks(4)
+
+
+def test_pattern_leaves_the_callers_arrays_alone():
+    src = np.array([0])
+    pattern = Pattern(src, np.array([1]), np.array([8]))
+    src[0] = 1
+    assert pattern.src[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        pattern.src[0] = 2
+
+
+def test_empty_pattern_names_no_ranks():
+    empty = Pattern(np.array([]), np.array([]), np.array([]))
+    assert (empty.num_messages, empty.num_ranks_named, empty.total_bytes) == (0, 0, 0)
