@@ -40,7 +40,7 @@ hertz = 1 / second = Hz
 def _registry():
     import pint  # imported late: it takes longer than most commands
 
-    # Not pint's own units: there a bit has no dimension, so 1GHz would pass as a bandwidth and an angle as a size.
+    # Not pint's own units: there a bit has no dimension, so 1GHz passes for a bandwidth, an angle for a size.
     registry = pint.UnitRegistry(None)
     registry.load_definitions(_UNITS.strip().splitlines())
     return registry

@@ -171,7 +171,7 @@ def _replicates(profile: Profile) -> list[Profile]:
     """The refitted parameter sets of a profile, at most MAX_REPLICATES of them."""
     return [
         profile_from_json(
-            {"schema": SCHEMA, "levels": replicate_levels(profile, k)},
+            {"schema": SCHEMA, "id": f"{profile.id} (replicate {k})", "levels": replicate_levels(profile, k)},
             f"the profile {profile.id}, replicate {k}",
         )
         for k in range(min(len(profile.replicates), MAX_REPLICATES))

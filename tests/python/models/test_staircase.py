@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlybird.models import staircase
@@ -59,6 +59,7 @@ _VOLUMES = st.integers(1, 3).flatmap(
 )
 
 
+@settings(deadline=None)
 @given(_VOLUMES, st.data())
 def test_finishing_times_equal_a_step_by_step_simulation(volumes, data):
     shape = (len(volumes), len(volumes[0]))
@@ -68,6 +69,7 @@ def test_finishing_times_equal_a_step_by_step_simulation(volumes, data):
     assert got == pytest.approx(_simulate(volumes, bandwidth), rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=12), st.data())
 def test_the_mixed_steps_reduce_to_equation_7_with_one_class(volumes, data):
     bandwidth = np.array(
@@ -93,6 +95,7 @@ def test_two_protocols_share_by_volume():
     assert times_s == pytest.approx([2e-6], rel=1e-12)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 10**9), min_size=2, max_size=8),
     st.integers(0, 7),
@@ -121,12 +124,14 @@ def _recursion_9(sizes):
     return times
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=12).map(sorted))
 def test_completion_fractions_are_equation_9(sizes):
     fractions = staircase.completion_fractions(np.zeros(len(sizes), dtype=int), np.array(sizes))
     assert fractions == pytest.approx(_recursion_9(sizes), rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**58)), min_size=1, max_size=12), st.randoms())
 def test_completion_fractions_go_with_the_message_not_its_place(messages, random):
     def fractions(rows):

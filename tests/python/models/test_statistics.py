@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlybird.models import statistics
@@ -68,6 +68,7 @@ def test_ratio_of_a_series_to_itself_is_one_without_width():
     assert statistics.median_ratio_interval(2 * values, values) == (2, 2, 2)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=60))
 def test_the_median_lies_in_its_interval_and_warmup_leaves_half(values):
     times = np.array(values)

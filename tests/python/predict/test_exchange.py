@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlybird.data.errors import InputError
@@ -128,6 +128,7 @@ _TWO_PROTOCOLS = _level(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_MESSAGE, min_size=1, max_size=30), st.permutations(range(8)), st.sampled_from(MODELS))
 def test_renaming_the_ranks_renames_the_prediction(messages, permutation, model):
     new = np.array(permutation)
@@ -141,6 +142,7 @@ def test_renaming_the_ranks_renames_the_prediction(messages, permutation, model)
     assert after.time_s[new] == pytest.approx(before.time_s, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.lists(_MESSAGE, min_size=1, max_size=30), st.sampled_from(MODELS))
 def test_ten_times_the_bytes_take_ten_times_as_long_apart_from_latency(messages, model):
     pattern, layout, profile = _pattern(*messages), parse_layout("1x1x8"), _profile(intra_socket=_level())
