@@ -24,7 +24,7 @@ JSON = typer.Option(False, "--json", help="Short for --format json.")
 
 def make_command(function: Callable[..., Any], *, name: str, example: str):
     """The command `name` from a function with typer annotations; its docstring and `example` make the help."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name=name, epilog=f"Example: {example}")(function)
     return typer.main.get_command(app)
 

@@ -56,7 +56,7 @@ class _LazyGroup(TyperGroup):
         formatter.write("".join(f"  {name:<9} {text}\n" for name, text in COMMANDS.items()))
 
 
-app = typer.Typer(cls=_LazyGroup, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(cls=_LazyGroup, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -87,7 +87,10 @@ def run() -> None:
     except Exception as error:
         status = _usage_status(error)
         if status is None:
-            raise
+            if os.environ.get("EARLYBIRD_DEBUG"):
+                raise
+            kind = type(error).__name__
+            status = _complain(f"a fault of earlybird itself, {kind}: {error}; EARLYBIRD_DEBUG=1 shows where", 1)
     sys.exit(status if isinstance(status, int) else 0)
 
 

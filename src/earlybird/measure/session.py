@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.launch.launcher import Launched, Launcher, Request, Rules
+from earlybird.launch.placement import misplaced_ranks
 from earlybird.measure.suites import Group
 
 # Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed iterations.
@@ -87,6 +88,7 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
             progress.update(before + count, total, _describe(group), pace_s * (total - before - count))
 
         launched = _launch(run, launcher, request, heard)
+        _require_placed(launched, group, launcher)
         held.update(sample.point()[3] for sample in launched.samples)
         done += len(launched.samples)
         _keep(run, launched)
@@ -113,6 +115,21 @@ def _launch(run: Run, launcher: Launcher, request: Request, heard: Callable[[int
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _require_placed(launched: Launched, group: Group, launcher: Launcher) -> None:
+    """Refuse samples of ranks that sat elsewhere than asked: they would answer another question."""
+    placement = launched.record.get("placement")
+    if not placement or len(placement) != group.layout.num_ranks:
+        return  # the launch died before it could tell; its cause says more
+    wrong = misplaced_ranks(group.layout, placement)
+    if wrong:
+        where = placement[wrong[0]]
+        raise WorkError(
+            f"rank {wrong[0]} ({len(wrong)} ranks in all) did not land where the layout {group.layout.text} says but on "
+            f"{where['host']}, socket {where['sockets']}; nothing of this launch is kept: change the layout, or the "
+            f"hosts and binding that {launcher.name} gives"
+        )
 
 
 def _keep(run: Run, launched: Launched) -> None:

@@ -1,0 +1,123 @@
+"""`earlybird demo`: the main job, end to end, on this machine."""
+
+import shlex
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.common import make_command, note
+from earlybird.cli.launchers import make_launcher
+from earlybird.cli.measuring import Effort, create_run, run_session
+from earlybird.cli.replay_command import compare_run, print_errors
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.data.files import write_json
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import save_pattern
+from earlybird.data.profile import save_profile
+from earlybird.machine import hardware
+from earlybird.measure import suites
+
+MIN_RANKS = 4
+NUM_CELLS = 200_000
+BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
+HALO_WIDTH = 2
+# Shares of the budget; fitting, making the mesh and writing the page take the seconds that are left.
+MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
+
+
+def demo(
+    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
+    launcher: Annotated[str, typer.Option(help="local or synthetic:PROFILE.json.")] = "local",
+    ranks: Annotated[int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4.")] = None,
+    budget: Annotated[str, typer.Option(help="About how long it may take.")] = "75s",
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
+    keep: Annotated[Path | None, typer.Option(help="Folder for the raw data; demo-runs/TIME by default.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the mesh and of the order of launches.")] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+) -> None:
+    """Measure this machine, fit, predict a mesh exchange, replay it on real MPI, and write one page."""
+    # These take a second to import, and a wrong option should be answered at once.
+    begin_s = time.monotonic()
+    budget_s = units.parse_duration(budget, "--budget")
+    num_ranks = _num_ranks(ranks)
+    starter, place = make_launcher(launcher, mpi, None, seed)
+    layout = parse_layout(f"1x1x{num_ranks}")
+    starter.check(layout)
+    folder = keep or Path("demo-runs") / f"{datetime.now():%Y%m%d-%H%M%S}"
+    if folder.exists():
+        raise InputError(f"{folder} exists already; name another folder with --keep")
+    folder.mkdir(parents=True)
+
+    _say(1, f"measuring how {starter.flavour} communicates here (ping-pong and contention)")
+    options = suites.Options(quick=True, competitors=_competitors(num_ranks), levels=("intra_socket",))
+    groups = [group for suite in suites.SUITES.values() for group in suite.groups(options, place, starter.flavour)]
+    effort = Effort(suites.QUICK_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
+    run = create_run(folder / "run", "run", effort, suites=list(suites.SUITES), launcher=launcher, mpi=mpi)
+    run_session(run, starter, groups, effort, quiet)
+
+    from earlybird.fit.observations import read_runs
+    from earlybird.fit.profile import fit_profile
+    from earlybird.patterns.ghost import ghost_exchange
+    from earlybird.patterns.mesh import tetrahedral_mesh
+    from earlybird.patterns.partition import partition_cells
+    from earlybird.predict import predict_exchange
+    from earlybird.report.material import collect
+    from earlybird.report.page import write_page
+    from earlybird.report.terminal import render
+
+    _say(2, "fitting models")
+    profile = fit_profile(read_runs([run.path]))
+    save_profile(profile, folder / "profile.json")
+
+    _say(3, f"cutting a tetrahedral mesh of about {NUM_CELLS} cells into {num_ranks} parts, predicting its exchange")
+    graph = tetrahedral_mesh(NUM_CELLS, seed)
+    part = partition_cells(graph, num_ranks, seed)
+    pattern = ghost_exchange(graph, part, bytes_per_cell=BYTES_PER_CELL, halo_width=HALO_WIDTH)
+    save_pattern(pattern, folder / "mesh.csv")
+    write_json(folder / "prediction.json", predict_exchange(pattern, layout, profile).to_json())
+
+    _say(4, "replaying the exchange on real MPI")
+    effort = Effort(suites.DEFAULT_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed)
+    replayed = create_run(
+        folder / "replay", "replay", effort, launcher=launcher, mpi=mpi, hosts=None, layout=layout.text, map_by="core"
+    )
+    save_pattern(pattern, replayed.path / "pattern.npz")
+    run_session(replayed, starter, [suites.exchange_group(pattern, layout, starter.flavour)], effort, quiet)
+    comparison = compare_run(replayed, pattern, layout, profile)
+
+    _say(5, f"writing {output}")
+    material = collect([run.path, folder / "profile.json", folder / "prediction.json", replayed.path])
+    write_page(material, output)
+    print(render(material))
+    print()
+    print_errors(comparison)
+    where = shlex.quote(str(folder))
+    print(f"\n{output} shows all of it; raw data: {where}; {time.monotonic() - begin_s:.0f} s in all")
+    print(f"next: earlybird predict {where}/mesh.csv --profile {where}/profile.json --layout {layout.text}")
+
+
+def _num_ranks(asked: int | None) -> int:
+    """As many ranks as one socket has cores, at least MIN_RANKS: messages of one level are what all models predict."""
+    if asked is None:
+        most = max(len(socket) for socket in hardware.cores_by_socket())
+        return max(MIN_RANKS, most - most % 2)
+    if asked < 2:
+        raise InputError(f"--ranks is {asked}; an exchange needs 2 or more")
+    return asked
+
+
+def _competitors(num_ranks: int) -> tuple[int, ...]:
+    """1, 2, 4, ... and the even number of ranks that is or covers `num_ranks`."""
+    last = num_ranks + num_ranks % 2
+    return tuple(sorted({1, 2, last} | {1 << k for k in range(1, last.bit_length()) if 1 << k < last}))
+
+
+def _say(step: int, text: str) -> None:
+    note(f"[{step}/5] {text}")
+
+
+command = make_command(demo, name="demo", example="earlybird demo --mpi openmpi --ranks 8")

@@ -1,0 +1,60 @@
+"""`earlybird doctor`: what this machine has and can run; each "no" with its cause and its remedy."""
+
+from typing import Any
+
+from earlybird import __version__
+from earlybird.cli.common import JSON, make_command, print_json, print_table
+from earlybird.data.errors import InputError
+from earlybird.data.units import format_bytes
+from earlybird.machine import flavours, hardware
+from earlybird.machine.abilities import abilities
+from earlybird.toolchain.build import features, is_built
+
+
+def doctor(json: bool = JSON) -> None:
+    """What this machine has and can run; each "no" with its cause and its remedy."""
+    found = [_flavour(name) for name in flavours.NAMES]
+    machine = hardware.describe()
+    can = {name: ability.to_json() for name, ability in abilities().items()}
+    if json:
+        present = [flavour for flavour in found if flavour["mpicc"]]
+        print_json({"earlybird": __version__, "flavours": present} | machine | {"can": can})
+        return
+    print(f"{machine['cpu_model']}: {machine['cores']} cores on {machine['sockets']} sockets, "
+          f"{format_bytes(machine['memory_bytes'])} of memory, {machine['kernel']}, load {machine['load']}")  # fmt: skip
+    print("caches: " + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"]) + "\n")
+    print_table(["MPI", "version", "native code", "partitioned", "where, or what to do"], [_row(f) for f in found])
+    print()
+    for name, ability in can.items():
+        words = "; ".join(filter(None, [ability["cause"], ability["remedy"]]))
+        print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{words}".rstrip())
+
+
+def _flavour(name: str) -> dict[str, Any]:
+    try:
+        flavour = flavours.find_flavour(name)
+    except InputError as error:
+        return {"name": name, "version": "", "mpicc": "", "built": False, "remedy": str(error)}
+    return {
+        "name": name,
+        "version": flavour.version,
+        "mpicc": str(flavour.mpicc),
+        "mpiexec": str(flavour.mpiexec),
+        "env": dict(flavour.env),
+        "built": is_built(flavour),
+        "features": features(flavour),
+    }
+
+
+def _row(flavour: dict[str, Any]) -> list[str]:
+    name = flavour["name"]
+    if not flavour["mpicc"]:
+        remedy = f"earlybird build --mpi {name}" if name in flavours.WHEELS else "no mpicc on PATH"
+        return [name, "-", "-", "-", remedy]
+    if not flavour["built"]:
+        return [name, flavour["version"], "not built", "-", f"earlybird build --mpi {name}"]
+    partitioned = "yes" if flavour["features"].get("has_partitioned") else "no"
+    return [name, flavour["version"], "built", partitioned, flavour["mpicc"]]
+
+
+command = make_command(doctor, name="doctor", example="earlybird doctor --json")

@@ -1,0 +1,185 @@
+"""`earlybird replay`: the exchange of a pattern on real MPI and, with a profile, how far the prediction was off."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli.launchers import make_launcher
+from earlybird.cli.measuring import Effort, create_run, open_run, run_session
+from earlybird.compare import compare_times, measured_times
+from earlybird.data import files, units
+from earlybird.data.comparison import Comparison
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.pattern import Pattern, load_pattern, save_pattern
+from earlybird.data.profile import Profile, load_profile
+from earlybird.data.run import Run
+from earlybird.launch.launcher import Launcher
+from earlybird.machine import hardware
+from earlybird.measure.suites import exchange_group
+from earlybird.predict import MODELS, merge_profiles, predict_exchange
+
+MAX_TABLE_RANKS = 32
+# Buffers for both sides of every message may take this share of the memory that is free.
+_MEMORY_SHARE = 0.7
+
+
+def replay(
+    pattern: Annotated[Path | None, typer.Argument(help="The messages: .csv, .npz or .mtx.")] = None,
+    layout: Annotated[str | None, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")] = None,
+    map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
+    profile: Annotated[list[Path] | None, typer.Option(help="Compare with this profile's predictions.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")] = None,
+    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
+    launcher: Annotated[str, typer.Option(help="local, srun or synthetic:PROFILE.json.")] = "local",
+    hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None,
+    budget: Annotated[str, typer.Option(help="Time for all launches together.")] = "20s",
+    launches: Annotated[int, typer.Option(help="How often the exchange is started anew.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
+    time_limit: Annotated[str, typer.Option(help="End a launch after this long.")] = "1h",
+    stall_limit: Annotated[str, typer.Option(help="End a launch that finishes nothing for this long.")] = "60s",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    format: Format = FORMAT,
+    json: bool = JSON,
+) -> None:
+    """The same exchange on real MPI (Algorithm 2 of Thune et al. 2023), every rank's time kept."""
+    if resume:
+        run, settings, effort = open_run(output)
+        messages = load_pattern(run.path / "pattern.npz")
+    else:
+        if pattern is None or layout is None:
+            missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
+            raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
+        messages = load_pattern(pattern)
+        settings = {"mpi": mpi, "launcher": launcher, "hosts": hosts, "layout": layout, "map_by": map_by}
+        effort = Effort(
+            launches, units.parse_duration(budget, "--budget"), seed=seed,
+            time_limit_s=units.parse_duration(time_limit, "--time-limit"),
+            stall_limit_s=units.parse_duration(stall_limit, "--stall-limit"),
+        )  # fmt: skip
+        effort.check()
+    where = parse_layout(settings["layout"], settings["map_by"])
+    joined = merge_profiles([load_profile(path) for path in profile]) if profile else None
+    starter, _ = make_launcher(settings["launcher"], settings["mpi"], settings["hosts"], effort.seed)
+    check_exchange(messages, where, starter)
+    if joined is not None:
+        predict_all(messages, where, joined)  # refused before anything is measured
+    if not resume:
+        run = create_run(output, "replay", effort, **settings)
+        save_pattern(messages, run.path / "pattern.npz")
+    group = exchange_group(messages, where, starter.flavour)
+    run_session(run, starter, [group], effort, quiet)
+    if joined is None:
+        _show_measured(run, "json" if json else format)
+    else:
+        _show_comparison(compare_run(run, messages, where, joined), "json" if json else format)
+    note(f"samples are in {run.path}")
+
+
+def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None:
+    """Refuse what cannot be replayed here: ranks that cannot be placed, buffers that do not fit."""
+    pattern.check_ranks(layout.num_ranks)
+    launcher.check(layout)
+    free = hardware.available_memory_bytes() * layout.num_nodes
+    if launcher.name != "synthetic" and 2 * pattern.total_bytes > _MEMORY_SHARE * free:
+        raise InputError(
+            f"the pattern needs {units.format_bytes(2 * pattern.total_bytes)} for its buffers and "
+            f"{units.format_bytes(free)} are free; give a smaller one"
+        )
+
+
+def predict_all(pattern: Pattern, layout: Layout, profile: Profile) -> dict:
+    """The prediction of every model that can be made; InputError when none can."""
+    predictions, refusals = {}, []
+    for model in MODELS:
+        try:
+            predictions[model] = predict_exchange(pattern, layout, profile, model)
+        except InputError as error:
+            refusals.append(error)
+    if not predictions:
+        raise refusals[0]
+    for refusal in refusals:
+        note(f"left out: {refusal}")
+    return predictions
+
+
+def compare_run(run: Run, pattern: Pattern, layout: Layout, profile: Profile) -> Comparison:
+    """Compare the exchange measured in `run` with every model, and keep the comparison in the run folder."""
+    samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
+    compared = compare_times(measured_times(samples), predict_all(pattern, layout, profile))
+    notes = _context_notes(samples[0].config["mpi"], profile)
+    oversubscribed = any(sample.oversubscribed for sample in samples)
+    if oversubscribed:
+        notes.append("more ranks than cores: waiting ranks yield, and the times include the scheduler's turns")
+    compared = Comparison(
+        compared.measured_s, compared.predicted_s, compared.error, compared.slowest_error,
+        {"run_id": run.id, "profile_id": profile.id, "pattern_sha256": pattern.sha256(), "layout": layout.text,
+         "oversubscribed": oversubscribed, "notes": notes},
+    )  # fmt: skip
+    files.write_json(run.path / "comparison.json", compared.to_json())
+    return compared
+
+
+def _context_notes(mpi: str, profile: Profile) -> list[str]:
+    fitted = profile.context.get("flavour")
+    if fitted is None or mpi in (fitted, "synthetic"):
+        return []
+    note(f"warning: the profile is of {fitted} and the replay of {mpi}")
+    return [f"the profile was measured with {fitted}, the replay with {mpi}"]
+
+
+def _show_measured(run: Run, format: Format) -> None:
+    samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
+    times_s = measured_times(samples)
+    if format is Format.json or format == "json":
+        print_json({"run": str(run.path), "measured_s": times_s.tolist(), "slowest_rank": int(times_s.argmax())})
+    elif format == "csv":
+        print_csv(["rank", "measured_s"], [[rank, time_s] for rank, time_s in enumerate(times_s)])
+    else:
+        _print_ranks({"measured": times_s})
+        print("\nadd --profile PROFILE.json to compare with a prediction")
+
+
+def _show_comparison(comparison: Comparison, format: Format) -> None:
+    columns = {"measured": comparison.measured_s} | dict(comparison.predicted_s)
+    if format == "json":
+        print_json(comparison.to_json())
+    elif format == "csv":
+        header = ["rank", *(f"{name.replace('-', '_')}_s" for name in columns)]
+        print_csv(header, [[rank, *times] for rank, times in enumerate(zip(*columns.values(), strict=True))])
+    else:
+        _print_ranks(columns)
+        print()
+        print_errors(comparison)
+
+
+def print_errors(comparison: Comparison) -> None:
+    """Error (11) and the slowest rank's error of every model, best first."""
+    rows = sorted(comparison.error, key=comparison.error.get)
+    print_table(
+        ["model", "error (11)", "slowest rank"],
+        [[model, f"{comparison.error[model]:.1%}", f"{comparison.slowest_error[model]:+.1%}"] for model in rows],
+    )
+
+
+def _print_ranks(columns: dict[str, np.ndarray]) -> None:
+    measured = columns["measured"]
+    shown: Sequence[int] = range(len(measured))
+    if len(measured) > MAX_TABLE_RANKS:
+        shown = np.argsort(-measured, kind="stable")[:MAX_TABLE_RANKS]
+        print(f"the {MAX_TABLE_RANKS} slowest of {len(measured)} ranks:")
+    rows = [[int(rank), *(units.format_seconds(times[rank]) for times in columns.values())] for rank in shown]
+    print_table(["rank", *columns], rows)
+    slowest = int(measured.argmax())
+    print(f"slowest: rank {slowest}, {units.format_seconds(measured[slowest])}; the others wait for it "
+          f"{units.format_seconds(float((measured.max() - measured).mean()))} on average")  # fmt: skip
+
+
+command = make_command(
+    replay, name="replay", example="earlybird replay mesh.csv --profile profile.json --layout 1x1x4 -o replay"
+)
