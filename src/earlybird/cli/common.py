@@ -1,4 +1,5 @@
-"""What the commands share: turning a function into a command, printing in the format asked for, notes on stderr."""
+"""What the commands share: turning a function into a command, printing in the format asked for, notes on
+stderr."""
 
 import csv
 import json
@@ -23,7 +24,8 @@ JSON = typer.Option(False, "--json", help="Short for --format json.")
 
 
 def make_command(function: Callable[..., Any], *, name: str, example: str):
-    """The command `name` from a function with typer annotations; its docstring and `example` make the help."""
+    """The command `name` from a function with typer annotations; its docstring and `example` make the
+    help."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name=name, epilog=f"Example: {example}")(function)
     return typer.main.get_command(app)

@@ -30,12 +30,18 @@ MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
 
 
 def demo(
-    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
+    mpi: Annotated[
+        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
+    ] = None,
     launcher: Annotated[str, typer.Option(help="local or synthetic:PROFILE.json.")] = "local",
-    ranks: Annotated[int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4.")] = None,
+    ranks: Annotated[
+        int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4.")
+    ] = None,
     budget: Annotated[str, typer.Option(help="About how long it may take.")] = "75s",
     output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
-    keep: Annotated[Path | None, typer.Option(help="Folder for the raw data; demo-runs/TIME by default.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the raw data; demo-runs/TIME by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the mesh and of the order of launches.")] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
@@ -54,7 +60,9 @@ def demo(
 
     _say(1, f"measuring how {starter.flavour} communicates here (ping-pong and contention)")
     options = suites.Options(quick=True, competitors=_competitors(num_ranks), levels=("intra_socket",))
-    groups = [group for suite in suites.SUITES.values() for group in suite.groups(options, place, starter.flavour)]
+    groups = [
+        group for suite in suites.SUITES.values() for group in suite.groups(options, place, starter.flavour)
+    ]
     effort = Effort(suites.QUICK_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
     run = create_run(folder / "run", "run", effort, suites=list(suites.SUITES), launcher=launcher, mpi=mpi)
     run_session(run, starter, groups, effort, quiet)
@@ -73,7 +81,11 @@ def demo(
     profile = fit_profile(read_runs([run.path]))
     save_profile(profile, folder / "profile.json")
 
-    _say(3, f"cutting a tetrahedral mesh of about {NUM_CELLS} cells into {num_ranks} parts, predicting its exchange")
+    _say(
+        3,
+        f"cutting a tetrahedral mesh of about {NUM_CELLS} cells into {num_ranks} parts, predicting its "
+        f"exchange",
+    )
     graph = tetrahedral_mesh(NUM_CELLS, seed)
     part = partition_cells(graph, num_ranks, seed)
     pattern = ghost_exchange(graph, part, bytes_per_cell=BYTES_PER_CELL, halo_width=HALO_WIDTH)
@@ -83,7 +95,14 @@ def demo(
     _say(4, "replaying the exchange on real MPI")
     effort = Effort(suites.DEFAULT_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed)
     replayed = create_run(
-        folder / "replay", "replay", effort, launcher=launcher, mpi=mpi, hosts=None, layout=layout.text, map_by="core"
+        folder / "replay",
+        "replay",
+        effort,
+        launcher=launcher,
+        mpi=mpi,
+        hosts=None,
+        layout=layout.text,
+        map_by="core",
     )
     save_pattern(pattern, replayed.path / "pattern.npz")
     run_session(replayed, starter, [suites.exchange_group(pattern, layout, starter.flavour)], effort, quiet)
@@ -101,7 +120,8 @@ def demo(
 
 
 def _num_ranks(asked: int | None) -> int:
-    """As many ranks as one socket has cores, at least MIN_RANKS: messages of one level are what all models predict."""
+    """As many ranks as one socket has cores, at least MIN_RANKS: messages of one level are what all models
+    predict."""
     if asked is None:
         most = max(len(socket) for socket in hardware.cores_by_socket())
         return max(MIN_RANKS, most - most % 2)

@@ -21,9 +21,16 @@ def doctor(json: bool = JSON) -> None:
         print_json({"earlybird": __version__, "flavours": present} | machine | {"can": can})
         return
     print(f"{machine['cpu_model']}: {machine['cores']} cores on {machine['sockets']} sockets, "
-          f"{format_bytes(machine['memory_bytes'])} of memory, {machine['kernel']}, load {machine['load']}")  # fmt: skip
-    print("caches: " + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"]) + "\n")
-    print_table(["MPI", "version", "native code", "partitioned", "where, or what to do"], [_row(f) for f in found])
+          f"{format_bytes(machine['memory_bytes'])} of memory, {machine['kernel']}, load "
+          f"{machine['load']}")  # fmt: skip
+    print(
+        "caches: "
+        + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
+        + "\n"
+    )
+    print_table(
+        ["MPI", "version", "native code", "partitioned", "where, or what to do"], [_row(f) for f in found]
+    )
     print()
     for name, ability in can.items():
         words = "; ".join(filter(None, [ability["cause"], ability["remedy"]]))

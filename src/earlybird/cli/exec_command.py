@@ -13,8 +13,12 @@ from earlybird.data.errors import InputError
 
 def exec_(
     words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run, after --.")],
-    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
-    no_interpose: Annotated[bool, typer.Option("--no-interpose", help="The MPI alone, and no word about it.")] = False,
+    mpi: Annotated[
+        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
+    ] = None,
+    no_interpose: Annotated[
+        bool, typer.Option("--no-interpose", help="The MPI alone, and no word about it.")
+    ] = False,
 ) -> None:
     """Run a command where mpicc, mpiexec and the environment are one MPI's.
 

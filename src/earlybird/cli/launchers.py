@@ -22,7 +22,9 @@ def choose_flavour(name: str | None) -> flavours.Flavour:
     for flavour in flavours.present_flavours():
         if is_built(flavour):
             return flavour
-    raise InputError("no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first")
+    raise InputError(
+        "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first"
+    )
 
 
 def make_launcher(text: str, mpi: str | None, hosts: str | None, seed: int) -> tuple[Launcher, Place]:
@@ -40,7 +42,9 @@ def make_launcher(text: str, mpi: str | None, hosts: str | None, seed: int) -> t
     if text == "srun":
         return SrunLauncher(choose_flavour(mpi)), _place(int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
-        raise InputError("virtual clusters are not built into this version; use --launcher local, srun or --hosts")
+        raise InputError(
+            "virtual clusters are not built into this version; use --launcher local, srun or --hosts"
+        )
     raise InputError(f"--launcher is {text!r}; give local, srun or synthetic:PROFILE.json")
 
 

@@ -9,8 +9,8 @@ from typer.core import TyperGroup
 
 from earlybird.data.errors import EarlybirdError
 
-# One module of earlybird.cli per command, each with a function of the same name (`register(app)` for groups of
-# commands). They are imported only when asked for, so that `--help` and small commands stay quick.
+# One module of earlybird.cli per command, each with a function of the same name (`register(app)` for groups
+# of commands). They are imported only when asked for, so that `--help` and small commands stay quick.
 COMMANDS = {
     "doctor": "What this machine has and can run",
     "build": "Install an MPI flavour where needed and compile the native code for it",
@@ -90,7 +90,9 @@ def run() -> None:
             if os.environ.get("EARLYBIRD_DEBUG"):
                 raise
             kind = type(error).__name__
-            status = _complain(f"a fault of earlybird itself, {kind}: {error}; EARLYBIRD_DEBUG=1 shows where", 1)
+            status = _complain(
+                f"a fault of earlybird itself, {kind}: {error}; EARLYBIRD_DEBUG=1 shows where", 1
+            )
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -20,25 +20,40 @@ QUICK_BUDGET_S = 20.0
 def measure(
     suite: Annotated[list[str] | None, typer.Argument(help="pingpong, contention; none: list them.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")] = None,
-    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
+    mpi: Annotated[
+        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
+    ] = None,
     launcher: Annotated[str, typer.Option(help="local, srun or synthetic:PROFILE.json.")] = "local",
     hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None,
     budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
     paper: Annotated[
-        bool, typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023).")
+        bool,
+        typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023)."),
     ] = False,
     launches: Annotated[int | None, typer.Option(help="Launches of every point; 5, with --quick 3.")] = None,
     sizes: Annotated[str | None, typer.Option(help="Message sizes, such as 8,1KiB,1MiB (one suite).")] = None,
-    buffers: Annotated[str | None, typer.Option(help="pingpong: vary what is sent, or reuse it as OSU does.")] = None,
-    competitors: Annotated[str | None, typer.Option(help="contention: the N measured, such as 1,2,4.")] = None,
-    levels: Annotated[str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")] = None,
+    buffers: Annotated[
+        str | None, typer.Option(help="pingpong: vary what is sent, or reuse it as OSU does.")
+    ] = None,
+    competitors: Annotated[
+        str | None, typer.Option(help="contention: the N measured, such as 1,2,4.")
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: Annotated[str, typer.Option(help="End a launch after this long.")] = "1h",
-    stall_limit: Annotated[str, typer.Option(help="End a launch that finishes no point for this long.")] = "60s",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")] = False,
+    stall_limit: Annotated[
+        str, typer.Option(help="End a launch that finishes no point for this long.")
+    ] = "60s",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
-    format: Annotated[str, typer.Option("--format", help="table, osu (one level and MPI), csv or json.")] = "table",
+    format: Annotated[
+        str, typer.Option("--format", help="table, osu (one level and MPI), csv or json.")
+    ] = "table",
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> None:
     """Measure how MPI communicates here, into a run folder of raw samples."""
@@ -51,11 +66,15 @@ def measure(
     if resume:
         run, settings, effort = open_run(output)
         if suite and list(suite) != settings.get("suites"):
-            raise InputError(f"{run.path} measures {' '.join(settings.get('suites', []))}; with --resume name no suite")
+            raise InputError(
+                f"{run.path} measures {' '.join(settings.get('suites', []))}; with --resume name no suite"
+            )
     else:
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick),
-            budget_s=units.parse_duration(budget, "--budget") if budget else _default_budget_s(quick, len(suite)),
+            budget_s=units.parse_duration(budget, "--budget")
+            if budget
+            else _default_budget_s(quick, len(suite)),
             paper=paper,
             seed=seed,
             time_limit_s=units.parse_duration(time_limit, "--time-limit"),
@@ -63,9 +82,16 @@ def measure(
         )
         effort.check()
         settings = {
-            "suites": list(dict.fromkeys(suite)), "mpi": mpi, "launcher": launcher, "hosts": hosts, "quick": quick,
-            "sizes": sizes, "buffers": buffers, "competitors": competitors, "levels": levels,
-        }  # fmt: skip
+            "suites": list(dict.fromkeys(suite)),
+            "mpi": mpi,
+            "launcher": launcher,
+            "hosts": hosts,
+            "quick": quick,
+            "sizes": sizes,
+            "buffers": buffers,
+            "competitors": competitors,
+            "levels": levels,
+        }
     chosen = suites.find_suites(settings["suites"])
     options = _options(settings)
     suites.check_options(chosen, options)
@@ -154,17 +180,27 @@ def _row(samples: list[Sample]) -> dict:
 
 
 def _cells(row: dict) -> list[str]:
-    state = "converged" if row["converged"] == row["launches"] else f"noisy in {row['launches'] - row['converged']}"
+    state = (
+        "converged"
+        if row["converged"] == row["launches"]
+        else f"noisy in {row['launches'] - row['converged']}"
+    )
     return [
-        row["level"], row["competitors"], units.format_bytes(row["size_bytes"]), units.format_seconds(row["time_s"]),
-        units.format_seconds(row["fastest_launch_s"]), units.format_seconds(row["slowest_launch_s"]),
+        row["level"],
+        row["competitors"],
+        units.format_bytes(row["size_bytes"]),
+        units.format_seconds(row["time_s"]),
+        units.format_seconds(row["fastest_launch_s"]),
+        units.format_seconds(row["slowest_launch_s"]),
         units.format_bandwidth(row["bandwidth_bytes_per_s"]) if row["size_bytes"] else "",
-        row["launches"], state + (", oversubscribed" if row["oversubscribed"] else ""),
-    ]  # fmt: skip
+        row["launches"],
+        state + (", oversubscribed" if row["oversubscribed"] else ""),
+    ]
 
 
 def _show_osu(rows: list[dict]) -> None:
-    """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for contention."""
+    """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
+    contention."""
     if len({(row["kernel"], row["level"], row["competitors"]) for row in rows}) > 1:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")
     latency = rows[0]["kernel"] == "pingpong"
@@ -174,4 +210,6 @@ def _show_osu(rows: list[dict]) -> None:
         print(f"{row['size_bytes']:<10d}{value:>18.2f}")
 
 
-command = make_command(measure, name="measure", example="earlybird measure pingpong contention --quick -o run")
+command = make_command(
+    measure, name="measure", example="earlybird measure pingpong contention --quick -o run"
+)

@@ -1,4 +1,5 @@
-"""What `measure`, `replay` and `demo` share: the options of a measurement, a run folder, one session of measuring."""
+"""What `measure`, `replay` and `demo` share: the options of a measurement, a run folder, one session of
+measuring."""
 
 import sys
 from collections.abc import Sequence
@@ -31,7 +32,9 @@ class Effort:
 
     def check(self) -> None:
         if self.launches < 1:
-            raise InputError(f"--launches is {self.launches}; give 1 or more, 5 or more for intervals worth having")
+            raise InputError(
+                f"--launches is {self.launches}; give 1 or more, 5 or more for intervals worth having"
+            )
         for name, value in (("--budget", self.budget_s), ("--time-limit", self.time_limit_s),
                             ("--stall-limit", self.stall_limit_s)):  # fmt: skip
             if value <= 0:
@@ -44,7 +47,9 @@ class Effort:
 
             quantile = float(stats.t.ppf(0.95, rules.paper_iterations - 1))  # two-sided 90 %
             rules = replace(rules, mode="paper", t_quantile=quantile)
-        return Plan(groups, self.launches, self.budget_s, rules, self.seed, self.time_limit_s, self.stall_limit_s)
+        return Plan(
+            groups, self.launches, self.budget_s, rules, self.seed, self.time_limit_s, self.stall_limit_s
+        )
 
 
 def create_run(path: Path | None, prefix: str, effort: Effort, **settings: Any) -> Run:
@@ -81,15 +86,22 @@ def run_session(run: Run, launcher: Launcher, groups: Sequence[Group], effort: E
         progress.close()
     if result.missing:
         note(
-            f"the budget was spent with {result.missing} points x launches to go: intervals are wider than they could "
+            f"the budget was spent with {result.missing} points x launches to go: intervals are wider "
+            f"than they could "
             f"be; continue with --resume -o {run.path}"
         )
     shared = sum(sample.oversubscribed for sample in result.samples)
     if shared:
-        note(f"{shared} samples had more ranks than cores (oversubscribed): they show the scheduler as much as the MPI")
+        note(
+            f"{shared} samples had more ranks than cores (oversubscribed): they show the scheduler as "
+            f"much as the MPI"
+        )
     noisy = sum(not sample.converged for sample in result.samples)
     if noisy:
-        note(f"{noisy} of {len(result.samples)} samples did not converge to 2 % within their share of the budget")
+        note(
+            f"{noisy} of {len(result.samples)} samples did not converge to 2 % within their share of the "
+            f"budget"
+        )
     return result
 
 

@@ -1,4 +1,5 @@
-"""One line that says what is being measured and how long it will take; plain lines where there is no terminal."""
+"""One line that says what is being measured and how long it will take; plain lines where there is no
+terminal."""
 
 import sys
 import time

@@ -1,4 +1,5 @@
-"""`earlybird replay`: the exchange of a pattern on real MPI and, with a profile, how far the prediction was off."""
+"""`earlybird replay`: the exchange of a pattern on real MPI and, with a profile, how far the prediction was
+off."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,19 +31,29 @@ _MEMORY_SHARE = 0.7
 
 def replay(
     pattern: Annotated[Path | None, typer.Argument(help="The messages: .csv, .npz or .mtx.")] = None,
-    layout: Annotated[str | None, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")
+    ] = None,
     map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
-    profile: Annotated[list[Path] | None, typer.Option(help="Compare with this profile's predictions.")] = None,
+    profile: Annotated[
+        list[Path] | None, typer.Option(help="Compare with this profile's predictions.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")] = None,
-    mpi: Annotated[str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")] = None,
+    mpi: Annotated[
+        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
+    ] = None,
     launcher: Annotated[str, typer.Option(help="local, srun or synthetic:PROFILE.json.")] = "local",
     hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None,
     budget: Annotated[str, typer.Option(help="Time for all launches together.")] = "20s",
     launches: Annotated[int, typer.Option(help="How often the exchange is started anew.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
     time_limit: Annotated[str, typer.Option(help="End a launch after this long.")] = "1h",
-    stall_limit: Annotated[str, typer.Option(help="End a launch that finishes nothing for this long.")] = "60s",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")] = False,
+    stall_limit: Annotated[
+        str, typer.Option(help="End a launch that finishes nothing for this long.")
+    ] = "60s",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
     format: Format = FORMAT,
     json: bool = JSON,
@@ -58,10 +69,12 @@ def replay(
         messages = load_pattern(pattern)
         settings = {"mpi": mpi, "launcher": launcher, "hosts": hosts, "layout": layout, "map_by": map_by}
         effort = Effort(
-            launches, units.parse_duration(budget, "--budget"), seed=seed,
+            launches,
+            units.parse_duration(budget, "--budget"),
+            seed=seed,
             time_limit_s=units.parse_duration(time_limit, "--time-limit"),
             stall_limit_s=units.parse_duration(stall_limit, "--stall-limit"),
-        )  # fmt: skip
+        )
         effort.check()
     where = parse_layout(settings["layout"], settings["map_by"])
     joined = merge_profiles([load_profile(path) for path in profile]) if profile else None
@@ -115,12 +128,23 @@ def compare_run(run: Run, pattern: Pattern, layout: Layout, profile: Profile) ->
     notes = _context_notes(samples[0].config["mpi"], profile)
     oversubscribed = any(sample.oversubscribed for sample in samples)
     if oversubscribed:
-        notes.append("more ranks than cores: waiting ranks yield, and the times include the scheduler's turns")
+        notes.append(
+            "more ranks than cores: waiting ranks yield, and the times include the scheduler's turns"
+        )
     compared = Comparison(
-        compared.measured_s, compared.predicted_s, compared.error, compared.slowest_error,
-        {"run_id": run.id, "profile_id": profile.id, "pattern_sha256": pattern.sha256(), "layout": layout.text,
-         "oversubscribed": oversubscribed, "notes": notes},
-    )  # fmt: skip
+        compared.measured_s,
+        compared.predicted_s,
+        compared.error,
+        compared.slowest_error,
+        {
+            "run_id": run.id,
+            "profile_id": profile.id,
+            "pattern_sha256": pattern.sha256(),
+            "layout": layout.text,
+            "oversubscribed": oversubscribed,
+            "notes": notes,
+        },
+    )
     files.write_json(run.path / "comparison.json", compared.to_json())
     return compared
 
@@ -137,7 +161,9 @@ def _show_measured(run: Run, format: Format) -> None:
     samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
     times_s = measured_times(samples)
     if format is Format.json or format == "json":
-        print_json({"run": str(run.path), "measured_s": times_s.tolist(), "slowest_rank": int(times_s.argmax())})
+        print_json(
+            {"run": str(run.path), "measured_s": times_s.tolist(), "slowest_rank": int(times_s.argmax())}
+        )
     elif format == "csv":
         print_csv(["rank", "measured_s"], [[rank, time_s] for rank, time_s in enumerate(times_s)])
     else:
@@ -163,7 +189,10 @@ def print_errors(comparison: Comparison) -> None:
     rows = sorted(comparison.error, key=comparison.error.get)
     print_table(
         ["model", "error (11)", "slowest rank"],
-        [[model, f"{comparison.error[model]:.1%}", f"{comparison.slowest_error[model]:+.1%}"] for model in rows],
+        [
+            [model, f"{comparison.error[model]:.1%}", f"{comparison.slowest_error[model]:+.1%}"]
+            for model in rows
+        ],
     )
 
 
@@ -176,8 +205,10 @@ def _print_ranks(columns: dict[str, np.ndarray]) -> None:
     rows = [[int(rank), *(units.format_seconds(times[rank]) for times in columns.values())] for rank in shown]
     print_table(["rank", *columns], rows)
     slowest = int(measured.argmax())
-    print(f"slowest: rank {slowest}, {units.format_seconds(measured[slowest])}; the others wait for it "
-          f"{units.format_seconds(float((measured.max() - measured).mean()))} on average")  # fmt: skip
+    print(
+        f"slowest: rank {slowest}, {units.format_seconds(measured[slowest])}; the others wait for it "
+        f"{units.format_seconds(float((measured.max() - measured).mean()))} on average"
+    )
 
 
 command = make_command(

@@ -14,8 +14,8 @@ from earlybird.data.run import Sample
 class Rules:
     """The stop rule of a launch; the kernels' own defaults stand in native/harness/stop_rule.hpp.
 
-    `mode` is `median` (interval of the median within `target`, or `budget_s` spent) or `paper` (Gillis et al. 2023: 150
-    iterations, Student-t 90 %, 5 %, 50 retries).
+    `mode` is `median` (interval of the median within `target`, or `budget_s` spent) or `paper` (Gillis et al.
+    2023: 150 iterations, Student-t 90 %, 5 %, 50 retries).
     """
 
     mode: str = "median"
@@ -50,9 +50,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Launched:
-    """What one launch left: its line for launches.ndjson and every complete sample, also when it died (`cause`).
+    """What one launch left: its line for launches.ndjson and every complete sample, also when it died
+    (`cause`).
 
-    `interrupted` is a Ctrl-C: what was complete is here, and whoever asked for the launch ends after keeping it.
+    `interrupted` is a Ctrl-C: what was complete is here, and whoever asked for the launch ends after keeping
+    it.
     """
 
     record: dict[str, Any]
@@ -71,4 +73,5 @@ class Launcher(Protocol):
         """Raise InputError when ranks cannot be placed as `layout` says."""
 
     def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
-        """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are done."""
+        """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are
+        done."""

@@ -1,4 +1,5 @@
-"""Start a kernel's ranks with an MPI's own mpiexec, on this machine or on a list of hosts, or through Slurm's srun."""
+"""Start a kernel's ranks with an MPI's own mpiexec, on this machine or on a list of hosts, or through Slurm's
+srun."""
 
 import json
 import os
@@ -49,10 +50,13 @@ class MpiexecLauncher:
         layout = request.layout
         binding = self._binding(layout)
         invocation = mpiexec.invocation(
-            self.mpi, layout.num_ranks, binding, scratch,
+            self.mpi,
+            layout.num_ranks,
+            binding,
+            scratch,
             oversubscribed=placement.is_oversubscribed(layout, hardware.cores_by_socket()),
             hosts=[self.hosts[node] for node in layout.node] if self.hosts else (),
-        )  # fmt: skip
+        )
         return _launch(self, self.mpi, request, invocation, binding.name, scratch, progress)
 
     def _binding(self, layout: Layout) -> placement.Binding:
@@ -60,10 +64,12 @@ class MpiexecLauncher:
             return placement.bind_local(layout, hardware.cores_by_socket())
         if layout.num_nodes > len(self.hosts):
             raise InputError(
-                f"the layout {layout.text} asks for {layout.num_nodes} nodes and --hosts names {len(self.hosts)}; "
+                f"the layout {layout.text} asks for {layout.num_nodes} nodes and --hosts names "
+                f"{len(self.hosts)}; "
                 "name as many hosts as the layout has nodes"
             )
-        # The cores of other hosts are not known here: their MPI binds core by core, and where ranks landed is checked.
+        # The cores of other hosts are not known here: their MPI binds core by core, and where ranks landed is
+        # checked.
         return placement.Binding("core, by the MPI", None)
 
 
@@ -86,8 +92,16 @@ class SrunLauncher:
     def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
         layout = request.layout
         plugin = "pmix" if self.mpi.family == "openmpi" else "pmi2"
-        words = ["srun", "-n", str(layout.num_ranks), "-N", str(layout.num_nodes), f"--mpi={plugin}",
-                 "--cpu-bind=cores", f"--distribution={self._distribution(layout)}"]  # fmt: skip
+        words = [
+            "srun",
+            "-n",
+            str(layout.num_ranks),
+            "-N",
+            str(layout.num_nodes),
+            f"--mpi={plugin}",
+            "--cpu-bind=cores",
+            f"--distribution={self._distribution(layout)}",
+        ]
         return _launch(
             self, self.mpi, request, mpiexec.Invocation(tuple(words)), "core, by Slurm", scratch, progress
         )
@@ -101,11 +115,14 @@ class SrunLauncher:
         if np.array_equal(layout.node, ranks % layout.num_nodes):
             return "cyclic:block"
         raise InputError(
-            f"srun cannot place the layout {layout.text}; give NODESxSOCKETSxRANKS mapped by core, socket or node"
+            f"srun cannot place the layout {layout.text}; give NODESxSOCKETSxRANKS mapped by core, socket "
+            f"or node"
         )
 
 
-def _launch(launcher, mpi: Flavour, request: Request, invocation, binding: str, scratch: Path, progress) -> Launched:
+def _launch(
+    launcher, mpi: Flavour, request: Request, invocation, binding: str, scratch: Path, progress
+) -> Launched:
     """Write the plan, run the tree, read what the kernel left."""
     plan, out = scratch / "plan.txt", scratch / "samples.ndjson"
     plan.write_text("".join(_plan_line(point) for point in request.points))
@@ -117,7 +134,8 @@ def _launch(launcher, mpi: Flavour, request: Request, invocation, binding: str, 
     words += request.rules.words()
     environment = mpi.environment() | invocation.env
     if mpi.family == "openmpi":
-        # Its daemons meet in this folder; long paths break its sockets, so it stays in the system's place for those.
+        # Its daemons meet in this folder; long paths break its sockets, so it stays in the system's place for
+        # those.
         environment.setdefault("TMPDIR", "/tmp")
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
@@ -128,16 +146,26 @@ def _launch(launcher, mpi: Flavour, request: Request, invocation, binding: str, 
         return count
 
     record: dict[str, Any] = {
-        "id": request.id, "kernel": request.kernel, "started": started, "flavour": mpi.name, "version": mpi.version,
-        "launcher": launcher.name, "layout": request.layout.text, "binding": binding,
+        "id": request.id,
+        "kernel": request.kernel,
+        "started": started,
+        "flavour": mpi.name,
+        "version": mpi.version,
+        "launcher": launcher.name,
+        "layout": request.layout.text,
+        "binding": binding,
         "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
         "command_line": words,
-    }  # fmt: skip
+    }
     try:
         ended = run_tree(
-            words, environment=environment, folder=scratch, time_limit_s=request.time_limit_s,
-            stall_limit_s=request.stall_limit_s, progress=count_points,
-        )  # fmt: skip
+            words,
+            environment=environment,
+            folder=scratch,
+            time_limit_s=request.time_limit_s,
+            stall_limit_s=request.stall_limit_s,
+            progress=count_points,
+        )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s, "")
         return replace(_collect(request, record, out, ended), interrupted=True)
@@ -175,7 +203,8 @@ def _count_lines(path: Path) -> int:
 
 
 def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
-    """The launch record and the complete samples of a scratch file; a line cut short by a death is left out."""
+    """The launch record and the complete samples of a scratch file; a line cut short by a death is left
+    out."""
     if not path.exists():
         return {}, []
     text = path.read_text()
@@ -192,10 +221,14 @@ def parse_hosts(text: str) -> tuple[str, ...]:
         try:
             words = [line.split("#")[0].split() for line in Path(text).read_text().splitlines()]
         except OSError as error:
-            raise InputError(f"the host file {text} cannot be read: {error.strerror}; check the path") from error
+            raise InputError(
+                f"the host file {text} cannot be read: {error.strerror}; check the path"
+            ) from error
         hosts: Sequence[str] = [line[0].split(":")[0] for line in words if line]
     else:
         hosts = [word.strip() for word in text.split(",") if word.strip()]
     if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):
-        raise InputError(f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line")
+        raise InputError(
+            f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line"
+        )
     return tuple(hosts)

@@ -25,10 +25,11 @@ def invocation(
     oversubscribed: bool,
     hosts: Sequence[str] = (),
 ) -> Invocation:
-    """Start `num_ranks` ranks bound as `binding` says; `hosts` gives the host of every rank, none means this machine.
+    """Start `num_ranks` ranks bound as `binding` says; `hosts` gives the host of every rank, none means this
+    machine.
 
-    Placement is always set, because the defaults differ (hydra binds nothing, Open MPI and Intel MPI bind by rules of
-    their own). Waiting ranks yield their core when ranks outnumber cores.
+    Placement is always set, because the defaults differ (hydra binds nothing, Open MPI and Intel MPI bind by
+    rules of their own). Waiting ranks yield their core when ranks outnumber cores.
     """
     make = {"mpich": _mpich, "intel": _intel, "openmpi": _openmpi}[flavour.family]
     return make(flavour, num_ranks, binding, folder, oversubscribed, hosts)
@@ -68,7 +69,10 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, hosts) -> Invo
     if binding.cpus:
         rank_file = folder / "ranks.txt"
         where = hosts or ["localhost"] * num_ranks
-        lines = [f"rank {r}={host} slot={cpu}" for r, (host, cpu) in enumerate(zip(where, binding.cpus, strict=True))]
+        lines = [
+            f"rank {r}={host} slot={cpu}"
+            for r, (host, cpu) in enumerate(zip(where, binding.cpus, strict=True))
+        ]
         rank_file.write_text("\n".join(lines) + "\n")
         words += ["--map-by", f"rankfile:file={rank_file}{modifier}"]
         words += ["--bind-to", "core:overload-allowed" if oversubscribed else "core"]

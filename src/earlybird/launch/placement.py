@@ -12,7 +12,8 @@ from earlybird.data.layout import Layout
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPU each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is what provenance says."""
+    """The CPU each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is what provenance
+    says."""
 
     name: str
     cpus: tuple[int, ...] | None
@@ -21,18 +22,20 @@ class Binding:
 def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
     """Bind every rank of a one-node layout to a core of its socket, one rank per core while cores last.
 
-    `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError when the layout has more nodes
-    or sockets than there are.
+    `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError when the layout has
+    more nodes or sockets than there are.
     """
     if layout.num_nodes > 1:
         raise InputError(
-            f"the layout {layout.text} asks for {layout.num_nodes} nodes and ranks are started on this one alone; "
+            f"the layout {layout.text} asks for {layout.num_nodes} nodes and ranks are started on this "
+            f"one alone; "
             "give a layout with one node, or --hosts or --launcher srun"
         )
     num_sockets = int(layout.socket.max()) + 1
     if num_sockets > len(cores):
         raise InputError(
-            f"the layout {layout.text} asks for {num_sockets} sockets and this machine has {len(cores)} that may be "
+            f"the layout {layout.text} asks for {num_sockets} sockets and this machine has {len(cores)} "
+            f"that may be "
             f"used; give a layout with at most {len(cores)} sockets (predict takes any layout)"
         )
     taken = [0] * num_sockets
@@ -46,7 +49,8 @@ def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
 
 
 def is_oversubscribed(layout: Layout, cores: Sequence[Sequence[int]]) -> bool:
-    """Whether some node of the layout gets more ranks than it has cores (each node taken to be like this one)."""
+    """Whether some node of the layout gets more ranks than it has cores (each node taken to be like this
+    one)."""
     return int(np.bincount(layout.node).max()) > sum(len(socket) for socket in cores)
 
 
@@ -67,15 +71,15 @@ def misplaced_ranks(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> l
     Names of nodes and numbers of sockets do not matter, only which ranks share them.
     """
     wrong: set[int] = set()
-    for group in (_labels(layout.node, [entry["node"] for entry in placement]),
-                  _labels(layout.socket_group(), [(entry["node"], entry["socket"]) for entry in placement])):  # fmt: skip
-        wrong |= group
+    wrong |= _differing(layout.node, [entry["node"] for entry in placement])
+    wrong |= _differing(layout.socket_group(), [(entry["node"], entry["socket"]) for entry in placement])
     wrong |= {entry["rank"] for entry in placement if entry["socket"] is None}
     return sorted(wrong)
 
 
-def _labels(asked: Sequence, observed: Sequence) -> set[int]:
-    """Positions where the one-to-one renaming from asked to observed labels, made on first sight, does not hold."""
+def _differing(asked: Sequence, observed: Sequence) -> set[int]:
+    """Positions where the one-to-one renaming from asked to observed labels, made on first sight, does not
+    hold."""
     forward: dict[Any, Any] = {}
     backward: dict[Any, Any] = {}
     wrong = set()

@@ -1,5 +1,6 @@
 """Run a command and its whole process tree within a time limit, and leave no process of it behind."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -39,8 +40,8 @@ def run_tree(
 ) -> Ended:
     """Run `command` until it ends, `time_limit_s` is over, or `progress()` has not grown for `stall_limit_s`.
 
-    stdout and stderr go to files in `folder`. Whatever happens, Ctrl-C included, every process of the job is gone when
-    this returns or raises.
+    stdout and stderr go to files in `folder`. Whatever happens, Ctrl-C included, every process of the job is
+    gone when this returns or raises.
     """
     job = uuid.uuid4().hex
     begin_s = time.monotonic()
@@ -124,17 +125,16 @@ def _processes_of(job: str) -> list[psutil.Process]:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _explain(status: int, stderr: str) -> str:
     """The line of the launcher's output that tells most, or the status in words."""
     lines = [line.strip(" =|-*") for line in stderr.splitlines()]
     lines = [line for line in lines if line]
-    for word in ("earlybird kernel:", "KILLED BY SIGNAL", "EXIT STRING", "exited on signal", "BAD TERMINATION",
+    for word in ("earlybird kernel:", "KILLED BY SIGNAL", "EXIT STRING", "exited on signal", "BAD "
+        "TERMINATION",
                  "rror", "not enough", "bort"):  # fmt: skip
         for line in lines:
             if word in line:

@@ -1,4 +1,5 @@
-"""Samples drawn from known times, without any MPI: the whole spine in seconds, for tests and for trying things out."""
+"""Samples drawn from known times, without any MPI: the whole spine in seconds, for tests and for trying
+things out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample
 from earlybird.launch.launcher import Launched, Request
 
-# Seconds of every rank for one point of a kernel: (kernel, words of the point, request) -> array, one entry per rank.
+# Seconds of every rank for one point of a kernel: (kernel, words of the point, request) -> array, one entry
+# per rank.
 ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
 
 QUANTITIES = {"pingpong": "half_round_trip", "contention": "time_per_repeat", "exchange": "exchange"}
@@ -49,17 +51,35 @@ class SyntheticLauncher:
             progress(count)
         layout = request.layout
         record = {
-            "id": request.id, "kernel": request.kernel, "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "flavour": "synthetic", "version": "1", "library_version": "none: drawn from a profile",
-            "launcher": self.name, "layout": layout.text, "binding": "none", "environment": {}, "command_line": [],
-            "thread_level": "none", "control_variables": {}, "transport": "synthetic", "exit": 0, "duration_s": 0.0,
+            "id": request.id,
+            "kernel": request.kernel,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "flavour": "synthetic",
+            "version": "1",
+            "library_version": "none: drawn from a profile",
+            "launcher": self.name,
+            "layout": layout.text,
+            "binding": "none",
+            "environment": {},
+            "command_line": [],
+            "thread_level": "none",
+            "control_variables": {},
+            "transport": "synthetic",
+            "exit": 0,
+            "duration_s": 0.0,
             "oversubscribed": False,
             "placement": [
-                {"rank": r, "host": f"node{node}", "node": int(node), "socket": int(socket), "sockets": [int(socket)],
-                 "cpus": []}
+                {
+                    "rank": r,
+                    "host": f"node{node}",
+                    "node": int(node),
+                    "socket": int(socket),
+                    "sockets": [int(socket)],
+                    "cpus": [],
+                }
                 for r, (node, socket) in enumerate(zip(layout.node, layout.socket, strict=True))
             ],
-        }  # fmt: skip
+        }
         return Launched(record, samples)
 
     def _sample(self, request: Request, point: Mapping[str, Any], factor: float) -> Sample:

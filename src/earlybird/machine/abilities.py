@@ -12,7 +12,8 @@ _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 @dataclass(frozen=True)
 class Ability:
-    """Whether something can be measured here; `cause` and `remedy` are empty when it can without reservation."""
+    """Whether something can be measured here; `cause` and `remedy` are empty when it can without
+    reservation."""
 
     can: bool
     cause: str = ""
@@ -40,7 +41,8 @@ def _intra_socket(cores: list[list[int]]) -> Ability:
         return Ability(True)
     return Ability(
         most >= 2,
-        f"a socket has {most} usable cores: more than {most} ranks share cores, and the figures show the scheduler too",
+        f"a socket has {most} usable cores: more than {most} ranks share cores, and the figures show the "
+        f"scheduler too",
         "run on a machine with more cores, or allow this process more of them (taskset, container limits)",
     )
 
@@ -48,14 +50,18 @@ def _intra_socket(cores: list[list[int]]) -> Ability:
 def _inter_socket(cores: list[list[int]]) -> Ability:
     if len(cores) > 1:
         return Ability(True)
-    return Ability(False, "one socket is usable here", "measure on a machine with two sockets; predict takes any layout")
+    return Ability(
+        False, "one socket is usable here", "measure on a machine with two sockets; predict takes any layout"
+    )
 
 
 def _inter_node() -> Ability:
     if shutil.which("srun"):
         return Ability(True, "", "use --launcher srun inside an allocation of two nodes")
     return Ability(
-        False, "no other node is known and srun is not on PATH", "name nodes with --hosts, or run where Slurm is"
+        False,
+        "no other node is known and srun is not on PATH",
+        "name nodes with --hosts, or run where Slurm is",
     )
 
 
@@ -63,18 +69,25 @@ def _undisturbed(cores: list[list[int]]) -> Ability:
     machine = hardware.describe()
     num_cores = sum(len(socket) for socket in cores)
     if machine["load"] > 0.5 * num_cores:
-        return Ability(False, f"the load is {machine['load']} on {num_cores} cores", "wait until other work is done")
+        return Ability(
+            False, f"the load is {machine['load']} on {num_cores} cores", "wait until other work is done"
+        )
     if machine["governor"] not in ("performance", "not told"):
         return Ability(
-            False, f"the frequency governor is {machine['governor']}", "set it: cpupower frequency-set -g performance"
+            False,
+            f"the frequency governor is {machine['governor']}",
+            "set it: cpupower frequency-set -g performance",
         )
     if machine["virtualized"]:
-        return Ability(True, "a virtual machine: its neighbours can disturb, unseen", "repeat launches, judge medians")
+        return Ability(
+            True, "a virtual machine: its neighbours can disturb, unseen", "repeat launches, judge medians"
+        )
     return Ability(True)
 
 
 def _single_copy() -> Ability:
-    """Whether the kernel lets one rank copy from another's memory, which large messages of one node rely on."""
+    """Whether the kernel lets one rank copy from another's memory, which large messages of one node rely
+    on."""
     try:
         scope = int(_PTRACE_SCOPE.read_text())
     except (OSError, ValueError):
@@ -82,5 +95,7 @@ def _single_copy() -> Ability:
     if scope == 0:
         return Ability(True)
     return Ability(
-        False, f"kernel.yama.ptrace_scope is {scope}: large messages may be copied twice", "sysctl kernel.yama.ptrace_scope=0"
+        False,
+        f"kernel.yama.ptrace_scope is {scope}: large messages may be copied twice",
+        "sysctl kernel.yama.ptrace_scope=0",
     )

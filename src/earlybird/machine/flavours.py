@@ -62,9 +62,12 @@ def find_flavour(name: str) -> Flavour:
     flavour = _find(name)
     if flavour is None:
         if name in WHEELS:
-            raise InputError(f"the MPI flavour {name} is not installed; run `earlybird build --mpi {name}` first")
+            raise InputError(
+                f"the MPI flavour {name} is not installed; run `earlybird build --mpi {name}` first"
+            )
         raise InputError(
-            "no mpicc is on PATH, so there is no flavour 'system'; load the site's MPI module, give the path of its "
+            "no mpicc is on PATH, so there is no flavour 'system'; load the site's MPI module, give the "
+            "path of its "
             f"mpicc, or choose one of {', '.join(WHEELS)}"
         )
     return flavour
@@ -79,7 +82,8 @@ def check_name(name: str) -> None:
     """Refuse what is neither a flavour's name nor a path."""
     if name not in NAMES and os.sep not in name:
         raise InputError(
-            f"the MPI flavour {name!r} is unknown; choose one of {', '.join(NAMES)}, or give the path of an mpicc"
+            f"the MPI flavour {name!r} is unknown; choose one of {', '.join(NAMES)}, or give the path of "
+            f"an mpicc"
         )
 
 
@@ -94,7 +98,9 @@ def _find(name: str) -> Flavour | None:
         return _describe(name, Path(found)) if found else None
     mpicc = Path(name).expanduser().absolute()
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
-        raise InputError(f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc")
+        raise InputError(
+            f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"
+        )
     return _describe(str(mpicc), mpicc)
 
 
@@ -122,10 +128,16 @@ def _describe(name: str, mpicc: Path) -> Flavour:
 def _told(mpiexec: Path, env: Mapping[str, str]) -> str:
     try:
         result = subprocess.run(
-            [mpiexec, "--version"], capture_output=True, text=True, timeout=30, env=dict(os.environ) | dict(env)
+            [mpiexec, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env=dict(os.environ) | dict(env),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(f"{mpiexec} --version does not answer ({error}); give an MPI that works here") from error
+        raise InputError(
+            f"{mpiexec} --version does not answer ({error}); give an MPI that works here"
+        ) from error
     return result.stdout + result.stderr
 
 
@@ -149,7 +161,8 @@ def _openmpi_environment() -> dict[str, str]:
 
 
 def _intel_environment(name: str, root: Path) -> dict[str, str]:
-    """What Intel MPI's own setup script would set: the wheels come without one, a site's may have been sourced."""
+    """What Intel MPI's own setup script would set: the wheels come without one, a site's may have been
+    sourced."""
     libraries = [root / "lib" / "release", root / "lib"]
     present = [str(folder) for folder in libraries if (folder / "libmpi.so.12").exists()]
     if not present or (name != "intel" and "I_MPI_ROOT" in os.environ):

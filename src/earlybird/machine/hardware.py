@@ -1,4 +1,5 @@
-"""Cores, sockets, caches, memory and the settings that change measurements, as the Linux kernel tells them."""
+"""Cores, sockets, caches, memory and the settings that change measurements, as the Linux kernel tells
+them."""
 
 import os
 import platform
@@ -62,7 +63,9 @@ def available_memory_bytes() -> int:
 
 
 def _cpu_model() -> str:
-    match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    match = re.search(
+        r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE
+    )
     return match[1].strip() if match else platform.processor() or platform.machine()
 
 
@@ -82,7 +85,9 @@ def _caches() -> list[dict[str, Any]]:
         factor = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
         if size:
             level = _number(folder / "level", 0)
-            caches.append({"level": level, "size_bytes": int(size.rstrip("KM")) * factor, "shared_by_cpus": shared})
+            caches.append(
+                {"level": level, "size_bytes": int(size.rstrip("KM")) * factor, "shared_by_cpus": shared}
+            )
     return caches
 
 

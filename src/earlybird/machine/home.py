@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def home() -> Path:
-    """`$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes everything; else
-    the user's data folder."""
+    """`$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes everything;
+    else the user's data folder."""
     given = os.environ.get("EARLYBIRD_HOME")
     if given:
         return Path(given).expanduser().resolve()

@@ -16,7 +16,8 @@ from earlybird.launch.launcher import Launched, Launcher, Request, Rules
 from earlybird.launch.placement import misplaced_ranks
 from earlybird.measure.suites import Group
 
-# Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed iterations.
+# Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed
+# iterations.
 _OVERHEAD_SHARE = 0.4
 _MIN_POINT_BUDGET_S = 0.005
 _MAX_POINT_BUDGET_S = 2.0
@@ -56,8 +57,9 @@ class Result:
 def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
     """Append to `run` what `plan` asks for and `run` does not hold yet.
 
-    Launches are shuffled, and the points inside each, so that a drift of the machine falls on all alike. Raises WorkError
-    when a launch dies (what it had completed is kept), KeyboardInterrupt after keeping what was complete.
+    Launches are shuffled, and the points inside each, so that a drift of the machine falls on all alike.
+    Raises WorkError when a launch dies (what it had completed is kept), KeyboardInterrupt after keeping what
+    was complete.
     """
     for group in plan.groups:
         launcher.check(group.layout)
@@ -110,7 +112,8 @@ def _launch(run: Run, launcher: Launcher, request: Request, heard: Callable[[int
         return launcher.launch(request, scratch, heard)
     except OSError as error:
         raise WorkError(
-            f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, free some space and "
+            f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, free some "
+            f"space and "
             "continue with --resume"
         ) from error
     finally:
@@ -126,8 +129,10 @@ def _require_placed(launched: Launched, group: Group, launcher: Launcher) -> Non
     if wrong:
         where = placement[wrong[0]]
         raise WorkError(
-            f"rank {wrong[0]} ({len(wrong)} ranks in all) did not land where the layout {group.layout.text} says but on "
-            f"{where['host']}, socket {where['sockets']}; nothing of this launch is kept: change the layout, or the "
+            f"rank {wrong[0]} ({len(wrong)} ranks in all) did not land where the layout "
+            f"{group.layout.text} says but on "
+            f"{where['host']}, socket {where['sockets']}; nothing of this launch is kept: change the "
+            f"layout, or the "
             f"hosts and binding that {launcher.name} gives"
         )
 

@@ -12,8 +12,8 @@ MIB = 1 << 20
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
 
-# Bytes that one rank sends in one timed region of `contention`: long enough that nothing is served from a cache
-# twice, and at most this many messages in flight.
+# Bytes that one rank sends in one timed region of `contention`: long enough that nothing is served from a
+# cache twice, and at most this many messages in flight.
 _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
 
@@ -46,7 +46,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Place:
-    """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket, node)."""
+    """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket,
+    node)."""
 
     cores: Mapping[str, int]
 
@@ -63,7 +64,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Suite:
-    """`groups(options, place, mpi)` lists what to measure; `takes` names the options that mean something to it."""
+    """`groups(options, place, mpi)` lists what to measure; `takes` names the options that mean something to
+    it."""
 
     name: str
     help: str
@@ -74,7 +76,9 @@ class Suite:
 
 def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     """Half the round trip between two ranks, on every level."""
-    sizes = options.sizes_bytes or ((0, *_powers(4 * MIB, 4)) if options.quick else (0, *_powers(64 * MIB, 2)))
+    sizes = options.sizes_bytes or (
+        (0, *_powers(4 * MIB, 4)) if options.quick else (0, *_powers(64 * MIB, 2))
+    )
     _refuse_large(sizes)
     return [
         Group(
@@ -98,7 +102,8 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
         for competitors in options.competitors or _competitor_counts(place.cores[level]):
             if level == "intra_socket" and competitors > 1 and competitors % 2:
                 raise InputError(
-                    f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even numbers "
+                    f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even "
+                    f"numbers "
                     "(odd ones are interpolated)"
                 )
             points = tuple(
@@ -142,10 +147,17 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
 
 def check_options(suites: Sequence[Suite], options: Options) -> None:
     """Refuse an option that a suite does not know: several suites take the common options only."""
-    words = {"sizes_bytes": "--sizes", "buffers": "--buffers", "competitors": "--competitors", "levels": "--levels"}
+    words = {
+        "sizes_bytes": "--sizes",
+        "buffers": "--buffers",
+        "competitors": "--competitors",
+        "levels": "--levels",
+    }
     for name in options.chosen():
         if len(suites) > 1:
-            raise InputError(f"{words[name]} belongs to one suite; measure {suites[0].name} alone, or leave it out")
+            raise InputError(
+                f"{words[name]} belongs to one suite; measure {suites[0].name} alone, or leave it out"
+            )
         if name not in suites[0].takes:
             known = ", ".join(words[taken] for taken in suites[0].takes)
             raise InputError(f"the suite {suites[0].name} takes no {words[name]}; it takes {known}")
@@ -155,7 +167,9 @@ def exchange_group(pattern: Pattern, layout: Layout, mpi: str) -> Group:
     """Algorithm 2 of Thune et al. 2023: all messages of a pattern at once."""
     pattern.check_ranks(layout.num_ranks)
     if pattern.num_messages == 0:
-        raise InputError("the pattern has no messages, so there is nothing to replay; give one with at least one")
+        raise InputError(
+            "the pattern has no messages, so there is nothing to replay; give one with at least one"
+        )
     _refuse_large([int(pattern.bytes.max(initial=0))])
     point = {
         "mpi": mpi, "layout": layout.text.replace(" ", "_"), "pattern_sha256": pattern.sha256(),
@@ -200,4 +214,6 @@ def _powers(last: int, factor: int) -> tuple[int, ...]:
 
 def _refuse_large(sizes: Sequence[int]) -> None:
     if max(sizes, default=0) >= 1 << 31:
-        raise InputError(f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message")
+        raise InputError(
+            f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message"
+        )

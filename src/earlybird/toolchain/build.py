@@ -21,12 +21,14 @@ from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.install import locked
 
-# Set by a cluster's job: compute nodes have no compiler or network worth the name, and many would build at once.
+# Set by a cluster's job: compute nodes have no compiler or network worth the name, and many would build at
+# once.
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 
 
 def native_sources() -> Path:
-    """The folder of CMakeLists.txt: inside an installed package, or of the checkout this package is run from."""
+    """The folder of CMakeLists.txt: inside an installed package, or of the checkout this package is run
+    from."""
     package = Path(earlybird.__file__).parent
     for folder in (package / "_native", package.parent.parent / "native"):
         if (folder / "CMakeLists.txt").exists():
@@ -55,7 +57,8 @@ def kernel_path(flavour: Flavour, kernel: str) -> Path:
     if not is_built(flavour):
         where = " on the login node" if any(name in os.environ for name in JOB_VARIABLES) else ""
         raise InputError(
-            f"the native code is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`{where}"
+            f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
+            f"{flavour.name}`{where}"
         )
     return native_prefix(flavour) / "bin" / kernel
 
@@ -63,14 +66,16 @@ def kernel_path(flavour: Flavour, kernel: str) -> Path:
 def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     """Compile for `flavour` unless that is done already; return the install prefix.
 
-    The prefix appears by renaming a finished build, so a build that was cut short is never taken for a whole one.
-    Raises WorkError with the compiler's own words when compiling fails.
+    The prefix appears by renaming a finished build, so a build that was cut short is never taken for a whole
+    one. Raises WorkError with the compiler's own words when compiling fails.
     """
     prefix = native_prefix(flavour)
     if is_built(flavour):
         return prefix
     if any(name in os.environ for name in JOB_VARIABLES):
-        raise InputError(f"compute nodes do not build; run `earlybird build --mpi {flavour.name}` on the login node")
+        raise InputError(
+            f"compute nodes do not build; run `earlybird build --mpi {flavour.name}` on the login node"
+        )
     with locked(f"build-{prefix.name}"):
         if is_built(flavour):
             return prefix
@@ -100,7 +105,12 @@ def _compile(flavour: Flavour, folder: Path) -> None:
          f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release"],
         environment, folder / "log.txt", flavour,
     )  # fmt: skip
-    _run([cmake, "--build", build, "--parallel", "--target", "install"], environment, folder / "log.txt", flavour)
+    _run(
+        [cmake, "--build", build, "--parallel", "--target", "install"],
+        environment,
+        folder / "log.txt",
+        flavour,
+    )
 
 
 def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour) -> None:
@@ -114,7 +124,9 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
     kept = home() / "native" / "failed-build.txt"
     shutil.copyfile(log, kept)
     lines = log.read_text(errors="replace").splitlines()
-    telling = [line.strip() for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)]
+    telling = [
+        line.strip() for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)
+    ]
     words = (telling or lines or ["no output"])[0]
     raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
 

@@ -14,10 +14,11 @@ from earlybird.machine.home import home
 
 
 def install_flavour(name: str, say: Callable[[str], None]) -> None:
-    """Install the wheels of flavour `name` unless they are here; WorkError with pip's last words when it fails.
+    """Install the wheels of flavour `name` unless they are here; WorkError with pip's last words when it
+    fails.
 
-    Two flavours in one environment would overwrite each other's mpicc, and `pip install --target` loses the lib folder:
-    hence an environment each.
+    Two flavours in one environment would overwrite each other's mpicc, and `pip install --target` loses the
+    lib folder: hence an environment each.
     """
     if flavours.installed_marker(name).exists():
         return
@@ -28,10 +29,18 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
         say(f"installing {' '.join(flavours.WHEELS[name])} into {folder}")
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], f"cannot make {folder}")
-        pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(folder / "bin" / "python"),
+            "--disable-pip-version-check",
+        ]
         _run(
             [*pip, "install", "--quiet", "--no-deps", *flavours.WHEELS[name]],
-            f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m pip` works",
+            f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m "
+            f"pip` works",
         )
         flavours.installed_marker(name).write_text("\n".join(flavours.WHEELS[name]) + "\n")
 
