@@ -50,8 +50,7 @@ def _metis_parts(graph: csr_array, num_parts: int, seed: int, recursive: bool) -
 
     result = pymetis.part_graph(
         num_parts,
-        xadj=graph.indptr,
-        adjncy=graph.indices,
+        adjacency=pymetis.CSRAdjacency(adj_starts=graph.indptr, adjacent=graph.indices),
         recursive=recursive,
         options=pymetis.Options(seed=seed),
     )

@@ -1,0 +1,125 @@
+"""Adjacency graphs from METIS, Matrix Market and Eclipse files: weights set aside, damage named by line."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.patterns.actnum import read_actnum, read_actnum_graph
+from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
+from earlybird.patterns.graph_files import read_graph
+
+NORNE = Path(__file__).parents[4] / "shared" / "data" / "norne_actnum.prop"
+
+# A triangle 1-2-3 with 4 hanging on 3, and 5 alone.
+DENSE = [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]]
+
+
+def write(tmp_path, text, name="mesh.graph") -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_edges_in_any_direction_and_number_make_one_symmetric_graph():
+    graph = adjacency_from_edges(np.array([0, 1, 0, 2, 2]), np.array([1, 0, 1, 2, 1]), 3)
+    assert graph.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+def test_largest_component_keeps_order():
+    graph = adjacency_from_edges(np.array([0, 4, 3]), np.array([1, 3, 2]), 5)
+    assert largest_component(graph).toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5 4\n2 3\n1 3\n1 2 4\n3\n\n",
+        "% a mesh\n5 4 000\n2 3\n% inside\n1 3\n1 2 4\n3\n\n% after\n\n",
+        "5 4 1\n2 7 3 7\n1 7 3 7\n1 7 2 7 4 7\n3 7\n\n",
+        "5 4 010\n9 2 3\n9 1 3\n9 1 2 4\n9 3\n9\n",
+        "5 4 011 2\n9 8 2 7 3 7\n9 8 1 7 3 7\n9 8 1 7 2 7 4 7\n9 8 3 7\n9 8\n",
+        "5 4 100\n6 2 3\n6 1 3\n6 1 2 4\n6 3\n6\n",
+        "5 4 111 1\n6 9 2 7 3 7\n6 9 1 7 3 7\n6 9 1 7 2 7 4 7\n6 9 3 7\n6 9\n",
+        "%%MatrixMarket matrix coordinate pattern symmetric\n5 5 5\n2 1\n3 1\n3 2\n4 3\n2 2\n",
+        "%%MatrixMarket matrix coordinate real general\n5 5 4\n1 2 0.5\n1 3 1\n2 3 -1\n4 3 2\n",
+    ],
+)
+def test_every_form_of_a_graph_reads_the_same(tmp_path, text):
+    assert read_graph(write(tmp_path, text)).toarray().tolist() == DENSE
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "line 1 is ''; a METIS graph begins"),
+        ("% only\n", "line 2 is ''"),
+        ("three 2\n", "line 1 .*whole numbers"),
+        ("2\n", "line 1 is '2'"),
+        ("0 0\n", "has 0 cells"),
+        ("3 2 200\n2\n1 3\n2\n", "the format is 200"),
+        ("3 2\n2\n1 x\n2\n", "line 3 is '1 x'"),
+        ("3 2\n2\n1 4\n2\n", "line 3: the neighbours of vertex 2 .*between 1 and 3"),
+        ("3 2\n2\n% c\n2 3\n2\n", "line 4: the neighbours of vertex 2 must be other"),
+        ("3 2\n2\n1 3\n", "promises 3 vertices, but line|promises 2 edges"),
+        ("3 2\n2\n1 3", "promises 3 vertices, but it has 2 lines"),
+        ("3 2\n2\n1 3\n2\n1\n", "line 5 follows the last"),
+        ("3 3\n2\n1 3\n2\n", "promises 3 edges, so 6 neighbours, but lists 4"),
+        ("3 2 001\n2 1\n1 1 3\n2 1\n", "line 3: .*edge weight"),
+        ("%%MatrixMarket matrix coordinate pattern general\n2 3 1\n1 2\n", "2 rows and 3 columns"),
+        ("%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n", "not a Matrix Market file"),
+    ],
+)
+def test_damaged_graph_is_refused_by_line(tmp_path, text, says):
+    with pytest.raises(InputError, match=says) as refused:
+        read_graph(write(tmp_path, text))
+    assert "\n" not in str(refused.value)
+
+
+ACTNUM = (
+    "SPECGRID\n 3 2 1 1 F /\n-- ACTNUM in a comment\nACTNUM -- the mask\n 1 2*1\n 0 1/ 0 0\nPORO\n 6*0.2 /\n"
+)
+
+
+def test_actnum_repeats_comments_and_other_keywords_are_read(tmp_path):
+    mask = read_actnum(write(tmp_path, ACTNUM.replace("0 1/", "0 1 1/")), (3, 2, 1))
+    assert mask.tolist() == [[[True, True, True], [False, True, True]]]
+
+
+def test_active_cells_next_to_each_other_are_neighbours(tmp_path):
+    # x fastest: 1 1 0 / 1 0 0 below, 1 0 0 / 0 0 1 above.
+    path = write(tmp_path, "ACTNUM\n1 1 0 1 0 0  1 4*0 1 /\n")
+    graph = read_actnum_graph(path, (3, 2, 2))
+    pairs = {(i, j) for i, j in zip(*graph.nonzero(), strict=True) if i < j}
+    assert graph.shape == (5, 5)
+    assert pairs == {(0, 1), (0, 2), (0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("PORO\n1 /\n", "no keyword ACTNUM"),
+        (ACTNUM, "5 values for ACTNUM, but 3x2x1 cells are 6"),
+        ("ACTNUM\n1 1\n2 1 1 1 /\n", "line 3: '2'"),
+        ("ACTNUM\n1 1 1\nPORO\n", "line 3: 'PORO'.*end the keyword"),
+        ("ACTNUM\n0*1 6*1 /\n", "line 2: '0\\*1'"),
+        ("ACTNUM\n6*0 /\n", "no active cell"),
+        ("ACTNUM\n9999999999*1 /\n", "9999999999 values"),
+    ],
+)
+def test_damaged_actnum_is_refused_by_line(tmp_path, text, says):
+    with pytest.raises(InputError, match=says):
+        read_actnum_graph(write(tmp_path, text), (3, 2, 1))
+
+
+@pytest.mark.skipif(
+    not os.path.exists(NORNE), reason=f"the Norne mask is not here ({NORNE.name} in ../shared/data)"
+)
+def test_norne_has_its_44927_active_cells():
+    graph = read_actnum_graph(NORNE, (46, 112, 22))
+    assert graph.shape == (44927, 44927)
+    assert (graph != graph.T).nnz == 0
+    assert graph.diagonal().sum() == 0
+    assert np.diff(graph.indptr).max() <= 6
