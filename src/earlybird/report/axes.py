@@ -1,4 +1,4 @@
-"""Axes and colours shared by all figures: sizes as 1 KiB, times as us and ms, one colour per flavour and model."""
+"""Axes and colours of all figures: sizes as 1 KiB, times as us and ms, one colour per flavour and model."""
 
 import html
 import math
@@ -7,7 +7,7 @@ from typing import Any
 
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 
-# name -> (light, dark). Hues follow Okabe and Ito (2008), darkened or lightened until they stand out from the paper.
+# name -> (light, dark). Hues follow Okabe and Ito (2008), darkened or lightened to stand out from the paper.
 PALETTE: Mapping[str, tuple[str, str]] = {
     "measured": ("#2b3038", "#e4e7ec"),
     "staircase": ("#0072b2", "#56b4e9"),
@@ -84,8 +84,12 @@ def _axis_look() -> dict[str, Any]:
         "ticks": "outside",
         "ticklen": 4,
         "tickcolor": "var(--line)",
-        "title": {"standoff": 10},
     }
+
+
+def titled(text: str) -> dict[str, Any]:
+    """Title of an axis, no larger than its ticks."""
+    return {"text": text, "standoff": 8, "font": {"size": 12.5}}
 
 
 def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict[str, Any]:
@@ -124,7 +128,7 @@ def _log_axis(
 ) -> dict[str, Any]:
     return {
         "type": "log",
-        "title": {"text": title},
+        "title": titled(title),
         "tickvals": list(ticks),
         "ticktext": list(texts),
         "range": [math.log10(low), math.log10(high)],
@@ -146,7 +150,7 @@ def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[st
     step = next(step for step in (5 * power, 2 * power, power) if maximum / step >= 3.9 or step == power)
     ticks = [_clean(k * step) for k in range(math.floor(maximum * 1.06 / step) + 1)]
     return {
-        "title": {"text": title},
+        "title": titled(title),
         "tickvals": ticks,
         "ticktext": ["0"] + [text(tick) for tick in ticks[1:]],
         "range": [0, maximum * 1.06],

@@ -1,4 +1,4 @@
-"""Figures of chapter 2: time, bandwidth and received bandwidth against the number of competitors, one set per level."""
+"""Figures of chapter 2, one set per level: time and bandwidth against size, received bandwidth against N."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,15 @@ import numpy as np
 
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report import axes, words
-from earlybird.report.curves import Contention, Curve, Fit, contention_samples, received_bandwidth
+from earlybird.report.curves import (
+    Contention,
+    Curve,
+    Fit,
+    contention_samples,
+    large_message_protocols,
+    rate,
+    received_bandwidth,
+)
 from earlybird.report.material import Material
 from earlybird.report.parts import Figure
 
@@ -42,9 +50,8 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     return Figure(
         f"time-{level}",
         f"Time of a message {words.level(level)}",
-        "Half a round trip. Line: median over iterations, then launches. Shading: middle half of all iterations. "
-        + _FIT_NOTE
-        + " Raw samples: touch them in the legend.",
+        "Half a round trip. Line: median over iterations, then launches. Shading: middle half of the "
+        "iterations. " + _FIT_NOTE + " Raw samples: touch them in the legend.",
         data,
         axes.layout(axes.size_axis(sizes), axes.log_time_axis(times, "half round trip")),
     )
@@ -52,15 +59,11 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
 
 def _bandwidth_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Figure:
     sizes, lines = _grid(curves, fits)
-
-    def rate(size, time):
-        return size / time
-
     data = [
         trace for curve in curves for trace in _curve_traces(curve, rate, format_bandwidth, positive=True)
     ]
-    data += [_fit_trace(fit, grid[grid > 0], rate, format_bandwidth) for fit, grid in lines]
-    rates = [p.size_bytes / t for curve in curves for p in curve.points for t in p.quartiles_s if t > 0]
+    data += [_fit_trace(fit, grid[grid > 0], np.divide, format_bandwidth) for fit, grid in lines]
+    rates = [rate(p.size_bytes, t) for curve in curves for p in curve.points for t in p.quartiles_s]
     rates += [r for trace in data if trace.get("meta") == "fit" for r in trace["y"] if r]
     return Figure(
         f"bandwidth-{level}",
@@ -88,6 +91,7 @@ def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dic
     points = [p for p in curve.points if p.size_bytes > 0 or not positive]
     x = [p.size_bytes or axes.ZERO_BYTES_AT for p in points]
     low, high = ([value(p.size_bytes, p.quartiles_s[k]) for p in points] for k in (0, 1))
+    label = axes.label(curve.label)
     color, shape = axes.color(curve.mpi), axes.symbol(curve.mpi)
     edge = {
         "x": x,
@@ -95,9 +99,8 @@ def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dic
         "line": {"width": 0, "color": color},
         "hoverinfo": "skip",
         "showlegend": False,
-        "legendgroup": curve.label,
+        "legendgroup": label,
     }
-    label = axes.label(curve.label)
     return [
         edge | {"y": low},
         edge | {"y": high, "fill": "tonexty", "fillcolor": axes.color(curve.mpi, faint=True)},
@@ -107,7 +110,7 @@ def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dic
             "y": [value(p.size_bytes, p.median_s) for p in points],
             "mode": "lines+markers",
             "name": label,
-            "legendgroup": curve.label,
+            "legendgroup": label,
             "line": {"color": color, "width": 2, "dash": "dot" if curve.reused_buffers else "solid"},
             "marker": {
                 "color": color,
@@ -135,10 +138,11 @@ def _dots(curve: Curve, points, value, label: str) -> dict[str, Any]:
         "x": x,
         "y": y,
         "mode": "markers",
+        "legendrank": 3000,
         "name": f"{label}, raw samples",
         "visible": "legendonly",
         "hoverinfo": "skip",
-        "marker": {"color": axes.color(curve.mpi, faint=True), "size": 4},
+        "marker": {"color": axes.color(curve.mpi), "opacity": 0.3, "size": 4},
     }
 
 
@@ -164,6 +168,7 @@ def _fit_trace(fit: Fit, grid: np.ndarray, value, text) -> dict[str, Any]:
         "mode": "lines",
         "name": f"{axes.label(fit.label)}, fitted protocols",
         "meta": "fit",
+        "legendrank": 2000,
         "connectgaps": False,
         "line": {"color": axes.color("measured"), "width": 1.6, "dash": _dash(fit.mpi)},
         "hovertext": hover,
@@ -176,58 +181,47 @@ def _dash(mpi: str) -> str:
 
 
 def _contention_figure(level: str, items: Sequence[Contention], material: Material) -> Figure:
-    shown = {id(item) for item in _largest_protocols(items)}
-    data = [trace for item in items for trace in _contention_traces(item, id(item) in shown)]
+    shown = large_message_protocols(items)
+    data = [trace for item in shown for trace in _contention_traces(item)]
     data += _contention_dots(level, {item.mpi for item in items}, material)
-    counts = sorted({int(n) for item in items for n in item.count})
-    top = max(
-        float(max(item.interval.max(), item.bandwidth_bytes_per_s.max()))
-        for item in items
-        if id(item) in shown
-    )
+    counts = sorted({int(n) for item in shown for n in item.count})
+    top = max(float(max(item.interval.max(), item.bandwidth_bytes_per_s.max())) for item in shown)
+    others = " The protocols of smaller messages are in the table." if len(shown) < len(items) else ""
     return Figure(
         f"contention-{level}",
         f"Received by all together, {words.level(level)}",
-        "Points: measured, with their intervals; open points had more ranks than cores. Dashed: the straight line that "
-        "everybody assumes, min(N*BW(1), BW_max).",
+        "Points: measured, with their intervals; open points had more ranks than cores. Dashed: the straight "
+        f"line that everybody assumes, min(N*BW(1), BW_max).{others}",
         data,
         axes.layout(
-            {"title": {"text": "processes receiving at once, N"}, "range": [0.7, counts[-1] + 0.3]}
+            {"title": axes.titled("processes receiving at once, N"), "range": [0.7, counts[-1] + 0.3]}
             | ({"tickvals": counts} if len(counts) <= 10 else {}),
             axes.linear_bandwidth_axis(top, "received bandwidth"),
         ),
+        wide=True,
     )
 
 
-def _largest_protocols(items: Sequence[Contention]) -> list[Contention]:
-    """The last protocol of each profile: the one of large messages, where bandwidth counts."""
-    return list({(item.mpi, item.label): item for item in items}.values())
-
-
-def _contention_traces(item: Contention, shown: bool) -> list[dict[str, Any]]:
+def _contention_traces(item: Contention) -> list[dict[str, Any]]:
     name = axes.label(item.label + (f", {item.protocol}" if item.protocol else ""))
     color, shape = axes.color(item.mpi), axes.symbol(item.mpi)
-    line = item.straight_line()
-    visible = True if shown else "legendonly"
     counts = item.count.tolist()
+    bend, top = item.bend(), float(item.bandwidth_bytes_per_s.max())
+    ends = [(counts[0], top * counts[0] / bend), (bend, top), (max(counts[-1], bend), top)]
     return [
         {
-            "x": counts,
-            "y": line.tolist(),
+            "x": [n for n, _ in ends],
+            "y": [b for _, b in ends],
             "mode": "lines",
             "name": f"{name}: straight line",
-            "visible": visible,
             "line": {"color": color, "width": 1.6, "dash": "dash"},
             "hoverinfo": "text",
-            "hovertext": [
-                f"straight line<br>N = {n}: {format_bandwidth(b)}" for n, b in zip(counts, line, strict=True)
-            ],
+            "hovertext": [f"straight line<br>N = {n:.3g}: {format_bandwidth(b)}" for n, b in ends],
         },
         {
             "x": counts,
             "y": item.bandwidth_bytes_per_s.tolist(),
             "mode": "lines+markers",
-            "visible": visible,
             "name": f"{name}: {'measured' if not item.fitted else 'BW(N)'}",
             "line": {"color": color, "width": 2},
             "marker": {
@@ -280,10 +274,11 @@ def _contention_dots(level: str, mpis: set[str], material: Material) -> list[dic
                 "x": x,
                 "y": y,
                 "mode": "markers",
+                "legendrank": 3000,
                 "name": name,
                 "visible": "legendonly",
                 "hoverinfo": "skip",
-                "marker": {"color": axes.color(mpi, faint=True), "size": 5},
+                "marker": {"color": axes.color(mpi), "opacity": 0.3, "size": 5},
             }
         )
     return traces

@@ -1,4 +1,4 @@
-"""Curves of chapter 2: ping-pong points per MPI and level, fitted lines, BW(N) tables; shapes data, computes no model."""
+"""Curves of chapter 2: ping-pong points per MPI and level, fitted lines, BW(N); computes no model."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from earlybird.report.material import Material
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a curve: median over iterations then launches, quartiles of all iterations, the raw times."""
+    """One size: median over iterations then launches, quartiles of all iterations, the raw times."""
 
     size_bytes: int
     median_s: float
@@ -75,9 +75,13 @@ class Contention:
     fitted: bool
 
     def straight_line(self) -> np.ndarray:
-        """min(N*BW(1), BW_max), equation (3) of Thune et al. 2023 with the largest measured value as BW_max."""
-        single = self.bandwidth_bytes_per_s[0] / self.count[0]
-        return np.minimum(self.count * single, self.bandwidth_bytes_per_s.max())
+        """min(N*BW(1), BW_max), equation (3) of Thune et al. 2023, BW_max the largest value measured."""
+        top = self.bandwidth_bytes_per_s.max()
+        return np.minimum(self.count / self.bend(), 1.0) * top
+
+    def bend(self) -> float:
+        """The N where the straight line reaches BW_max, BW_max/BW(1)."""
+        return float(self.bandwidth_bytes_per_s.max() * self.count[0] / self.bandwidth_bytes_per_s[0])
 
 
 def pingpong_curves(material: Material) -> list[Curve]:
@@ -119,7 +123,7 @@ def _points(samples: Iterable[Sample]) -> list[Point]:
 
 
 def fits(material: Material) -> list[Fit]:
-    """The ping-pong lines of every profile: its `piecewise_postal` form, or else its levels taken at N = 1."""
+    """The ping-pong lines of every profile: its `piecewise_postal` form, or else its levels at N = 1."""
     result = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         for level in sorted(profile.levels, key=words.level_order):
@@ -131,12 +135,13 @@ def fits(material: Material) -> list[Fit]:
 
 
 def _pingpong_form(profile: Profile, level: str) -> dict | None:
+    wanted = {"operation": "pingpong", "level": level}
     for form in profile.forms:
-        what = form.get("what", {}) if isinstance(form, dict) else {}
+        what = form.get("what") if isinstance(form, dict) else None
         if (
-            form.get("form") == "piecewise_postal"
-            and what.get("operation") == "pingpong"
-            and what.get("level") == level
+            isinstance(what, dict)
+            and form.get("form") == "piecewise_postal"
+            and wanted.items() <= what.items()
         ):
             return form if _form_rows(form) else None
     return None
@@ -144,7 +149,7 @@ def _pingpong_form(profile: Profile, level: str) -> dict | None:
 
 def _form_rows(form: dict) -> list[tuple[str, float, float, float]]:
     try:
-        return [
+        rows = [
             (
                 str(row.get("name", "")),
                 float(row["min_bytes"]),
@@ -155,6 +160,8 @@ def _form_rows(form: dict) -> list[tuple[str, float, float, float]]:
         ]
     except (KeyError, TypeError, ValueError, AttributeError):
         return []
+    usable = all(np.isfinite(row[1:]).all() and row[2] >= 0 and row[3] > 0 for row in rows)
+    return rows if usable else []
 
 
 def _level_rows(profile: Profile, level: str) -> list[tuple[str, float, float, float]]:
@@ -226,6 +233,11 @@ def _of_samples(material: Material) -> list[Contention]:
     return result
 
 
+def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:
+    """The last protocol of each profile and level: the one of large messages, where bandwidth counts."""
+    return list({(item.label, item.level): item for item in items}.values())
+
+
 def contention_samples(material: Material) -> list[Sample]:
     """Contention samples with a size and a number of competitors above zero."""
     return [
@@ -234,6 +246,11 @@ def contention_samples(material: Material) -> list[Sample]:
         for sample in run.samples
         if sample.kernel == "contention" and _size(sample) and _whole(sample.config.get("competitors"))
     ]
+
+
+def rate(size_bytes: float, time_s: float) -> float:
+    """Bytes per second; 0 where the clock did not resolve the time."""
+    return size_bytes / time_s if time_s > 0 else 0.0
 
 
 def received_bandwidth(samples: Iterable[Sample]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Figures of chapters 3 and 4: communication matrix, seconds per rank, waiting time, predicted against measured."""
+"""Figures of chapters 3 and 4: communication matrix, time per rank, waiting, predicted against measured."""
 
 from typing import Any
 
@@ -11,12 +11,14 @@ from earlybird.report.exchanges import Exchange
 from earlybird.report.parts import Figure
 
 MAX_CELLS = 64  # rows of the matrix; more ranks share a cell
+# Dark to bright in even steps, as Cividis, but never as dark as the dark page.
+COLORS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 MAX_BARS = 32  # ranks drawn as bars; more are drawn as lines
 MAX_POINTS = 2000  # ranks in the scatter
 
 
 def matrix_figure(exchange: Exchange, id: str) -> Figure:
-    """Bytes from each sender to each receiver, log colour; beyond MAX_CELLS ranks neighbours in number are added up."""
+    """Bytes from each sender to each receiver, log colour; beyond MAX_CELLS ranks neighbours are added up."""
     title = "Who sends how much to whom"
     if exchange.pattern is None:
         return Figure(
@@ -50,7 +52,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         "z": _none_for_nan(z),
         "hovertext": hover,
         "hoverinfo": "text",
-        "colorscale": "Cividis",
+        "colorscale": COLORS,
         "xgap": 1 if len(volume) <= 32 else 0,
         "ygap": 1 if len(volume) <= 32 else 0,
         "colorbar": {
@@ -58,7 +60,10 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
             "ticktext": texts,
             "thickness": 12,
             "outlinewidth": 0,
-            "title": {"text": "sent", "side": "top"},
+            "orientation": "h",
+            "y": -0.2,
+            "yanchor": "top",
+            "tickangle": 0,
         },
     }
     ticks = sorted({round(k) for k in np.linspace(0, len(volume) - 1, min(len(volume), 9))})
@@ -68,7 +73,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         "showgrid": False,
         "constrain": "domain",
     }
-    caption = "Colour: bytes from sender to receiver, on a log scale; empty where nothing is sent."
+    caption = "Colour: bytes from sender to receiver, on a log scale; no colour where nothing is sent."
     if block > 1:
         caption += f" Each cell adds up {block} by {block} ranks."
     return Figure(
@@ -77,8 +82,8 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         caption,
         [trace],
         axes.layout(
-            axis | {"title": {"text": "receiving rank"}},
-            axis | {"title": {"text": "sending rank"}, "autorange": "reversed", "scaleanchor": "x"},
+            axis | {"title": axes.titled("receiving rank")},
+            axis | {"title": axes.titled("sending rank"), "autorange": "reversed", "scaleanchor": "x"},
         ),
     )
 
@@ -102,9 +107,9 @@ def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
 
 
 def _byte_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Positions (log10 of bytes) and names of ticks at powers of two, eight at most."""
+    """Positions (log10 of bytes) and names of ticks at powers of two, six at most."""
     first, last = int(np.floor(low / np.log10(2))), int(np.ceil(high / np.log10(2)))
-    step = next(s for s in (1, 2, 5, 10, 20, 40, 80) if (last - first) / s <= 7)
+    step = next(s for s in (1, 2, 5, 10, 20, 40, 80) if (last - first) / s <= 4)
     powers = range(-(-first // step) * step, last + 1, step)
     return [k * float(np.log10(2)) for k in powers], [format_bytes(2**k) for k in powers]
 
@@ -114,7 +119,7 @@ def _none_for_nan(values: np.ndarray) -> list[list[float | None]]:
 
 
 def ranks_figure(exchange: Exchange, id: str) -> Figure:
-    """Measured and predicted seconds of every rank: bars, or lines where there are too many ranks for bars."""
+    """Measured and predicted seconds of every rank: bars, or lines where there are too many for bars."""
     series = _series(exchange)
     draw = _bar if exchange.num_ranks <= MAX_BARS else _line
     top = max(float(times.max()) for _, times in series)
@@ -195,7 +200,8 @@ def scatter_figure(exchange: Exchange, id: str) -> Figure:
     return Figure(
         id,
         "Predicted against measured",
-        "A point per rank and model. Above the dashed diagonal the model says more than was measured, below it less.",
+        "A point per rank and model. Above the dashed diagonal the model says more than was measured, "
+        "below it less.",
         [diagonal, *data],
         axes.layout(x, y),
     )
@@ -211,9 +217,10 @@ def _bar(name: str, times: np.ndarray) -> dict[str, Any]:
     if name in axes.BAR_SHAPES:
         marker["pattern"] = {
             "shape": axes.BAR_SHAPES[name],
-            "fgcolor": "var(--paper)",
-            "size": 6,
-            "solidity": 0.18,
+            "fillmode": "overlay",
+            "fgcolor": "var(--card)",
+            "size": 7,
+            "solidity": 0.2,
         }
     return {
         "type": "bar",
@@ -245,4 +252,4 @@ def _rank_hover(name: str, times: np.ndarray) -> list[str]:
 
 def _rank_axis(num_ranks: int) -> dict[str, Any]:
     ticks = {"tickvals": list(range(num_ranks))} if num_ranks <= 16 else {}
-    return {"title": {"text": "rank"}, "showgrid": False, "range": [-0.6, num_ranks - 0.4]} | ticks
+    return {"title": axes.titled("rank"), "showgrid": False, "range": [-0.6, num_ranks - 0.4]} | ticks

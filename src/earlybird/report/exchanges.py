@@ -16,8 +16,8 @@ from earlybird.report.material import Material
 class Exchange:
     """One exchange; all arrays are (P,) seconds per rank. `measured_s` is None when it was only predicted.
 
-    `error` and `slowest_error` are equation (11) of Thune et al. 2023 and its signed slowest-rank counterpart, as the
-    comparison holds them; empty without one.
+    `error` and `slowest_error` are equation (11) of Thune et al. 2023 and its signed slowest-rank counterpart
+    as the comparison holds them; empty without one.
     """
 
     title: str
@@ -76,7 +76,7 @@ def _same(item: Exchange, digest: str, num_ranks: int) -> bool:
 
 
 def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tuple[list[Exchange], set[int]]:
-    """Exchanges of the comparisons, and the positions of the predictions that repeat or complete one of them."""
+    """Exchanges of the comparisons, and the positions of the predictions that belong to one of them."""
     runs = {str(run.header.get("id")): run for run in material.runs}
     result, used = [], set()
     for comparison in material.comparisons:
@@ -115,7 +115,7 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
 def _from_samples(samples: tuple[Sample, ...], patterns: Mapping[str, Pattern]) -> list[Exchange]:
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     for sample in samples:
-        if sample.kernel == "exchange" and sample.rank_times_s is not None:
+        if sample.kernel == "exchange" and sample.rank_times_s is not None and sample.rank_times_s.size:
             config = sample.config
             key = (
                 str(config.get("mpi", "")),

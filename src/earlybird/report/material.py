@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from earlybird.data import files
 from earlybird.data.comparison import Comparison, comparison_from_json
 from earlybird.data.errors import InputError
@@ -26,6 +28,12 @@ class MeasuredRun:
     launches: tuple[Mapping[str, Any], ...]
     samples: tuple[Sample, ...]
 
+    @property
+    def machine(self) -> Mapping[str, Any]:
+        """What run.json says of the machine; empty where it says nothing."""
+        value = self.header.get("machine")
+        return value if isinstance(value, dict) else {}
+
 
 @dataclass(frozen=True)
 class Material:
@@ -41,8 +49,8 @@ class Material:
 def collect(paths: Iterable[str | Path]) -> Material:
     """Load run folders (with the pattern and comparison that a replay left in them), JSON files and patterns.
 
-    A file given twice, directly and inside its run folder, counts once. Raises InputError for anything that is not one
-    of ours.
+    A file given twice, directly and inside its run folder, counts once. Raises InputError for anything that
+    is not one of ours.
     """
     parts: dict[str, list] = {
         "runs": [],
@@ -73,9 +81,8 @@ def _expand(path: Path) -> list[Path]:
 def _load(path: Path) -> tuple[str, Any]:
     if path.is_dir():
         run = Run.open(path)
-        return "runs", MeasuredRun(
-            path.resolve().name, run.header, tuple(run.launches()), tuple(run.samples())
-        )
+        launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))
+        return "runs", MeasuredRun(path.resolve().name, run.header, launches, tuple(run.samples()))
     if path.suffix in PATTERN_SUFFIXES:
         return "patterns", load_pattern(path)
     if path.exists() and path.suffix != ".json":
@@ -92,8 +99,16 @@ def _from_json(path: Path) -> tuple[str, Any]:
     }
     schema = value.get("schema")
     if not isinstance(schema, str) or schema not in readers:
-        raise InputError(
-            f"{path} has the schema {schema!r}, which is not something a report is made of; {ALLOWED}"
-        )
+        raise InputError(f"{path} has the schema {schema!r}, which no report is made of; {ALLOWED}")
     kind, reader = readers[schema]
-    return kind, reader(value, f"the file {path}")
+    noun = reader(value, f"the file {path}")
+    if isinstance(noun, Comparison):
+        _require_ranks(path, noun.measured_s)
+    elif isinstance(noun, Prediction):
+        _require_ranks(path, noun.time_s)
+    return kind, noun
+
+
+def _require_ranks(path: Path, times_s: np.ndarray) -> None:
+    if len(times_s) == 0:
+        raise InputError(f"{path} holds no ranks; make it again with the command that wrote it")

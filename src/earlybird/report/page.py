@@ -47,11 +47,7 @@ def render(material: Material) -> str:
 
 
 def _title(material: Material) -> str:
-    hosts = {
-        str(machine.get("host")): None
-        for run in material.runs
-        if (machine := run.header.get("machine") or {})
-    }
+    hosts = {str(run.machine["host"]): None for run in material.runs if run.machine.get("host")}
     return "MPI communication" + (f" on {', '.join(hosts)}" if hosts else "")
 
 

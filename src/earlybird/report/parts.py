@@ -1,4 +1,4 @@
-"""What a chapter is made of: sentences, lights, tables and figures, the same for the page and the terminal."""
+"""What a chapter is made of: sentences, lights, tables, figures; the same for the page and the terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,12 +32,25 @@ class Figure:
 
 @dataclass(frozen=True)
 class Light:
-    """The traffic light of one measurement: state is `good`, `warn` or `bad`; `word` says it without colour."""
+    """How far one measurement can be trusted: how many of its points were noisy, oversubscribed or wrong."""
 
     what: str
-    state: str
-    word: str
-    advice: str = ""
+    points: int
+    noisy: int
+    oversubscribed: int
+    wrong: int
+
+    @property
+    def state(self) -> str:
+        """`good`, `warn` or `bad`: the colour and shape of the lamp."""
+        return "bad" if self.wrong else "warn" if self.noisy or self.oversubscribed else "good"
+
+    @property
+    def word(self) -> str:
+        """The state without colour: `converged`, or what is wrong with how many points."""
+        counts = ((self.wrong, "wrong data"), (self.noisy, "noisy"), (self.oversubscribed, "oversubscribed"))
+        found = [f"{word} ({number} of {self.points})" for number, word in counts if number]
+        return ", ".join(found) or "converged"
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Chapter:
     ----------
     sentence : the answer in plain words.
     lines : provenance and remarks below it.
-    tables : every number, for the page; `brief` are the few that the terminal prints.
+    tables : every number, for the page; `shown` stand open beside the figures, `brief` are for the terminal.
     absent : what is missing, as pairs (remark, command that makes it or "").
     """
 
@@ -57,7 +70,9 @@ class Chapter:
     sentence: str
     lines: Sequence[str] = ()
     lights: Sequence[Light] = ()
+    remedies: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
+    shown: Sequence[Table] = ()
     brief: Sequence[Table] = ()
     absent: Sequence[tuple[str, str]] = ()

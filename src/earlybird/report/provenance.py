@@ -47,13 +47,12 @@ def started_words(run: MeasuredRun) -> str:
 
 def run_line(run: MeasuredRun) -> str:
     """Run, machine, MPI, transport, placement and date in one line."""
-    parts = [machine_words(_mapping(run.header.get("machine")))]
+    parts = [machine_words(run.machine)]
     launches = {mpi_words(launch): launch for launch in run.launches}
     for name, launch in launches.items():
-        how = [f"over {launch['transport']}"] if launch.get("transport") else []
-        how += [f"started by {launch['launcher']}"] if launch.get("launcher") else []
-        how += [f"threads {launch['thread_level']}"] if launch.get("thread_level") else []
-        parts.append(" ".join([name, *how]))
+        keys = ("transport", "launcher", "thread_level")
+        how = [f"{key.replace('_', ' ')} {launch[key]}" for key in keys if launch.get(key)]
+        parts.append(f"{name} ({', '.join(how)})" if how else name)
     parts += sorted({placement_words(launch) for launch in run.launches} - {""})[:3]
     parts += [started_words(run)] if started_words(run) else []
     return f"{run.name}: " + "; ".join(parts)
@@ -72,7 +71,7 @@ def placement_words(launch: Mapping[str, Any]) -> str:
 def run_table(run: MeasuredRun) -> Table:
     """Everything run.json and the first launch of each flavour say, a row per key."""
     rows = [[key, _flat(value)] for key, value in run.header.items() if key not in ("machine", "schema")]
-    rows += [[f"machine: {key}", _flat(value)] for key, value in _mapping(run.header.get("machine")).items()]
+    rows += [[f"machine: {key}", _flat(value)] for key, value in run.machine.items()]
     first: dict[str, Mapping[str, Any]] = {}
     for launch in run.launches:
         first.setdefault(str(launch.get("flavour", "")), launch)
@@ -91,50 +90,52 @@ def lights(run: MeasuredRun, several: bool) -> list[Light]:
     for sample in run.samples:
         config = sample.config
         groups[(str(config.get("mpi", "")), sample.kernel, str(config.get("level", "")))].append(sample)
-    advice = noise_advice(run)
-    return [_light(run.name if several else "", key, samples, advice) for key, samples in groups.items()]
+    return [_light(run.name if several else "", key, samples) for key, samples in groups.items()]
 
 
-def _light(run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], advice: str) -> Light:
+def _light(run_name: str, key: tuple[str, str, str], samples: Sequence[Sample]) -> Light:
     mpi, kernel, level = key
     words_of = [words.flavour(mpi), KERNELS.get(kernel, kernel), words.level(level) if level else ""]
     what = (f"{run_name}: " if run_name else "") + " ".join(word for word in words_of if word)
-    noisy = sum(not sample.converged for sample in samples)
-    crowded = sum(sample.oversubscribed for sample in samples)
-    wrong = sum(not sample.validated for sample in samples)
-    total = words.counted(len(samples), "point")
-    if wrong:
-        return Light(
-            what, "bad", "wrong data", f"{wrong} of {total} received wrong data: do not use these figures."
+    return Light(
+        what,
+        len(samples),
+        noisy=sum(not sample.converged for sample in samples),
+        oversubscribed=sum(sample.oversubscribed for sample in samples),
+        wrong=sum(not sample.validated for sample in samples),
+    )
+
+
+def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
+    """What to do about the lights that are not green, each remedy once."""
+    found = []
+    if any(light.wrong for light in shown):
+        found.append(
+            "Wrong data: messages arrived changed; do not use these figures, try another MPI or transport."
         )
-    said = []
-    if noisy:
-        said.append(f"{noisy} of {total} did not settle: {advice}.")
-    if crowded:
-        said.append(
-            f"{crowded} of {total} had more ranks than cores: waiting ranks yield, and the times hold the "
-            "switches between them. Use no more ranks than cores for figures without them."
+    if any(light.noisy for light in shown):
+        noisy = [run for run in runs if not all(sample.converged for sample in run.samples)]
+        found += [f"Noisy: {text}." for text in dict.fromkeys(noise_advice(run) for run in noisy)]
+    if any(light.oversubscribed for light in shown):
+        found.append(
+            "Oversubscribed: more ranks than cores, so waiting ranks yield and the times hold the switches "
+            "between them; for figures without that, use no more ranks than cores."
         )
-    word = " and ".join((["noisy"] if noisy else []) + (["oversubscribed"] if crowded else []))
-    return Light(what, "warn", word, " ".join(said)) if said else Light(what, "good", "converged", total)
+    return found
 
 
 def noise_advice(run: MeasuredRun) -> str:
     """Which setting to change for quieter figures, from what the run says about its machine."""
-    machine = _mapping(run.header.get("machine"))
-    remedies = ["give more time with a larger --budget"]
+    machine = run.machine
+    advice = ["give more time with a larger --budget"]
     governor = machine.get("governor")
     if isinstance(governor, str) and governor and governor != "performance":
-        remedies.append(f"set the frequency governor from {governor} to performance")
+        advice.append(f"set the frequency governor from {governor} to performance")
     load = machine.get("load")
     load = load[0] if isinstance(load, list) and load else load
     if number_or_none(load) is not None and load > 0.5:
-        remedies.append(f"wait until the machine is idle (its load was {load:.1f} at the start)")
-    return ", or ".join(remedies)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+        advice.append(f"wait until the machine is idle (its load was {load:.1f} at the start)")
+    return ", or ".join(advice)
 
 
 def _whole(value: Any) -> bool:

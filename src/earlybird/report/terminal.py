@@ -20,7 +20,7 @@ def _chapter(number: int, chapter: Chapter) -> str:
     blocks = [f"{title}\n{'-' * len(title)}\n{_wrapped(chapter.sentence)}"]
     blocks += [_wrapped(line) for line in chapter.lines]
     blocks += [_table(table) for table in chapter.brief]
-    notes = [f"{light.what}: {light.advice}" for light in chapter.lights if light.state != "good"]
+    notes = list(chapter.remedies)
     notes += [f"{remark} {f'`{command}`' if command else ''}".strip() for remark, command in chapter.absent]
     blocks += [_wrapped(note) for note in notes]
     return "\n\n".join(blocks)

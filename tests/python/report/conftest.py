@@ -1,4 +1,4 @@
-"""Synthetic material for the report: two flavours with every chapter, written as the other commands write it."""
+"""Synthetic material for the report: two flavours with every chapter, as the other commands write it."""
 
 import importlib
 import json
@@ -17,7 +17,10 @@ from earlybird.data.run import Run, Sample
 SIZES = [0] + [1 << k for k in range(0, 23)]
 PROTOCOLS = ((0, 0.35e-6, 2.0e9), (512, 0.6e-6, 4.5e9), (8192, 1.6e-6, 9.5e9))
 NAMES = ("short", "eager", "rendezvous")
-BANDWIDTH = {"mpich": {1: 9.5e9, 2: 15.6e9, 3: 16.8e9, 4: 17.1e9}, "openmpi": {1: 8.4e9, 2: 16.1e9, 4: 15.0e9}}
+BANDWIDTH = {
+    "mpich": {1: 9.5e9, 2: 15.6e9, 3: 16.8e9, 4: 17.1e9},
+    "openmpi": {1: 8.4e9, 2: 16.1e9, 4: 15.0e9},
+}
 SLOWER = {"mpich": 1.0, "openmpi": 1.35}
 
 
@@ -53,7 +56,7 @@ def _launch(mpi: str) -> dict:
 
 
 def _one_way(size_bytes: int) -> float:
-    start, tau, rate = [row for row in PROTOCOLS if row[0] <= size_bytes][-1]
+    _, tau, rate = [row for row in PROTOCOLS if row[0] <= size_bytes][-1]
     return tau + size_bytes / rate
 
 
@@ -152,7 +155,12 @@ def pattern(num_ranks: int = 4) -> Pattern:
 def comparison(exchange: Pattern, num_ranks: int = 4, **extra) -> Comparison:
     measured = np.random.default_rng(3).uniform(0.6e-3, 1.2e-3, num_ranks)
     predicted = {"postal": 0.6 * measured, "staircase": 0.93 * measured, "max-rate": 1.3 * measured}
-    provenance = {"pattern_sha256": exchange.sha256(), "layout": "1x1x4", "run_id": "", "oversubscribed": True}
+    provenance = {
+        "pattern_sha256": exchange.sha256(),
+        "layout": "1x1x4",
+        "run_id": "",
+        "oversubscribed": True,
+    }
     return Comparison(
         measured,
         predicted,

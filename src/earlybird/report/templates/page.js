@@ -8,11 +8,10 @@
   const touch = window.matchMedia("(pointer: coarse)").matches;
   const config = {
     responsive: true,
-    displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-    scrollZoom: false,
+    displayModeBar: false, // dragging zooms, a double click returns: no buttons needed
   };
   const PAPER_WIDTH = 660;
+  const NARROW = 420; // below it legends take more lines
 
   function coloured(value, style) {
     if (typeof value === "string") {
@@ -34,6 +33,7 @@
     const spec = coloured(specs[place.dataset.figure], getComputedStyle(root));
     keepChoices(place, spec.data);
     if (touch) spec.layout.dragmode = false; // a finger on a plot scrolls the page
+    if (place.clientWidth < NARROW) spec.layout.height += 70;
     if (width) Object.assign(spec.layout, { width: width, autosize: false });
     try {
       if (!place.data) place.textContent = "";

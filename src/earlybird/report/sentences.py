@@ -1,0 +1,96 @@
+"""One plain sentence per question, generated from the material."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.report import provenance, words
+from earlybird.report.curves import Contention, Curve, Fit, large_message_protocols, rate
+from earlybird.report.exchanges import Exchange
+from earlybird.report.material import Material
+
+
+def measured_sentence(material: Material) -> str:
+    samples = [sample for run in material.runs for sample in run.samples]
+    machines = {provenance.machine_words(run.machine): None for run in material.runs}
+    mpis = {provenance.mpi_words(launch): None for run in material.runs for launch in run.launches}
+    start = f"{words.listed(list(mpis)) or 'MPI'} on {words.listed(list(machines))}"
+    if not samples:
+        return words.capital(f"{start}: the run holds no samples yet.")
+    noisy = sum(not sample.converged for sample in samples)
+    crowded = sum(sample.oversubscribed for sample in samples)
+    state = "all converged" if not noisy else f"{len(samples) - noisy} converged and {noisy} stayed noisy"
+    over = f", {crowded} with more ranks than cores" if crowded else ""
+    return words.capital(f"{start}: {words.counted(len(samples), 'point')} measured, {state}{over}.")
+
+
+def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
+    """Per level: the smallest message's time, the largest one's bandwidth; measured, or else fitted."""
+    told: dict[str, list[str]] = {}
+    for curve in curves:
+        first, last = curve.points[0], curve.points[-1]
+        told.setdefault(curve.level, []).append(
+            f"{curve.label} takes {format_seconds(first.median_s)} for a message of "
+            f"{format_bytes(first.size_bytes)}"
+            f" and moves {format_bytes(last.size_bytes)} at"
+            f" {format_bandwidth(rate(last.size_bytes, last.median_s))}"
+        )
+    for line in lines if not curves else []:
+        first, last = line.segments[0], line.segments[-1]
+        told.setdefault(line.level, []).append(
+            f"{line.label} is fitted with {format_seconds(first.latency_s)} for a small message"
+            f" and {format_bandwidth(last.bandwidth_bytes_per_s)} for a large one"
+        )
+    return [words.capital(f"{words.level(level)}, {'; '.join(texts)}.") for level, texts in told.items()]
+
+
+def contention_sentence(items: Sequence[Contention]) -> list[str]:
+    """The point furthest from the straight line, over all flavours and levels, for large messages."""
+    gaps = []
+    for item in large_message_protocols(items):
+        if len(item.count) > 1:
+            gap = item.bandwidth_bytes_per_s / item.straight_line() - 1
+            k = int(np.argmax(np.abs(gap)))
+            gaps.append((abs(gap[k]), gap[k], k, item))
+    if not gaps:
+        return []
+    size, gap, k, item = max(gaps, key=lambda row: row[0])
+    if size < 0.05:
+        return ["Received bandwidth follows the straight line min(N*BW(1), BW_max) within 5 % at every N."]
+    return [
+        f"With {item.label}, {words.counted(int(item.count[k]), 'process', 'processes')} receiving at once "
+        f"{words.level(item.level)} get {format_bandwidth(item.bandwidth_bytes_per_s[k])} together, "
+        f"{words.percent(size)} {'less' if gap < 0 else 'more'} than the straight line everybody assumes."
+    ]
+
+
+def cost_sentence(item: Exchange, several: bool) -> str:
+    name, times = item.reference()
+    slowest = int(np.argmax(times))
+    others = np.delete(times, slowest)
+    what = "The exchange" if not several else f"The exchange of {item.title}"
+    verb = "takes" if name == "measured" else f"should take, by the {name} model,"
+    text = f"{what} {verb} {format_seconds(times[slowest])}, the time of rank {slowest}, the slowest"
+    if len(others) and times[slowest] > 0:
+        waiting = float(np.mean(times[slowest] - others))
+        share = words.percent(waiting / times[slowest])
+        text += f"; the others wait {format_seconds(waiting)} for it on average ({share} of the exchange)"
+    return text + "."
+
+
+def accuracy_sentence(item: Exchange, several: bool) -> str:
+    best = item.best_first()[0]
+    slowest = item.slowest_error[best]
+    where = f"For {item.title}, the" if several else "The"
+    says = (
+        "exactly right"
+        if slowest == 0
+        else (f"{words.percent(abs(slowest))} too {'high' if slowest > 0 else 'low'}")
+    )
+    rivals = [f"{model} is off by {words.percent(item.error[model])}" for model in item.best_first()[1:]]
+    rest = f" ({', '.join(rivals)})" if rivals else ""
+    return (
+        f"{where} {best} model comes closest: it is off by {words.percent(item.error[best])} in total{rest} "
+        f"and puts the slowest rank's time {says}."
+    )

@@ -1,0 +1,142 @@
+"""The numbers behind the figures of chapters 2 to 4, as tables of text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.report import words
+from earlybird.report.curves import (
+    Contention,
+    Curve,
+    Fit,
+    pair_or_none,
+    profile_interval,
+    profile_labels,
+    rate,
+)
+from earlybird.report.exchanges import Exchange
+from earlybird.report.material import Material
+from earlybird.report.parts import Table
+
+MAX_ROWS = 500  # rows of a per-rank table; the slowest are kept
+
+
+def points_table(curves: Sequence[Curve], only_sizes: Sequence[int] = ()) -> Table:
+    rows = [
+        [
+            curve.label,
+            words.level(curve.level),
+            format_bytes(p.size_bytes),
+            format_seconds(p.median_s),
+            format_seconds(p.quartiles_s[0]),
+            format_seconds(p.quartiles_s[1]),
+            format_bandwidth(rate(p.size_bytes, p.median_s)) if p.size_bytes else "-",
+            f"{len(p.times_s)} in {words.counted(p.num_launches, 'launch', 'launches')}",
+        ]
+        for curve in curves
+        for p in curve.points
+        if not only_sizes or p.size_bytes in only_sizes
+    ]
+    header = ["MPI", "where", "size", "median", "quarter", "three quarters", "bandwidth", "samples"]
+    if only_sizes:
+        return Table(
+            "Ping-pong, half round trip", header[:4] + header[6:7], [row[:4] + row[6:7] for row in rows]
+        )
+    return Table("Ping-pong, half round trip", header, rows)
+
+
+def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
+    rows = [
+        [
+            line.label,
+            words.level(line.level),
+            segment.name,
+            format_bytes(segment.min_bytes),
+            format_seconds(segment.latency_s),
+            format_bandwidth(segment.bandwidth_bytes_per_s),
+            "-" if line.held_out_error is None else words.percent(line.held_out_error),
+        ]
+        for line in lines
+        for segment in line.segments
+    ]
+    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+        for level in profile.levels.values():
+            for protocol in level.protocols:
+                pair = pair_or_none(profile_interval(profile, level.name, protocol.name, "latency_s"))
+                interval = f" ({format_seconds(pair[0])} to {format_seconds(pair[1])})" if pair else ""
+                rows.append(
+                    [
+                        label,
+                        words.level(level.name),
+                        f"{protocol.name}, with competitors",
+                        format_bytes(protocol.min_bytes),
+                        format_seconds(protocol.latency_s) + interval,
+                        "see BW(N)",
+                        "-",
+                    ]
+                )
+    header = ["MPI", "where", "protocol", "from", "latency", "bandwidth", "held-out error"]
+    return Table("Fitted protocols", header, rows)
+
+
+def bandwidth_table(items: Sequence[Contention]) -> Table:
+    rows = [
+        [
+            item.label,
+            words.level(item.level),
+            item.protocol or "largest size",
+            str(int(n)) + (" *" if over else ""),
+            format_bandwidth(b),
+            f"{format_bandwidth(low)} to {format_bandwidth(high)}" if low < high else "-",
+            format_bandwidth(line),
+            words.signed_percent(b / line - 1),
+        ]
+        for item in items
+        for n, over, b, (low, high), line in zip(
+            item.count,
+            item.oversubscribed,
+            item.bandwidth_bytes_per_s,
+            item.interval,
+            item.straight_line(),
+            strict=True,
+        )
+    ]
+    star = " (*: more ranks than cores)" if any(item.oversubscribed.any() for item in items) else ""
+    header = ["MPI", "where", "protocol", "N", "received", "interval", "straight line", "off by"]
+    return Table(f"Received bandwidth of the group, BW(N){star}", header, rows)
+
+
+def ranks_table(item: Exchange, limit: int = MAX_ROWS) -> Table:
+    _, times = item.reference()
+    columns = ([("measured", item.measured_s)] if item.measured_s is not None else []) + [
+        (model, item.predicted_s[model]) for model in item.models()
+    ]
+    order = np.arange(len(times)) if len(times) <= limit else np.argsort(-times, kind="stable")[:limit]
+    rows = [
+        [
+            str(rank),
+            *(format_seconds(values[rank]) for _, values in columns),
+            format_seconds(times.max() - times[rank]),
+        ]
+        for rank in order.tolist()
+    ]
+    which = f", the {limit} slowest of {len(times)}" if len(times) > limit else ""
+    return Table(
+        f"Seconds per rank{which}: {item.title}", ["rank", *(name for name, _ in columns), "waits"], rows
+    )
+
+
+def error_table(item: Exchange, several: bool) -> Table:
+    rows = [
+        [
+            model,
+            words.percent(item.error[model]),
+            words.signed_percent(item.slowest_error[model]),
+            format_seconds(float(item.predicted_s[model].max())),
+        ]
+        for model in item.best_first()
+    ]
+    rows.append(["measured", "", "", format_seconds(float(item.measured_s.max()))])
+    caption = "Error of each model, best first" + (f": {item.title}" if several else "")
+    return Table(caption, ["model", "error (11)", "slowest-rank error", "slowest rank"], rows)

@@ -1,0 +1,36 @@
+"""Ticks read as people write sizes and times."""
+
+import math
+
+import pytest
+
+from earlybird.report import axes
+
+
+def test_sizes_have_binary_ticks_and_a_place_for_0_bytes():
+    axis = axes.size_axis([0, 1, 1 << 20])
+    assert axis["ticktext"] == ["0 B", "32 B", "1 KiB", "32 KiB", "1 MiB"]
+    assert axis["tickvals"][0] == axes.ZERO_BYTES_AT
+    assert axis["range"][0] < math.log10(axes.ZERO_BYTES_AT)
+
+
+def test_times_over_decades_have_one_tick_each():
+    assert {"1 us", "10 us", "100 us", "1 ms"} <= set(axes.log_time_axis([1e-6, 1e-3], "time")["ticktext"])
+
+
+@pytest.mark.parametrize("maximum_s", [3e-9, 4.2e-6, 1e-3, 0.97, 30.0, 0.0])
+def test_linear_axis_has_readable_ticks_from_zero(maximum_s):
+    axis = axes.linear_time_axis(maximum_s, "time")
+    assert axis["tickvals"][0] == 0 and axis["ticktext"][0] == "0"
+    assert 4 <= len(axis["tickvals"]) <= 12
+    assert len(set(axis["ticktext"])) == len(axis["ticktext"])
+
+
+def test_models_and_flavours_never_share_a_colour():
+    names = list(axes.PALETTE)
+    assert len({axes.PALETTE[name][0] for name in names}) == len(names)
+    assert len({axes.PALETTE[name][1] for name in names}) == len(names)
+
+
+def test_text_in_figures_cannot_become_a_tag():
+    assert axes.label("<a href='x'>&") == "&lt;a href='x'&gt;&amp;"

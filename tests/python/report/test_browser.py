@@ -1,0 +1,75 @@
+"""The page in headless Chromium: no script error, no request, every figure drawn."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from earlybird.report import page
+from earlybird.report.material import collect
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome on PATH"),
+]
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--no-pings",
+    "--disable-dev-shm-usage", "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--virtual-time-budget=10000",
+)  # fmt: skip
+
+
+def open_page(path: Path, folder: Path, *flags: str) -> tuple[str, list[str]]:
+    """The document after its scripts ran, and the addresses of all requests other than the file itself."""
+    log = folder / "net.json"
+    command = [BROWSER, *QUIET, *flags, f"--user-data-dir={folder / 'browser'}", f"--log-net-log={log}",
+               "--dump-dom", path.as_uri()]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    # The browser asks for things of its own accord; what a page asks for carries the page's site.
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "{site=file://" in line]
+    requests = [
+        address for line in lines for address in re.findall(r'"url":"((?!file:|data:|blob:)[^"]+)"', line)
+    ]
+    return done.stdout, requests
+
+
+def write(everything, tmp_path) -> Path:
+    page.write_page(collect(everything), tmp_path / "report.html")
+    return tmp_path / "report.html"
+
+
+@pytest.mark.parametrize("theme", [(), ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")])
+def test_every_figure_is_drawn_without_errors_or_requests(everything, tmp_path, theme):
+    path = write(everything, tmp_path)
+    document, requests = open_page(path, tmp_path, *theme)
+    root = re.search(r"<html[^>]*>", document)[0]
+    assert "data-errors" not in root and "data-violations" not in root
+    assert requests == []
+    places = re.findall(r'<div class="plot[^>]*data-figure="[^"]+"[^>]*>', document)
+    assert len(places) == path.read_text(encoding="utf-8").count('data-figure="') == 7
+    assert all('data-drawn="yes"' in place for place in places)
+    assert len(re.findall(r'<svg class="main-svg"', document)) >= len(places)
+    assert len(re.findall(r'class="(?:trace |hm|point)', document)) > 30
+
+
+BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'
+
+
+def test_script_errors_and_forbidden_requests_are_noticed(everything, tmp_path):
+    path = write(everything, tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", BAD), encoding="utf-8")
+    document, requests = open_page(path, tmp_path)
+    root = re.search(r"<html[^>]*>", document)[0]
+    assert "undefinedFunction" in root
+    assert "img-src http://earlybird.invalid/a.png" in root
+    assert requests == []
+
+
+def test_a_request_that_the_policy_would_let_through_is_noticed(tmp_path):
+    path = tmp_path / "bad.html"
+    path.write_text("<html><body>" + BAD + "</html>", encoding="utf-8")
+    assert "http://earlybird.invalid/a.png" in open_page(path, tmp_path)[1]

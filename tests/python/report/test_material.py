@@ -1,0 +1,60 @@
+"""What a report is made of is told apart by its content, and what is not ours is refused in a sentence."""
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import save_pattern
+from earlybird.report.material import collect
+
+
+def test_every_kind_of_input_is_told_apart(everything, tmp_path, make):
+    prediction = make.write_json(tmp_path / "prediction.json", make.prediction(make.pattern()).to_json())
+    material = collect([*everything, prediction])
+    assert [run.name for run in material.runs] == ["run", "replay"]
+    assert [profile.id for profile in material.profiles] == ["profile-mpich", "profile-openmpi"]
+    assert len(material.comparisons) == len(material.patterns) == len(material.predictions) == 1
+
+
+def test_a_file_given_directly_and_inside_its_run_counts_once(everything):
+    replay = everything[-1]
+    material = collect([replay, replay / "comparison.json", replay / "pattern.npz", replay / "run.json"])
+    assert (len(material.runs), len(material.comparisons), len(material.patterns)) == (1, 1, 1)
+
+
+def test_a_pattern_loads_from_csv(tmp_path, make):
+    save_pattern(make.pattern(), tmp_path / "mesh.csv")
+    assert collect([tmp_path / "mesh.csv"]).patterns[0].sha256() == make.pattern().sha256()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("other.json", '{"schema": "somebody.else/3"}', "somebody.else/3"),
+        ("bare.json", "{}", "None"),
+        ("list.json", "[1, 2]", "must hold an object"),
+        ("broken.json", '{"schema": ', "not JSON"),
+        ("layout.csv", "rank,node,socket\n0,0,0\n", "src,dst,bytes"),
+        ("notes.txt", "hello", "give run folders"),
+        ("old.json", '{"schema": "earlybird.profile/99", "levels": {}}', "earlybird.profile/99"),
+        ("listed.json", '{"schema": ["earlybird.profile/1"]}', "no report is made of"),
+    ],
+)
+def test_what_is_not_ours_is_refused(tmp_path, name, content, says):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=says.replace(".", r"\.")) as caught:
+        collect([tmp_path / name])
+    assert "\n" not in str(caught.value)
+
+
+def test_an_absent_file_and_a_folder_that_is_no_run_are_refused(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        collect([tmp_path / "absent.json"])
+    with pytest.raises(InputError, match="not a run folder"):
+        collect([tmp_path])
+
+
+def test_a_comparison_without_ranks_is_refused(tmp_path, make):
+    value = make.comparison(make.pattern()).to_json()
+    value["measured_s"], value["predicted_s"] = [], {model: [] for model in value["predicted_s"]}
+    with pytest.raises(InputError, match="no ranks"):
+        collect([make.write_json(tmp_path / "comparison.json", value)])

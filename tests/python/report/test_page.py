@@ -1,0 +1,220 @@
+"""The page answers the five questions, loads nothing, and shows text from files as text."""
+
+import html.parser
+import json
+import re
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from earlybird.data.comparison import Comparison
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import profile_from_json
+from earlybird.report import page
+from earlybird.report.chapters import QUESTIONS, chapters
+from earlybird.report.material import Material, collect
+
+HOSTILE = '<script>alert("x")</script><img src=http://example.org/a.png>'
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects tags with their attributes, the visible text and the figures of a page."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.text: list[str] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts.append(data)
+        elif self._inside != "style":
+            self.text.append(data)
+
+    def figures(self) -> dict:
+        return next(json.loads(script) for script in self.scripts if script.startswith("{"))
+
+    def visible(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def read(material: Material) -> Reader:
+    return Reader(page.render(material))
+
+
+def test_all_chapters_are_there_in_order(everything):
+    reader = read(collect(everything))
+    assert [attrs["id"] for tag, attrs in reader.tags if tag == "section"] == list(QUESTIONS)
+    visible = reader.visible()
+    for words in ("MPICH 4.3.0", "Open MPI 5.0.8", "Example 9000", "oversubscribed", "--budget", "powersave"):
+        assert words in visible
+    assert set(reader.figures()) == {
+        "time-intra_socket", "bandwidth-intra_socket", "contention-intra_socket",
+        "matrix-0", "waiting-0", "ranks-0", "scatter-0",
+    }  # fmt: skip
+
+
+def test_figures_are_valid_plotly_figures(everything):
+    for figure in read(collect(everything)).figures().values():
+        go.Figure(figure)
+        assert figure["data"]
+
+
+def test_every_figure_has_its_place_with_a_name(everything):
+    reader = read(collect(everything))
+    places = {attrs["data-figure"]: attrs for _, attrs in reader.tags if "data-figure" in attrs}
+    assert set(places) == set(reader.figures())
+    assert all(attrs["aria-label"] for attrs in places.values())
+
+
+def test_the_page_loads_nothing(everything):
+    reader = read(collect(everything))
+    for tag, attrs in reader.tags:
+        assert "src" not in attrs and "srcset" not in attrs, tag
+        assert attrs.get("href", "#").startswith("#"), attrs
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+    policy = next(attrs["content"] for _, attrs in reader.tags if "Content-Security-Policy" in attrs.values())
+    assert policy.startswith("default-src 'none';") and "http" not in policy and "eval" not in policy
+    styles = re.findall(r"<style>.*?</style>", page.render(Material()), re.DOTALL)
+    assert not any("url(" in style or "@import" in style for style in styles)
+
+
+def test_text_from_files_stays_text(tmp_path, make):
+    run = make.measured_run(tmp_path / "run", host=HOSTILE)
+    lines = (run / "samples.ndjson").read_text().replace("openmpi", json.dumps(HOSTILE)[1:-1])
+    (run / "samples.ndjson").write_text(lines)
+    profile = make.profile_json("mpich")
+    profile["levels"]["intra_socket"]["protocols"][1]["name"] = HOSTILE
+    profile["forms"][0]["parameters"]["protocols"][1]["name"] = HOSTILE
+    profile["warnings"] = [HOSTILE]
+    told = make.comparison(make.pattern(), notes=[HOSTILE], layout=HOSTILE)
+    renamed = Comparison(
+        told.measured_s, {HOSTILE: told.measured_s}, {HOSTILE: 0.0}, {HOSTILE: 0.0}, told.extra
+    )
+    material = collect([run, make.write_json(tmp_path / "profile.json", profile)])
+    text = page.render(Material(material.runs, material.profiles, comparisons=(renamed,)))
+    reader = Reader(text)
+    assert HOSTILE not in text
+    assert not [tag for tag, _ in reader.tags if tag == "img"]
+    assert len([tag for tag, _ in reader.tags if tag == "script"]) == 4
+    assert HOSTILE in reader.visible()
+    drawn = json.dumps(reader.figures())
+    assert "&lt;script&gt;" in drawn and "<script" not in drawn and "<img" not in drawn
+
+
+def test_absent_chapters_name_the_command_that_makes_them():
+    reader = read(Material())
+    visible = reader.visible()
+    for command in (
+        "earlybird measure pingpong contention",
+        "earlybird fit run",
+        "earlybird predict",
+        "earlybird replay",
+    ):
+        assert command in visible
+    assert "gives no advice yet" in visible and "earlybird advise" not in visible
+    assert reader.figures() == {}
+
+
+def test_a_profile_alone_draws_its_lines(make):
+    profile = profile_from_json(
+        {"schema": "earlybird.profile/1", "levels": make.profile_json("mpich")["levels"]}
+    )
+    reader = read(Material(profiles=(profile,)))
+    assert set(reader.figures()) == {f"{kind}-intra_socket" for kind in ("time", "bandwidth", "contention")}
+    assert "measured points come from" in reader.visible()
+
+
+def test_runs_alone_show_contention_from_samples(tmp_path, make):
+    figures = read(collect([make.measured_run(tmp_path / "run")])).figures()
+    trace = next(t for t in figures["contention-intra_socket"]["data"] if t["name"] == "MPICH: measured")
+    assert trace["x"] == [1, 2, 3, 4]
+    assert np.allclose(trace["y"], [9.5e9, 15.6e9, 16.8e9, 17.1e9], rtol=0.15)
+
+
+def test_a_prediction_alone_says_that_it_is_one(make):
+    exchange = make.pattern()
+    material = Material(predictions=(make.prediction(exchange), make.prediction(exchange, "postal")))
+    reader = read(material)
+    assert "should take, by the staircase model, 2 ms" in reader.visible()
+    assert set(reader.figures()) == {"waiting-0", "ranks-0"}
+    assert "The pattern was not given" in reader.visible()
+
+
+def test_a_pattern_alone_shows_its_matrix(make):
+    reader = read(Material(patterns=(make.pattern(),)))
+    assert set(reader.figures()) == {"matrix-0"}
+
+
+def test_matrix_of_many_ranks_is_binned_and_keeps_every_byte(make):
+    exchange = make.pattern(1000)
+    figure = read(Material(patterns=(exchange,))).figures()["matrix-0"]
+    cells = [z for row in figure["data"][0]["z"] for z in row if z is not None]
+    assert len(figure["data"][0]["z"]) <= 64
+    assert sum(10**z for z in cells) == pytest.approx(exchange.total_bytes, rel=1e-3)
+
+
+def test_zero_byte_messages_are_drawn_and_an_empty_pattern_says_why():
+    zero = Pattern(np.array([0]), np.array([1]), np.array([0]))
+    assert read(Material(patterns=(zero,))).figures()["matrix-0"]["data"][0]["z"] == [
+        [None, 0.0],
+        [None, None],
+    ]
+    empty = Pattern(np.array([]), np.array([]), np.array([]))
+    assert "no messages" in read(Material(patterns=(empty,))).visible()
+
+
+def test_slowest_rank_and_waiting_are_named(make):
+    exchange = make.pattern()
+    told = make.comparison(exchange)
+    measured = np.array([1e-3, 4e-3, 2e-3, 1e-3])
+    material = Material(
+        patterns=(exchange,),
+        comparisons=(Comparison(measured, told.predicted_s, told.error, told.slowest_error, told.extra),),
+    )
+    _, _, cost, accuracy, _ = chapters(material)
+    assert "4 ms, the time of rank 1, the slowest" in cost.sentence
+    assert "wait 2.67 ms" in cost.sentence
+    assert "staircase model comes closest" in accuracy.sentence
+    assert [row[0] for row in accuracy.shown[0].rows] == ["staircase", "max-rate", "postal", "measured"]
+    waiting = next(figure for figure in cost.figures if figure.id == "waiting-0")
+    assert np.allclose(waiting.data[0]["y"], [3e-3, 0, 2e-3, 3e-3])
+
+
+def test_wrong_data_is_a_red_light(tmp_path, make):
+    run = make.measured_run(tmp_path / "run")
+    lines = (run / "samples.ndjson").read_text().replace('"validated": true', '"validated": false', 1)
+    (run / "samples.ndjson").write_text(lines)
+    measured = chapters(collect([run]))[0]
+    assert [light.state for light in measured.lights].count("bad") == 1
+    assert any("do not use these figures" in remedy for remedy in measured.remedies)
+
+
+def test_a_run_with_nothing_but_a_header_is_drawn(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text('{"schema": "earlybird.run/1", "id": "x", "machine": "a box"}')
+    assert "no samples yet" in read(collect([folder])).visible()
+
+
+def test_optional_parts_of_a_profile_may_be_strange(make):
+    value = make.profile_json("mpich")
+    value["intervals"] = {"intra_socket": {"rendezvous": {"bandwidth_bytes_per_s": {"1": "wide"}}}}
+    value["forms"] = [
+        "text",
+        {"form": "piecewise_postal", "what": {"operation": "pingpong", "level": "intra_socket"}},
+    ]
+    value["warnings"] = "one"
+    value["levels"]["intra_socket"]["held_out_error"] = None
+    assert "contention-intra_socket" in read(Material(profiles=(profile_from_json(value),))).figures()

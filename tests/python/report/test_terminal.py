@@ -1,0 +1,34 @@
+"""The terminal shows the same answers in at most 100 columns of plain text."""
+
+from earlybird.report import terminal
+from earlybird.report.chapters import chapters
+from earlybird.report.material import Material, collect
+
+
+def test_all_sentences_and_errors_are_there_within_100_columns(everything):
+    material = collect(everything)
+    text = terminal.render(material)
+    assert max(map(len, text.splitlines())) <= 100
+    flat = " ".join(text.split())
+    for chapter in chapters(material):
+        assert chapter.question in flat and chapter.sentence in flat
+    assert "staircase 7.0 % -7.0 %" in flat
+
+
+def test_long_names_are_cut_and_control_characters_replaced(tmp_path, make):
+    run = make.measured_run(tmp_path / "run", host="h\x1b[31m" + "x" * 300)
+    text = terminal.render(collect([run]))
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_many_ranks_are_a_short_table_of_the_slowest(make):
+    exchange = make.pattern(300)
+    text = terminal.render(Material(patterns=(exchange,), comparisons=(make.comparison(exchange, 300),)))
+    assert "the 8 slowest of 300" in " ".join(text.split())
+    assert len(text.splitlines()) < 80
+
+
+def test_nothing_given_still_answers_with_commands():
+    text = terminal.render(Material())
+    assert "`earlybird measure pingpong contention -o run`" in text
