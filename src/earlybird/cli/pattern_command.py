@@ -54,7 +54,8 @@ def mesh(
     from earlybird.patterns.ghost import ghost_exchange
     from earlybird.patterns.partition import edge_cut, partition_cells
 
-    _check_output(output)
+    for path in [output] if partition_out is None else [output, partition_out]:
+        _check_output(path)
     adjacency = _adjacency(cells, graph, actnum, dims, seed)
     part = partition_cells(adjacency, parts, seed)
     pattern = ghost_exchange(
@@ -163,9 +164,11 @@ def _three_sides(text: str, what: str) -> tuple[int, int, int]:
 
 
 def _check_output(output: Path) -> None:
-    """Refuse a name that could be written only after all the work, before the work."""
+    """Refuse, before the work, a name that could not be written after it."""
     if not output.parent.is_dir():
         raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; make it first")
+    if output.is_dir():
+        raise InputError(f"cannot write {output}: it is a folder; give the name of a file")
 
 
 def _finish(

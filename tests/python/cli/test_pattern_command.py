@@ -1,0 +1,191 @@
+"""`earlybird pattern` as a user types it: files, summaries, and one sentence when the input is wrong."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earlybird.cli import main
+from earlybird.data.pattern import load_pattern
+
+PAGE = Path(__file__).parents[3] / "docs" / "patterns.md"
+NORNE = Path(__file__).parents[4] / "shared" / "data" / "norne_actnum.prop"
+
+
+@pytest.fixture
+def pattern(monkeypatch, capsys, tmp_path):
+    """pattern("mesh", ...) runs the command in an empty folder: (exit status, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["earlybird", "pattern", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        return (end.value.code, *capsys.readouterr())
+
+    return run
+
+
+def test_mesh_writes_a_pattern_and_its_partition(pattern):
+    status, out, err = pattern(
+        "mesh", "--cells", 2000, "--parts", 4, "--bytes-per-cell", "1KiB", "-o", "mesh.csv",
+        "--partition-out", "mesh.part", "--json",
+    )  # fmt: skip
+    summary = json.loads(out)
+    messages = load_pattern("mesh.csv")
+    part = np.array([int(line) for line in Path("mesh.part").read_text().splitlines()])
+    assert (status, err) == (0, "")
+    assert summary["messages"] == messages.num_messages
+    assert summary["total_bytes"] == messages.total_bytes
+    assert summary["smallest_bytes"] == messages.bytes.min()
+    assert summary["pattern_sha256"] == messages.sha256()
+    assert summary["most_sent_by_a_rank"] == np.bincount(messages.src).max()
+    assert len(part) == summary["cells"]
+    assert set(part.tolist()) == {0, 1, 2, 3}
+    assert (messages.bytes % 1024 == 0).all()
+
+
+def test_same_command_gives_the_same_file_and_a_wider_halo_more_bytes(pattern):
+    words = ["mesh", "--cells", 2000, "--parts", 3, "--seed", 9]
+    pattern(*words, "-o", "a.csv")
+    pattern(*words, "-o", "b.csv")
+    pattern(*words, "-o", "wide.csv", "--halo-width", 2)
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert load_pattern("wide.csv").total_bytes > load_pattern("a.csv").total_bytes
+
+
+def test_mesh_of_a_given_graph(pattern):
+    Path("line.graph").write_text("4 3\n2\n1 3\n2 4\n3\n")
+    Path("line.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n2 1\n3 2\n4 3\n")
+    for name in ("line.graph", "line.mtx"):
+        status, _, _ = pattern("mesh", "--graph", name, "--parts", 2, "-o", "line.csv")
+        assert status == 0
+        assert sorted(load_pattern("line.csv").triples().tolist()) == [[0, 1, 8], [1, 0, 8]]
+
+
+def test_mesh_of_an_active_cell_mask(pattern):
+    Path("mask").write_text("ACTNUM\n1 1 1 0 1 1 1 1 /\n")
+    status, out, _ = pattern(
+        "mesh", "--actnum", "mask", "--dims", "2x2x2", "--parts", 7, "-o", "p.csv", "--json"
+    )
+    assert status == 0
+    # Seven of the eight corners of a cube: twelve edges without the three at the corner that is missing.
+    assert json.loads(out)["messages"] == 2 * 9
+
+
+@pytest.mark.skipif(
+    not NORNE.exists(), reason="the Norne mask is not here (norne_actnum.prop in ../shared/data)"
+)
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_norne_splits_into_parts_that_all_exchange(pattern, parts):
+    status, out, _ = pattern(
+        "mesh", "--actnum", NORNE, "--dims", "46x112x22", "--parts", parts, "-o", "norne.csv", "--json"
+    )
+    summary = json.loads(out)
+    assert status == 0
+    assert (summary["cells"], summary["ranks"]) == (44927, parts)
+    assert summary["fewest_sent_by_a_rank"] >= 1
+
+
+def test_halo_and_random_tell_what_they_wrote(pattern):
+    status, out, _ = pattern("halo", "--grid", "2x1x1", "--cells", "8x8x8", "-o", "halo.csv")
+    assert status == 0
+    assert "halo.csv: 2 messages, 2 ranks, 1 KiB" in out
+    assert "512 B to 512 B, median 512 B" in out
+    status, out, _ = pattern(
+        "random", "--ranks", 4, "--messages", 9, "--max-size", "2kB", "-o", "r.npz", "--format", "csv"
+    )
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert status == 0
+    assert (row["messages"], row["ranks"]) == ("9", "4")
+    assert load_pattern("r.npz").bytes.max() <= 2000
+
+
+def test_convert_goes_round_all_formats(pattern):
+    pattern("random", "--ranks", 5, "--messages", 40, "-o", "a.csv")
+    for source, target in (("a.csv", "b.npz"), ("b.npz", "c.mtx"), ("c.mtx", "d.csv")):
+        assert pattern("convert", source, "-o", target)[0] == 0
+    assert Path("a.csv").read_bytes() == Path("d.csv").read_bytes()
+
+
+def test_empty_pattern_is_summed_up(pattern):
+    Path("empty.csv").write_text("src,dst,bytes\n")
+    status, out, _ = pattern("convert", "empty.csv", "-o", "e.mtx", "--json")
+    assert (status, json.loads(out)["messages"]) == (0, 0)
+    assert pattern("convert", "e.mtx", "-o", "again.csv")[0] == 0
+    assert Path("again.csv").read_text() == "src,dst,bytes\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["mesh", "--parts", "0"], "parts is 0"),
+        (["mesh", "--parts", "500", "--cells", "100"], "ask for at most"),
+        (["mesh", "--parts", "2", "--cells", "5"], "cells is 5"),
+        (["mesh", "--parts", "two"], "'--parts'"),
+        (["mesh", "--parts", "2", "--bytes-per-cell", "8 apples"], "--bytes-per-cell is '8 apples'"),
+        (["mesh", "--parts", "2", "--cells", "500", "--halo-width", "0"], "halo width is 0"),
+        (["mesh", "--parts", "2", "--graph", "none.graph"], "does not exist"),
+        (["mesh", "--parts", "2", "--graph", "none.graph", "--cells", "500"], "give one of them"),
+        (["mesh", "--parts", "2", "--actnum", "mask"], "--dims"),
+        (["mesh", "--parts", "2", "--dims", "2x2x2"], "--actnum"),
+        (["mesh", "--parts", "2", "--actnum", "mask", "--dims", "2x2"], "--dims is '2x2'"),
+        (["mesh", "--parts", "2", "--partition-out", "no/where"], "the folder no does not exist"),
+        (["halo", "--grid", "2x0x1"], "--grid is '2x0x1'"),
+        (["halo", "--grid", "2x2x2", "--cells", "64"], "--cells is '64'"),
+        (["halo", "--grid", "2x2x2", "--neighbours", "18"], "neighbours is 18"),
+        (["random", "--ranks", "1", "--messages", "3"], "nobody"),
+        (["random", "--ranks", "4", "--messages", "3", "--min-size", "1GB"], "largest size is"),
+        (["random", "--ranks", "4", "--messages", "3", "--distribution", "zipf"], "log-uniform, uniform"),
+        (["convert", "none.csv"], "does not exist"),
+        (["convert", "bad.csv"], "bad.csv line 3 (2,2,8)"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_writes_nothing(pattern, words, says):
+    Path("bad.csv").write_text("src,dst,bytes\n0,1,8\n2,2,8\n")
+    Path("mask").write_text("ACTNUM\n8*1 /\n")
+    Path("out.csv").write_text("old")
+    status, out, err = pattern(*words, "-o", "out.csv")
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.startswith("earlybird: ") and err.count("\n") == 1
+    assert Path("out.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("output", ["no/folder.csv", "."])
+def test_place_that_cannot_be_written_is_refused_before_the_work(pattern, output, monkeypatch):
+    monkeypatch.setattr("earlybird.patterns.mesh.tetrahedral_mesh", None)
+    status, _, err = pattern("mesh", "--parts", 2, "-o", output)
+    assert (status, "cannot write" in err) == (2, True)
+
+
+@pytest.mark.parametrize("subcommand", ["mesh", "halo", "random", "convert"])
+def test_help_shows_an_example(pattern, subcommand):
+    status, out, _ = pattern(subcommand, "--help")
+    assert status == 0
+    assert f"Example: earlybird pattern {subcommand}" in out
+
+
+def examples_of(page: Path) -> list[tuple[str, str]]:
+    """(command, output shown) of every console block."""
+    blocks = re.findall(r"```console\n\$ earlybird pattern (.*)\n((?:.*\n)*?)```", page.read_text())
+    assert blocks
+    return blocks
+
+
+def test_documented_examples_print_what_the_page_shows(pattern):
+    for words, shown in examples_of(PAGE):
+        if "norne" in words:
+            if not NORNE.exists():
+                continue
+            shutil.copy(NORNE, ".")
+        status, out, err = pattern(*words.split())
+        assert (status, err) == (0, "")
+        # Figures may differ with the versions of METIS and Qhull; the numbers of lines and words may not.
+        masked = [re.sub(r"[0-9.]+( (B|KiB|MiB))?", "#", text) for text in (out, shown)]
+        assert masked[0] == masked[1]
