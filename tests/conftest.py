@@ -1,0 +1,82 @@
+"""What all tests share: the command as a user types it, and which MPIs are built here."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from earlybird.data.errors import EarlybirdError
+from earlybird.machine.flavours import WHEELS, find_flavour
+from earlybird.toolchain.build import is_built
+
+EARLYBIRD = Path(sys.executable).parent / "earlybird"
+
+
+def _usable(name: str) -> bool:
+    try:
+        return is_built(find_flavour(name))
+    except EarlybirdError:
+        return False
+
+
+BUILT = [name for name in WHEELS if _usable(name)]
+
+
+def pytest_report_header(config):
+    absent = [name for name in WHEELS if name not in BUILT]
+    skipped = f'; skipped: {", ".join(absent)} (make setup MPI="{" ".join(WHEELS)}")' if absent else ""
+    return f"MPI flavours under test: {', '.join(BUILT) or 'none'}{skipped}"
+
+
+@pytest.fixture(params=list(WHEELS))
+def mpi(request) -> str:
+    """The name of each MPI flavour in turn; the test skips where it is not built."""
+    if request.param not in BUILT:
+        pytest.skip(f"{request.param} is not built; run `earlybird build --mpi {request.param}`")
+    return request.param
+
+
+@pytest.fixture
+def any_mpi() -> str:
+    """One MPI that is built."""
+    if not BUILT:
+        pytest.skip("no MPI is built; run `earlybird build --mpi mpich`")
+    return BUILT[0]
+
+
+@pytest.fixture
+def earlybird(tmp_path):
+    """Run `earlybird WORDS...` in a folder of its own and return the finished process."""
+
+    def run(*words: str, check: bool = True, timeout: float = 120, **more) -> subprocess.CompletedProcess:
+        result = subprocess.run(
+            [EARLYBIRD, *map(str, words)],
+            cwd=more.pop("cwd", tmp_path),
+            env=dict(os.environ) | more.pop("env", {}),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            **more,
+        )
+        if check:
+            assert result.returncode == 0, result.stdout + result.stderr
+        return result
+
+    return run
+
+
+def assert_refused(result: subprocess.CompletedProcess, *words: str, status: int = 2) -> None:
+    """One sentence on stderr with `words` in it, nothing on stdout, no traceback, the exit status."""
+    assert result.returncode == status, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    sentence = [line for line in result.stderr.splitlines() if line.startswith("earlybird: ")]
+    assert len(sentence) == 1, result.stderr
+    for word in words:
+        assert word in sentence[0], sentence[0]
+
+
+@pytest.fixture
+def refused():
+    return assert_refused

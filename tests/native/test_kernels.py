@@ -1,0 +1,104 @@
+"""The kernels under mpiexec: they deliver what they send, notice what is wrong, and record where they ran."""
+
+import itertools
+import subprocess
+
+import numpy as np
+import pytest
+
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.launch.launcher import Request, Rules
+from earlybird.launch.local import MpiexecLauncher
+from earlybird.machine.flavours import find_flavour
+from earlybird.measure.suites import exchange_group
+
+pytestmark = pytest.mark.mpi
+RULES = Rules(budget_s=0.02)
+
+
+def launch(mpi, tmp_path, kernel, points, layout, pattern=None, rules=RULES):
+    request = Request("0", kernel, points, parse_layout(layout), rules, pattern, 60, 30)
+    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda count: None)
+    assert launched.cause is None, launched.record
+    return launched
+
+
+@pytest.mark.parametrize("buffers", ["vary", "reuse"])
+def test_pingpong_delivers_every_size(mpi, tmp_path, buffers):
+    points = [
+        {"mpi": mpi, "level": "intra_socket", "size_bytes": size, "buffers": buffers}
+        for size in (0, 1, 7, 8, 4097, 1 << 20)
+    ]
+    launched = launch(mpi, tmp_path, "pingpong", points, "1x1x2")
+    assert [sample.config for sample in launched.samples] == points
+    assert all(sample.validated for sample in launched.samples)
+    assert all(len(sample.times_s) >= 30 and (sample.times_s > 0).all() for sample in launched.samples)
+
+
+@pytest.mark.parametrize("competitors", [1, 2, 4])
+def test_contention_delivers_every_repeat(mpi, tmp_path, competitors):
+    points = [
+        {"mpi": mpi, "level": "intra_socket", "competitors": competitors, "size_bytes": size, "repeats": repeats}
+        for size, repeats in ((1, 64), (1000, 3), (65536, 5))
+    ]
+    launched = launch(mpi, tmp_path, "contention", points, f"1x1x{max(2, competitors)}")
+    assert all(sample.validated for sample in launched.samples)
+    assert [sample.batch for sample in launched.samples] == [64, 3, 5]
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2, 4])
+def test_exchange_keeps_every_ranks_time(mpi, tmp_path, num_ranks):
+    pairs = [(a, b) for a, b in itertools.product(range(num_ranks), repeat=2) if a != b]
+    # Uneven sizes, an empty message, and two messages of one pair, the smaller one second.
+    rows = [(a, b, 1000 * a + 17 * b) for a, b in pairs] + [(a, b, 5) for a, b in pairs[:1]] + [(a, b, 0) for a, b in pairs]
+    pattern = Pattern(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+    group = exchange_group(pattern, parse_layout(f"1x1x{num_ranks}"), mpi)
+    (sample,) = launch(mpi, tmp_path, "exchange", group.points, f"1x1x{num_ranks}", pattern).samples
+    assert sample.validated
+    assert sample.rank_times_s.shape == (len(sample.times_s), num_ranks)
+    assert np.allclose(sample.rank_times_s.max(axis=1), sample.times_s)
+
+
+def test_launch_record_tells_library_clock_and_cores(mpi, tmp_path):
+    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}]
+    record = launch(mpi, tmp_path, "pingpong", points, "1x1x2").record
+    assert find_flavour(mpi).version in record["library_version"]
+    assert 0 < record["clock"]["resolution_s"] < 1e-3
+    assert [entry["rank"] for entry in record["placement"]] == [0, 1]
+    assert all(len(entry["cpus"]) == 1 for entry in record["placement"])
+    assert record["transport"] == "shared memory"
+
+
+def test_paper_mode_takes_150_iterations_after_one_warmup(any_mpi, tmp_path):
+    points = [{"mpi": any_mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}]
+    (sample,) = launch(any_mpi, tmp_path, "pingpong", points, "1x1x2", rules=Rules(mode="paper")).samples
+    assert len(sample.steady_times_s()) == 150
+    assert len(sample.times_s) % 151 == 0
+    # Not converged only when all 50 retries were used.
+    assert sample.converged or len(sample.times_s) == 51 * 151
+
+
+SHIM = """
+#include <mpi.h>
+/* Flips one bit of every message of 100 bytes. */
+int MPI_Recv(void *data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
+  int result = PMPI_Recv(data, count, type, source, tag, comm, status);
+  if (count == 100) ((char *)data)[57] ^= 4;
+  return result;
+}
+"""
+
+
+def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch):
+    flavour = find_flavour(mpi)
+    (tmp_path / "shim.c").write_text(SHIM)
+    subprocess.run(
+        [flavour.mpicc, "-shared", "-fPIC", tmp_path / "shim.c", "-o", tmp_path / "shim.so"],
+        check=True,
+        env=flavour.environment(),
+    )
+    monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
+    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size, "buffers": "vary"} for size in (99, 100)]
+    launched = launch(mpi, tmp_path, "pingpong", points, "1x1x2")
+    assert [sample.validated for sample in launched.samples] == [True, False]
