@@ -20,14 +20,14 @@ _INTEGER = re.compile(r"\s*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})\s*")
 def replace_when_complete(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path; rename it over `path` when the block ends well, remove it otherwise.
 
-    A link is followed. A device or pipe (`/dev/stdout`) is written to, never replaced.
+    A link is followed. A device or a pipe is written to, never replaced.
     Raises InputError when the folder does not exist or cannot be written, WorkError when the disk is full.
     """
     path = Path(path)
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
-    is_stream = target.exists() and not target.is_file()
+    is_stream = path.exists() and not path.is_file()
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if is_stream else target.parent)
     except OSError as error:
@@ -37,7 +37,7 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         if is_stream:
-            target.write_bytes(temporary.read_bytes())
+            path.write_bytes(temporary.read_bytes())
         else:
             _put_in_place(temporary, target)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from earlybird.data.units import MAX_BYTES
 
 HEADER = "src,dst,bytes"
 MATRIX_MARKET_SUFFIXES = (".mtx", ".mm")
+_PLAIN_ROWS = re.compile(r"(?:-?[0-9]{1,18},-?[0-9]{1,18},-?[0-9]{1,18}\n)*+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +107,11 @@ def save_pattern(pattern: Pattern, path: str | Path) -> None:
 
 
 def _load_csv(path: Path) -> Pattern:
+    header, _, rows = files.read_text(path, "pattern").partition("\n")
+    if header == HEADER and _PLAIN_ROWS.fullmatch(rows):
+        # As `save_pattern` writes it. Millions of messages read ten times as fast this way.
+        numbers = np.fromstring(rows.replace("\n", ","), dtype=np.int64, sep=",")
+        return _make(numbers, lambda k: f"{path} line {k + 2}")
     numbered = list(files.read_integer_rows(path, "pattern", HEADER))
     return _make([row for _, row in numbered], lambda k: f"{path} line {numbered[k][0]}")
 

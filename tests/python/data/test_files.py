@@ -46,6 +46,18 @@ def test_full_device_as_output_is_told_and_stays_a_device():
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
+def test_pipe_as_output_gets_the_text(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        files.write_text(path, "text")
+        assert os.read(reader, 100) == b"text"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
 def test_value_that_is_no_json_leaves_the_old_file(tmp_path):
     path = tmp_path / "file.json"
     files.write_json(path, {"a": 1})
