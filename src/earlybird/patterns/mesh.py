@@ -8,7 +8,7 @@ from earlybird.data.errors import WorkError
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
 from earlybird.patterns.checks import require_range
 
-MIN_CELLS, MAX_CELLS = 100, 20_000_000
+MIN_CELLS, MAX_CELLS = 200, 20_000_000
 
 # The body is a thick tube bent along an arc of the unit circle and pierced by a vertical hole.
 TUBE_RADIUS = 0.62
@@ -25,7 +25,7 @@ MIN_QUALITY = 0.03  # 6 sqrt(2) volume / longest edge^3: 1 for the regular tetra
 
 TETRAHEDRA_PER_POINT = 6.0
 SIZE_TOLERANCE = 0.04
-MAX_ATTEMPTS = 40  # large meshes need two or three; among small ones a shift of the jitter decides
+MAX_ATTEMPTS = 100  # large meshes need two or three; among small ones a shift of the jitter decides
 
 
 def tetrahedral_mesh(num_cells: int, seed: int = 1) -> csr_array:
@@ -37,7 +37,7 @@ def tetrahedral_mesh(num_cells: int, seed: int = 1) -> csr_array:
 
     Parameters
     ----------
-    num_cells : 100 or more. 200,000 take a few seconds.
+    num_cells : 200 or more. 200,000 take a few seconds.
     seed : of the jitter and of the body's bumps; the same seed and size give the same mesh.
 
     Returns

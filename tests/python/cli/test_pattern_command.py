@@ -125,7 +125,7 @@ def test_empty_pattern_is_summed_up(pattern):
     ("words", "says"),
     [
         (["mesh", "--parts", "0"], "parts is 0"),
-        (["mesh", "--parts", "500", "--cells", "100"], "ask for at most"),
+        (["mesh", "--parts", "500", "--cells", "200"], "ask for at most"),
         (["mesh", "--parts", "2", "--cells", "5"], "cells is 5"),
         (["mesh", "--parts", "two"], "'--parts'"),
         (["mesh", "--parts", "2", "--bytes-per-cell", "8 apples"], "--bytes-per-cell is '8 apples'"),
