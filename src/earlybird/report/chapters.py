@@ -38,7 +38,6 @@ ERROR_MEANS = (
     "Error is equation (11) of Thune et al. 2023: the sum over ranks of |measured - predicted| divided by "
     "the sum of measured. Slowest-rank error is (largest predicted - largest measured) / largest measured."
 )
-BRIEF_SIZES = (0, 8, 1 << 10, 1 << 13, 1 << 16, 1 << 20, 1 << 22)
 BRIEF_RANKS = 8
 
 
@@ -97,16 +96,11 @@ def _machine(material: Material) -> Chapter:
         absent.append(("No ping-pong samples were given; measured points come from", MEASURE))
     if not material.profiles:
         absent.append(("No profile was given; fitted protocols come from", FIT))
-    warnings = [
-        f"{words.capital(label)}: {warning}"
-        for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True)
-        for warning in _texts(profile.extra.get("warnings"))
-    ]
     return Chapter(
         "machine",
         QUESTIONS["machine"],
         " ".join(sentences.curve_sentences(curves, lines) + sentences.contention_sentence(items)),
-        warnings,
+        _warnings(material),
         figures=[
             figure for level in levels for figure in level_figures(level, curves, lines, items, material)
         ],
@@ -122,8 +116,8 @@ def _machine(material: Material) -> Chapter:
         brief=[
             table
             for table in (
-                tables.points_table(curves, BRIEF_SIZES),
-                tables.bandwidth_table(large_message_protocols(items)),
+                tables.brief_points_table(curves),
+                tables.brief_bandwidth_table(large_message_protocols(items)),
             )
             if table.rows
         ],
@@ -131,42 +125,57 @@ def _machine(material: Material) -> Chapter:
     )
 
 
-def _texts(value) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, list | tuple) else []
+def _warnings(material: Material) -> list[str]:
+    """What the fits warn of; the same warning of several profiles is said once."""
+    said: dict[str, list[str]] = {}
+    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+        warnings = profile.extra.get("warnings")
+        for warning in warnings if isinstance(warnings, list) else []:
+            said.setdefault(str(warning), []).append(label)
+    return [words.capital(f"{words.listed(labels)}: {warning}") for warning, labels in said.items()]
 
 
 def _exchange(found: Sequence[Exchange]) -> Chapter:
-    timed = [item for item in found if item.measured_s is not None or item.predicted_s]
+    timed = [item for item in found if item.timed]
     absent = [("Its cost is predicted by", PREDICT), ("and measured by", REPLAY)] if not timed else []
     if timed and all(item.measured_s is None for item in timed):
         absent = [("These times are predictions; the exchange is measured by", REPLAY)]
     if timed and not any(item.predicted_s for item in timed):
         absent = [("These times are measured only; they are predicted by", PREDICT)]
     figures: list[Figure] = []
+    drawn = set()
     for k, item in enumerate(found):
-        figures.append(matrix_figure(item, f"matrix-{k}"))
-        if item.measured_s is not None or item.predicted_s:
-            figures += [waiting_figure(item, f"waiting-{k}"), ranks_figure(item, f"ranks-{k}")]
+        if id(item.pattern) not in drawn:
+            figures.append(matrix_figure(item, f"matrix-{k}"))
+            drawn.add(id(item.pattern))
+        if item.timed:
+            figures.append(_named(waiting_figure(item, f"waiting-{k}"), item))
+            figures.append(_named(ranks_figure(item, f"ranks-{k}"), item))
     return Chapter(
         "exchange",
         QUESTIONS["exchange"],
-        " ".join(sentences.cost_sentence(item, len(timed) > 1) for item in timed)
+        " ".join(sentences.cost_sentence(item) for item in timed)
         or "No timed exchange was given to this report.",
-        [words.capital(item.title) + "." for item in found]
-        + ([CROWDED] if any(item.oversubscribed for item in timed) else [])
-        + [note for item in found for note in item.notes],
-        figures=_titled(figures, found),
+        [words.capital(item.title) + "." for item in found] + _notes(timed),
+        figures=figures,
         tables=[tables.ranks_table(item) for item in timed],
         brief=[tables.ranks_table(item, BRIEF_RANKS) for item in timed],
         absent=absent,
     )
 
 
-def _titled(figures: list[Figure], found: Sequence[Exchange]) -> list[Figure]:
-    """With several exchanges, say in each figure's caption which one it shows."""
-    if len(found) < 2:
-        return figures
-    return [replace(f, caption=f"{found[int(f.id.split('-')[1])].title}. {f.caption}") for f in figures]
+def _notes(timed: Sequence[Exchange]) -> list[str]:
+    """What the comparisons remark; about more ranks than cores the report says more than their note."""
+    crowded = any(item.oversubscribed for item in timed)
+    notes = [
+        note for item in timed for note in item.notes if not (crowded and "more ranks than cores" in note)
+    ]
+    return ([CROWDED] if crowded else []) + [words.capital(note) for note in dict.fromkeys(notes)]
+
+
+def _named(figure: Figure, item: Exchange) -> Figure:
+    """With several exchanges, the title says which one the figure shows, and figures stand in pairs."""
+    return replace(figure, title=f"{figure.title}: {item.name}", wide=False) if item.name else figure
 
 
 def _accuracy(found: Sequence[Exchange]) -> Chapter:
@@ -178,15 +187,15 @@ def _accuracy(found: Sequence[Exchange]) -> Chapter:
             "No prediction was compared with a measurement.",
             absent=[("Comparisons are made by", REPLAY)],
         )
-    errors = [tables.error_table(item, len(compared) > 1) for item in compared]
+    errors = [tables.error_table(item) for item in compared]
     return Chapter(
         "accuracy",
         QUESTIONS["accuracy"],
-        " ".join(sentences.accuracy_sentence(item, len(compared) > 1) for item in compared),
+        " ".join(sentences.accuracy_sentence(item) for item in compared),
         [ERROR_MEANS, *([CROWDED_ERRORS] if any(item.oversubscribed for item in compared) else [])],
-        figures=_titled(
-            [scatter_figure(item, f"scatter-{k}") for k, item in enumerate(found) if item.error], found
-        ),
+        figures=[
+            _named(scatter_figure(item, f"scatter-{k}"), item) for k, item in enumerate(found) if item.error
+        ],
         shown=errors,
         brief=errors,
     )

@@ -44,7 +44,9 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     data = [
         trace for curve in curves for trace in _curve_traces(curve, lambda size, time: time, format_seconds)
     ]
-    data += [_fit_trace(fit, grid, lambda size, time: time, format_seconds) for fit, grid in lines]
+    data += [
+        _fit_trace(fit, grid, lambda size, time: time, format_seconds, len(lines)) for fit, grid in lines
+    ]
     times = [t for curve in curves for p in curve.points for t in (*p.quartiles_s, p.median_s)]
     times += [t for trace in data if trace.get("meta") == "fit" for t in trace["y"] if t]
     return Figure(
@@ -62,7 +64,7 @@ def _bandwidth_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) 
     data = [
         trace for curve in curves for trace in _curve_traces(curve, rate, format_bandwidth, positive=True)
     ]
-    data += [_fit_trace(fit, grid[grid > 0], np.divide, format_bandwidth) for fit, grid in lines]
+    data += [_fit_trace(fit, grid[grid > 0], np.divide, format_bandwidth, len(lines)) for fit, grid in lines]
     rates = [rate(p.size_bytes, t) for curve in curves for p in curve.points for t in p.quartiles_s]
     rates += [r for trace in data if trace.get("meta") == "fit" for r in trace["y"] if r]
     return Figure(
@@ -146,7 +148,9 @@ def _dots(curve: Curve, points, value, label: str) -> dict[str, Any]:
     }
 
 
-def _fit_trace(fit: Fit, grid: np.ndarray, value, text) -> dict[str, Any]:
+def _fit_trace(fit: Fit, grid: np.ndarray, value, text, num_fits: int) -> dict[str, Any]:
+    # A single fit stands out in ink; several must tell whose they are.
+    color = axes.color("measured" if num_fits == 1 else fit.mpi)
     x: list[float | None] = []
     y: list[float | None] = []
     hover: list[str | None] = []
@@ -170,7 +174,7 @@ def _fit_trace(fit: Fit, grid: np.ndarray, value, text) -> dict[str, Any]:
         "meta": "fit",
         "legendrank": 2000,
         "connectgaps": False,
-        "line": {"color": axes.color("measured"), "width": 1.6, "dash": _dash(fit.mpi)},
+        "line": {"color": color, "width": 1.6, "dash": _dash(fit.mpi)},
         "hovertext": hover,
         "hoverinfo": "text",
     }

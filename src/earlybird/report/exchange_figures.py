@@ -107,10 +107,12 @@ def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
 
 
 def _byte_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Positions (log10 of bytes) and names of ticks at powers of two, six at most."""
-    first, last = int(np.floor(low / np.log10(2))), int(np.ceil(high / np.log10(2)))
-    step = next(s for s in (1, 2, 5, 10, 20, 40, 80) if (last - first) / s <= 4)
-    powers = range(-(-first // step) * step, last + 1, step)
+    """Up to five positions (log10 of bytes) and names: powers of two, or else the ends of the range."""
+    first, last = np.ceil(low / np.log10(2)), np.floor(high / np.log10(2))
+    if first >= last:
+        ends = sorted({float(low), float(high)})
+        return ends, [format_bytes(round(10**end)) for end in ends]
+    powers = np.unique(np.rint(np.linspace(first, last, 5))).astype(int).tolist()
     return [k * float(np.log10(2)) for k in powers], [format_bytes(2**k) for k in powers]
 
 
@@ -119,7 +121,7 @@ def _none_for_nan(values: np.ndarray) -> list[list[float | None]]:
 
 
 def ranks_figure(exchange: Exchange, id: str) -> Figure:
-    """Measured and predicted seconds of every rank: bars, or lines where there are too many for bars."""
+    """Measured and predicted seconds of every rank: bars, or lines where there are too many."""
     series = _series(exchange)
     draw = _bar if exchange.num_ranks <= MAX_BARS else _line
     top = max(float(times.max()) for _, times in series)

@@ -17,10 +17,10 @@ class Exchange:
     """One exchange; all arrays are (P,) seconds per rank. `measured_s` is None when it was only predicted.
 
     `error` and `slowest_error` are equation (11) of Thune et al. 2023 and its signed slowest-rank counterpart
-    as the comparison holds them; empty without one.
+    as the comparison holds them; empty without one. `name` tells several exchanges apart, "" for one.
     """
 
-    title: str
+    parts: tuple[str, ...]
     num_ranks: int
     pattern: Pattern | None
     measured_s: np.ndarray | None
@@ -29,6 +29,17 @@ class Exchange:
     slowest_error: Mapping[str, float]
     oversubscribed: bool
     notes: tuple[str, ...]
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """Ranks, messages, layout, MPI and pattern, as far as they are known."""
+        return ", ".join(part for part in self.parts if part)
+
+    @property
+    def timed(self) -> bool:
+        """Whether anything tells how long it takes."""
+        return self.measured_s is not None or bool(self.predicted_s)
 
     def models(self) -> list[str]:
         return sorted(self.predicted_s, key=lambda name: (words.model_order(name), name))
@@ -68,7 +79,7 @@ def exchanges(material: Material) -> list[Exchange]:
             result[match] = replace(result[match], predicted_s=predicted_s)
     drawn = {id(item.pattern) for item in result}
     alone = [pattern for pattern in patterns.values() if id(pattern) not in drawn]
-    return result + [_exchange(pattern, pattern.num_ranks_named, "") for pattern in alone]
+    return _named(result + [_exchange(pattern, pattern.num_ranks_named, "") for pattern in alone])
 
 
 def _same(item: Exchange, digest: str, num_ranks: int) -> bool:
@@ -157,14 +168,16 @@ def _exchange(
     layout="",
     mpi="",
 ) -> Exchange:
-    parts = [words.counted(num_ranks, "rank")]
-    if pattern is not None:
-        parts.append(words.counted(pattern.num_messages, "message"))
-    parts += [f"layout {layout}"] if layout else []
-    parts += [words.flavour(mpi)] if mpi else []
-    parts += [f"pattern {(digest or pattern.sha256())[:8]}"] if digest or pattern is not None else []
+    digest = digest or (pattern.sha256() if pattern is not None else "")
+    parts = (
+        words.counted(num_ranks, "rank"),
+        words.counted(pattern.num_messages, "message") if pattern is not None else "",
+        f"layout {layout}" if layout else "",
+        words.flavour(mpi) if mpi else "",
+        f"pattern {digest[:8]}" if digest else "",
+    )
     return Exchange(
-        ", ".join(parts),
+        parts,
         num_ranks,
         pattern,
         measured_s,
@@ -174,3 +187,16 @@ def _exchange(
         oversubscribed,
         notes,
     )
+
+
+def _named(found: list[Exchange]) -> list[Exchange]:
+    """Name each of several exchanges by the parts in which they differ, or else by its number."""
+    if len(found) < 2:
+        return found
+    differ = [k for k in range(len(found[0].parts)) if len({item.parts[k] for item in found}) > 1]
+    names = [", ".join(item.parts[k] for k in differ if item.parts[k]) for item in found]
+    unique = len(set(names)) == len(names) and all(names)
+    return [
+        replace(item, name=name if unique else f"{name or 'exchange'} #{k}")
+        for k, (item, name) in enumerate(zip(found, names, strict=True), start=1)
+    ]

@@ -12,6 +12,7 @@ from earlybird.report.curves import number_or_none
 from earlybird.report.material import MeasuredRun
 from earlybird.report.parts import Light, Table
 
+SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 KERNELS = {"pingpong": "ping-pong", "contention": "contention", "exchange": "exchange"}
 
 
@@ -129,7 +130,7 @@ def noise_advice(run: MeasuredRun) -> str:
     machine = run.machine
     advice = ["give more time with a larger --budget"]
     governor = machine.get("governor")
-    if isinstance(governor, str) and governor and governor != "performance":
+    if governor in SLOW_GOVERNORS:
         advice.append(f"set the frequency governor from {governor} to performance")
     load = machine.get("load")
     load = load[0] if isinstance(load, list) and load else load

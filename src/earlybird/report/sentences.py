@@ -10,6 +10,8 @@ from earlybird.report.curves import Contention, Curve, Fit, large_message_protoc
 from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
 
+FOLLOWS = 0.05  # how near to the straight line counts as following it
+
 
 def measured_sentence(material: Material) -> str:
     samples = [sample for run in material.runs for sample in run.samples]
@@ -47,29 +49,41 @@ def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
 
 def contention_sentence(items: Sequence[Contention]) -> list[str]:
     """The point furthest from the straight line, over all flavours and levels, for large messages."""
-    gaps = []
-    for item in large_message_protocols(items):
-        if len(item.count) > 1:
-            gap = item.bandwidth_bytes_per_s / item.straight_line() - 1
-            k = int(np.argmax(np.abs(gap)))
-            gaps.append((abs(gap[k]), gap[k], k, item))
-    if not gaps:
+    points = [
+        (gap, bool(over), int(n), bandwidth, item)
+        for item in large_message_protocols(items)
+        for gap, over, n, bandwidth in zip(
+            item.bandwidth_bytes_per_s / item.straight_line() - 1,
+            item.oversubscribed,
+            item.count,
+            item.bandwidth_bytes_per_s,
+            strict=True,
+        )
+        if len(item.count) > 1
+    ]
+    far = [point for point in points if abs(point[0]) >= FOLLOWS]
+    if not points:
         return []
-    size, gap, k, item = max(gaps, key=lambda row: row[0])
-    if size < 0.05:
-        return ["Received bandwidth follows the straight line min(N*BW(1), BW_max) within 5 % at every N."]
+    if not far:
+        return [
+            "Received bandwidth follows the straight line min(N*BW(1), BW_max) within "
+            f"{words.percent(FOLLOWS)} at every N."
+        ]
+    # A point with more ranks than cores measures the scheduler too: named only where no other point is off.
+    gap, over, n, bandwidth, item = max(far, key=lambda point: (not point[1], abs(point[0])))
     return [
-        f"With {item.label}, {words.counted(int(item.count[k]), 'process', 'processes')} receiving at once "
-        f"{words.level(item.level)} get {format_bandwidth(item.bandwidth_bytes_per_s[k])} together, "
-        f"{words.percent(size)} {'less' if gap < 0 else 'more'} than the straight line everybody assumes."
+        f"With {item.label}, {words.counted(n, 'process', 'processes')} receiving at once "
+        f"{words.level(item.level)} get {format_bandwidth(bandwidth)} together, {words.percent(abs(gap))} "
+        f"{'less' if gap < 0 else 'more'} than the straight line everybody assumes"
+        f"{' (with more ranks than cores)' if over else ''}."
     ]
 
 
-def cost_sentence(item: Exchange, several: bool) -> str:
+def cost_sentence(item: Exchange) -> str:
     name, times = item.reference()
     slowest = int(np.argmax(times))
     others = np.delete(times, slowest)
-    what = "The exchange" if not several else f"The exchange of {item.title}"
+    what = f"The exchange ({item.name})" if item.name else "The exchange"
     verb = "takes" if name == "measured" else f"should take, by the {name} model,"
     text = f"{what} {verb} {format_seconds(times[slowest])}, the time of rank {slowest}, the slowest"
     if len(others) and times[slowest] > 0:
@@ -79,10 +93,10 @@ def cost_sentence(item: Exchange, several: bool) -> str:
     return text + "."
 
 
-def accuracy_sentence(item: Exchange, several: bool) -> str:
+def accuracy_sentence(item: Exchange) -> str:
     best = item.best_first()[0]
     slowest = item.slowest_error[best]
-    where = f"For {item.title}, the" if several else "The"
+    where = f"{words.capital(item.name)}: the" if item.name else "The"
     says = (
         "exactly right"
         if slowest == 0

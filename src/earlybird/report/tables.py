@@ -1,6 +1,7 @@
 """The numbers behind the figures of chapters 2 to 4, as tables of text."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,10 +20,11 @@ from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
 from earlybird.report.parts import Table
 
+BRIEF_SIZES = 7  # sizes per curve in the terminal
 MAX_ROWS = 500  # rows of a per-rank table; the slowest are kept
 
 
-def points_table(curves: Sequence[Curve], only_sizes: Sequence[int] = ()) -> Table:
+def points_table(curves: Sequence[Curve]) -> Table:
     rows = [
         [
             curve.label,
@@ -36,14 +38,18 @@ def points_table(curves: Sequence[Curve], only_sizes: Sequence[int] = ()) -> Tab
         ]
         for curve in curves
         for p in curve.points
-        if not only_sizes or p.size_bytes in only_sizes
     ]
     header = ["MPI", "where", "size", "median", "quarter", "three quarters", "bandwidth", "samples"]
-    if only_sizes:
-        return Table(
-            "Ping-pong, half round trip", header[:4] + header[6:7], [row[:4] + row[6:7] for row in rows]
-        )
     return Table("Ping-pong, half round trip", header, rows)
+
+
+def brief_points_table(curves: Sequence[Curve]) -> Table:
+    """BRIEF_SIZES points of each curve, from its smallest size to its largest, with median and bandwidth."""
+    few = []
+    for curve in curves:
+        chosen = np.unique(np.linspace(0, len(curve.points) - 1, BRIEF_SIZES).round().astype(int))
+        few.append(replace(curve, points=tuple(curve.points[k] for k in chosen)))
+    return _columns(points_table(few), ("MPI", "where", "size", "median", "bandwidth"))
 
 
 def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
@@ -107,6 +113,18 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     return Table(f"Received bandwidth of the group, BW(N){star}", header, rows)
 
 
+def brief_bandwidth_table(items: Sequence[Contention]) -> Table:
+    return _columns(
+        bandwidth_table(items), ("MPI", "where", "N", "received", "interval", "straight line", "off by")
+    )
+
+
+def _columns(table: Table, names: Sequence[str]) -> Table:
+    """The named columns of a table."""
+    chosen = [table.header.index(name) for name in names]
+    return Table(table.caption, names, [[row[k] for k in chosen] for row in table.rows])
+
+
 def ranks_table(item: Exchange, limit: int = MAX_ROWS) -> Table:
     _, times = item.reference()
     columns = ([("measured", item.measured_s)] if item.measured_s is not None else []) + [
@@ -123,11 +141,13 @@ def ranks_table(item: Exchange, limit: int = MAX_ROWS) -> Table:
     ]
     which = f", the {limit} slowest of {len(times)}" if len(times) > limit else ""
     return Table(
-        f"Seconds per rank{which}: {item.title}", ["rank", *(name for name, _ in columns), "waits"], rows
+        f"Seconds per rank{which}: {item.name or item.title}",
+        ["rank", *(name for name, _ in columns), "waits"],
+        rows,
     )
 
 
-def error_table(item: Exchange, several: bool) -> Table:
+def error_table(item: Exchange) -> Table:
     rows = [
         [
             model,
@@ -138,5 +158,5 @@ def error_table(item: Exchange, several: bool) -> Table:
         for model in item.best_first()
     ]
     rows.append(["measured", "", "", format_seconds(float(item.measured_s.max()))])
-    caption = "Error of each model, best first" + (f": {item.title}" if several else "")
+    caption = "Error of each model, best first" + (f": {item.name}" if item.name else "")
     return Table(caption, ["model", "error (11)", "slowest-rank error", "slowest rank"], rows)

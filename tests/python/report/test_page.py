@@ -218,3 +218,49 @@ def test_optional_parts_of_a_profile_may_be_strange(make):
     value["warnings"] = "one"
     value["levels"]["intra_socket"]["held_out_error"] = None
     assert "contention-intra_socket" in read(Material(profiles=(profile_from_json(value),))).figures()
+
+
+def test_several_exchanges_are_told_apart_by_what_differs(tmp_path, make):
+    exchange = make.pattern()
+    here = make.comparison(exchange, layout="1x1x4")
+    there = make.comparison(exchange, layout="2x1x2")
+    _, _, cost, accuracy, _ = chapters(Material(patterns=(exchange,), comparisons=(here, there)))
+    assert "The exchange (layout 1x1x4) takes" in cost.sentence
+    assert "The exchange (layout 2x1x2) takes" in cost.sentence
+    assert [figure.id for figure in cost.figures].count("matrix-0") == 1
+    assert "matrix-1" not in [figure.id for figure in cost.figures]
+    assert [figure.title for figure in accuracy.figures] == [
+        "Predicted against measured: layout 1x1x4",
+        "Predicted against measured: layout 2x1x2",
+    ]
+    same = chapters(Material(comparisons=(here, here)))[2]
+    assert "(exchange #1)" in same.sentence and "(exchange #2)" in same.sentence
+
+
+def test_a_measured_exchange_meets_its_prediction(tmp_path, make):
+    exchange = make.pattern()
+    replay = make.replay_run(tmp_path / "replay", exchange)
+    (replay / "comparison.json").unlink()
+    material = collect([replay, make.write_json(tmp_path / "p.json", make.prediction(exchange).to_json())])
+    cost = chapters(material)[2]
+    ranks = next(figure for figure in cost.figures if figure.id == "ranks-0")
+    assert [trace["name"] for trace in ranks.data] == ["measured", "staircase"]
+    assert len([figure for figure in cost.figures if figure.id.startswith("ranks")]) == 1
+
+
+def test_many_ranks_are_drawn_as_lines(make):
+    exchange = make.pattern(300)
+    material = Material(patterns=(exchange,), comparisons=(make.comparison(exchange, 300),))
+    figures = read(material).figures()
+    assert {trace.get("mode") for trace in figures["ranks-0"]["data"]} == {"lines"}
+    go.Figure(figures["ranks-0"])
+
+
+def test_the_sentence_prefers_points_with_a_core_for_each_rank(make):
+    profile = profile_from_json(make.profile_json("openmpi"))
+    assert "at every N" not in chapters(Material(profiles=(profile,)))[1].sentence
+    assert "4 processes receiving at once" in chapters(Material(profiles=(profile,)))[1].sentence
+    assert "(with more ranks than cores)" in chapters(Material(profiles=(profile,)))[1].sentence
+    both = (profile, profile_from_json(make.profile_json("mpich")))
+    sentence = chapters(Material(profiles=both))[1].sentence
+    assert "With MPICH, 2 processes" in sentence and "8.8 % less" in sentence

@@ -11,6 +11,7 @@
     displayModeBar: false, // dragging zooms, a double click returns: no buttons needed
   };
   const PAPER_WIDTH = 660;
+  const PAPER_HEIGHT = 330; // two figures on a page
   const NARROW = 420; // below it legends take more lines
 
   function coloured(value, style) {
@@ -34,7 +35,7 @@
     keepChoices(place, spec.data);
     if (touch) spec.layout.dragmode = false; // a finger on a plot scrolls the page
     if (place.clientWidth < NARROW) spec.layout.height += 70;
-    if (width) Object.assign(spec.layout, { width: width, autosize: false });
+    if (width) Object.assign(spec.layout, { width: width, height: PAPER_HEIGHT, autosize: false });
     try {
       if (!place.data) place.textContent = "";
       Promise.resolve(Plotly.react(place, spec.data, spec.layout, config)).then(
@@ -74,9 +75,6 @@
   window.addEventListener("beforeprint", () => {
     themeBeforePrint = root.dataset.theme;
     root.dataset.theme = "light";
-    document.querySelectorAll("details").forEach((details) => {
-      if (details.querySelectorAll("tr").length <= 40) details.open = true;
-    });
     drawAll(PAPER_WIDTH);
   });
   window.addEventListener("afterprint", () => {
