@@ -12,9 +12,10 @@ from earlybird.report.curves import (
     pingpong_curves,
     profile_labels,
 )
-from earlybird.report.exchange_figures import matrix_figure, ranks_figure, scatter_figure, waiting_figure
+from earlybird.report.exchange_figures import ranks_figure, scatter_figure, waiting_figure
 from earlybird.report.exchanges import Exchange, exchanges
 from earlybird.report.material import Material
+from earlybird.report.matrix_figure import matrix_figure
 from earlybird.report.parts import Chapter, Figure, Table
 
 QUESTIONS = {

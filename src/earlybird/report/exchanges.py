@@ -155,18 +155,18 @@ def _median_per_rank(samples: list[Sample]) -> np.ndarray:
 
 
 def _exchange(
-    pattern,
-    num_ranks,
-    digest,
-    measured_s=None,
-    predicted_s=None,
-    error=None,
-    slowest_error=None,
+    pattern: Pattern | None,
+    num_ranks: int,
+    digest: str,
+    measured_s: np.ndarray | None = None,
+    predicted_s: Mapping[str, np.ndarray] | None = None,
+    error: Mapping[str, float] | None = None,
+    slowest_error: Mapping[str, float] | None = None,
     *,
-    oversubscribed=False,
-    notes=(),
-    layout="",
-    mpi="",
+    oversubscribed: bool = False,
+    notes: tuple[str, ...] = (),
+    layout: str = "",
+    mpi: str = "",
 ) -> Exchange:
     digest = digest or (pattern.sha256() if pattern is not None else "")
     parts = (

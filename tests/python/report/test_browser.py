@@ -56,6 +56,17 @@ def test_every_figure_is_drawn_without_errors_or_requests(everything, tmp_path, 
     assert len(re.findall(r'class="(?:trace |hm|point)', document)) > 30
 
 
+def test_the_theme_button_draws_every_figure_again(everything, tmp_path):
+    path = write(everything, tmp_path)
+    click = '<script>document.getElementById("theme").click()</script></body>'
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
+    document, _ = open_page(path, tmp_path)
+    root = re.search(r"<html[^>]*>", document)[0]
+    assert 'data-theme="dark"' in root and "data-errors" not in root
+    assert document.count('data-drawn="yes"') == 7
+    assert "rgb(86, 180, 233)" in document and "rgb(0, 114, 178)" not in document
+
+
 BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'
 
 

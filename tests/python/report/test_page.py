@@ -248,12 +248,16 @@ def test_a_measured_exchange_meets_its_prediction(tmp_path, make):
     assert len([figure for figure in cost.figures if figure.id.startswith("ranks")]) == 1
 
 
-def test_many_ranks_are_drawn_as_lines(make):
-    exchange = make.pattern(300)
-    material = Material(patterns=(exchange,), comparisons=(make.comparison(exchange, 300),))
-    figures = read(material).figures()
-    assert {trace.get("mode") for trace in figures["ranks-0"]["data"]} == {"lines"}
-    go.Figure(figures["ranks-0"])
+def test_many_ranks_are_drawn_slowest_first(make):
+    exchange = make.pattern(3000)
+    told = make.comparison(exchange, 3000)
+    figure = read(Material(comparisons=(told,))).figures()["ranks-0"]
+    measured = next(trace for trace in figure["data"] if trace["name"] == "measured")
+    assert measured["mode"] == "lines" and len(measured["y"]) == 1500
+    assert measured["y"] == sorted(measured["y"], reverse=True)
+    assert measured["hovertext"][0].startswith(f"rank {np.argmax(told.measured_s)},")
+    assert (measured["y"][0], measured["y"][-1]) == (told.measured_s.max(), told.measured_s.min())
+    go.Figure(figure)
 
 
 def test_the_sentence_prefers_points_with_a_core_for_each_rank(make):

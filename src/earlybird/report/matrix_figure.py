@@ -1,0 +1,120 @@
+"""The communication matrix of chapter 3: bytes from each sender to each receiver as a heat map."""
+
+import numpy as np
+
+from earlybird.data.pattern import Pattern
+from earlybird.data.units import format_bytes
+from earlybird.report import axes, words
+from earlybird.report.exchanges import Exchange
+from earlybird.report.parts import Figure
+
+MAX_CELLS = 64  # rows of the matrix; more ranks share a cell
+# Dark to bright in even steps, as Cividis, but never as dark as the dark page.
+COLORS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
+
+
+def matrix_figure(exchange: Exchange, id: str) -> Figure:
+    """Bytes from each sender to each receiver, log colour; beyond MAX_CELLS ranks neighbours are added up."""
+    title = "Who sends how much to whom"
+    if exchange.pattern is None:
+        return Figure(
+            id,
+            title,
+            "",
+            why_not="The pattern was not given: add the pattern file, or the run folder of the "
+            "replay, which holds it.",
+        )
+    if exchange.pattern.num_messages == 0:
+        return Figure(id, title, "", why_not="The pattern has no messages.")
+    block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
+    names = _block_names(len(volume), block, exchange.num_ranks)
+    with np.errstate(divide="ignore"):
+        z = np.where(messages > 0, np.log10(np.maximum(volume, 1)), np.nan)
+    low, high = float(np.nanmin(z)), float(np.nanmax(z))
+    exponents, texts = _byte_ticks(low, high)
+    hover = [
+        [
+            f"{names[i]} to {names[j]}<br><b>{format_bytes(int(volume[i, j]))}</b> in "
+            f"{words.counted(int(messages[i, j]), 'message')}"
+            if messages[i, j]
+            else ""
+            for j in range(len(volume))
+        ]
+        for i in range(len(volume))
+    ]
+    trace = {
+        "type": "heatmap",
+        "x": list(range(len(volume))),
+        "y": list(range(len(volume))),
+        "z": _none_for_nan(z),
+        "hovertext": hover,
+        "hoverinfo": "text",
+        "colorscale": COLORS,
+        "zmin": low - 0.01,  # a single volume still spans a scale
+        "zmax": high + 0.01,
+        "xgap": 1 if len(volume) <= 32 else 0,
+        "ygap": 1 if len(volume) <= 32 else 0,
+        "colorbar": {
+            "tickvals": exponents,
+            "ticktext": texts,
+            "thickness": 12,
+            "outlinewidth": 0,
+            "orientation": "h",
+            "y": -0.2,
+            "yanchor": "top",
+            "tickangle": 0,
+        },
+    }
+    ticks = sorted({round(k) for k in np.linspace(0, len(volume) - 1, min(len(volume), 7))})
+    axis = {
+        "tickvals": ticks,
+        "ticktext": [str(k * block) for k in ticks],
+        "tickangle": 0,
+        "showgrid": False,
+        "constrain": "domain",
+    }
+    caption = "Colour: bytes from sender to receiver, on a log scale; no colour where nothing is sent."
+    if block > 1:
+        caption += f" Each cell adds up {block} by {block} ranks."
+    return Figure(
+        id,
+        title,
+        caption,
+        [trace],
+        axes.layout(
+            axis | {"title": axes.titled("receiving rank")},
+            axis | {"title": axes.titled("sending rank"), "autorange": "reversed", "scaleanchor": "x"},
+        ),
+    )
+
+
+def _blocks(pattern: Pattern, num_ranks: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """(ranks per cell, bytes, messages); the last two are (cells, cells) with senders in rows."""
+    num_ranks = max(num_ranks, pattern.num_ranks_named)
+    block = -(-num_ranks // MAX_CELLS)
+    cells = -(-num_ranks // block)
+    index = (pattern.src // block) * cells + pattern.dst // block
+    messages = np.bincount(index, minlength=cells * cells).reshape(cells, cells)
+    volume = np.zeros(cells * cells, dtype=np.int64)
+    np.add.at(volume, index, pattern.bytes)
+    return block, volume.reshape(cells, cells), messages
+
+
+def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
+    if block == 1:
+        return [f"rank {k}" for k in range(cells)]
+    return [f"ranks {k * block} to {min((k + 1) * block, num_ranks) - 1}" for k in range(cells)]
+
+
+def _byte_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Up to four positions (log10 of bytes) and names: powers of two, or else the ends of the range."""
+    first, last = np.ceil(low / np.log10(2)), np.floor(high / np.log10(2))
+    if first >= last:
+        ends = sorted({float(low), float(high)})
+        return ends, [format_bytes(round(10**end)) for end in ends]
+    powers = range(int(first), int(last) + 1, -(-int(last - first) // 3))
+    return [k * float(np.log10(2)) for k in powers], [format_bytes(2**k) for k in powers]
+
+
+def _none_for_nan(values: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(v) else round(float(v), 4) for v in row] for row in values]
