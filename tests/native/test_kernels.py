@@ -39,7 +39,13 @@ def test_pingpong_delivers_every_size(mpi, tmp_path, buffers):
 @pytest.mark.parametrize("competitors", [1, 2, 4])
 def test_contention_delivers_every_repeat(mpi, tmp_path, competitors):
     points = [
-        {"mpi": mpi, "level": "intra_socket", "competitors": competitors, "size_bytes": size, "repeats": repeats}
+        {
+            "mpi": mpi,
+            "level": "intra_socket",
+            "competitors": competitors,
+            "size_bytes": size,
+            "repeats": repeats,
+        }
         for size, repeats in ((1, 64), (1000, 3), (65536, 5))
     ]
     launched = launch(mpi, tmp_path, "contention", points, f"1x1x{max(2, competitors)}")
@@ -51,7 +57,11 @@ def test_contention_delivers_every_repeat(mpi, tmp_path, competitors):
 def test_exchange_keeps_every_ranks_time(mpi, tmp_path, num_ranks):
     pairs = [(a, b) for a, b in itertools.product(range(num_ranks), repeat=2) if a != b]
     # Uneven sizes, an empty message, and two messages of one pair, the smaller one second.
-    rows = [(a, b, 1000 * a + 17 * b) for a, b in pairs] + [(a, b, 5) for a, b in pairs[:1]] + [(a, b, 0) for a, b in pairs]
+    rows = (
+        [(a, b, 1000 * a + 17 * b) for a, b in pairs]
+        + [(a, b, 5) for a, b in pairs[:1]]
+        + [(a, b, 0) for a, b in pairs]
+    )
     pattern = Pattern(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
     group = exchange_group(pattern, parse_layout(f"1x1x{num_ranks}"), mpi)
     (sample,) = launch(mpi, tmp_path, "exchange", group.points, f"1x1x{num_ranks}", pattern).samples
@@ -99,6 +109,8 @@ def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch):
         env=flavour.environment(),
     )
     monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
-    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size, "buffers": "vary"} for size in (99, 100)]
+    points = [
+        {"mpi": mpi, "level": "intra_socket", "size_bytes": size, "buffers": "vary"} for size in (99, 100)
+    ]
     launched = launch(mpi, tmp_path, "pingpong", points, "1x1x2")
     assert [sample.validated for sample in launched.samples] == [True, False]

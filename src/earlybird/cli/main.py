@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 
 import typer
@@ -74,6 +75,8 @@ def _main(
 
 def run() -> None:
     """Entry point of the console script; never shows a traceback for a foreseen error."""
+    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same orderly way.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         status = app(standalone_mode=False)
     except EarlybirdError as error:
@@ -98,8 +101,11 @@ def run() -> None:
 
 def _usage_status(error: Exception) -> int | None:
     """Exit status of click's own refusals (unknown option, missing argument); None for anything else."""
-    if type(error).__name__ in ("Abort",):
+    if type(error).__name__ == "Abort":
         return _complain("interrupted", 130)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())  # `earlybird pattern` alone: its subcommands
+        return 0
     if hasattr(error, "format_message"):
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
         text = error.format_message().rstrip(".")

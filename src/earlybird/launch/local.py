@@ -20,7 +20,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import mpiexec, placement
 from earlybird.launch.launcher import Launched, Request
-from earlybird.launch.process import Ended, run_tree
+from earlybird.launch.process import Ended, Limits, LocalRanks, run_tree
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import kernel_path
@@ -140,10 +140,14 @@ def _launch(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
 
-    def count_points() -> int:
-        count = max(_count_lines(out) - 1, 0)
-        progress(count)
-        return count
+    lines = _LineCounter(out)
+
+    def count_points() -> int | None:
+        count = lines.count()
+        if count == 0:
+            return None  # the first line, the launch record, comes when every rank has started
+        progress(count - 1)
+        return count - 1
 
     record: dict[str, Any] = {
         "id": request.id,
@@ -161,13 +165,12 @@ def _launch(
         ended = run_tree(
             words,
             environment=environment,
-            folder=scratch,
-            time_limit_s=request.time_limit_s,
-            stall_limit_s=request.stall_limit_s,
+            limits=Limits(request.time_limit_s, request.stall_limit_s),
             progress=count_points,
+            ranks=LocalRanks(request.kernel, request.layout.num_ranks) if launcher.name == "local" else None,
         )
     except KeyboardInterrupt:
-        ended = Ended(130, "it was interrupted", time.monotonic() - begin_s, "")
+        ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
         return replace(_collect(request, record, out, ended), interrupted=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{words[0]} cannot be started ({error}); run `earlybird doctor`") from error
@@ -195,11 +198,22 @@ def _plan_line(point) -> str:
     return " ".join(f"{key}={value}" for key, value in point.items()) + "\n"
 
 
-def _count_lines(path: Path) -> int:
-    try:
-        return path.read_bytes().count(b"\n")
-    except OSError:
-        return 0
+class _LineCounter:
+    """Counts the lines of a growing file, reading only what is new."""
+
+    def __init__(self, path: Path):
+        self._path, self._offset, self._count = path, 0, 0
+
+    def count(self) -> int:
+        try:
+            with open(self._path, "rb") as stream:
+                stream.seek(self._offset)
+                new = stream.read()
+        except OSError:
+            return self._count
+        self._offset += len(new)
+        self._count += new.count(b"\n")
+        return self._count
 
 
 def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:

@@ -9,14 +9,32 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
+_POLL_S = 0.05
 _GRACE_S = 3.0
+# How often the ranks on this machine are counted: reading /proc takes milliseconds that ranks may miss.
+_COUNT_RANKS_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a job is ended: after `time_limit_s`, or when nothing was finished for `stall_limit_s`."""
+
+    time_limit_s: float
+    stall_limit_s: float
+
+
+@dataclass(frozen=True)
+class LocalRanks:
+    """How many processes of `program` belong to the job on this machine once all have started."""
+
+    program: str
+    count: int
 
 
 @dataclass(frozen=True)
@@ -26,45 +44,46 @@ class Ended:
     exit_status: int
     cause: str | None
     duration_s: float
-    stderr: str
 
 
 def run_tree(
     command: Sequence[str],
     *,
     environment: Mapping[str, str],
-    folder: Path,
-    time_limit_s: float,
-    stall_limit_s: float,
-    progress: Callable[[], int] = lambda: 0,
+    limits: Limits,
+    progress: Callable[[], int | None],
+    ranks: LocalRanks | None = None,
 ) -> Ended:
-    """Run `command` until it ends, `time_limit_s` is over, or `progress()` has not grown for `stall_limit_s`.
+    """Run `command` until it ends, or until `limits` or a death among `ranks` end it.
 
-    stdout and stderr go to files in `folder`. Whatever happens, Ctrl-C included, every process of the job is
-    gone when this returns or raises.
+    `progress()` is None until all ranks have started, then the number of points finished. Whatever happens, Ctrl-C
+    included, every process of the job is gone when this returns or raises.
     """
     job = uuid.uuid4().hex
     begin_s = time.monotonic()
-    stderr_path = folder / "stderr.txt"
-    with open(folder / "stdout.txt", "wb") as stdout, open(stderr_path, "wb") as stderr:
+    # What the job says is kept in memory: it has something to say above all when the disk is full.
+    told = os.memfd_create("told")
+    try:
         process = subprocess.Popen(
             list(command),
             env=dict(environment) | {MARKER: job},
             stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
+            stdout=told,
+            stderr=told,
             start_new_session=True,  # a Ctrl-C reaches us alone; we then end the tree in order
             preexec_fn=_die_with_parent,
         )
         try:
-            cause = _wait(process, begin_s, time_limit_s, stall_limit_s, progress)
+            cause = _wait(process, job, begin_s, limits, progress, ranks)
         finally:
             _end_tree(process, job)
-    text = stderr_path.read_text(errors="replace")
+        words = os.pread(told, 1 << 20, 0).decode(errors="replace")
+    finally:
+        os.close(told)
     status = process.returncode
     if cause is None and status != 0:
-        cause = _explain(status, text)
-    return Ended(status, cause, time.monotonic() - begin_s, text)
+        cause = _explain(status, words)
+    return Ended(status, cause, time.monotonic() - begin_s)
 
 
 def _die_with_parent() -> None:
@@ -72,43 +91,53 @@ def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _wait(process, begin_s: float, time_limit_s: float, stall_limit_s: float, progress) -> str | None:
-    last_count, last_growth_s = progress(), begin_s
+def _wait(
+    process, job: str, begin_s: float, limits: Limits, progress, ranks: LocalRanks | None
+) -> str | None:
+    last_count, last_growth_s, next_count_s, missing_before = progress(), begin_s, begin_s, False
     while True:
-        try:
-            process.wait(timeout=0.05)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_POLL_S)
             return None
-        except subprocess.TimeoutExpired:
-            pass
         now_s = time.monotonic()
         count = progress()
         if count != last_count:
             last_count, last_growth_s = count, now_s
-        if now_s - begin_s > time_limit_s:
-            return f"it ran past its time limit of {time_limit_s:.0f} s"
-        if now_s - last_growth_s > stall_limit_s:
-            return f"no point was finished for {stall_limit_s:.0f} s: a rank hangs or was stopped"
+        if now_s - begin_s > limits.time_limit_s:
+            return f"it ran past its time limit of {limits.time_limit_s:g} s"
+        if now_s - last_growth_s > limits.stall_limit_s:
+            return f"no point was finished for {limits.stall_limit_s:g} s: a rank hangs or was stopped"
+        # Some mpiexecs (Intel MPI 2021.18, a rank killed while MPI starts) wait for ever for a dead rank's word.
+        if ranks is not None and now_s > next_count_s:
+            next_count_s = now_s + _COUNT_RANKS_S
+            started = count is not None or now_s - begin_s > 3 * _COUNT_RANKS_S
+            missing = started and _count(job, ranks.program) < ranks.count
+            if missing and missing_before:
+                return "a rank died and the others wait for it"
+            missing_before = missing
+
+
+def _count(job: str, program: str) -> int:
+    return sum(1 for process in _processes_of(job) if process.name() == program[:15])
 
 
 def _end_tree(process: subprocess.Popen, job: str) -> None:
     """Ask mpiexec to end (it takes remote ranks along), then kill what is left."""
-    if process.poll() is None:
+    asked = process.poll() is None
+    if asked:
         process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_GRACE_S)
-        except subprocess.TimeoutExpired:
+        if process.poll() is None:
             process.kill()
-    deadline_s = time.monotonic() + _GRACE_S
-    while True:
-        left = _processes_of(job)
-        if not left:
-            break
-        if process.returncode not in (0, None) or time.monotonic() > deadline_s:
+    # After a good end daemons get a moment to leave by themselves; after anything else nobody is waited for.
+    patience_s = time.monotonic() + (0 if asked or process.returncode != 0 else _GRACE_S)
+    give_up_s = patience_s + _GRACE_S
+    while (left := _processes_of(job)) and time.monotonic() < give_up_s:
+        if time.monotonic() >= patience_s:
             for straggler in left:
-                _signal(straggler.pid, signal.SIGCONT)
-                _signal(straggler.pid, signal.SIGKILL)
-        if time.monotonic() > deadline_s + _GRACE_S:
-            break
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(straggler.pid, signal.SIGKILL)
         time.sleep(0.02)
     process.wait()
 
@@ -116,28 +145,28 @@ def _end_tree(process: subprocess.Popen, job: str) -> None:
 def _processes_of(job: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARKER) == job:
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(MARKER) == job and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
-        except (psutil.Error, OSError):
-            continue
     return found
 
 
-def _signal(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _explain(status: int, stderr: str) -> str:
-    """The line of the launcher's output that tells most, or the status in words."""
-    lines = [line.strip(" =|-*") for line in stderr.splitlines()]
+def _explain(status: int, words: str) -> str:
+    """The line of the job's output that tells most, or the status in words."""
+    lines = [line.strip(" =|-*") for line in words.splitlines()]
     lines = [line for line in lines if line]
-    for word in ("earlybird kernel:", "KILLED BY SIGNAL", "EXIT STRING", "exited on signal", "BAD "
-        "TERMINATION",
-                 "rror", "not enough", "bort"):  # fmt: skip
+    for telling in (
+        "earlybird kernel:",
+        "KILLED BY SIGNAL",
+        "EXIT STRING",
+        "exited on signal",
+        "BAD TERMINATION",
+        "rror",
+        "not enough",
+        "bort",
+    ):
         for line in lines:
-            if word in line:
+            if telling in line:
                 return line.removeprefix("earlybird kernel:").strip()
     if status < 0:
         return f"it was ended by {signal.Signals(-status).name}"

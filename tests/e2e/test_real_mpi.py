@@ -1,0 +1,268 @@
+"""The commands as a user types them, on real MPI: the loop, deaths, hangs, Ctrl-C, a disk that fills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from earlybird.launch.process import MARKER
+from earlybird.machine.flavours import find_flavour
+
+EARLYBIRD = Path(sys.executable).parent / "earlybird"
+
+pytestmark = pytest.mark.mpi
+
+
+def _ranks_in(folder) -> list[psutil.Process]:
+    """Kernel processes started from the run folder `folder`, other than zombies."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.status() != psutil.STATUS_ZOMBIE and process.name() in (
+                "pingpong",
+                "contention",
+                "exchange",
+            ):
+                if str(folder) in " ".join(process.cmdline()):
+                    found.append(process)
+    return found
+
+
+def _job_processes_in(folder) -> list[psutil.Process]:
+    """Everything of a job whose working folder is `folder`: mpiexec, proxies, daemons, ranks."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.status() != psutil.STATUS_ZOMBIE and MARKER in process.environ():
+                if process.environ().get("PWD_OF_TEST") == str(folder):
+                    found.append(process)
+    return found
+
+
+@pytest.fixture
+def long_replay(tmp_path):
+    """Start a replay that would take a minute and wait until its ranks run; returns (process, ranks)."""
+    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,100000\n1,0,100000\n")
+    started = []
+
+    def start(mpi: str, *words: str):
+        process = subprocess.Popen(
+            [EARLYBIRD, "replay", "pattern.csv", "--layout", "1x1x2", "--mpi", mpi, "-o", str(tmp_path / "run"),
+             "--launches", "200", "--budget", "300s", *words],
+            cwd=tmp_path, env=dict(os.environ) | {"PWD_OF_TEST": str(tmp_path)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            ranks = _ranks_in(tmp_path)
+            held = (tmp_path / "run" / "samples.ndjson").exists()
+            if len(ranks) == 2 and held:
+                return process, ranks
+            time.sleep(0.01)
+        raise AssertionError(f"no ranks came up: {process.poll()}")
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    deadline = time.monotonic() + 10
+    while _job_processes_in(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _job_processes_in(tmp_path) == []
+
+
+def _finish(process, timeout: float) -> tuple[int, str]:
+    _, err = process.communicate(timeout=timeout)
+    assert "Traceback" not in err
+    return process.returncode, err
+
+
+def _samples(folder) -> list[dict]:
+    return [json.loads(line) for line in (folder / "samples.ndjson").read_text().splitlines()]
+
+
+def test_the_loop_closes(mpi, earlybird, tmp_path):
+    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "20s")
+    told = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
+    points = json.loads(told.stdout)["points"]
+    assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
+    assert all(point["time_s"] > 0 and point["launches"] == 2 for point in points)
+    earlybird("fit", "run", "-o", "profile.json")
+    earlybird("pattern", "mesh", "--cells", "5000", "--parts", "2", "-o", "mesh.csv")
+    predicted = json.loads(
+        earlybird("predict", "mesh.csv", "--profile", "profile.json", "--layout", "1x1x2", "--json").stdout
+    )
+    replay = (
+        "replay",
+        "mesh.csv",
+        "--profile",
+        "profile.json",
+        "--layout",
+        "1x1x2",
+        "--mpi",
+        mpi,
+        "--budget",
+        "10s",
+    )
+    compared = json.loads(earlybird(*replay, "-o", "replay", "--json").stdout)
+    assert compared["predicted_s"]["staircase"] == pytest.approx(predicted["time_s"])
+    assert len(compared["measured_s"]) == 2 and min(compared["measured_s"]) > 0
+    assert set(compared["error"]) == {"staircase", "max-rate", "postal"}
+    launches = [
+        json.loads(line) for line in (tmp_path / "replay" / "launches.ndjson").read_text().splitlines()
+    ]
+    assert len(launches) == 5
+    assert all(len(launch["placement"]) == 2 and launch["exit"] == 0 for launch in launches)
+    earlybird("report", "run", "profile.json", "replay", "-o", "report.html")
+    assert not list(tmp_path.glob("**/.launch-*"))
+
+
+@pytest.mark.parametrize("num_ranks", [1, 4])
+def test_replay_takes_one_rank_and_more_ranks_than_cores(mpi, earlybird, tmp_path, num_ranks):
+    ring = [
+        f"{rank},{(rank + 1) % num_ranks},{1000 * rank}" for rank in range(num_ranks if num_ranks > 1 else 0)
+    ]
+    (tmp_path / "ring.csv").write_text("\n".join(["src,dst,bytes", *ring]) + "\n")
+    words = (
+        "replay",
+        "ring.csv",
+        "--layout",
+        f"1x1x{num_ranks}",
+        "--mpi",
+        mpi,
+        "--launches",
+        "2",
+        "--budget",
+        "1s",
+    )
+    told = json.loads(earlybird(*words, "-o", "run", "--json").stdout)
+    assert len(told["measured_s"]) == num_ranks
+    cores = len(os.sched_getaffinity(0))
+    assert all(sample["oversubscribed"] == (num_ranks > cores) for sample in _samples(tmp_path / "run"))
+
+
+def test_hosts_are_started_by_name(mpi, earlybird, tmp_path):
+    words = ("measure", "pingpong", "--sizes", "8", "--launches", "1", "--budget", "1s", "--mpi", mpi)
+    earlybird(*words, "--hosts", "localhost", "-o", "run")
+    (launch,) = [json.loads(line) for line in (tmp_path / "run" / "launches.ndjson").read_text().splitlines()]
+    assert launch["launcher"] == "hosts"
+    assert any("hosts.txt" in word for word in launch["command_line"])
+
+
+def test_a_killed_rank_ends_the_job_and_what_was_measured_is_kept(mpi, long_replay, tmp_path):
+    process, ranks = long_replay(mpi)
+    held = len(_samples(tmp_path / "run"))
+    with suppress(psutil.NoSuchProcess):
+        ranks[0].kill()
+    status, err = _finish(process, 50)
+    assert status == 1
+    assert "failed: " in err and "--resume" in err
+    assert len(_samples(tmp_path / "run")) >= held > 0
+
+
+def test_a_hung_rank_is_ended_after_the_stall_limit(mpi, long_replay, tmp_path):
+    process, ranks = long_replay(mpi, "--stall-limit", "2s")
+    with suppress(psutil.NoSuchProcess):
+        ranks[1].suspend()
+    status, err = _finish(process, 30)
+    assert status == 1
+    assert "no point was finished for 2 s" in err
+
+
+def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
+    words = (
+        "measure",
+        "pingpong",
+        "--sizes",
+        "64MiB",
+        "--launches",
+        "1",
+        "--time-limit",
+        "0.3s",
+        "--mpi",
+        any_mpi,
+    )
+    refused(earlybird(*words, "-o", "run", check=False), "time limit", status=1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_path, number):
+    process, _ = long_replay(any_mpi)
+    process.send_signal(number)
+    status, err = _finish(process, 20)
+    assert status == 130
+    assert "--resume" in err
+    held = _samples(tmp_path / "run")
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())
+    settings["settings"]["effort"]["launches"] = len(held) + 1
+    (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
+    earlybird("replay", "--resume", "-o", "run")
+    assert _samples(tmp_path / "run")[: len(held)] == held
+    assert len(_samples(tmp_path / "run")) == len(held) + 1
+
+
+def test_ranks_die_with_an_earlybird_that_is_killed_outright(any_mpi, long_replay):
+    process, _ = long_replay(any_mpi)
+    process.kill()  # the fixture's end asserts that no process of the job is left
+
+
+def test_a_layout_that_cannot_be_placed_is_refused(any_mpi, earlybird, tmp_path, refused):
+    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
+    replay = ("replay", "pattern.csv", "--mpi", any_mpi, "-o", "run")
+    refused(earlybird(*replay, "--layout", "2x1x1", check=False), "2 nodes")
+    refused(earlybird(*replay, "--layout", "1x64x1", check=False), "64 sockets")
+    refused(earlybird(*replay, "--layout", "1x1x1", check=False), "rank 1")
+    assert not (tmp_path / "run").exists()
+
+
+def test_ranks_that_land_elsewhere_are_refused(any_mpi, earlybird, tmp_path, refused):
+    """Two names of one host: the layout says two nodes, the ranks share one."""
+    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
+    result = earlybird(
+        "replay", "pattern.csv", "--layout", "2x1x1", "--hosts", "localhost,127.0.0.1", "--mpi", any_mpi,
+        "-o", "run", check=False,
+    )  # fmt: skip
+    refused(result, "did not land", status=1)
+    assert not (tmp_path / "run" / "samples.ndjson").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_ends_the_command_in_a_sentence(any_mpi, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=100k none {small} || exit 77; cd {small}; "
+        f"{EARLYBIRD} measure pingpong --mpi {any_mpi} --quick --launches 40 --quiet -o run; echo status $?; "
+        "tail -c 1 run/samples.ndjson | od -An -c"
+    )
+    result = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=120
+    )
+    if result.returncode == 77 or "unshare" in result.stderr:
+        pytest.skip("a mount namespace is not permitted here")
+    assert "status 1" in result.stdout
+    assert "\\n" in result.stdout.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    assert "No space left" in result.stderr and "--resume" in result.stderr
+
+
+def test_exec_gives_the_flavours_tools_and_the_commands_status(mpi, earlybird, tmp_path):
+    (tmp_path / "hello.c").write_text(
+        "#include <mpi.h>\n#include <stdio.h>\nint main(int argc, char **argv) {\n"
+        "  MPI_Init(&argc, &argv);\n  int size;\n  MPI_Comm_size(MPI_COMM_WORLD, &size);\n"
+        '  printf("size %d\\n", size);\n  MPI_Finalize();\n  return 0;\n}\n'
+    )
+    earlybird("exec", "--mpi", mpi, "--", "mpicc", "hello.c", "-o", "hello")
+    assert "size 2" in earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", "./hello").stdout
+    assert earlybird("exec", "--mpi", mpi, "--", "sh", "-c", "exit 7", check=False).returncode == 7
+    which = earlybird("exec", "--mpi", mpi, "--no-interpose", "--", "sh", "-c", "command -v mpiexec")
+    assert which.stdout.strip() == str(find_flavour(mpi).mpiexec) and which.stderr == ""

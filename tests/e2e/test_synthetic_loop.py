@@ -1,0 +1,133 @@
+"""The whole spine without MPI: a known profile comes back through measure, fit, predict, replay and report."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+PLANTED = Path(__file__).parent / "profile.json"
+
+
+@pytest.fixture
+def planted(tmp_path):
+    shutil.copy(PLANTED, tmp_path / "planted.json")
+    return json.loads(PLANTED.read_text())["levels"]["intra_socket"]["protocols"]
+
+
+def test_a_known_profile_comes_back(earlybird, tmp_path, planted):
+    earlybird("measure", "pingpong", "contention", "--launcher", "synthetic:planted.json", "-o", "run")
+    earlybird("fit", "run", "-o", "profile.json")
+    fitted = json.loads((tmp_path / "profile.json").read_text())["levels"]["intra_socket"]["protocols"]
+    assert [protocol["name"] for protocol in fitted] == ["eager", "rendezvous"]
+    # The switch is known to within the sizes measured on both sides of it.
+    assert 4096 < fitted[1]["min_bytes"] <= 8192
+    for mine, theirs in zip(fitted, planted, strict=True):
+        assert mine["latency_s"] == pytest.approx(theirs["latency_s"], rel=0.03)
+        for n, bandwidth in theirs["bandwidth_bytes_per_s"].items():
+            assert mine["bandwidth_bytes_per_s"][n] == pytest.approx(bandwidth, rel=0.05)
+
+    earlybird("pattern", "random", "--ranks", "4", "--messages", "20", "--min-size", "10kB", "--max-size", "1MB",
+              "-o", "random.csv")  # fmt: skip
+    result = earlybird("replay", "random.csv", "--layout", "1x1x4", "--profile", "profile.json", "--launcher",
+                       "synthetic:planted.json", "-o", "replay", "--json")  # fmt: skip
+    comparison = json.loads(result.stdout)
+    assert comparison["schema"] == "earlybird.comparison/1"
+    # The replay drew its times from the staircase: it is right to within the noise, the others are not.
+    assert comparison["error"]["staircase"] < 0.05 < comparison["error"]["postal"]
+    assert abs(comparison["slowest_error"]["staircase"]) < 0.05
+
+    earlybird("report", "run", "profile.json", "replay", "-o", "report.html")
+    assert "staircase" in (tmp_path / "report.html").read_text()
+
+
+def test_demo_runs_on_the_synthetic_launcher(earlybird, tmp_path, planted):
+    result = earlybird("demo", "--launcher", "synthetic:planted.json", "--ranks", "4")
+    for model in ("staircase", "max-rate", "postal"):
+        assert model in result.stdout
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+
+
+def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
+    words = (
+        "measure",
+        "pingpong",
+        "--launcher",
+        "synthetic:planted.json",
+        "--launches",
+        "3",
+        "--sizes",
+        "8,1KiB",
+    )
+    earlybird(*words, "-o", "run")
+    samples = tmp_path / "run" / "samples.ndjson"
+    lines = samples.read_text().splitlines(keepends=True)
+    samples.write_text("".join(lines[:3]) + lines[3][:40])  # killed while the fourth was written
+    earlybird("measure", "--resume", "-o", "run")
+    resumed = samples.read_text().splitlines(keepends=True)
+    assert resumed[:3] == lines[:3]
+    assert sorted(json.loads(line)["config"]["size_bytes"] for line in resumed) == [8, 8, 8, 1024, 1024, 1024]
+    before = samples.read_bytes()
+    earlybird("measure", "--resume", "-o", "run")
+    assert samples.read_bytes() == before
+
+
+def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, refused):
+    (tmp_path / "run").mkdir()
+    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
+    refused(earlybird(*words, check=False), "run exists", "--resume")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["measure", "pingpogn"], "pingpogn"),
+        (["measure", "exchange"], "earlybird replay"),
+        (["measure", "pingpong", "contention", "--sizes", "8"], "--sizes"),
+        (["measure", "pingpong", "--competitors", "2"], "--competitors"),
+        (["measure", "pingpong", "--sizes", "8,many"], "many"),
+        (["measure", "pingpong", "--sizes", "4GiB"], "2147483647"),
+        (["measure", "pingpong", "--budget", "soon"], "soon"),
+        (["measure", "pingpong", "--launches", "0"], "--launches"),
+        (["measure", "pingpong", "--format", "xml"], "xml"),
+        (["measure", "pingpong", "--buffers", "cold"], "cold"),
+        (["measure", "pingpong", "--levels", "inter_rack"], "inter_rack"),
+        (["measure", "contention", "--competitors", "3"], "3"),
+        (["measure", "contention", "--competitors", "two"], "two"),
+        (["measure", "--resume"], "-o"),
+        (["measure", "pingpong", "--no-such-option"], "--no-such-option"),
+        (["replay"], "pattern"),
+        (["demo", "--ranks", "1"], "--ranks"),
+    ],
+)
+def test_wrong_words_are_refused_in_one_sentence(earlybird, tmp_path, planted, refused, words, named):
+    if words[0] in ("measure", "demo") and "--resume" not in words:
+        words = [*words, "--launcher", "synthetic:planted.json"]
+    refused(earlybird(*words, check=False), named)
+    assert [path.name for path in tmp_path.iterdir()] == ["planted.json"]
+
+
+def test_a_launcher_that_is_not_there_is_named(earlybird, planted, refused):
+    refused(earlybird("measure", "pingpong", "--launcher", "cluster:c1", check=False), "virtual clusters")
+    refused(earlybird("measure", "pingpong", "--launcher", "telepathy", check=False), "telepathy")
+    refused(earlybird("measure", "pingpong", "--launcher", "synthetic:none.json", check=False), "none.json")
+    refused(earlybird("measure", "pingpong", "--mpi", "lam", check=False), "lam", "mpich")
+
+
+def test_a_file_that_may_not_grow_ends_the_command_and_keeps_whole_lines(
+    earlybird, tmp_path, planted, refused
+):
+    """RLIMIT_FSIZE stands in for a full disk: a write comes back short, then fails."""
+    import resource
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
+    result = earlybird(*words, check=False, preexec_fn=limit)
+    refused(result, "samples.ndjson", "free some space", status=1)
+    text = (tmp_path / "run" / "samples.ndjson").read_text()
+    assert text.endswith("\n") or text == ""
+    assert all(json.loads(line) for line in text.splitlines())
+    earlybird("measure", "--resume", "-o", "run")
