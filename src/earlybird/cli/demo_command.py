@@ -25,6 +25,7 @@ MIN_RANKS = 4
 NUM_CELLS = 200_000
 BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
 HALO_WIDTH = 2
+REPLAY_LAUNCHES = 10
 # Shares of the budget; fitting, making the mesh and writing the page take the seconds that are left.
 MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
 
@@ -46,7 +47,6 @@ def demo(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Measure this machine, fit, predict a mesh exchange, replay it on real MPI, and write one page."""
-    # These take a second to import, and a wrong option should be answered at once.
     begin_s = time.monotonic()
     budget_s = units.parse_duration(budget, "--budget")
     num_ranks = _num_ranks(ranks)
@@ -63,10 +63,11 @@ def demo(
     groups = [
         group for suite in suites.SUITES.values() for group in suite.groups(options, place, starter.flavour)
     ]
-    effort = Effort(suites.QUICK_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
+    effort = Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
     run = create_run(folder / "run", "run", effort, suites=list(suites.SUITES), launcher=launcher, mpi=mpi)
     run_session(run, starter, groups, effort, quiet)
 
+    # These take a second to import, and a wrong option should be answered at once.
     from earlybird.fit.observations import read_runs
     from earlybird.fit.profile import fit_profile
     from earlybird.patterns.ghost import ghost_exchange
@@ -93,7 +94,7 @@ def demo(
     write_json(folder / "prediction.json", predict_exchange(pattern, layout, profile).to_json())
 
     _say(4, "replaying the exchange on real MPI")
-    effort = Effort(suites.DEFAULT_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed)
+    effort = Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed)
     replayed = create_run(
         folder / "replay",
         "replay",

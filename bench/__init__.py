@@ -1,0 +1,1 @@
+"""Comparisons with other benchmarks: minutes long, never part of the tests."""
