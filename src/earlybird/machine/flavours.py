@@ -1,5 +1,6 @@
 """MPI flavours: those that come as PyPI wheels, the one on PATH, and any mpicc a person points to."""
 
+import contextlib
 import functools
 import os
 import re
@@ -74,8 +75,12 @@ def find_flavour(name: str) -> Flavour:
 
 
 def present_flavours() -> list[Flavour]:
-    """Every named flavour that is here."""
-    return [flavour for flavour in (_find(name) for name in NAMES) if flavour is not None]
+    """Every named flavour that is here and known; an mpicc on PATH that is of no use hides no other."""
+    found = []
+    for name in NAMES:
+        with contextlib.suppress(InputError):
+            found.append(find_flavour(name))
+    return found
 
 
 def check_name(name: str) -> None:
@@ -101,6 +106,9 @@ def _find(name: str) -> Flavour | None:
         raise InputError(
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"
         )
+    if re.search(r"\s", str(mpicc)):
+        # A wrapper's own scripts break on one, and so does a plan of key=value words.
+        raise InputError(f"the path {str(mpicc)!r} has a blank; give a path of this mpicc without one")
     return _describe(str(mpicc), mpicc)
 
 
@@ -114,12 +122,13 @@ def _describe(name: str, mpicc: Path) -> Flavour:
         mpiexec = Path(found)
     env = _intel_environment(name, mpicc.parent.parent)
     told = _told(mpiexec, env)
-    if "Intel" in told:
+    # In this order: hydra tells how it was configured, which may name any other product.
+    if "Intel(R) MPI" in told:
         family = "intel"
+    elif "HYDRA build details" in told:
+        family, env = "mpich", {}
     elif re.search(r"open.?mpi|open ?rte|prte", told, re.IGNORECASE):
         family, env = "openmpi", _openmpi_environment()
-    elif "hydra" in told.lower():
-        family, env = "mpich", {}
     else:
         raise InputError(f"{mpiexec} is of no MPI known here (MPICH, Open MPI, Intel MPI); give one of these")
     return Flavour(name, family, _version(name, family, told), mpicc, mpiexec, env)

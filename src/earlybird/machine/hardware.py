@@ -29,9 +29,9 @@ def usable_cores(cpu_folder: Path = CPU_FOLDER) -> list[Core]:
     return sorted(seen.values(), key=lambda core: (core.socket, core.cpu))
 
 
-def cores_by_socket() -> list[list[int]]:
+def cores_by_socket(cpu_folder: Path = CPU_FOLDER) -> list[list[int]]:
     """CPU numbers of the usable cores, a list per socket; sockets are renumbered from 0 without gaps."""
-    cores = usable_cores()
+    cores = usable_cores(cpu_folder)
     sockets = sorted({core.socket for core in cores})
     return [[core.cpu for core in cores if core.socket == socket] for socket in sockets]
 

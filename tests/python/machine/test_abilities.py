@@ -1,0 +1,53 @@
+"""What can be measured here, and `earlybird doctor`, which tells it."""
+
+import json
+
+import pytest
+
+from earlybird.cli import main
+from earlybird.machine import abilities, hardware
+
+
+@pytest.mark.parametrize("cores", [[[0]], [[0, 1]], [[0, 1, 2, 3]], [[0, 1], [2, 3]]])
+def test_every_no_has_a_cause_and_a_remedy(monkeypatch, cores):
+    monkeypatch.setattr(hardware, "cores_by_socket", lambda: cores)
+    monkeypatch.setattr(abilities.shutil, "which", lambda name: None)
+    told = abilities.abilities()
+    assert told["intra_socket"].can == (max(map(len, cores)) >= 2)
+    assert told["inter_socket"].can == (len(cores) > 1)
+    assert not told["inter_node"].can
+    assert all(ability.cause and ability.remedy for ability in told.values() if not ability.can)
+
+
+@pytest.mark.parametrize(("scope", "can"), [("0\n", True), ("1\n", False), ("", True), (None, True)])
+def test_a_kernel_that_forbids_reading_another_process_is_named(monkeypatch, tmp_path, scope, can):
+    path = tmp_path / "ptrace_scope"
+    if scope is not None:
+        path.write_text(scope)
+    monkeypatch.setattr(abilities, "_PTRACE_SCOPE", path)
+    told = abilities.abilities()["single_copy"]
+    assert told.can == can
+    assert can or "ptrace_scope=0" in told.remedy
+
+
+def _doctor(monkeypatch, capsys, *words) -> str:
+    monkeypatch.setattr("sys.argv", ["earlybird", "doctor", *words])
+    with pytest.raises(SystemExit) as end:
+        main.run()
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_doctor_json_has_the_promised_keys(monkeypatch, capsys):
+    told = json.loads(_doctor(monkeypatch, capsys, "--json"))
+    assert {"flavours", "cores", "sockets", "can"} <= told.keys()
+    for flavour in told["flavours"]:
+        assert {"name", "version", "mpicc", "mpiexec", "env", "built"} <= flavour.keys()
+    assert all(set(ability) == {"can", "cause", "remedy"} for ability in told["can"].values())
+
+
+def test_doctor_says_what_to_do_about_an_absent_flavour(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
+    told = _doctor(monkeypatch, capsys)
+    assert "earlybird build --mpi openmpi" in told
+    assert json.loads(_doctor(monkeypatch, capsys, "--json"))["can"]

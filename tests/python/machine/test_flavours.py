@@ -1,0 +1,125 @@
+"""Which MPI an mpicc belongs to, and what is said when there is none."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.machine import flavours
+from earlybird.machine.home import home
+
+HYDRA = "HYDRA build details:\n    Version:    4.2.1\n    Configure options:  '--prefix=/opt/{}'\n"
+OPEN_MPI = "mpiexec (Open MPI) 5.0.6\n\nReport bugs to nobody\n"
+INTEL = "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 1 (id: 0)\nCopyright\n"
+
+
+@pytest.fixture
+def mpicc(tmp_path):
+    """Make a folder with an mpicc and an mpiexec that says `banner`; return the path of the mpicc."""
+
+    def make(banner: str, folder: str = "mpi") -> Path:
+        bin_folder = tmp_path / folder / "bin"
+        bin_folder.mkdir(parents=True)
+        (bin_folder / "banner").write_text(banner)
+        for name in ("mpicc", "mpiexec"):
+            (bin_folder / name).write_text('#!/bin/sh\ncat "$(dirname "$0")/banner"\n')
+            (bin_folder / name).chmod(0o755)
+        return bin_folder / "mpicc"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("banner", "family", "version"),
+    [
+        (HYDRA.format("mpich"), "mpich", "4.2.1"),
+        # What a site called its folders says nothing about whose mpiexec this is.
+        (HYDRA.format("Intel/openmpi-free/mpich"), "mpich", "4.2.1"),
+        (OPEN_MPI, "openmpi", "5.0.6"),
+        (INTEL, "intel", "2021.9"),
+    ],
+)
+def test_the_family_is_what_mpiexec_says(mpicc, banner, family, version):
+    path = mpicc(banner)
+    found = flavours.find_flavour(str(path))
+    assert (found.name, found.family, found.version) == (str(path), family, version)
+    assert found.mpiexec == path.parent / "mpiexec"
+
+
+def test_the_flavours_tools_come_first_on_path(mpicc):
+    path = mpicc(OPEN_MPI)
+    environment = flavours.find_flavour(str(path)).environment()
+    assert environment["PATH"].split(os.pathsep)[0] == str(path.parent)
+
+
+def test_open_mpi_is_told_to_run_as_root_by_root_alone(mpicc, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert flavours.find_flavour(str(mpicc(OPEN_MPI, "a"))).env["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert flavours.find_flavour(str(mpicc(OPEN_MPI, "b"))).env == {}
+
+
+def test_an_unknown_name_is_refused_with_the_names_there_are():
+    with pytest.raises(InputError, match="lam.*mpich, openmpi, intel, system"):
+        flavours.find_flavour("lam")
+
+
+def test_a_path_that_is_no_program_is_refused(tmp_path):
+    (tmp_path / "mpicc").write_text("not executable")
+    for name in ("mpicc", "none"):
+        with pytest.raises(InputError, match="not an executable file"):
+            flavours.find_flavour(str(tmp_path / name))
+
+
+def test_an_mpicc_of_no_mpi_is_refused(mpicc):
+    with pytest.raises(InputError, match="of no MPI known here"):
+        flavours.find_flavour(str(mpicc("gcc 12.2\n")))
+
+
+def test_an_mpicc_without_mpiexec_is_refused(mpicc, monkeypatch):
+    path = mpicc(OPEN_MPI)
+    (path.parent / "mpiexec").unlink()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match="no mpiexec stands beside"):
+        flavours.find_flavour(str(path))
+
+
+def test_a_path_with_a_blank_is_refused(mpicc):
+    with pytest.raises(InputError, match="has a blank"):
+        flavours.find_flavour(str(mpicc(OPEN_MPI, "my mpi")))
+
+
+def test_an_unusable_mpicc_on_path_hides_no_other_flavour(mpicc, tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    wheel = mpicc(HYDRA.format("x"), "home/mpi/mpich-" + flavours.WHEELS["mpich"][0].split("==")[1])
+    flavours.installed_marker("mpich").write_text("")
+    monkeypatch.setenv("PATH", f"{mpicc('nothing known', 'site').parent}{os.pathsep}{os.environ['PATH']}")
+    assert [(found.name, found.mpicc) for found in flavours.present_flavours()] == [("mpich", wheel)]
+
+
+def test_an_interrupted_installation_does_not_count(mpicc, tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    mpicc(HYDRA.format("x"), "home/mpi/mpich-" + flavours.WHEELS["mpich"][0].split("==")[1])
+    with pytest.raises(InputError, match="earlybird build --mpi mpich"):
+        flavours.find_flavour("mpich")
+
+
+def test_every_wheel_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
+    folders = {flavours.wheel_folder(name) for name in flavours.WHEELS}
+    assert len(folders) == len(flavours.WHEELS)
+    assert all(folder.parent == tmp_path / "mpi" for folder in folders)
+
+
+def test_home_is_where_a_person_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "here"))
+    assert home() == tmp_path / "here"
+
+
+def test_home_is_the_user_folder_outside_a_virtual_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("EARLYBIRD_HOME", raising=False)
+    monkeypatch.setattr("sys.prefix", "/usr")
+    monkeypatch.setattr("sys.base_prefix", "/usr")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert home() == tmp_path / "earlybird"
