@@ -12,7 +12,7 @@ from earlybird.launch.local import MpiexecLauncher, SrunLauncher, parse_hosts
 from earlybird.launch.synthetic import SyntheticLauncher
 from earlybird.machine import flavours, hardware
 from earlybird.measure.suites import Place
-from earlybird.toolchain.build import is_built
+from earlybird.toolchain.build import is_built, require_built
 
 
 def choose_flavour(name: str | None) -> flavours.Flavour:
@@ -27,6 +27,12 @@ def choose_flavour(name: str | None) -> flavours.Flavour:
     )
 
 
+def _built_flavour(name: str | None) -> flavours.Flavour:
+    flavour = choose_flavour(name)
+    require_built(flavour)
+    return flavour
+
+
 def make_launcher(text: str, mpi: str | None, hosts: str | None, seed: int) -> tuple[Launcher, Place]:
     """From `--launcher`, `--mpi`, `--hosts`: who starts ranks, and what can be reached that way."""
     kind, _, argument = text.partition(":")
@@ -36,11 +42,11 @@ def make_launcher(text: str, mpi: str | None, hosts: str | None, seed: int) -> t
         profile = load_profile(argument)
         return SyntheticLauncher(expected_times(profile), seed), _pretended_place(profile)
     if text == "local":
-        flavour = choose_flavour(mpi)
+        flavour = _built_flavour(mpi)
         names = parse_hosts(hosts) if hosts is not None else ()
         return MpiexecLauncher(flavour, names), _place(max(len(names), 1))
     if text == "srun":
-        return SrunLauncher(choose_flavour(mpi)), _place(int(os.environ.get("SLURM_NNODES", "1")))
+        return SrunLauncher(_built_flavour(mpi)), _place(int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
         raise InputError(
             "virtual clusters are not built into this version; use --launcher local, srun or --hosts"

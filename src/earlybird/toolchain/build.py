@@ -38,7 +38,7 @@ def native_sources() -> Path:
 
 def native_prefix(flavour: Flavour) -> Path:
     """Where the build of the present sources for `flavour` is, or would be."""
-    label = re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-40:]
+    label = re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
     return home() / "native" / f"{label}-{_cache_key(flavour)}"
 
 
@@ -52,14 +52,19 @@ def features(flavour: Flavour) -> dict[str, bool]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def kernel_path(flavour: Flavour, kernel: str) -> Path:
-    """The program `kernel` built for `flavour`; InputError naming the command that builds it."""
+def require_built(flavour: Flavour) -> None:
+    """Raise InputError naming the command that builds the native code when that was not done."""
     if not is_built(flavour):
         where = " on the login node" if any(name in os.environ for name in JOB_VARIABLES) else ""
         raise InputError(
             f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
             f"{flavour.name}`{where}"
         )
+
+
+def kernel_path(flavour: Flavour, kernel: str) -> Path:
+    """The program `kernel` built for `flavour`; InputError when it is not built."""
+    require_built(flavour)
     return native_prefix(flavour) / "bin" / kernel
 
 
@@ -123,10 +128,13 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
         return
     kept = home() / "native" / "failed-build.txt"
     shutil.copyfile(log, kept)
-    lines = log.read_text(errors="replace").splitlines()
-    telling = [
-        line.strip() for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)
+    # CMake's own words on a probe ("-- ... not found") and on where it stopped come before what went wrong.
+    lines = [
+        line.strip()
+        for line in log.read_text(errors="replace").splitlines()
+        if line.strip() and not line.startswith(("--", "CMake Error at"))
     ]
+    telling = [line for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)]
     words = (telling or lines or ["no output"])[0]
     raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
-from earlybird.data.errors import WorkError
+from earlybird.data.errors import InputError, WorkError
 from earlybird.machine import flavours
 from earlybird.machine.home import home
 
@@ -49,7 +49,13 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
 def locked(name: str):
     """One process at a time does the work called `name`; the lock goes with the process."""
     folder = home() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
+        ) from error
     with open(folder / name, "w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
