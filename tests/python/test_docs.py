@@ -1,0 +1,239 @@
+"""The pages tell the truth: links resolve, commands and options exist, examples load, scripts run."""
+
+import csv
+import importlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from earlybird import __version__
+from earlybird.cli.main import COMMANDS
+from earlybird.data.comparison import comparison_from_json
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import load_pattern
+from earlybird.data.prediction import prediction_from_json
+from earlybird.data.profile import profile_from_json
+from earlybird.data.run import Run, sample_from_json
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`([^`\n]+)`")
+# A command begins a line, follows a prompt, or stands in $(...).
+_COMMAND = re.compile(r"(?:^|\$ |\$\(|[;&|] *)(earlybird(?: [^#|;)\n]*)?)", re.MULTILINE)
+# COMMAND, SUITE... or [ stand for words; they are none.
+_PLACEHOLDER = re.compile(r"[A-Z]+(?:\.\.\.)?|\.\.\.|\[|\]")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for found, text in _BLOCK.findall(page.read_text()) if found == language]
+
+
+def shown_commands(text: str) -> list[list[str]]:
+    """The `earlybird ...` commands of a page, in its blocks and in its inline code, as words."""
+    prose = _BLOCK.sub("", text)
+    places = [
+        body.replace("\\\n", " ")
+        for language, body in _BLOCK.findall(text)
+        if language in ("", "console", "bash", "sh")
+    ]
+    places += [code for code in _INLINE.findall(prose) if code.startswith("earlybird")]
+    found = [match[1] for place in places for match in _COMMAND.finditer(place)]
+    return [shlex.split(command, comments=True) for command in found]
+
+
+def command_called(words: list[str]) -> tuple[Any, list[str]] | None:
+    """The command that `words` (after `earlybird`) call and what is left for it; None where there is none."""
+    if not words or words[0].startswith("-") or _PLACEHOLDER.fullmatch(words[0]):
+        return None
+    name, *rest = words
+    assert name in COMMANDS, f"there is no command {name!r}"
+    command = importlib.import_module(f"earlybird.cli.{name}_command").command
+    while hasattr(command, "commands"):
+        if not rest or rest[0].startswith("-") or _PLACEHOLDER.fullmatch(rest[0]):
+            break
+        assert rest[0] in command.commands, f"{name} has no subcommand {rest[0]!r}"
+        command, rest = command.commands[rest[0]], rest[1:]
+    return command, rest
+
+
+def unknown_options(words: list[str]) -> list[str]:
+    """Options of an `earlybird ...` command, given as words, that its help does not list."""
+    called = command_called(words[1:])
+    if called is None:
+        return []
+    command, rest = called
+    known = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    own = rest[: rest.index("--")] if "--" in rest else rest
+    options = [word.split("=")[0].rstrip("]") for word in own if re.match(r"\[?--?[a-z]", word)]
+    return [option for option in options if option.lstrip("[") not in known]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_relative_link_resolves(page):
+    text = _INLINE.sub("", _BLOCK.sub("", page.read_text()))
+    for link in _LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", _BLOCK.sub("", target.read_text()), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, f"{link} names no heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_shown_exists_with_its_options(page):
+    for words in shown_commands(page.read_text()):
+        unknown = unknown_options(words)
+        assert not unknown, f"`{shlex.join(words)}` uses {', '.join(unknown)}"
+
+
+def test_pages_show_commands_at_all():
+    for name in ("docs/measuring.md", "docs/files.md", "README.md"):
+        assert shown_commands((ROOT / name).read_text()), name
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("```\nearlybird measure pingpong --no-such\n```", "--no-such"),
+        ("```console\n$ earlybird pattern mesh --parts 4 \\\n  --nonsense 3\n```", "--nonsense"),
+        ("see `earlybird fit run --wrong`", "--wrong"),
+        ("```bash\nx=$(earlybird build --mpi mpich --slow | tail -1)\n```", "--slow"),
+        ("```\nearlybird exec --mpi mpich -- mpiexec -n 2 ./a.out --theirs\n```", None),
+        ("```\nearlybird fit run -o p.json   # --only a remark\n```", None),
+        ("`earlybird COMMAND --help`", None),
+    ],
+)
+def test_a_wrong_option_is_noticed(text, fault):
+    unknown = [option for words in shown_commands(text) for option in unknown_options(words)]
+    assert unknown == ([fault] if fault else [])
+
+
+@pytest.mark.parametrize("text", ["`earlybird frobnicate x`", "`earlybird pattern knit -o x.csv`"])
+def test_a_wrong_command_is_noticed(text):
+    with pytest.raises(AssertionError, match=r"no (sub)?command"):
+        unknown_options(shown_commands(text)[0])
+
+
+FILES_PAGE = ROOT / "docs" / "files.md"
+READERS = {
+    "earlybird.profile/1": profile_from_json,
+    "earlybird.prediction/1": prediction_from_json,
+    "earlybird.comparison/1": comparison_from_json,
+}
+
+
+@pytest.mark.parametrize("schema", [*READERS, "earlybird.run/1"])
+def test_the_example_of_each_schema_loads(schema, tmp_path):
+    examples = [
+        value for value in map(json.loads, blocks(FILES_PAGE, "json")) if value.get("schema") == schema
+    ]
+    assert len(examples) == 1
+    if schema in READERS:
+        written = READERS[schema](examples[0]).to_json()
+        assert {key: written[key] for key in examples[0] if key != "levels"} == {
+            key: item for key, item in examples[0].items() if key != "levels"
+        }
+    else:
+        (tmp_path / "run.json").write_text(json.dumps(examples[0]))
+        assert Run.open(tmp_path).id == examples[0]["id"]
+
+
+def test_the_example_samples_load_and_come_back_as_they_are():
+    examples = [value for value in map(json.loads, blocks(FILES_PAGE, "json")) if "times_s" in value]
+    assert len(examples) == 2
+    for example in examples:
+        assert sample_from_json(example).to_json() == example
+
+
+def test_the_example_patterns_and_layout_load(tmp_path):
+    tables = {text.split("\n")[0]: text for text in blocks(FILES_PAGE, "csv")}
+    (matrix,) = blocks(FILES_PAGE, "mtx")
+    (tmp_path / "p.csv").write_text(tables["src,dst,bytes"])
+    (tmp_path / "p.mtx").write_text(matrix)
+    (tmp_path / "l.csv").write_text(tables["rank,node,socket"])
+    rows = list(csv.reader(io.StringIO(tables["src,dst,bytes"])))[1:]
+    assert load_pattern(tmp_path / "p.csv").triples().tolist() == [
+        [int(word) for word in row] for row in rows
+    ]
+    assert load_pattern(tmp_path / "p.mtx").triples().tolist() == [[3, 0, 100000], [0, 1, 200000]]
+    assert parse_layout(str(tmp_path / "l.csv")).num_nodes == 2
+
+
+def run_script(script: str, folder: Path) -> None:
+    environment = dict(os.environ) | {
+        "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
+    }
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_example_without_mpi_runs(tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (script,) = blocks(ROOT / "docs" / "measuring.md", "bash")
+    run_script(script, tmp_path)
+    errors = json.loads((tmp_path / "synthetic-replay" / "comparison.json").read_text())["error"]
+    assert min(errors, key=errors.get) == "staircase"
+
+
+@pytest.mark.mpi
+def test_a_kernel_runs_by_hand_as_described(tmp_path, any_mpi):
+    (script,) = blocks(FILES_PAGE, "bash")
+    run_script(script.replace("--mpi mpich", f"--mpi {any_mpi}"), tmp_path)
+    record, *samples = map(json.loads, (tmp_path / "samples.ndjson").read_text().splitlines())
+    assert "launch_record" in record
+    assert samples[1]["config"] == {"size_bytes": 65536, "buffers": "vary", "note": "mine"}
+
+
+def test_the_example_of_triples_writes_what_the_page_says(tmp_path, monkeypatch):
+    (script,) = blocks(FILES_PAGE, "python")
+    monkeypatch.chdir(tmp_path)
+    exec(script, {})
+    assert np.fromfile(tmp_path / "pattern.bin", dtype=np.int64).tolist() == [0, 1, 4096, 1, 0, 8192]
+
+
+def test_citation_holds_what_the_format_requires():
+    text = (ROOT / "CITATION.cff").read_text()
+    for line in (
+        "cff-version: 1.2.0",
+        "title: Earlybird",
+        f"version: {__version__}",
+        "license: BSD-3-Clause",
+    ):
+        assert re.search(rf"^{re.escape(line)}$", text, re.MULTILINE), line
+    assert re.search(r"^date-released: \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
+    assert re.search(r"^message: \S", text, re.MULTILINE)
+    assert re.search(r"^authors:\n  - name: \S", text, re.MULTILINE)
+
+
+def test_citation_parses_with_authors_on_every_reference():
+    yaml = pytest.importorskip("yaml", reason="no yaml module is installed; the key lines are checked apart")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert all(reference["title"] and reference["authors"] for reference in citation["references"])
