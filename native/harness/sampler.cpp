@@ -13,7 +13,8 @@ namespace earlybird {
 
 Sampler::Sampler(Team &team, const CommandLine &line, int thread_level) : team_(team), rules_(line.rules) {
   const std::string record = record_launch(team, thread_level);
-  clock_resolution_s_ = std::max(measure_clock().resolution_s, measure_clock().overhead_s);
+  const ClockQuality clock = measure_clock();
+  clock_resolution_s_ = std::max(clock.resolution_s, clock.overhead_s);
   if (team.rank() == 0) {
     out_ = std::fopen(line.out.c_str(), "w");
     if (out_ == nullptr) std::fprintf(stderr, "earlybird kernel: cannot write %s: %s\n", line.out.c_str(), std::strerror(errno));

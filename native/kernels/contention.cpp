@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "harness/data_check.hpp"
-#include "harness/sampler.hpp"
+#include "harness/kernel_main.hpp"
 
 using namespace earlybird;
 
@@ -79,29 +79,23 @@ class PairExchange {
   std::vector<MPI_Request> requests_;
 };
 
+void need_pairs(const Team &team) {
+  if (team.size() % 2 != 0) refuse("contention needs an even number of ranks, two for every pair");
+}
+
+void measure(const Task &task) {
+  const int repeats = static_cast<int>(task.point.integer("repeats"));
+  const bool one_way = task.point.integer("competitors") == 1;
+  PairExchange exchange(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")), repeats, one_way);
+  Operation operation;
+  operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
+  operation.run = [&] { exchange.run(); };
+  operation.batch = repeats;
+  const Series series = task.sampler.take(operation);
+  const bool validated = exchange.received(task.sampler.last_iteration());
+  task.sampler.write("contention", "time_per_repeat", task.point, series, operation, validated);
+}
+
 }  // namespace
 
-int main(int argc, char **argv) {
-  int thread_level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
-  const CommandLine line = read_command_line(argc, argv);
-  const std::vector<Point> plan = read_plan(line.plan);
-  {
-    Team team(MPI_COMM_WORLD);
-    if (team.size() % 2 != 0) refuse("contention needs an even number of ranks, two for every pair");
-    Sampler sampler(team, line, thread_level);
-    for (const Point &point : plan) {
-      const int repeats = static_cast<int>(point.integer("repeats"));
-      const bool one_way = point.integer("competitors") == 1;
-      PairExchange exchange(team, static_cast<std::size_t>(point.integer("size_bytes")), repeats, one_way);
-      Operation operation;
-      operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
-      operation.run = [&] { exchange.run(); };
-      operation.batch = repeats;
-      const Series series = sampler.take(operation);
-      const bool validated = exchange.received(sampler.last_iteration());
-      sampler.write("contention", "time_per_repeat", point, series, operation, validated);
-    }
-  }
-  MPI_Finalize();
-}
+int main(int argc, char **argv) { return kernel_main(argc, argv, need_pairs, measure); }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/data_check.hpp"
-#include "harness/sampler.hpp"
+#include "harness/kernel_main.hpp"
 
 using namespace earlybird;
 
@@ -77,26 +77,19 @@ class Exchange {
   std::vector<MPI_Request> send_requests_, receive_requests_;
 };
 
+void need_nothing(const Team &) {}
+
+void measure(const Task &task) {
+  Exchange exchange(task.team, task.line.pattern);
+  Operation operation;
+  operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
+  operation.run = [&] { exchange.run(); };
+  operation.keep_rank_times = true;
+  const Series series = task.sampler.take(operation);
+  const bool validated = exchange.received(task.sampler.last_iteration());
+  task.sampler.write("exchange", "exchange", task.point, series, operation, validated);
+}
+
 }  // namespace
 
-int main(int argc, char **argv) {
-  int thread_level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
-  const CommandLine line = read_command_line(argc, argv);
-  const std::vector<Point> plan = read_plan(line.plan);
-  {
-    Team team(MPI_COMM_WORLD);
-    Sampler sampler(team, line, thread_level);
-    for (const Point &point : plan) {
-      Exchange exchange(team, line.pattern);
-      Operation operation;
-      operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
-      operation.run = [&] { exchange.run(); };
-      operation.keep_rank_times = true;
-      const Series series = sampler.take(operation);
-      const bool validated = exchange.received(sampler.last_iteration());
-      sampler.write("exchange", "exchange", point, series, operation, validated);
-    }
-  }
-  MPI_Finalize();
-}
+int main(int argc, char **argv) { return kernel_main(argc, argv, need_nothing, measure); }

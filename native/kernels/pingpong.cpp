@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/data_check.hpp"
-#include "harness/sampler.hpp"
+#include "harness/kernel_main.hpp"
 
 using namespace earlybird;
 
@@ -45,33 +45,27 @@ class PingPong {
   std::vector<std::byte> out_, in_;
 };
 
+void need_two_ranks(const Team &team) {
+  if (team.size() < 2) refuse("ping-pong needs 2 ranks");
+}
+
+void measure(const Task &task) {
+  PingPong pingpong(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")));
+  const bool vary = task.point.text("buffers") == "vary";
+  int written = 0;
+  pingpong.write_message(written);
+  Operation operation;
+  operation.batch = task.sampler.choose_batch([&](int batch) { pingpong.run(batch); });
+  operation.prepare = [&](int iteration) {
+    if (vary) pingpong.write_message(written = iteration);
+  };
+  operation.run = [&] { pingpong.run(operation.batch); };
+  operation.divisor = 2;
+  operation.reduction = Reduction::rank_0;
+  const Series series = task.sampler.take(operation);
+  task.sampler.write("pingpong", "half_round_trip", task.point, series, operation, pingpong.received(written));
+}
+
 }  // namespace
 
-int main(int argc, char **argv) {
-  int thread_level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
-  const CommandLine line = read_command_line(argc, argv);
-  const std::vector<Point> plan = read_plan(line.plan);
-  {
-    Team team(MPI_COMM_WORLD);
-    if (team.size() < 2) refuse("ping-pong needs 2 ranks");
-    Sampler sampler(team, line, thread_level);
-    for (const Point &point : plan) {
-      PingPong pingpong(team, static_cast<std::size_t>(point.integer("size_bytes")));
-      const bool vary = point.text("buffers") == "vary";
-      pingpong.write_message(0);
-      Operation operation;
-      operation.batch = sampler.choose_batch([&](int batch) { pingpong.run(batch); });
-      int written = 0;
-      operation.prepare = [&](int iteration) {
-        if (vary) pingpong.write_message(written = iteration);
-      };
-      operation.run = [&] { pingpong.run(operation.batch); };
-      operation.divisor = 2;
-      operation.reduction = Reduction::rank_0;
-      const Series series = sampler.take(operation);
-      sampler.write("pingpong", "half_round_trip", point, series, operation, pingpong.received(written));
-    }
-  }
-  MPI_Finalize();
-}
+int main(int argc, char **argv) { return kernel_main(argc, argv, need_two_ranks, measure); }
