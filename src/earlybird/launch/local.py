@@ -110,8 +110,10 @@ class SrunLauncher:
         ranks = np.arange(layout.num_ranks)
         per_node = layout.num_ranks // layout.num_nodes
         if np.array_equal(layout.node, ranks // per_node):
-            by_socket = layout.num_ranks > 1 and bool((np.diff(layout.socket[:per_node]) < 0).any())
-            return "block:cyclic" if by_socket else "block:block"
+            socket = layout.socket[:per_node]
+            num_sockets = int(socket.max()) + 1
+            in_turn = num_sockets > 1 and np.array_equal(socket, ranks[:per_node] % num_sockets)
+            return "block:cyclic" if in_turn else "block:block"
         if np.array_equal(layout.node, ranks % layout.num_nodes):
             return "cyclic:block"
         raise InputError(

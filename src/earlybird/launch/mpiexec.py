@@ -67,14 +67,8 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, hosts) -> Invo
         words += ["--hostfile", str(_host_file(folder, hosts))]
     modifier = ":OVERSUBSCRIBE" if oversubscribed else ""
     if binding.cpus:
-        rank_file = folder / "ranks.txt"
-        where = hosts or ["localhost"] * num_ranks
-        lines = [
-            f"rank {r}={host} slot={cpu}"
-            for r, (host, cpu) in enumerate(zip(where, binding.cpus, strict=True))
-        ]
-        rank_file.write_text("\n".join(lines) + "\n")
-        words += ["--map-by", f"rankfile:file={rank_file}{modifier}"]
+        # Not a rank file: the path of one must hold neither a colon nor a comma.
+        words += ["--map-by", f"pe-list={','.join(map(str, binding.cpus))}:ordered{modifier}"]
         words += ["--bind-to", "core:overload-allowed" if oversubscribed else "core"]
     else:
         words += ["--map-by", f"core{modifier}" if not hosts else f"seq{modifier}"]

@@ -1,10 +1,9 @@
 """From a layout to the cores each rank is bound to, and from what was observed back to the layout."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
@@ -44,14 +43,15 @@ def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
         own = cores[socket]
         cpus.append(own[taken[socket] % len(own)])
         taken[socket] += 1
-    shared = any(count > len(own) for count, own in zip(taken, cores, strict=False))
+    shared = is_oversubscribed(layout, cores)
     return Binding("core, shared by several ranks" if shared else "core", tuple(cpus))
 
 
 def is_oversubscribed(layout: Layout, cores: Sequence[Sequence[int]]) -> bool:
-    """Whether some node of the layout gets more ranks than it has cores (each node taken to be like this
-    one)."""
-    return int(np.bincount(layout.node).max()) > sum(len(socket) for socket in cores)
+    """Whether ranks share a core: some socket gets more ranks than it has cores, each node taken to be like
+    this one."""
+    ranks = Counter(zip(layout.node.tolist(), layout.socket.tolist(), strict=True))
+    return any(count > len(cores[min(socket, len(cores) - 1)]) for (_, socket), count in ranks.items())
 
 
 def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

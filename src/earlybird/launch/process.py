@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -56,8 +57,8 @@ def run_tree(
 ) -> Ended:
     """Run `command` until it ends, or until `limits` or a death among `ranks` end it.
 
-    `progress()` is None until all ranks have started, then the number of points finished. Whatever happens, Ctrl-C
-    included, every process of the job is gone when this returns or raises.
+    `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
+    Ctrl-C included, every process of the job is gone when this returns or raises.
     """
     job = uuid.uuid4().hex
     begin_s = time.monotonic()
@@ -76,7 +77,8 @@ def run_tree(
         try:
             cause = _wait(process, job, begin_s, limits, progress, ranks)
         finally:
-            _end_tree(process, job)
+            with _interrupts_deferred():
+                _end_tree(process, job)
         words = os.pread(told, 1 << 20, 0).decode(errors="replace")
     finally:
         os.close(told)
@@ -107,7 +109,7 @@ def _wait(
             return f"it ran past its time limit of {limits.time_limit_s:g} s"
         if now_s - last_growth_s > limits.stall_limit_s:
             return f"no point was finished for {limits.stall_limit_s:g} s: a rank hangs or was stopped"
-        # Some mpiexecs (Intel MPI 2021.18, a rank killed while MPI starts) wait for ever for a dead rank's word.
+        # Some mpiexecs (Intel MPI 2021.18, a rank killed while MPI starts) wait for ever for a dead rank.
         if ranks is not None and now_s > next_count_s:
             next_count_s = now_s + _COUNT_RANKS_S
             started = count is not None or now_s - begin_s > 3 * _COUNT_RANKS_S
@@ -115,6 +117,24 @@ def _wait(
             if missing and missing_before:
                 return "a rank died and the others wait for it"
             missing_before = missing
+
+
+@contextlib.contextmanager
+def _interrupts_deferred():
+    """Ctrl-C and SIGTERM wait for the end of the block: a second Ctrl-C must not leave processes behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(number, lambda number, frame: arrived.append(number)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
+    if arrived:
+        signal.raise_signal(arrived[0])
 
 
 def _count(job: str, program: str) -> int:

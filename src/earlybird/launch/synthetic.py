@@ -20,7 +20,7 @@ ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
 QUANTITIES = {"pingpong": "half_round_trip", "contention": "time_per_repeat", "exchange": "exchange"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class SyntheticLauncher:
     """Draws log-normal times around `expected_times`, with one factor per launch: a launch is itself random.
 
@@ -37,17 +37,16 @@ class SyntheticLauncher:
     name: str = "synthetic"
     flavour: str = "synthetic"
 
-    def __post_init__(self):
-        self._random = np.random.default_rng(self.seed)
-
     def check(self, layout: Layout) -> None:
         """Any layout can be pretended."""
 
     def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
-        factor = self._random.lognormal(0.0, self.launch_noise)
+        # Seeded by the launch too: a resumed run must not draw again what it drew before.
+        random = np.random.default_rng([self.seed, *request.id.encode()])
+        factor = random.lognormal(0.0, self.launch_noise)
         samples = []
         for count, point in enumerate(request.points, start=1):
-            samples.append(self._sample(request, point, factor))
+            samples.append(self._sample(request, point, factor, random))
             progress(count)
         layout = request.layout
         record = {
@@ -82,9 +81,11 @@ class SyntheticLauncher:
         }
         return Launched(record, samples)
 
-    def _sample(self, request: Request, point: Mapping[str, Any], factor: float) -> Sample:
+    def _sample(
+        self, request: Request, point: Mapping[str, Any], factor: float, random: np.random.Generator
+    ) -> Sample:
         expected_s = self.expected_times(request.kernel, point, request)
-        noise = self._random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
+        noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
         return Sample(
             kernel=request.kernel,

@@ -61,7 +61,7 @@ def test_open_mpi_is_told_to_run_as_root_by_root_alone(mpicc, monkeypatch):
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are():
-    with pytest.raises(InputError, match="lam.*mpich, openmpi, intel, system"):
+    with pytest.raises(InputError, match=r"lam.*mpich, openmpi, intel, system"):
         flavours.find_flavour("lam")
 
 

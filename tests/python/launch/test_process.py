@@ -1,0 +1,139 @@
+"""A command and its whole tree are run within limits, and nothing of it is left behind."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from earlybird.launch.process import MARKER, Limits, LocalRanks, run_tree
+
+PATIENT = Limits(time_limit_s=20, stall_limit_s=20)
+# Ignores SIGTERM, and so does the grandchild that it starts in a session of its own.
+STUBBORN = "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 100\" & sleep 100"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(monkeypatch, request):
+    """Mark everything this test starts, and find none of it afterwards."""
+    mark = f"{request.node.name}-{os.getpid()}"
+    monkeypatch.setenv("MARK_OF_TEST", mark)
+    monkeypatch.setattr("earlybird.launch.process._GRACE_S", 0.6)  # so that the tests are quick
+    yield
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("MARK_OF_TEST") == mark and MARKER in process.environ():
+                left.append(process)
+        except (psutil.Error, OSError):
+            continue
+    alive = [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    for process in alive:
+        process.kill()
+    assert alive == []
+
+
+def run(script: str, limits: Limits = PATIENT, progress=lambda: 0, ranks=None):
+    return run_tree(
+        ["sh", "-c", script], environment=dict(os.environ), limits=limits, progress=progress, ranks=ranks
+    )
+
+
+def test_a_good_end_has_no_cause():
+    ended = run("echo fine")
+    assert (ended.exit_status, ended.cause) == (0, None)
+    assert 0 < ended.duration_s < 20
+
+
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        ("exit 3", "it ended with status 3"),
+        ("echo one; echo two >&2; exit 1", "it ended with status 1: two"),
+        ("echo noise; echo 'earlybird kernel: cannot read the plan' >&2; exit 1", "cannot read the plan"),
+        ("echo '=   BAD TERMINATION'; echo '= EXIT STRING: Killed (signal 9) ='; exit 9",
+         "EXIT STRING: Killed (signal 9)"),
+        ("echo 'Fatal error in MPI_Recv'; exit 1", "Fatal error in MPI_Recv"),
+        ("kill -SEGV $$", "it was ended by SIGSEGV"),
+    ],
+)  # fmt: skip
+def test_a_bad_end_is_told_by_the_line_that_says_most(script, cause):
+    ended = run(script)
+    assert ended.exit_status != 0
+    assert ended.cause == cause
+
+
+def test_a_job_ends_at_its_time_limit():
+    ended = run("sleep 100", Limits(0.3, 20))
+    assert ended.cause == "it ran past its time limit of 0.3 s"
+    assert ended.duration_s < 5
+
+
+def test_a_job_that_finishes_no_point_ends_at_its_stall_limit():
+    begin_s = time.monotonic()
+    counts = iter(range(4))
+    ended = run("sleep 100", Limits(20, 0.3), lambda: next(counts, 4))
+    assert "no point was finished for 0.3 s" in ended.cause
+    assert time.monotonic() - begin_s < 5
+
+
+def test_a_job_that_goes_on_does_not_stall():
+    points = iter(range(1000))
+    assert run("sleep 0.7", Limits(20, 0.3), lambda: next(points)).cause is None
+
+
+def test_a_grandchild_that_ignores_being_asked_is_ended():
+    ended = run(STUBBORN, Limits(0.3, 20))
+    assert "time limit" in ended.cause
+
+
+def test_a_stopped_process_is_ended():
+    ended = run("sleep 100 & kill -STOP $!; wait", Limits(0.5, 20))
+    assert "time limit" in ended.cause
+
+
+def test_daemons_left_after_a_good_end_are_ended():
+    assert run("setsid sleep 100 & exit 0").cause is None
+
+
+def test_an_interrupt_leaves_nothing():
+    calls = iter(range(3))
+
+    def progress():
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return 0
+
+    with pytest.raises(KeyboardInterrupt):
+        run("sleep 100 & sleep 100", progress=progress)
+
+
+def test_a_second_interrupt_leaves_nothing_either():
+    """An impatient person presses Ctrl-C again while the tree is being ended."""
+    calls = iter(range(3))
+
+    def progress():
+        if next(calls, None) is None:
+            threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+            raise KeyboardInterrupt
+        return 0
+
+    with pytest.raises(KeyboardInterrupt):
+        run(STUBBORN, progress=progress)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_dead_rank_is_noticed_where_its_launcher_waits_for_ever(monkeypatch):
+    monkeypatch.setattr("earlybird.launch.process._COUNT_RANKS_S", 0.2)
+    ended = run("sleep 0.1 & sleep 100", ranks=LocalRanks("sleep", 2))
+    assert ended.cause == "a rank died and the others wait for it"
+
+
+def test_the_environment_reaches_the_job(tmp_path):
+    environment = dict(os.environ) | {"GIVEN": "here"}
+    script = f'test "$GIVEN" = here && {sys.executable} -c \'import os; assert os.environ["{MARKER}"]\''
+    ended = run_tree(["sh", "-c", script], environment=environment, limits=PATIENT, progress=lambda: 0)
+    assert ended.exit_status == 0
