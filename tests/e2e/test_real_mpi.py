@@ -20,30 +20,29 @@ EARLYBIRD = Path(sys.executable).parent / "earlybird"
 pytestmark = pytest.mark.mpi
 
 
-def _ranks_in(folder) -> list[psutil.Process]:
-    """Kernel processes started from the run folder `folder`, other than zombies."""
+def _alive(wanted) -> list[psutil.Process]:
+    """Processes other than zombies for which `wanted(process)` holds."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.status() != psutil.STATUS_ZOMBIE and process.name() in (
-                "pingpong",
-                "contention",
-                "exchange",
-            ):
-                if str(folder) in " ".join(process.cmdline()):
-                    found.append(process)
+            if process.status() != psutil.STATUS_ZOMBIE and wanted(process):
+                found.append(process)
     return found
+
+
+def _ranks_in(folder) -> list[psutil.Process]:
+    """Kernel processes started from the run folder `folder`."""
+    return _alive(lambda process: process.name() == "exchange" and str(folder) in " ".join(process.cmdline()))
 
 
 def _job_processes_in(folder) -> list[psutil.Process]:
-    """Everything of a job whose working folder is `folder`: mpiexec, proxies, daemons, ranks."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.status() != psutil.STATUS_ZOMBIE and MARKER in process.environ():
-                if process.environ().get("PWD_OF_TEST") == str(folder):
-                    found.append(process)
-    return found
+    """Everything of a job whose test has the folder `folder`: mpiexec, proxies, daemons, ranks."""
+
+    def wanted(process) -> bool:
+        environment = process.environ()
+        return MARKER in environment and environment.get("PWD_OF_TEST") == str(folder)
+
+    return _alive(wanted)
 
 
 @pytest.fixture
@@ -54,8 +53,8 @@ def long_replay(tmp_path):
 
     def start(mpi: str, *words: str):
         process = subprocess.Popen(
-            [EARLYBIRD, "replay", "pattern.csv", "--layout", "1x1x2", "--mpi", mpi, "-o", str(tmp_path / "run"),
-             "--launches", "200", "--budget", "300s", *words],
+            [EARLYBIRD, "replay", "pattern.csv", "--layout", "1x1x2", "--mpi", mpi,
+             "-o", str(tmp_path / "run"), "--launches", "200", "--budget", "300s", *words],
             cwd=tmp_path, env=dict(os.environ) | {"PWD_OF_TEST": str(tmp_path)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Run folders recorded on real machines: still read, still fitted alike, still rendered to the same report."""
+"""Run folders recorded on real machines are still read, fitted alike and rendered to the same report."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,8 @@ def test_a_recorded_run_is_fitted_to_the_recorded_profile(earlybird, tmp_path, m
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
 def test_a_recorded_run_is_rendered_to_the_same_report(earlybird, mpi):
-    """After a change of wording: `earlybird report run profile.json replay --terminal > report.txt` in that folder."""
+    """After a change of wording, in that folder:
+    `earlybird report run profile.json replay --terminal > report.txt`."""
     told = earlybird("report", *(_folder(mpi) / part for part in PARTS), "--terminal").stdout
     assert told == (_folder(mpi) / "report.txt").read_text()
 

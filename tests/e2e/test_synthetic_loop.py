@@ -1,4 +1,4 @@
-"""The whole spine without MPI: a known profile comes back through measure, fit, predict, replay and report."""
+"""The whole spine without MPI: a known profile comes back through measure, fit, predict and replay."""
 
 import json
 import shutil
@@ -27,8 +27,8 @@ def test_a_known_profile_comes_back(earlybird, tmp_path, planted):
         for n, bandwidth in theirs["bandwidth_bytes_per_s"].items():
             assert mine["bandwidth_bytes_per_s"][n] == pytest.approx(bandwidth, rel=0.05)
 
-    earlybird("pattern", "random", "--ranks", "4", "--messages", "20", "--min-size", "10kB", "--max-size", "1MB",
-              "-o", "random.csv")  # fmt: skip
+    sizes = ("--min-size", "10kB", "--max-size", "1MB")
+    earlybird("pattern", "random", "--ranks", "4", "--messages", "20", *sizes, "-o", "random.csv")
     result = earlybird("replay", "random.csv", "--layout", "1x1x4", "--profile", "profile.json", "--launcher",
                        "synthetic:planted.json", "-o", "replay", "--json")  # fmt: skip
     comparison = json.loads(result.stdout)

@@ -92,7 +92,8 @@ def test_paper_mode_takes_150_iterations_after_one_warmup(any_mpi, tmp_path):
 SHIM = """
 #include <mpi.h>
 /* Flips one bit of every message of 100 bytes. */
-int MPI_Recv(void *data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
+int MPI_Recv(void *data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+             MPI_Status *status) {
   int result = PMPI_Recv(data, count, type, source, tag, comm, status);
   if (count == 100) ((char *)data)[57] ^= 4;
   return result;

@@ -196,8 +196,9 @@ def _levels(options: Options, place: Place) -> tuple[str, ...]:
 
 def _competitor_counts(limit: int) -> tuple[int, ...]:
     """1, 2, 4, ... up to the cores there are, and all of them when their number is even."""
-    counts = {1, 2, limit - limit % 2} | {1 << k for k in range(1, limit.bit_length())}
-    return tuple(sorted(count for count in counts if count in (1, 2) or count <= limit))
+    powers = {1 << k for k in range(1, limit.bit_length())}
+    # One pair is measured even on a single core; the figures are then marked oversubscribed.
+    return tuple(sorted({1, 2, max(2, limit - limit % 2)} | powers))
 
 
 def _powers(last: int, factor: int) -> tuple[int, ...]:

@@ -19,11 +19,7 @@ import earlybird
 from earlybird.data.errors import InputError, WorkError
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
-from earlybird.toolchain.install import locked
-
-# Set by a cluster's job: compute nodes have no compiler or network worth the name, and many would build at
-# once.
-JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
 
 
 def native_sources() -> Path:
@@ -55,7 +51,7 @@ def features(flavour: Flavour) -> dict[str, bool]:
 def require_built(flavour: Flavour) -> None:
     """Raise InputError naming the command that builds the native code when that was not done."""
     if not is_built(flavour):
-        where = " on the login node" if any(name in os.environ for name in JOB_VARIABLES) else ""
+        where = " on the login node" if inside_job() else ""
         raise InputError(
             f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
             f"{flavour.name}`{where}"
@@ -75,19 +71,19 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     one. Raises WorkError with the compiler's own words when compiling fails.
     """
     prefix = native_prefix(flavour)
-    if is_built(flavour):
+    if is_built(flavour) and inside_job():
         return prefix
-    if any(name in os.environ for name in JOB_VARIABLES):
-        raise InputError(
-            f"compute nodes do not build; run `earlybird build --mpi {flavour.name}` on the login node"
-        )
+    refuse_inside_job(flavour.name)
+    compiled_with = _compiled_with(flavour)
     with locked(f"build-{prefix.name}"):
-        if is_built(flavour):
+        note = prefix / "compiled_with.txt"
+        if is_built(flavour) and note.exists() and note.read_text() == compiled_with:
             return prefix
         say(f"building the native code for {flavour.name} {flavour.version}")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=prefix.parent) as folder:
             _compile(flavour, Path(folder))
+            (Path(folder) / "install" / note.name).write_text(compiled_with)
             shutil.rmtree(prefix, ignore_errors=True)
             os.replace(Path(folder) / "install", prefix)
         _drop_stale(prefix)
@@ -159,11 +155,22 @@ def _what_a_build_depends_on(flavour: Flavour) -> list[Any]:
     items: list[Any] = [platform.machine()]
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         items += [path.relative_to(sources), hashlib.sha256(path.read_bytes()).hexdigest()]
-    for compiler in (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")):
-        items.append(_identity(shutil.which(shlex.split(compiler)[0])))
     items.append(_identity(flavour.mpicc))
     items.append(_identity(_resolved_library(flavour)))
     return items
+
+
+def _compiled_with(flavour: Flavour) -> str:
+    """The compilers and the wrapper's flags, kept beside a build: another one calls for building anew.
+
+    No part of the key, because a compute node must find the build without having these compilers.
+    """
+    compilers = [os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")]
+    found = [_identity(shutil.which(shlex.split(compiler)[0])) for compiler in compilers]
+    shown = subprocess.run(
+        [flavour.mpicc, "-show"], capture_output=True, text=True, env=flavour.environment(), timeout=60
+    )
+    return "\n".join([*found, shown.stdout])
 
 
 def _resolved_library(flavour: Flavour) -> Path | None:

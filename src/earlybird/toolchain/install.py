@@ -1,6 +1,7 @@
 """Install an MPI flavour's wheels from PyPI, each flavour into a virtual environment of its own."""
 
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from earlybird.data.errors import InputError, WorkError
 from earlybird.machine import flavours
 from earlybird.machine.home import home
 
+# Set by batch systems in every process of a job.
+JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+
 
 def install_flavour(name: str, say: Callable[[str], None]) -> None:
     """Install the wheels of flavour `name` unless they are here; WorkError with pip's last words when it
@@ -22,6 +26,7 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
     """
     if flavours.installed_marker(name).exists():
         return
+    refuse_inside_job(name)
     with locked(f"install-{name}"):
         if flavours.installed_marker(name).exists():
             return
@@ -43,6 +48,20 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
             f"pip` works",
         )
         flavours.installed_marker(name).write_text("\n".join(flavours.WHEELS[name]) + "\n")
+
+
+def inside_job() -> bool:
+    """Whether this process belongs to a batch job, that is, runs on a compute node."""
+    return any(name in os.environ for name in JOB_VARIABLES)
+
+
+def refuse_inside_job(flavour_name: str) -> None:
+    """Compute nodes never download or build: many would at once, and most have no network or compiler."""
+    if inside_job():
+        raise InputError(
+            "compute nodes neither install nor build; run "
+            f"`earlybird build --mpi {flavour_name}` on the login node"
+        )
 
 
 @contextmanager

@@ -33,12 +33,13 @@ def sources(tmp_path, monkeypatch):
 def flavour(tmp_path, sources, monkeypatch):
     """An MPI that consists of an mpicc and a libmpi, and an empty home."""
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
-    for name in build.JOB_VARIABLES:
+    for name in install.JOB_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for name in ("bin/mpicc", "lib/libmpi.so"):
         (tmp_path / "mpi" / name).parent.mkdir(parents=True)
         (tmp_path / "mpi" / name).write_text("#!/bin/sh\n")
     mpicc = tmp_path / "mpi" / "bin" / "mpicc"
+    mpicc.chmod(0o755)
     return Flavour(str(mpicc), "mpich", "1.0", mpicc, mpicc.parent / "mpiexec")
 
 
@@ -62,8 +63,6 @@ def test_the_key_changes_with_what_a_build_depends_on(flavour, sources, tmp_path
     note_key()
     (tmp_path / "mpi" / "lib" / "libmpi.so").write_text("another library")
     note_key()
-    monkeypatch.setenv("CXX", "true")
-    note_key()
     assert len(set(keys)) == len(keys)
 
 
@@ -83,6 +82,24 @@ def test_a_second_build_does_nothing(flavour):
     assert build.build_native(flavour, said.append) == prefix
     assert (prefix / "features.json").stat().st_mtime_ns == before
     assert len(said) == 1
+
+
+def test_another_compiler_or_other_flags_build_anew_under_the_same_key(flavour, monkeypatch):
+    said = []
+    prefix = build.build_native(flavour, said.append)
+    monkeypatch.setenv("CXX", "true")
+    assert build.native_prefix(flavour) == prefix
+    build.build_native(flavour, said.append)
+    build.build_native(flavour, said.append)
+    assert len(said) == 2
+
+
+def test_a_compute_node_finds_a_build_without_having_the_compilers(flavour, monkeypatch):
+    build.build_native(flavour, silent)
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert build.is_built(flavour)
+    build.build_native(flavour, silent)
 
 
 def test_a_build_of_new_sources_replaces_the_old_one(flavour, sources):
@@ -143,7 +160,7 @@ def test_two_builds_at_once_make_one(flavour):
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("variable", build.JOB_VARIABLES)
+@pytest.mark.parametrize("variable", install.JOB_VARIABLES)
 def test_compute_nodes_do_not_build(flavour, monkeypatch, variable):
     monkeypatch.setenv(variable, "17")
     with pytest.raises(InputError, match=r"earlybird build .* on the login node"):
