@@ -1,5 +1,6 @@
 """`earlybird measure`: run suites into a run folder and print what they say."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches
 from earlybird.measure import suites
 
+SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 
@@ -64,10 +66,10 @@ def measure(
         print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
         return
     if resume:
-        run, settings, effort = open_run(output)
-        if suite and list(suite) != settings.get("suites"):
+        run, settings, effort = open_run(output, SETTINGS)
+        if suite and list(suite) != settings["suites"]:
             raise InputError(
-                f"{run.path} measures {' '.join(settings.get('suites', []))}; with --resume name no suite"
+                f"{run.path} measures {' '.join(settings['suites'])}; with --resume name no suite"
             )
     else:
         effort = Effort(
@@ -99,10 +101,13 @@ def measure(
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
     for group in groups:
         starter.check(group.layout)
+    if format == "osu":
+        _check_one_column(groups)
     if not resume:
+        settings["mpi"] = starter.flavour  # --resume continues with this one, whatever is built by then
         run = create_run(output, "run", effort, **settings)
-    run_session(run, starter, groups, effort, quiet)
-    _show(run, "json" if json else format)
+    result = run_session(run, starter, groups, effort, quiet)
+    _show(run, result.samples, "json" if json else format)
     note(f"samples are in {run.path}; next: earlybird fit {run.path} -o profile.json")
 
 
@@ -137,9 +142,9 @@ def _competitor(word: str) -> int:
     return int(word)
 
 
-def _show(run: Run, format: str) -> None:
+def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
     by_point: dict[tuple, list[Sample]] = {}
-    for sample in run.samples():
+    for sample in samples:
         by_point.setdefault(sample.point(), []).append(sample)
     rows = [_row(samples) for samples in by_point.values()]
     rows.sort(key=lambda row: (row["kernel"], row["level"], row["competitors"], row["size_bytes"]))
@@ -198,11 +203,15 @@ def _cells(row: dict) -> list[str]:
     ]
 
 
+def _check_one_column(groups: Sequence[suites.Group]) -> None:
+    columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
+    if len(columns) > 1:
+        raise InputError("--format osu prints one column: measure one suite with one level and one N")
+
+
 def _show_osu(rows: list[dict]) -> None:
     """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
     contention."""
-    if len({(row["kernel"], row["level"], row["competitors"]) for row in rows}) > 1:
-        raise InputError("--format osu prints one column: measure one suite with one level and one N")
     latency = rows[0]["kernel"] == "pingpong"
     print("# Size          Latency (us)" if latency else "# Size      Bandwidth (MB/s)")
     for row in rows:

@@ -2,7 +2,7 @@
 measuring."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -62,14 +62,18 @@ def create_run(path: Path | None, prefix: str, effort: Effort, **settings: Any) 
     )  # fmt: skip
 
 
-def open_run(path: Path | None) -> tuple[Run, dict[str, Any], Effort]:
-    """The run to continue with the settings and effort it was begun with."""
+def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, Any], Effort]:
+    """The run to continue with the settings and effort it was begun with; InputError when a setting in
+    `needed` is missing, because another command began it."""
     if path is None:
         raise InputError("--resume continues a run and none is named; name its folder with -o RUN")
     run = Run.open(path)
     settings = run.header.get("settings")
-    if not isinstance(settings, dict) or "effort" not in settings:
-        raise InputError(f"{path} does not say how it was measured, so it cannot be continued; measure anew")
+    if not isinstance(settings, dict) or not {"effort", *needed} <= settings.keys():
+        raise InputError(
+            f"{path} was begun by another command or does not say how it was measured, so this command "
+            "cannot continue it; use the command that began it, or measure anew"
+        )
     return run, settings, Effort(**settings["effort"])
 
 

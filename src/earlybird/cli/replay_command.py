@@ -17,6 +17,7 @@ from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
+from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
@@ -24,6 +25,7 @@ from earlybird.machine import hardware
 from earlybird.measure.suites import exchange_group
 from earlybird.predict import MODELS, merge_profiles, predict_exchange
 
+SETTINGS = ("mpi", "launcher", "hosts", "layout", "map_by")
 MAX_TABLE_RANKS = 32
 # Buffers for both sides of every message may take this share of the memory that is free.
 _MEMORY_SHARE = 0.7
@@ -60,7 +62,7 @@ def replay(
 ) -> None:
     """The same exchange on real MPI (Algorithm 2 of Thune et al. 2023), every rank's time kept."""
     if resume:
-        run, settings, effort = open_run(output)
+        run, settings, effort = open_run(output, SETTINGS)
         messages = load_pattern(run.path / "pattern.npz")
     else:
         if pattern is None or layout is None:
@@ -80,9 +82,10 @@ def replay(
     joined = merge_profiles([load_profile(path) for path in profile]) if profile else None
     starter, _ = make_launcher(settings["launcher"], settings["mpi"], settings["hosts"], effort.seed)
     check_exchange(messages, where, starter)
-    if joined is not None:
-        predict_all(messages, where, joined)  # refused before anything is measured
+    # Before anything is measured: a profile that does not fit is refused at once.
+    predictions = None if joined is None else predict_all(messages, where, joined)
     if not resume:
+        settings["mpi"] = starter.flavour  # --resume continues with this one, whatever is built by then
         run = create_run(output, "replay", effort, **settings)
         save_pattern(messages, run.path / "pattern.npz")
     group = exchange_group(messages, where, starter.flavour)
@@ -90,7 +93,7 @@ def replay(
     if joined is None:
         _show_measured(run, "json" if json else format)
     else:
-        _show_comparison(compare_run(run, messages, where, joined), "json" if json else format)
+        _show_comparison(compare_run(run, messages, where, joined, predictions), "json" if json else format)
     note(f"samples are in {run.path}")
 
 
@@ -106,7 +109,7 @@ def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None
         )
 
 
-def predict_all(pattern: Pattern, layout: Layout, profile: Profile) -> dict:
+def predict_all(pattern: Pattern, layout: Layout, profile: Profile) -> dict[str, Prediction]:
     """The prediction of every model that can be made; InputError when none can."""
     predictions, refusals = {}, []
     for model in MODELS:
@@ -121,10 +124,20 @@ def predict_all(pattern: Pattern, layout: Layout, profile: Profile) -> dict:
     return predictions
 
 
-def compare_run(run: Run, pattern: Pattern, layout: Layout, profile: Profile) -> Comparison:
-    """Compare the exchange measured in `run` with every model, and keep the comparison in the run folder."""
+def compare_run(
+    run: Run,
+    pattern: Pattern,
+    layout: Layout,
+    profile: Profile,
+    predictions: dict[str, Prediction] | None = None,
+) -> Comparison:
+    """Compare the exchange measured in `run` with every model, and keep the comparison in the run folder.
+
+    `predictions` are those of `predict_all` where they are known already.
+    """
+    predictions = predictions or predict_all(pattern, layout, profile)
     samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
-    compared = compare_times(measured_times(samples), predict_all(pattern, layout, profile))
+    compared = compare_times(measured_times(samples), predictions)
     notes = _context_notes(samples[0].config["mpi"], profile)
     oversubscribed = any(sample.oversubscribed for sample in samples)
     if oversubscribed:

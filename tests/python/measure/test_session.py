@@ -1,0 +1,240 @@
+"""A session appends what is missing, in a shuffled order, within its budget, and keeps what was complete."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError, WorkError
+from earlybird.data.layout import parse_layout
+from earlybird.data.run import Run, Sample
+from earlybird.launch.launcher import Launched, Rules
+from earlybird.measure import session
+from earlybird.measure.session import Plan, measure
+from earlybird.measure.suites import Group
+
+
+def group(kernel, num_points=3, layout="1x1x2"):
+    points = tuple({"mpi": "fake", "level": "intra_socket", "size_bytes": 1 << k} for k in range(num_points))
+    return Group(kernel, parse_layout(layout), points)
+
+
+GROUPS = (group("pingpong"), replace(group("contention"), points=(
+    {"mpi": "fake", "level": "intra_socket", "size_bytes": 8, "competitors": 2},)))  # fmt: skip
+
+
+def plan(launches=3, budget_s=1000.0, groups=GROUPS, seed=1, **more):
+    return Plan(groups, launches, budget_s, Rules(), seed, **more)
+
+
+class FakeLauncher:
+    """Launches in no time; `fail` maps the number of a launch to what becomes of it."""
+
+    name = "fake"
+    flavour = "fake"
+
+    def __init__(self, fail=None, sockets=(0, 0)):
+        self.requests, self.checked = [], []
+        self.fail = fail or {}
+        self.sockets = sockets
+
+    def check(self, layout):
+        self.checked.append(layout.text)
+
+    def launch(self, request, scratch, progress):
+        assert scratch.is_dir()
+        (scratch / "left").write_text("scratch of a launch")
+        number = len(self.requests)
+        self.requests.append(request)
+        samples = [
+            Sample(request.kernel, "time", dict(point), request.id, np.ones(3)) for point in request.points
+        ]
+        placement = [{"rank": rank, "host": "here", "node": 0, "socket": socket, "sockets": [socket]}
+                     for rank, socket in enumerate(self.sockets)]  # fmt: skip
+        launched = Launched({"id": request.id, "placement": placement}, samples)
+        if number in self.fail:
+            launched = self.fail[number](launched)
+        for count in range(len(launched.samples) + 1):
+            progress(count)
+        return launched
+
+
+class Heard:
+    def __init__(self):
+        self.updates = []
+
+    def update(self, done, total, what, left_s):
+        self.updates.append((done, total, what, left_s))
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run.create(tmp_path / "run", machine={}, command=[], seed=1)
+
+
+def start(run, launcher, plan, heard=None):
+    result = measure(run, launcher, plan, heard or Heard())
+    assert not list(run.path.glob(".launch-*"))
+    return result
+
+
+def launches_of_points(run) -> Counter:
+    return Counter(json.dumps([sample.kernel, sample.config]) for sample in run.samples())
+
+
+def order(launcher):
+    return [(r.kernel, [point["size_bytes"] for point in r.points]) for r in launcher.requests]
+
+
+def test_every_point_gets_its_launches(run):
+    result = start(run, FakeLauncher(), plan())
+    assert result.missing == 0
+    assert set(launches_of_points(run).values()) == {3}
+    assert len(result.samples) == 12 == plan().num_points()
+    assert {sample.launch for sample in run.samples()} == {launch["id"] for launch in run.launches()}
+
+
+def test_the_order_is_shuffled_and_decided_by_the_seed(tmp_path):
+    def orders(seed):
+        launcher = FakeLauncher()
+        run = Run.create(
+            tmp_path / f"{seed}-{len(list(tmp_path.iterdir()))}", machine={}, command=[], seed=seed
+        )
+        start(run, launcher, plan(seed=seed, groups=(group("pingpong", 6), GROUPS[1])))
+        return order(launcher)
+
+    assert orders(1) == orders(1)
+    assert orders(1) != orders(2)
+    sizes = [points for kernel, points in orders(1) if kernel == "pingpong"]
+    assert len({tuple(points) for points in sizes}) > 1
+
+
+def test_a_round_launches_every_group_before_any_gets_its_next(run):
+    launcher = FakeLauncher()
+    start(run, launcher, plan())
+    kernels = [request.kernel for request in launcher.requests]
+    assert [set(kernels[k : k + 2]) for k in (0, 2, 4)] == [{"pingpong", "contention"}] * 3
+
+
+def test_a_resumed_session_measures_only_what_is_missing(run):
+    start(run, FakeLauncher(), plan(launches=1))
+    path = run.path / "samples.ndjson"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]) + lines[2][:30])  # killed while the third sample was written
+    launcher = FakeLauncher()
+    start(run, launcher, plan(launches=2))
+    assert path.read_text().startswith("".join(lines[:2]))
+    assert set(launches_of_points(run).values()) == {2}
+    before = path.read_bytes()
+    idle = FakeLauncher()
+    start(run, idle, plan(launches=2))
+    assert idle.requests == [] and path.read_bytes() == before
+
+
+def test_launch_names_stay_unique_when_resumed(run):
+    start(run, FakeLauncher(), plan(launches=1))
+    start(run, FakeLauncher(), plan(launches=3))
+    ids = [launch["id"] for launch in run.launches()]
+    assert len(set(ids)) == len(ids) == 6
+
+
+def test_a_spent_budget_leaves_every_point_one_launch(run):
+    result = start(run, FakeLauncher(), plan(launches=5, budget_s=1e-9))
+    assert set(launches_of_points(run).values()) == {1}
+    assert result.missing == 16
+
+
+def test_the_budget_is_shared_among_the_points(run):
+    launcher = FakeLauncher()
+    start(run, launcher, plan(launches=2, budget_s=8.0))
+    # Less than an even share: starting ranks takes time too.
+    assert all(request.rules.budget_s == pytest.approx(0.6) for request in launcher.requests)
+
+
+def test_limits_reach_every_launch(run):
+    launcher = FakeLauncher()
+    start(run, launcher, plan(time_limit_s=7.0, stall_limit_s=3.0))
+    assert {(request.time_limit_s, request.stall_limit_s) for request in launcher.requests} == {(7.0, 3.0)}
+
+
+def test_a_dying_launch_keeps_what_it_had_completed(run):
+    launcher = FakeLauncher({1: lambda it: replace(it, samples=it.samples[:1], cause="rank 1 was killed")})
+    with pytest.raises(
+        WorkError, match=r"on fake failed: rank 1 was killed; \d of 12 points are kept .*--resume"
+    ):
+        start(run, launcher, plan())
+    held = sum(len(request.points) for request in launcher.requests[:1]) + 1
+    assert len(run.samples()) == held and len(run.launches()) == 2
+    start(run, FakeLauncher(), plan())
+    assert set(launches_of_points(run).values()) == {3}
+
+
+def test_an_interrupted_launch_is_kept_before_the_session_ends(run):
+    launcher = FakeLauncher({0: lambda it: replace(it, samples=it.samples[:1], cause="it was interrupted",
+                                                  interrupted=True)})  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        start(run, launcher, plan())
+    assert len(run.samples()) == 1 and len(run.launches()) == 1
+
+
+def test_samples_of_misplaced_ranks_are_not_kept(run):
+    with pytest.raises(WorkError, match=r"rank 1 \(1 ranks in all\) did not land where the layout 1x1x2"):
+        start(run, FakeLauncher(sockets=(0, 1)), plan())
+    assert run.samples() == [] and run.launches() == []
+
+
+def test_wrong_data_ends_the_session_with_an_error(run):
+    launcher = FakeLauncher(
+        {0: lambda it: replace(it, samples=[replace(s, validated=False) for s in it.samples])}
+    )
+    with pytest.raises(WorkError, match="received wrong data"):
+        start(run, launcher, plan())
+
+
+def test_a_layout_that_cannot_be_placed_ends_it_before_anything_starts(run):
+    class Refusing(FakeLauncher):
+        def check(self, layout):
+            raise InputError("no such socket")
+
+    launcher = Refusing()
+    with pytest.raises(InputError):
+        start(run, launcher, plan())
+    assert launcher.requests == []
+
+
+def test_a_disk_that_is_full_is_told_in_a_sentence(run):
+    class Full(FakeLauncher):
+        def launch(self, request, scratch, progress):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(WorkError, match="No space left on device; what was complete is kept"):
+        start(run, Full(), plan())
+
+
+def test_progress_only_grows_and_reaches_the_end(run):
+    heard = Heard()
+    start(run, FakeLauncher(), plan(), heard)
+    done = [update[0] for update in heard.updates]
+    assert done == sorted(done) and done[-1] == 12
+    assert {update[1] for update in heard.updates} == {12}
+    assert all(update[3] >= 0 for update in heard.updates)
+    start(run, FakeLauncher(), plan(launches=4), heard)
+    assert heard.updates[-1][:2] == (16, 16)
+
+
+def test_time_left_is_told_at_the_pace_so_far(run, monkeypatch):
+    class Clock:
+        now_s = 0.0
+
+    class Slow(FakeLauncher):
+        def launch(self, request, scratch, progress):
+            Clock.now_s += 10.0 * len(request.points)
+            return super().launch(request, scratch, progress)
+
+    monkeypatch.setattr(session.time, "monotonic", lambda: Clock.now_s)
+    heard = Heard()
+    start(run, Slow(), plan(), heard)
+    ends = [update for update in heard.updates if update[0] * 10.0 == pytest.approx(120 - update[3])]
+    assert len(ends) >= len(GROUPS) * 3

@@ -1,0 +1,136 @@
+"""Which points a suite measures, where its ranks sit, and which options it refuses."""
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.measure.suites import (
+    SUITES,
+    Options,
+    Place,
+    check_options,
+    exchange_group,
+    find_suites,
+)
+
+EVERYWHERE = Place.of(cores_per_socket=4, sockets=2, nodes=2)
+
+
+def groups(suite, place=EVERYWHERE, **options):
+    return SUITES[suite].groups(Options(**options), place, "mpich")
+
+
+def test_a_place_has_the_levels_it_can_reach():
+    assert Place.of(4, 1).cores == {"intra_socket": 4}
+    assert Place.of(4, 2).cores == {"intra_socket": 4, "inter_socket": 4}
+    assert EVERYWHERE.cores == {"intra_socket": 4, "inter_socket": 4, "inter_node": 8}
+
+
+def test_pingpong_measures_every_level_from_0_bytes_to_64_mib():
+    found = groups("pingpong")
+    assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1"]
+    for group, level in zip(found, EVERYWHERE.cores, strict=True):
+        assert {point["level"] for point in group.points} == {level}
+        sizes = [point["size_bytes"] for point in group.points]
+        assert (sizes[0], sizes[1], sizes[-1]) == (0, 1, 64 << 20)
+        assert all(point["buffers"] == "vary" for point in group.points)
+
+
+def test_quick_measures_fewer_points():
+    for suite in SUITES:
+        quick, full = ([p["size_bytes"] for g in groups(suite, quick=quick) for p in g.points]
+                       for quick in (True, False))  # fmt: skip
+        assert set(quick) < set(full)
+
+
+def test_contention_takes_pairs_of_each_level():
+    found = {(g.points[0]["level"], g.points[0]["competitors"]): g.layout for g in groups("contention")}
+    assert found["intra_socket", 1].num_ranks == 2
+    for (level, competitors), layout in found.items():
+        half = layout.num_ranks // 2
+        src = np.arange(half)
+        assert (layout.level(src, src + half) == list(EVERYWHERE.cores).index(level)).all()
+        if level != "intra_socket":
+            assert half == competitors
+
+
+@pytest.mark.parametrize(("cores", "counts"), [(1, [1, 2]), (2, [1, 2]), (6, [1, 2, 4, 6]), (7, [1, 2, 4, 6]),
+                                               (16, [1, 2, 4, 8, 16])])  # fmt: skip
+def test_competitors_go_up_to_the_cores_there_are(cores, counts):
+    found = groups("contention", Place.of(cores, 1))
+    assert [group.points[0]["competitors"] for group in found] == counts
+
+
+def test_contention_moves_about_as_many_bytes_at_every_size():
+    for point in groups("contention", Place.of(2, 1))[0].points:
+        moved = point["repeats"] * point["size_bytes"]
+        assert 1 <= point["repeats"] <= 64
+        assert moved <= 16 << 20
+        assert point["repeats"] == 64 or moved > 8 << 20
+
+
+def test_chosen_options_are_taken():
+    (group,) = groups("pingpong", sizes_bytes=(8, 64), buffers="reuse", levels=("inter_node",))
+    assert [(p["size_bytes"], p["buffers"], p["level"]) for p in group.points] == [
+        (8, "reuse", "inter_node"),
+        (64, "reuse", "inter_node"),
+    ]
+    found = groups("contention", competitors=(1, 4), levels=("intra_socket",), sizes_bytes=(1000,))
+    assert [group.layout.text for group in found] == ["1x1x2", "1x1x4"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "options", "words"),
+    [
+        ("pingpong", {"levels": ("inter_rack",)}, "inter_rack"),
+        ("pingpong", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
+        ("contention", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
+        ("contention", {"competitors": (3,)}, "even"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(suite, options, words):
+    with pytest.raises(InputError, match=words):
+        groups(suite, **options)
+
+
+def test_a_level_that_is_not_here_is_refused():
+    with pytest.raises(InputError, match="not here; here are intra_socket"):
+        groups("pingpong", Place.of(4, 1), levels=("inter_node",))
+
+
+def test_odd_competitors_are_fine_between_sockets():
+    (group,) = groups("contention", competitors=(3,), levels=("inter_socket",))
+    assert group.layout.text == "1x2x3"
+
+
+def test_options_belong_to_the_suites_that_know_them():
+    pingpong, contention = find_suites(["pingpong", "contention"])
+    check_options([pingpong], Options(sizes_bytes=(8,), buffers="vary", levels=("intra_socket",)))
+    check_options([pingpong, contention], Options(quick=True))
+    with pytest.raises(InputError, match=r"pingpong takes no --competitors; it takes --sizes"):
+        check_options([pingpong], Options(competitors=(2,)))
+    with pytest.raises(InputError, match="belongs to one suite"):
+        check_options([pingpong, contention], Options(sizes_bytes=(8,)))
+
+
+def test_suites_are_found_by_name_once():
+    assert [suite.name for suite in find_suites(["contention", "contention"])] == ["contention"]
+    with pytest.raises(InputError, match="suites are pingpong, contention"):
+        find_suites(["latency"])
+    with pytest.raises(InputError, match="earlybird replay"):
+        find_suites(["exchange"])
+
+
+def test_an_exchange_is_one_point_named_by_its_pattern():
+    pattern = Pattern([0, 1], [1, 0], [8, 9])
+    group = exchange_group(pattern, parse_layout("1x2x1", "socket"), "mpich")
+    (point,) = group.points
+    assert point["pattern_sha256"] == pattern.sha256()
+    assert (point["ranks"], point["messages"]) == (2, 2)
+    assert " " not in point["layout"]  # a plan is words divided by blanks
+    with pytest.raises(InputError, match="rank 1"):
+        exchange_group(pattern, parse_layout("1x1x1"), "mpich")
+    with pytest.raises(InputError, match="at most"):
+        exchange_group(Pattern([0], [1], [1 << 31]), parse_layout("1x1x2"), "mpich")
