@@ -1,0 +1,97 @@
+"""`pip install .` gives a stranger a working command, and small commands load no large library."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from earlybird.machine.flavours import find_flavour
+
+ROOT = Path(__file__).parents[2]
+# What takes long to import and most commands can do without.
+LARGE = ("scipy", "pandas", "plotly", "pymetis", "pint")
+
+
+def _state_of_checkout() -> dict[str, tuple[int, int]]:
+    """Size and time of what an installation reads, and of everything that lies in the checkout's root."""
+    paths = [path for name in ("src", "native") for path in (ROOT / name).rglob("*")]
+    paths = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+    stamps = {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
+    return stamps | {path.name: (0, 0) for path in ROOT.iterdir() if not path.name.startswith(".")}
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A virtual environment of a stranger with Earlybird installed in it; returns its bin folder."""
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    pip = [environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
+    reached = subprocess.run(
+        [*pip, "download", "--quiet", "--no-deps", "--dest", tmp_path / "probe", "hatchling"],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    if reached.returncode != 0:
+        pytest.skip(f"PyPI is not reachable: {reached.stderr.strip().splitlines()[-1]}")
+    result = subprocess.run([*pip, "install", "--quiet", "."], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return environment / "bin"
+
+
+@pytest.mark.mpi
+def test_an_installed_earlybird_builds_and_measures(any_mpi, tmp_path, request):
+    mpicc = find_flavour(any_mpi).mpicc
+    before = _state_of_checkout()
+    bin_folder = request.getfixturevalue("installed")
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))
+    }
+    environment |= {"EARLYBIRD_HOME": str(tmp_path / "home"), "PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+    def earlybird(*words) -> str:
+        result = subprocess.run(
+            [bin_folder / "earlybird", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    assert list(bin_folder.parent.glob("lib/*/site-packages/earlybird/_native/CMakeLists.txt"))
+    earlybird("build", "--mpi", str(mpicc))
+    earlybird(
+        "measure",
+        "pingpong",
+        "--mpi",
+        str(mpicc),
+        "--sizes",
+        "8",
+        "--launches",
+        "1",
+        "--budget",
+        "1s",
+        "-o",
+        "run",
+    )
+    (sample,) = (tmp_path / "run" / "samples.ndjson").read_text().splitlines()
+    assert json.loads(sample)["validated"]
+    (launch,) = (tmp_path / "run" / "launches.ndjson").read_text().splitlines()
+    assert any(str(tmp_path / "home" / "native") in word for word in json.loads(launch)["command_line"])
+    told = json.loads(earlybird("doctor", "--json"))
+    assert told["cores"] >= 1 and told["can"]
+    assert _state_of_checkout() == before
+
+
+@pytest.mark.parametrize("words", [["-c", "import earlybird"], ["--help"], ["measure"], ["gain", "--help"]])
+def test_small_commands_load_no_large_library(tmp_path, words):
+    if words[0] == "-c":
+        script = words[1]
+    else:
+        script = f"import sys; sys.argv = {['earlybird', *words]!r}; from earlybird.cli.main import run\n"
+        script += "try: run()\n"
+        script += "except SystemExit as end: assert not end.code, end.code"
+    script += f"\nimport sys; print('loaded', [name for name in {LARGE!r} if name in sys.modules])"
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines()[-1] == "loaded []"
