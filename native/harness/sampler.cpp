@@ -92,7 +92,7 @@ Series Sampler::take(const Operation &operation) {
 }
 
 int Sampler::choose_batch(const std::function<void(int)> &run_batch) {
-  const double long_enough_s = std::max(1000 * clock_resolution_s_, 20e-6);
+  const double long_enough_s = std::max(1000 * clock_resolution_s_, 200e-6);
   int batch = 1;
   while (true) {
     run_batch(batch);  // not looked at: the first message of a size may set up connections and map memory

@@ -3,6 +3,7 @@
 // a single pair sends in one direction: BW_SP.
 #include <vector>
 
+#include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
 
@@ -15,15 +16,15 @@ constexpr int tag = 11;
 class PairExchange {
  public:
   PairExchange(Team &team, std::size_t size_bytes, int repeats, bool one_way)
-      : team_(team), size_bytes_(size_bytes), repeats_(repeats) {
-    const int half = team.size() / 2;
-    first_half_ = team.rank() < half;
-    partner_ = first_half_ ? team.rank() + half : team.rank() - half;
-    sends_ = !one_way || first_half_;
-    receives_ = !one_way || !first_half_;
-    // Pages are touched here, on the rank that uses them, so that no timed region meets a fresh page.
-    out_.assign(sends_ ? length() : 0, std::byte{1});
-    in_.assign(receives_ ? length() : 0, std::byte{2});
+      : team_(team),
+        size_bytes_(size_bytes),
+        repeats_(repeats),
+        first_half_(team.rank() < team.size() / 2),
+        sends_(!one_way || first_half_),
+        receives_(!one_way || !first_half_),
+        partner_(first_half_ ? team.rank() + team.size() / 2 : team.rank() - team.size() / 2),
+        out_(sends_ ? length() : 0),
+        in_(receives_ ? length() : 0) {
     requests_.reserve(2 * static_cast<std::size_t>(repeats));
   }
 
@@ -55,7 +56,7 @@ class PairExchange {
   }
 
  private:
-  std::size_t length() const { return size_bytes_ * static_cast<std::size_t>(repeats_) + 1; }
+  std::size_t length() const { return size_bytes_ * static_cast<std::size_t>(repeats_); }
   std::size_t offset(int k) const { return size_bytes_ * static_cast<std::size_t>(k); }
 
   void send(int k) {
@@ -75,7 +76,7 @@ class PairExchange {
   int repeats_;
   bool first_half_, sends_, receives_;
   int partner_;
-  std::vector<std::byte> out_, in_;
+  Buffer out_, in_;
   std::vector<MPI_Request> requests_;
 };
 

@@ -2,8 +2,11 @@
 // posts its sends, then its receives, waits for the sends, then for the receives; every rank's time is kept.
 #include <cstdint>
 #include <fstream>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
 
@@ -18,24 +21,47 @@ struct Message {
   std::int64_t number;  // its row in the pattern
   int peer;
   std::size_t size_bytes;
-  std::size_t offset;
+  std::size_t offset;  // in the buffer of all messages sent, or of all received, by this rank
 };
+
+// One direction of a rank's messages, each beginning on a cache line.
+struct Messages {
+  std::vector<Message> list;
+  std::size_t total_bytes = 0;
+
+  void append(std::int64_t number, std::int64_t peer, std::int64_t size_bytes) {
+    const auto size = static_cast<std::size_t>(size_bytes);
+    list.push_back({number, static_cast<int>(peer), size, total_bytes});
+    total_bytes += (size + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+  }
+};
+
+struct Neighbours {
+  Messages sends, receives;
+};
+
+Neighbours read_pattern(const std::string &path, int rank) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse("cannot read the pattern " + path);
+  Neighbours neighbours;
+  std::int64_t triple[3];
+  for (std::int64_t number = 0; file.read(reinterpret_cast<char *>(triple), sizeof triple); ++number) {
+    if (triple[0] == rank) neighbours.sends.append(number, triple[1], triple[2]);
+    if (triple[1] == rank) neighbours.receives.append(number, triple[0], triple[2]);
+  }
+  return neighbours;
+}
 
 class Exchange {
  public:
-  Exchange(Team &team, const std::string &pattern) : team_(team) {
-    std::ifstream file(pattern, std::ios::binary);
-    if (!file) refuse("cannot read the pattern " + pattern);
-    std::int64_t triple[3];
-    for (std::int64_t number = 0; file.read(reinterpret_cast<char *>(triple), sizeof triple); ++number) {
-      if (triple[0] == team.rank()) append(sends_, out_bytes_, number, triple[1], triple[2]);
-      if (triple[1] == team.rank()) append(receives_, in_bytes_, number, triple[0], triple[2]);
-    }
-    out_.assign(out_bytes_ + 1, std::byte{1});
-    in_.assign(in_bytes_ + 1, std::byte{2});
-    send_requests_.resize(sends_.size());
-    receive_requests_.resize(receives_.size());
-  }
+  Exchange(Team &team, Neighbours neighbours)
+      : team_(team),
+        sends_(std::move(neighbours.sends.list)),
+        receives_(std::move(neighbours.receives.list)),
+        out_(neighbours.sends.total_bytes),
+        in_(neighbours.receives.total_bytes),
+        send_requests_(sends_.size()),
+        receive_requests_(receives_.size()) {}
 
   void write_messages(int iteration) {
     for (const Message &message : sends_)
@@ -63,24 +89,16 @@ class Exchange {
   }
 
  private:
-  static void append(std::vector<Message> &messages, std::size_t &total_bytes, std::int64_t number, std::int64_t peer,
-                     std::int64_t size_bytes) {
-    const auto size = static_cast<std::size_t>(size_bytes);
-    messages.push_back({number, static_cast<int>(peer), size, total_bytes});
-    total_bytes += (size + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
-  }
-
   Team &team_;
   std::vector<Message> sends_, receives_;
-  std::size_t out_bytes_ = 0, in_bytes_ = 0;
-  std::vector<std::byte> out_, in_;
+  Buffer out_, in_;
   std::vector<MPI_Request> send_requests_, receive_requests_;
 };
 
 void need_nothing(const Team &) {}
 
 void measure(const Task &task) {
-  Exchange exchange(task.team, task.line.pattern);
+  Exchange exchange(task.team, read_pattern(task.line.pattern, task.team.rank()));
   Operation operation;
   operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
   operation.run = [&] { exchange.run(); };

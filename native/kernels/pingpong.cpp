@@ -2,9 +2,7 @@
 //
 // buffers=vary rewrites what is sent before every timed region; buffers=reuse sends the same bytes again and again, as
 // the OSU and Intel benchmarks do.
-#include <memory>
-#include <vector>
-
+#include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
 
@@ -17,7 +15,7 @@ constexpr int tag = 7;
 class PingPong {
  public:
   PingPong(Team &team, std::size_t size_bytes)
-      : team_(team), size_bytes_(size_bytes), out_(size_bytes + 1), in_(size_bytes + 1) {}
+      : team_(team), size_bytes_(size_bytes), out_(size_bytes), in_(size_bytes) {}
 
   void write_message(int iteration) { fill(out_.data(), size_bytes_, content_key(team_.rank(), 0, iteration)); }
 
@@ -42,7 +40,7 @@ class PingPong {
  private:
   Team &team_;
   std::size_t size_bytes_;
-  std::vector<std::byte> out_, in_;
+  Buffer out_, in_;
 };
 
 void need_two_ranks(const Team &team) {

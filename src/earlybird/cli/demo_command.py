@@ -21,6 +21,7 @@ from earlybird.data.profile import save_profile
 from earlybird.machine import hardware
 from earlybird.measure import suites
 
+SUITES = ("pingpong", "contention")
 MIN_RANKS = 4
 NUM_CELLS = 200_000
 BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
@@ -60,11 +61,10 @@ def demo(
 
     _say(1, f"measuring how {starter.flavour} communicates here (ping-pong and contention)")
     options = suites.Options(quick=True, competitors=_competitors(num_ranks), levels=("intra_socket",))
-    groups = [
-        group for suite in suites.SUITES.values() for group in suite.groups(options, place, starter.flavour)
-    ]
+    chosen = suites.find_suites(SUITES)
+    groups = [group for suite in chosen for group in suite.groups(options, place, starter.flavour)]
     effort = Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
-    run = create_run(folder / "run", "run", effort, suites=list(suites.SUITES), launcher=launcher, mpi=mpi)
+    run = create_run(folder / "run", "run", effort, suites=list(SUITES), launcher=launcher, mpi=mpi)
     run_session(run, starter, groups, effort, quiet)
 
     # These take a second to import, and a wrong option should be answered at once.
