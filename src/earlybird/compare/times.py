@@ -7,7 +7,7 @@ import numpy as np
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.prediction import Prediction
-from earlybird.data.run import Sample
+from earlybird.data.run import Sample, rank_medians_of_launches
 
 
 def measured_times(samples: Iterable[Sample]) -> np.ndarray:
@@ -16,19 +16,18 @@ def measured_times(samples: Iterable[Sample]) -> np.ndarray:
     `samples` are the launches of one exchange, each with `rank_times_s`. Raises InputError when there is
     none, or when they differ in the number of ranks.
     """
-    launches = []
-    for sample in samples:
+    launches = list(samples)
+    for sample in launches:
         if sample.rank_times_s is None:
             raise InputError(
                 f"a sample of {sample.kernel} has no rank_times_s; "
                 "give the run of an exchange, made by `earlybird replay`"
             )
-        launches.append(np.median(sample.rank_times_s[sample.warmup :], axis=0))
     if not launches:
         raise InputError("the run has no samples of an exchange; make one with `earlybird replay`")
-    if len({len(times_s) for times_s in launches}) > 1:
+    if len({sample.rank_times_s.shape[1] for sample in launches}) > 1:
         raise InputError("the samples differ in their number of ranks; compare the launches of one exchange")
-    return np.median(launches, axis=0)
+    return rank_medians_of_launches(launches)
 
 
 def compare_times(measured_s: np.ndarray, predictions: Mapping[str, Prediction]) -> Comparison:

@@ -226,3 +226,9 @@ def median_of_launches(samples: Iterable[Sample]) -> float:
     """Median over iterations, then over launches: the figure quoted for a point."""
     medians = [sample.median_s() for sample in samples]
     return float(np.median(medians)) if medians else math.nan
+
+
+def rank_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray:
+    """(P,) seconds per rank, median over steady iterations, then over launches; each sample must have
+    `rank_times_s` of the same P ranks."""
+    return np.median([np.median(s.rank_times_s[s.warmup :], axis=0) for s in samples], axis=0)

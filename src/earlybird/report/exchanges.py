@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earlybird.data.pattern import Pattern
-from earlybird.data.run import Sample
+from earlybird.data.run import Sample, rank_medians_of_launches
 from earlybird.report import words
 from earlybird.report.material import Material
 
@@ -140,18 +140,13 @@ def _from_samples(samples: tuple[Sample, ...], patterns: Mapping[str, Pattern]) 
             patterns.get(digest),
             num_ranks,
             digest,
-            _median_per_rank(group),
+            rank_medians_of_launches(group),
             layout=layout,
             mpi=mpi,
             oversubscribed=any(sample.oversubscribed for sample in group),
         )
         for (mpi, layout, digest, num_ranks), group in groups.items()
     ]
-
-
-def _median_per_rank(samples: list[Sample]) -> np.ndarray:
-    """(P,) median over iterations, then over launches."""
-    return np.median([np.median(s.rank_times_s[s.warmup :], axis=0) for s in samples], axis=0)
 
 
 def _exchange(
