@@ -11,6 +11,7 @@ import typer
 from earlybird.cli.common import make_command, note
 from earlybird.cli.launchers import make_launcher
 from earlybird.cli.measuring import Effort, create_run, run_session
+from earlybird.cli.options import LauncherOption, MpiOption, QuietOption
 from earlybird.cli.replay_command import compare_run, print_errors
 from earlybird.data import units
 from earlybird.data.errors import InputError
@@ -32,10 +33,8 @@ MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
 
 
 def demo(
-    mpi: Annotated[
-        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
-    ] = None,
-    launcher: Annotated[str, typer.Option(help="local or synthetic:PROFILE.json.")] = "local",
+    mpi: MpiOption = None,
+    launcher: LauncherOption = "local",
     ranks: Annotated[
         int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4.")
     ] = None,
@@ -45,7 +44,7 @@ def demo(
         Path | None, typer.Option(help="Folder for the raw data; demo-runs/TIME by default.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the mesh and of the order of launches.")] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Measure this machine, fit, predict a mesh exchange, replay it on real MPI, and write one page."""
     begin_s = time.monotonic()

@@ -8,14 +8,13 @@ import typer
 
 from earlybird.cli.common import make_command, note
 from earlybird.cli.launchers import choose_flavour
+from earlybird.cli.options import MpiOption
 from earlybird.data.errors import InputError
 
 
 def exec_(
     words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run, after --.")],
-    mpi: Annotated[
-        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
-    ] = None,
+    mpi: MpiOption = None,
     no_interpose: Annotated[
         bool, typer.Option("--no-interpose", help="The MPI alone, and no word about it.")
     ] = False,

@@ -1,7 +1,6 @@
 """`earlybird measure`: run suites into a run folder and print what they say."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +8,16 @@ import typer
 from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import make_launcher
 from earlybird.cli.measuring import Effort, create_run, open_run, run_session
+from earlybird.cli.options import (
+    HostsOption,
+    LauncherOption,
+    MpiOption,
+    QuietOption,
+    ResumeOption,
+    RunOption,
+    StallLimitOption,
+    TimeLimitOption,
+)
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches
@@ -21,12 +30,10 @@ QUICK_BUDGET_S = 20.0
 
 def measure(
     suite: Annotated[list[str] | None, typer.Argument(help="pingpong, contention; none: list them.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")] = None,
-    mpi: Annotated[
-        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
-    ] = None,
-    launcher: Annotated[str, typer.Option(help="local, srun or synthetic:PROFILE.json.")] = "local",
-    hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None,
+    output: RunOption = None,
+    mpi: MpiOption = None,
+    launcher: LauncherOption = "local",
+    hosts: HostsOption = None,
     budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
     paper: Annotated[
@@ -45,14 +52,10 @@ def measure(
         str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
-    time_limit: Annotated[str, typer.Option(help="End a launch after this long.")] = "1h",
-    stall_limit: Annotated[
-        str, typer.Option(help="End a launch that finishes no point for this long.")
-    ] = "60s",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    time_limit: TimeLimitOption = "1h",
+    stall_limit: StallLimitOption = "60s",
+    resume: ResumeOption = False,
+    quiet: QuietOption = False,
     format: Annotated[
         str, typer.Option("--format", help="table, osu (one level and MPI), csv or json.")
     ] = "table",

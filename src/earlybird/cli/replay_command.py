@@ -11,6 +11,16 @@ import typer
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import make_launcher
 from earlybird.cli.measuring import Effort, create_run, open_run, run_session
+from earlybird.cli.options import (
+    HostsOption,
+    LauncherOption,
+    MpiOption,
+    QuietOption,
+    ResumeOption,
+    RunOption,
+    StallLimitOption,
+    TimeLimitOption,
+)
 from earlybird.compare import compare_times, measured_times
 from earlybird.data import files, units
 from earlybird.data.comparison import Comparison
@@ -40,23 +50,17 @@ def replay(
     profile: Annotated[
         list[Path] | None, typer.Option(help="Compare with this profile's predictions.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")] = None,
-    mpi: Annotated[
-        str | None, typer.Option(help="mpich, openmpi, intel, system or an mpicc; the first built.")
-    ] = None,
-    launcher: Annotated[str, typer.Option(help="local, srun or synthetic:PROFILE.json.")] = "local",
-    hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None,
+    output: RunOption = None,
+    mpi: MpiOption = None,
+    launcher: LauncherOption = "local",
+    hosts: HostsOption = None,
     budget: Annotated[str, typer.Option(help="Time for all launches together.")] = "20s",
     launches: Annotated[int, typer.Option(help="How often the exchange is started anew.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
-    time_limit: Annotated[str, typer.Option(help="End a launch after this long.")] = "1h",
-    stall_limit: Annotated[
-        str, typer.Option(help="End a launch that finishes nothing for this long.")
-    ] = "60s",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    time_limit: TimeLimitOption = "1h",
+    stall_limit: StallLimitOption = "60s",
+    resume: ResumeOption = False,
+    quiet: QuietOption = False,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
