@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from earlybird.data.errors import WorkError
+from earlybird.data.units import format_bytes
 from earlybird.data.run import Run, Sample, require_validated
-from earlybird.launch.launcher import Launched, Launcher, Request, Rules
+from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import misplaced_ranks
 from earlybird.measure.suites import Group
 
@@ -43,7 +44,7 @@ class Plan:
 class Progress(Protocol):
     """Hears how the work goes on; `cli` draws it."""
 
-    def update(self, done: int, total: int, what: str, left_s: float) -> None: ...
+    def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,11 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
             plan.time_limit_s, plan.stall_limit_s,
         )  # fmt: skip
 
-        def heard(count: int, before: int = done, group: Group = group) -> None:
+        def heard(count: int, last: Sample | None, before: int = done, request: Request = request) -> None:
             elapsed_s = time.monotonic() - begin_s
             pace_s = elapsed_s / max(before + count - first, 1)
-            progress.update(before + count, total, _describe(group), pace_s * (total - before - count))
+            left_s = pace_s * (total - before - count)
+            progress.update(before + count, total, _describe_point(request, count), left_s, last)
 
         launched = _launch(run, launcher, request, heard)
         _require_placed(launched, group, launcher)
@@ -106,15 +108,14 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
     return Result(samples, total - done)
 
 
-def _launch(run: Run, launcher: Launcher, request: Request, heard: Callable[[int], None]) -> Launched:
+def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Launched:
     scratch = Path(tempfile.mkdtemp(prefix=".launch-", dir=run.path))
     try:
         return launcher.launch(request, scratch, heard)
     except OSError as error:
         raise WorkError(
-            f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, free some "
-            f"space and "
-            "continue with --resume"
+            f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, "
+            "free some space and continue with --resume"
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -129,11 +130,9 @@ def _require_placed(launched: Launched, group: Group, launcher: Launcher) -> Non
     if wrong:
         where = placement[wrong[0]]
         raise WorkError(
-            f"rank {wrong[0]} ({len(wrong)} ranks in all) did not land where the layout "
-            f"{group.layout.text} says but on "
-            f"{where['host']}, socket {where['sockets']}; nothing of this launch is kept: change the "
-            f"layout, or the "
-            f"hosts and binding that {launcher.name} gives"
+            f"rank {wrong[0]} ({len(wrong)} ranks in all) did not land where the layout {group.layout.text} "
+            f"says but on {where['host']}, socket {where['sockets']}; nothing of this launch is kept: "
+            f"change the layout, or the hosts and binding that {launcher.name} gives"
         )
 
 
@@ -177,3 +176,14 @@ def _describe(group: Group) -> str:
     if "competitors" in group.points[0]:
         words.append(f"N={group.points[0]['competitors']}")
     return " ".join([*words, group.layout.text])
+
+
+def _describe_point(request: Request, index: int) -> str:
+    """Point `index` of a launch, the one being measured when `index` are done."""
+    point = request.points[min(index, len(request.points) - 1)]
+    words = [request.kernel, point.get("level", request.layout.text)]
+    if "competitors" in point:
+        words.append(f"N={point['competitors']}")
+    if "size_bytes" in point:
+        words.append(format_bytes(point["size_bytes"]))
+    return " ".join(words)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
@@ -47,9 +49,13 @@ class Options:
 @dataclass(frozen=True)
 class Place:
     """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket,
-    node)."""
+    node).
+
+    Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
+    """
 
     cores: Mapping[str, int]
+    cores_per_socket: int | None = None
 
     @classmethod
     def of(cls, cores_per_socket: int, sockets: int, nodes: int = 1) -> "Place":
@@ -59,7 +65,7 @@ class Place:
             cores["inter_socket"] = cores_per_socket
         if nodes > 1:
             cores["inter_node"] = cores_per_socket * sockets
-        return cls(cores)
+        return cls(cores, cores_per_socket)
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     return [
         Group(
             "pingpong",
-            _pair_layout(level, 1),
+            _pair_layout(level, 1, place),
             tuple(
                 {"mpi": mpi, "level": level, "size_bytes": size, "buffers": options.buffers or "vary"}
                 for size in sizes
@@ -111,7 +117,7 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                  "repeats": max(1, min(_CONTENTION_REPEATS, _CONTENTION_BYTES // max(size, 1)))}
                 for size in sizes
             )  # fmt: skip
-            result.append(Group("contention", _pair_layout(level, competitors), points))
+            result.append(Group("contention", _pair_layout(level, competitors, place), points))
     return result
 
 
@@ -174,13 +180,18 @@ def exchange_group(pattern: Pattern, layout: Layout, mpi: str) -> Group:
     return Group("exchange", layout, (point,), pattern)
 
 
-def _pair_layout(level: str, competitors: int) -> Layout:
+def _pair_layout(level: str, competitors: int, place: Place) -> Layout:
     """Pairs r, r + P/2 whose two ranks are on one socket, on two sockets, or on two nodes."""
     if level == "intra_socket":
         return parse_layout(f"1x1x{max(2, competitors)}")
     if level == "inter_socket":
         return parse_layout(f"1x2x{competitors}")
-    return parse_layout(f"2x1x{competitors}")
+    per_socket = place.cores_per_socket or competitors
+    if competitors <= per_socket:
+        return parse_layout(f"2x1x{competitors}")
+    rank = np.arange(2 * competitors)
+    node, socket = rank // competitors, rank % competitors // per_socket
+    return Layout(node, socket, f"2 nodes of {competitors} ranks")
 
 
 def _levels(options: Options, place: Place) -> tuple[str, ...]:

@@ -56,6 +56,12 @@ def test_contention_takes_pairs_of_each_level():
             assert half == competitors
 
 
+def test_a_full_node_fills_its_sockets_one_after_the_other():
+    (group,) = groups("contention", competitors=(8,), levels=("inter_node",))
+    assert group.layout.node.tolist() == [0] * 8 + [1] * 8
+    assert group.layout.socket.tolist() == [0, 0, 0, 0, 1, 1, 1, 1] * 2
+
+
 @pytest.mark.parametrize(("cores", "counts"), [(1, [1, 2]), (2, [1, 2]), (6, [1, 2, 4, 6]), (7, [1, 2, 4, 6]),
                                                (16, [1, 2, 4, 8, 16])])  # fmt: skip
 def test_competitors_go_up_to_the_cores_there_are(cores, counts):
