@@ -31,7 +31,8 @@ bench: setup
 	$(BIN)/python -m bench
 
 lint: .venv/.installed
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
 
 clean:
 	rm -rf .venv build demo-runs report.html

@@ -69,11 +69,12 @@ def _report(ours: np.ndarray, theirs: np.ndarray, flavour: flavours.Flavour) -> 
 
 def _earlybird(launcher: MpiexecLauncher) -> list[float]:
     points = [
-        {"mpi": "intel", "level": "intra_socket", "size_bytes": size, "buffers": "reuse"} for size in SIZES_BYTES
+        {"mpi": "intel", "level": "intra_socket", "size_bytes": size, "buffers": "reuse"}
+        for size in SIZES_BYTES
     ]
     request = Request("0", "pingpong", points, parse_layout("1x1x2"), Rules(budget_s=0.1, min_iterations=50))
     with tempfile.TemporaryDirectory() as folder:
-        launched = launcher.launch(request, Path(folder), lambda count: None)
+        launched = launcher.launch(request, Path(folder), lambda *told: None)
     if launched.cause is not None:
         raise SystemExit(f"the ping-pong died: {launched.cause}")
     return [float(np.mean(sample.steady_times_s())) for sample in launched.samples]
@@ -86,7 +87,9 @@ def _imb(flavour: flavours.Flavour) -> list[float]:
         start = mpiexec.invocation(flavour, 2, binding, Path(folder), oversubscribed=False)
     words = [*start.words, str(flavour.mpicc.parent / "IMB-MPI1"), "-msglog", f"0:{LOG2_LARGEST}", "PingPong"]
     environment = flavour.environment() | start.env
-    told = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=True).stdout
+    told = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=300, check=True
+    ).stdout
     # Its times have two decimals of a microsecond, too few for small messages; its MB/s (1e6 B/s) tell more.
     rows = re.findall(r"^\s+(\d+)\s+\d+\s+[\d.]+\s+([\d.]+)\s*$", told, re.MULTILINE)
     megabytes_per_s = {int(size): float(rate) for size, rate in rows}

@@ -19,7 +19,7 @@ RULES = Rules(budget_s=0.02)
 
 def launch(mpi, tmp_path, kernel, points, layout, pattern=None, rules=RULES):
     request = Request("0", kernel, points, parse_layout(layout), rules, pattern, 60, 30)
-    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda count: None)
+    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: None)
     assert launched.cause is None, launched.record
     return launched
 

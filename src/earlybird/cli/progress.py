@@ -1,10 +1,14 @@
-"""One line that says what is being measured and how long it will take; plain lines where there is no
-terminal."""
+"""One line on what is being measured, the last interval and the time left; plain lines without a terminal."""
 
 import sys
 import time
 
+from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds
+from earlybird.models.statistics import relative_half_width
+
+_REDRAW_S = 0.1
+_PLAIN_LINE_S = 5.0
 
 
 class ProgressLine:
@@ -13,26 +17,25 @@ class ProgressLine:
     def __init__(self, quiet: bool = False):
         self._quiet = quiet
         self._terminal = sys.stderr.isatty()
-        self._last_what = ""
-        self._last_s = 0.0
+        self._drawn_s = -_PLAIN_LINE_S
 
-    def update(self, done: int, total: int, what: str, left_s: float) -> None:
-        if self._quiet:
-            return
-        left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
-        text = f"{100 * done // max(total, 1):3d} %  {done} of {total} points  {what}  {left}"
+    def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
+        """`what` is being measured now, `last` was measured before it."""
         now_s = time.monotonic()
-        if self._terminal:
-            if now_s - self._last_s > 0.1 or done == total:
-                sys.stderr.write(f"\r\033[K{text}")
-                self._last_s = now_s
-        elif what != self._last_what or now_s - self._last_s > 10:
-            sys.stderr.write(text + "\n")
-            self._last_s = now_s
-        self._last_what = what
+        if self._quiet or now_s - self._drawn_s < (_REDRAW_S if self._terminal else _PLAIN_LINE_S):
+            return
+        self._drawn_s = now_s
+        left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
+        words = [f"{100 * done // max(total, 1):3d} %", f"{done} of {total} points", left, what]
+        if last is not None:
+            half_width = relative_half_width(last.steady_times_s())
+            words.append(f"(the one before: {format_seconds(last.median_s())} +- {half_width:.1%})")
+        text = "  ".join(words)
+        sys.stderr.write(f"\r\033[K{text}" if self._terminal else text + "\n")
         sys.stderr.flush()
 
     def close(self) -> None:
-        if self._terminal and not self._quiet and self._last_what:
+        """Leave the line to whatever is written next."""
+        if self._terminal and not self._quiet:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -48,6 +48,10 @@ class Request:
     stall_limit_s: float = 60.0
 
 
+# Hears how many points of a launch are done, and the sample of the last one where it is known by then.
+Heard = Callable[[int, Sample | None], None]
+
+
 @dataclass(frozen=True)
 class Launched:
     """What one launch left: its line for launches.ndjson and every complete sample, also when it died
@@ -72,6 +76,6 @@ class Launcher(Protocol):
     def check(self, layout: Layout) -> None:
         """Raise InputError when ranks cannot be placed as `layout` says."""
 
-    def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
+    def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are
         done."""

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import mpiexec, placement
-from earlybird.launch.launcher import Launched, Request
+from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.process import Ended, Limits, LocalRanks, run_tree
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
@@ -46,7 +46,7 @@ class MpiexecLauncher:
     def check(self, layout: Layout) -> None:
         self._binding(layout)
 
-    def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
+    def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         layout = request.layout
         binding = self._binding(layout)
         invocation = mpiexec.invocation(
@@ -89,7 +89,7 @@ class SrunLauncher:
             raise InputError("srun is not on PATH; run this where Slurm is, or use --launcher local")
         self._distribution(layout)
 
-    def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
+    def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         layout = request.layout
         plugin = "pmix" if self.mpi.family == "openmpi" else "pmi2"
         words = [
@@ -142,14 +142,16 @@ def _launch(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
 
-    lines = _LineCounter(out)
+    lines = _GrowingLines(out)
 
     def count_points() -> int | None:
-        count = lines.count()
-        if count == 0:
+        new = lines.read_new()
+        if lines.count == 0:
             return None  # the first line, the launch record, comes when every rank has started
-        progress(count - 1)
-        return count - 1
+        if new:
+            last = json.loads(new[-1]) | {"launch": request.id}
+            progress(lines.count - 1, sample_from_json(last) if lines.count > 1 else None)
+        return lines.count - 1
 
     record: dict[str, Any] = {
         "id": request.id,
@@ -200,22 +202,23 @@ def _plan_line(point) -> str:
     return " ".join(f"{key}={value}" for key, value in point.items()) + "\n"
 
 
-class _LineCounter:
-    """Counts the lines of a growing file, reading only what is new."""
+class _GrowingLines:
+    """The complete lines of a growing file, each read once."""
 
     def __init__(self, path: Path):
-        self._path, self._offset, self._count = path, 0, 0
+        self._path, self._offset, self.count = path, 0, 0
 
-    def count(self) -> int:
+    def read_new(self) -> list[bytes]:
         try:
             with open(self._path, "rb") as stream:
                 stream.seek(self._offset)
                 new = stream.read()
         except OSError:
-            return self._count
+            return []  # not made yet
+        new = new[: new.rfind(b"\n") + 1]
         self._offset += len(new)
-        self._count += new.count(b"\n")
-        return self._count
+        self.count += new.count(b"\n")
+        return new.splitlines()
 
 
 def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:

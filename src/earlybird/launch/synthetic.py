@@ -11,7 +11,7 @@ import numpy as np
 
 from earlybird.data.layout import Layout
 from earlybird.data.run import Sample
-from earlybird.launch.launcher import Launched, Request
+from earlybird.launch.launcher import Heard, Launched, Request
 
 # Seconds of every rank for one point of a kernel: (kernel, words of the point, request) -> array, one entry
 # per rank.
@@ -40,14 +40,14 @@ class SyntheticLauncher:
     def check(self, layout: Layout) -> None:
         """Any layout can be pretended."""
 
-    def launch(self, request: Request, scratch: Path, progress: Callable[[int], None]) -> Launched:
+    def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         # Seeded by the launch too: a resumed run must not draw again what it drew before.
         random = np.random.default_rng([self.seed, *request.id.encode()])
         factor = random.lognormal(0.0, self.launch_noise)
         samples = []
         for count, point in enumerate(request.points, start=1):
             samples.append(self._sample(request, point, factor, random))
-            progress(count)
+            progress(count, samples[-1])
         layout = request.layout
         record = {
             "id": request.id,

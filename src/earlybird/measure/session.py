@@ -5,14 +5,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from earlybird.data.errors import WorkError
-from earlybird.data.units import format_bytes
 from earlybird.data.run import Run, Sample, require_validated
+from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import misplaced_ranks
 from earlybird.measure.suites import Group

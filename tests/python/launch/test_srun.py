@@ -53,7 +53,7 @@ def launcher(family="mpich"):
 def words_for(monkeypatch, layout, family="mpich") -> list[str]:
     caught: list[Invocation] = []
     monkeypatch.setattr(local, "_launch", lambda *arguments: caught.append(arguments[3]))
-    launcher(family).launch(Request("0", "pingpong", [], layout), Path(), lambda count: None)
+    launcher(family).launch(Request("0", "pingpong", [], layout), Path(), lambda *told: None)
     return list(caught[0].words)
 
 

@@ -11,7 +11,7 @@ POINTS = [{"size_bytes": size} for size in (1, 2)]
 
 
 def launch(launcher, id="0", kernel="pingpong", points=POINTS, layout="1x1x2"):
-    return launcher.launch(Request(id, kernel, points, parse_layout(layout)), None, lambda count: None)
+    return launcher.launch(Request(id, kernel, points, parse_layout(layout)), None, lambda *told: None)
 
 
 def expected(kernel, point, request):
@@ -58,5 +58,5 @@ def test_a_rank_without_work_still_takes_a_time():
 def test_progress_counts_every_point():
     heard = []
     request = Request("0", "pingpong", POINTS, parse_layout("1x1x2"))
-    SyntheticLauncher(expected).launch(request, None, heard.append)
-    assert heard == [1, 2]
+    SyntheticLauncher(expected).launch(request, None, lambda count, last: heard.append((count, last.config)))
+    assert heard == [(1, POINTS[0]), (2, POINTS[1])]

@@ -57,7 +57,7 @@ class FakeLauncher:
         if number in self.fail:
             launched = self.fail[number](launched)
         for count in range(len(launched.samples) + 1):
-            progress(count)
+            progress(count, launched.samples[count - 1] if count else None)
         return launched
 
 
@@ -65,8 +65,8 @@ class Heard:
     def __init__(self):
         self.updates = []
 
-    def update(self, done, total, what, left_s):
-        self.updates.append((done, total, what, left_s))
+    def update(self, done, total, what, left_s, last):
+        self.updates.append((done, total, what, left_s, last))
 
 
 @pytest.fixture
