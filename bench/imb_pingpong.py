@@ -1,8 +1,8 @@
 """Our ping-pong beside the Intel MPI Benchmarks' on the same MPI: interleaved launches, medians of ratios.
 
-IMB-MPI1 comes inside the Intel MPI wheel and runs on that MPI alone. Both send the same buffer again and again
-(`buffers=reuse` here, IMB's default) and the cores are the same. IMB prints the mean over all round trips, so ours is
-taken as the mean over steady iterations as well.
+IMB-MPI1 comes inside the Intel MPI wheel and runs on that MPI alone. Both send the same buffer again and
+again (`buffers=reuse` here, IMB's default) and the cores are the same. IMB prints the mean over all round
+trips, so ours is taken as the mean over steady iterations as well.
 """
 
 import json
@@ -30,7 +30,7 @@ RESULT = Path("bench-imb-pingpong.json")
 
 
 def main() -> int:
-    """Compare, print the table, keep every launch's figures in RESULT; 0 when the comparison could be made."""
+    """Compare, print the table, keep every launch's figures in RESULT; 0 also when no IMB is here."""
     try:
         flavour = flavours.find_flavour("intel")
         launcher = MpiexecLauncher(flavour)
@@ -62,16 +62,13 @@ def _report(ours: np.ndarray, theirs: np.ndarray, flavour: flavours.Flavour) -> 
     print(f"\nhalf round trip, Intel MPI {flavour.version}, {LAUNCHES} interleaved launches of each")
     print_table(["size", "earlybird", "IMB-MPI1", "ratio", "95 %"], rows)
     worst = int(np.argmax(np.abs(np.array(ratios) - 1)))
-    print(
-        f"median over sizes {np.median(ratios):.3f}, worst {ratios[worst]:.3f} at {format_bytes(SIZES_BYTES[worst])}"
-    )
+    where = format_bytes(SIZES_BYTES[worst])
+    print(f"median over sizes {np.median(ratios):.3f}, worst {ratios[worst]:.3f} at {where}")
 
 
 def _earlybird(launcher: MpiexecLauncher) -> list[float]:
-    points = [
-        {"mpi": "intel", "level": "intra_socket", "size_bytes": size, "buffers": "reuse"}
-        for size in SIZES_BYTES
-    ]
+    same = {"mpi": "intel", "level": "intra_socket", "buffers": "reuse"}
+    points = [same | {"size_bytes": size} for size in SIZES_BYTES]
     request = Request("0", "pingpong", points, parse_layout("1x1x2"), Rules(budget_s=0.1, min_iterations=50))
     with tempfile.TemporaryDirectory() as folder:
         launched = launcher.launch(request, Path(folder), lambda *told: None)
@@ -87,10 +84,8 @@ def _imb(flavour: flavours.Flavour) -> list[float]:
         start = mpiexec.invocation(flavour, 2, binding, Path(folder), oversubscribed=False)
     words = [*start.words, str(flavour.mpicc.parent / "IMB-MPI1"), "-msglog", f"0:{LOG2_LARGEST}", "PingPong"]
     environment = flavour.environment() | start.env
-    told = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=300, check=True
-    ).stdout
+    finished = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=True)
     # Its times have two decimals of a microsecond, too few for small messages; its MB/s (1e6 B/s) tell more.
-    rows = re.findall(r"^\s+(\d+)\s+\d+\s+[\d.]+\s+([\d.]+)\s*$", told, re.MULTILINE)
+    rows = re.findall(r"^\s+(\d+)\s+\d+\s+[\d.]+\s+([\d.]+)\s*$", finished.stdout, re.MULTILINE)
     megabytes_per_s = {int(size): float(rate) for size, rate in rows}
     return [size * 1e-6 / megabytes_per_s[size] for size in SIZES_BYTES]
