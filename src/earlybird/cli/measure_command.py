@@ -7,7 +7,7 @@ import typer
 
 from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, open_run, run_session
+from earlybird.cli.measuring import Effort, create_run, open_run, refuse_changes, run_session
 from earlybird.cli.options import (
     HostsOption,
     LauncherOption,
@@ -74,6 +74,8 @@ def measure(
             raise InputError(
                 f"{run.path} measures {' '.join(settings['suites'])}; with --resume name no suite"
             )
+        given = {"mpi": mpi, "hosts": hosts, "quick": quick, "sizes": sizes, "buffers": buffers}
+        refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
     else:
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick),

@@ -73,7 +73,24 @@ def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, A
             f"{path} was begun by another command or does not say how it was measured, so this command "
             "cannot continue it; use the command that began it, or measure anew"
         )
-    return run, settings, Effort(**settings["effort"])
+    try:
+        effort = Effort(**settings["effort"])
+    except TypeError as error:
+        raise InputError(
+            f"{path} was begun by another version of earlybird, so it cannot be continued; measure anew"
+        ) from error
+    return run, settings, effort
+
+
+def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) -> None:
+    """Raise InputError when a setting `given` beside --resume is not the one that `run` was begun with."""
+    for name, value in given.items():
+        if value not in (None, False) and value != settings[name]:
+            begun = "without it" if settings[name] in (None, False) else f"with {settings[name]}"
+            raise InputError(
+                f"--{name} is {value} and {run.path} was begun {begun}; "
+                "leave it out to continue, or measure into another folder"
+            )
 
 
 def run_session(run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool) -> Result:

@@ -10,7 +10,7 @@ import typer
 
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, open_run, run_session
+from earlybird.cli.measuring import Effort, create_run, open_run, refuse_changes, run_session
 from earlybird.cli.options import (
     HostsOption,
     LauncherOption,
@@ -67,7 +67,10 @@ def replay(
     """The same exchange on real MPI (Algorithm 2 of Thune et al. 2023), every rank's time kept."""
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
+        refuse_changes(run, settings, {"mpi": mpi, "hosts": hosts, "layout": layout})
         messages = load_pattern(run.path / "pattern.npz")
+        if pattern is not None and load_pattern(pattern).sha256() != messages.sha256():
+            raise InputError(f"{run.path} replays another pattern than {pattern}; with --resume leave it out")
     else:
         if pattern is None or layout is None:
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"

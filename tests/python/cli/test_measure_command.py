@@ -68,6 +68,31 @@ def test_a_run_is_continued_by_the_command_that_began_it(earlybird, planted, ref
     earlybird("replay", "--resume", "-o", "replayed", "--json")
 
 
+def test_what_is_given_beside_resume_must_be_as_it_was(earlybird, planted, refused, tmp_path):
+    words = ("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    earlybird(*words)
+    earlybird(*words, "--resume")
+    resume = ("measure", "--resume", "-o", "run")
+    refused(earlybird(*resume, "--sizes", "8,2KiB", check=False), "--sizes is 8,2KiB", "with 8,1KiB")
+    refused(earlybird(*resume, "--mpi", "openmpi", check=False), "--mpi is openmpi", "with synthetic")
+    refused(earlybird(*resume, "--quick", check=False), "--quick", "without it")
+    replay = ("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC, "--quiet", "-o", "replayed")
+    earlybird(*replay)
+    earlybird(*replay, "--resume")
+    (tmp_path / "other.csv").write_text("src,dst,bytes\n0,1,1\n")
+    refused(earlybird("replay", "other.csv", "--resume", "-o", "replayed", check=False), "another pattern")
+    refused(earlybird("replay", "--resume", "-o", "replayed", "--layout", "1x1x3", check=False), "--layout")
+
+
+def test_a_run_of_another_version_is_not_continued(earlybird, planted, refused, tmp_path):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    header["settings"]["effort"]["patience"] = 3
+    path.write_text(json.dumps(header))
+    refused(earlybird("measure", "--resume", "-o", "run", check=False), "another version")
+
+
 def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
     """What a model cannot predict would else be told twice, and large patterns would take twice as long."""
     calls = []
