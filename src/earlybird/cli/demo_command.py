@@ -12,7 +12,7 @@ from earlybird.cli.common import make_command, note
 from earlybird.cli.launchers import make_launcher
 from earlybird.cli.measuring import Effort, create_run, run_session
 from earlybird.cli.options import LauncherOption, MpiOption, QuietOption
-from earlybird.cli.replay_command import compare_run, print_errors
+from earlybird.cli.replay_command import compare_run, predict_all, print_errors
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
@@ -28,6 +28,7 @@ NUM_CELLS = 200_000
 BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
 HALO_WIDTH = 2
 REPLAY_LAUNCHES = 10
+GO_ON = "run the demo again with a larger --budget"
 # Shares of the budget; fitting, making the mesh and writing the page take the seconds that are left.
 MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
 
@@ -64,7 +65,7 @@ def demo(
     groups = [group for suite in chosen for group in suite.groups(options, place, starter.flavour)]
     effort = Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
     run = create_run(folder / "run", "run", effort, suites=list(SUITES), launcher=launcher, mpi=mpi)
-    run_session(run, starter, groups, effort, quiet)
+    run_session(run, starter, groups, effort, quiet, GO_ON)
 
     # These take a second to import, and a wrong option should be answered at once.
     from earlybird.fit.observations import read_runs
@@ -72,7 +73,6 @@ def demo(
     from earlybird.patterns.ghost import ghost_exchange
     from earlybird.patterns.mesh import tetrahedral_mesh
     from earlybird.patterns.partition import partition_cells
-    from earlybird.predict import predict_exchange
     from earlybird.report.material import collect
     from earlybird.report.page import write_page
     from earlybird.report.terminal import render
@@ -81,38 +81,26 @@ def demo(
     profile = fit_profile(read_runs([run.path]))
     save_profile(profile, folder / "profile.json")
 
-    _say(
-        3,
-        f"cutting a tetrahedral mesh of about {NUM_CELLS} cells into {num_ranks} parts, predicting its "
-        f"exchange",
-    )
+    _say(3, f"cutting a mesh of about {NUM_CELLS} tetrahedra into {num_ranks} parts, predicting its exchange")
     graph = tetrahedral_mesh(NUM_CELLS, seed)
     part = partition_cells(graph, num_ranks, seed)
     pattern = ghost_exchange(graph, part, bytes_per_cell=BYTES_PER_CELL, halo_width=HALO_WIDTH)
     save_pattern(pattern, folder / "mesh.csv")
-    write_json(folder / "prediction.json", predict_exchange(pattern, layout, profile).to_json())
+    predictions = predict_all(pattern, layout, profile)
+    write_json(folder / "prediction.json", predictions["staircase"].to_json())
 
     _say(4, "replaying the exchange on real MPI")
     effort = Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed)
-    replayed = create_run(
-        folder / "replay",
-        "replay",
-        effort,
-        launcher=launcher,
-        mpi=mpi,
-        hosts=None,
-        layout=layout.text,
-        map_by="core",
-    )
+    replayed = create_run(folder / "replay", "replay", effort, layout=layout.text, launcher=launcher, mpi=mpi)
     save_pattern(pattern, replayed.path / "pattern.npz")
-    run_session(replayed, starter, [suites.exchange_group(pattern, layout, starter.flavour)], effort, quiet)
-    comparison = compare_run(replayed, pattern, layout, profile)
+    group = suites.exchange_group(pattern, layout, starter.flavour)
+    run_session(replayed, starter, [group], effort, quiet, GO_ON)
+    comparison = compare_run(replayed, pattern, layout, profile, predictions)
 
     _say(5, f"writing {output}")
     material = collect([run.path, folder / "profile.json", folder / "prediction.json", replayed.path])
     write_page(material, output)
     print(render(material))
-    print()
     print_errors(comparison)
     where = shlex.quote(str(folder))
     print(f"\n{output} shows all of it; raw data: {where}; {time.monotonic() - begin_s:.0f} s in all")

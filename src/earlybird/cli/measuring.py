@@ -93,21 +93,27 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
             )
 
 
-def run_session(run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool) -> Result:
-    """Measure `groups` into `run`, with progress on stderr and a word on what was not reached."""
+def run_session(
+    run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool, go_on: str = ""
+) -> Result:
+    """Measure `groups` into `run`, with progress on stderr and a word on what was not reached.
+
+    `go_on` says how a person gets what is missing; by default by resuming the run.
+    """
+    go_on = go_on or f"continue with --resume -o {run.path}"
     progress = ProgressLine(quiet)
     try:
         result = measure(run, launcher, effort.plan(groups), progress)
     except KeyboardInterrupt:
         progress.close()
-        note(f"interrupted; what was complete is kept in {run.path}, continue with --resume -o {run.path}")
+        note(f"interrupted; what was complete is kept in {run.path}, {go_on}")
         raise
     finally:
         progress.close()
     if result.missing:
         note(
             f"the budget was spent with {result.missing} points x launches to go, so intervals are wider "
-            f"than need be; continue with --resume -o {run.path}"
+            f"than need be; {go_on}"
         )
     shared = sum(sample.oversubscribed for sample in result.samples)
     if shared:

@@ -86,7 +86,6 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
             (Path(folder) / "install" / note.name).write_text(compiled_with)
             shutil.rmtree(prefix, ignore_errors=True)
             os.replace(Path(folder) / "install", prefix)
-        _drop_stale(prefix)
     return prefix
 
 
@@ -133,14 +132,6 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
     telling = [line for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)]
     words = (telling or lines or ["no output"])[0]
     raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
-
-
-def _drop_stale(prefix: Path) -> None:
-    """Remove builds of the same flavour whose sources or MPI are no longer these."""
-    label = prefix.name.rsplit("-", 1)[0]
-    for other in prefix.parent.glob(f"{label}-*"):
-        if other != prefix and re.fullmatch(r"[0-9a-f]{12}", other.name[len(label) + 1 :]):
-            shutil.rmtree(other, ignore_errors=True)
 
 
 def _cache_key(flavour: Flavour) -> str:

@@ -102,12 +102,12 @@ def test_a_compute_node_finds_a_build_without_having_the_compilers(flavour, monk
     build.build_native(flavour, silent)
 
 
-def test_a_build_of_new_sources_replaces_the_old_one(flavour, sources):
+def test_a_build_of_new_sources_leaves_the_old_one_to_whoever_runs_it(flavour, sources):
     old = build.build_native(flavour, silent)
     (sources / "more.cpp").write_text("")
     new = build.build_native(flavour, silent)
     assert new != old
-    assert [path.name for path in old.parent.iterdir()] == [new.name]
+    assert sorted(path.name for path in old.parent.iterdir()) == sorted([old.name, new.name])
 
 
 def test_mpis_with_long_like_ended_paths_keep_a_build_each(flavour, tmp_path):
@@ -116,10 +116,6 @@ def test_mpis_with_long_like_ended_paths_keep_a_build_each(flavour, tmp_path):
     build.build_native(first, silent)
     second.mpicc.write_text("#!/bin/sh\n# second\n")
     build.build_native(second, silent)
-    assert (
-        build.native_prefix(first).name.rsplit("-", 1)[0]
-        != build.native_prefix(second).name.rsplit("-", 1)[0]
-    )
     assert len([path for path in (tmp_path / "home" / "native").iterdir() if path.is_dir()]) == 2
 
 
