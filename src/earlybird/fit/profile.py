@@ -315,9 +315,8 @@ def _extrapolation_warnings(level: Level, forms) -> list[str]:
     if not unseen:
         return []
     return [
-        f"{level.name}: ping-pongs switch protocol at {max(unseen)} B, "
-        f"contention was measured from {smallest} B on; smaller messages are extrapolated: "
-        "measure contention at smaller sizes"
+        f"{level.name}: ping-pongs switch protocol at {max(unseen)} B, contention was measured from "
+        f"{smallest} B on; smaller messages are extrapolated: measure contention at smaller sizes"
     ]
 
 

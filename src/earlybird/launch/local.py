@@ -65,8 +65,7 @@ class MpiexecLauncher:
         if layout.num_nodes > len(self.hosts):
             raise InputError(
                 f"the layout {layout.text} asks for {layout.num_nodes} nodes and --hosts names "
-                f"{len(self.hosts)}; "
-                "name as many hosts as the layout has nodes"
+                f"{len(self.hosts)}; name as many hosts as the layout has nodes"
             )
         # The cores of other hosts are not known here: their MPI binds core by core, and where ranks landed is
         # checked.

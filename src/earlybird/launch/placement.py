@@ -26,16 +26,14 @@ def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
     """
     if layout.num_nodes > 1:
         raise InputError(
-            f"the layout {layout.text} asks for {layout.num_nodes} nodes and ranks are started on this "
-            f"one alone; "
-            "give a layout with one node, or --hosts or --launcher srun"
+            f"the layout {layout.text} asks for {layout.num_nodes} nodes and ranks are started on this one "
+            "alone; give a layout with one node, or --hosts or --launcher srun"
         )
     num_sockets = int(layout.socket.max()) + 1
     if num_sockets > len(cores):
         raise InputError(
             f"the layout {layout.text} asks for {num_sockets} sockets and this machine has {len(cores)} "
-            f"that may be "
-            f"used; give a layout with at most {len(cores)} sockets (predict takes any layout)"
+            f"that may be used; give a layout with at most {len(cores)} sockets (predict takes any layout)"
         )
     taken = [0] * num_sockets
     cpus = []

@@ -68,8 +68,7 @@ def find_flavour(name: str) -> Flavour:
             )
         raise InputError(
             "no mpicc is on PATH, so there is no flavour 'system'; load the site's MPI module, give the "
-            "path of its "
-            f"mpicc, or choose one of {', '.join(WHEELS)}"
+            f"path of its mpicc, or choose one of {', '.join(WHEELS)}"
         )
     return flavour
 

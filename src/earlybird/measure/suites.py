@@ -109,8 +109,7 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
             if level == "intra_socket" and competitors > 1 and competitors % 2:
                 raise InputError(
                     f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even "
-                    f"numbers "
-                    "(odd ones are interpolated)"
+                    "numbers (odd ones are interpolated)"
                 )
             points = tuple(
                 {"mpi": mpi, "level": level, "competitors": competitors, "size_bytes": size,

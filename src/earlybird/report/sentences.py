@@ -34,9 +34,8 @@ def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
         first, last = curve.points[0], curve.points[-1]
         told.setdefault(curve.level, []).append(
             f"{curve.label} takes {format_seconds(first.median_s)} for a message of "
-            f"{format_bytes(first.size_bytes)}"
-            f" and moves {format_bytes(last.size_bytes)} at"
-            f" {format_bandwidth(rate(last.size_bytes, last.median_s))}"
+            f"{format_bytes(first.size_bytes)} and moves {format_bytes(last.size_bytes)} at "
+            f"{format_bandwidth(rate(last.size_bytes, last.median_s))}"
         )
     for line in lines if not curves else []:
         first, last = line.segments[0], line.segments[-1]
