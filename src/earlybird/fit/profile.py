@@ -189,6 +189,8 @@ def _protocol(times, chosen, lines, q):
         extra["begins_between_bytes"] = [int(size) for size in times.size_bytes[first - 1 : first + 1]]
     if oversubscribed := [n for n, _, over in measured if over]:
         extra["oversubscribed_n"] = oversubscribed
+    if lines.bounded[q].any():
+        extra["bounded_n"] = [int(n) for n in times.n[lines.bounded[q]]]
     bandwidth = {n: rate for n, rate, _ in measured}
     return Protocol(
         name, chosen.min_bytes[q], float(lines.latency_s[q]), name == "rendezvous", bandwidth, extra
@@ -222,9 +224,13 @@ def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
             lines.starts,
             np.where(np.isfinite(latency), latency, lines.latency_s),
             np.where(np.isfinite(slope), slope, lines.slope_s_per_byte),
+            bounded,
         )
-        for latency, slope in zip(
-            resampled.latency_s[:MAX_REPLICATES], resampled.slope_s_per_byte[:MAX_REPLICATES], strict=True
+        for latency, slope, bounded in zip(
+            resampled.latency_s[:MAX_REPLICATES],
+            resampled.slope_s_per_byte[:MAX_REPLICATES],
+            resampled.bounded[:MAX_REPLICATES],
+            strict=True,
         )
     ]
 
@@ -299,6 +305,12 @@ def _level_warnings(times: LevelTimes, level: Level) -> list[str]:
         if missing:
             which = ", ".join(map(str, missing))
             warnings.append(f"{times.name}: the {protocol.name} protocol was not measured at N = {which}")
+        if bounded := protocol.extra.get("bounded_n"):
+            which = ", ".join(map(str, bounded))
+            warnings.append(
+                f"{times.name}: the times of the {protocol.name} protocol do not tell BW at N = {which}; "
+                "the figure is a bound"
+            )
     return warnings
 
 

@@ -1,7 +1,7 @@
 """Latency and bandwidths of every protocol of a level, their intervals, and their error on unseen points."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from earlybird.models.regression import fit_line, fit_slope
 # The part of the time at a protocol's largest size that its bandwidth term makes up at least. Where times
 # do not grow with size (short messages) the bandwidth is unknown: it stays finite, its effect within 1 %.
 MIN_BANDWIDTH_SHARE = 0.01
-# A latency that does not suit some N (one direction instead of two) must not turn into an absurd bandwidth:
-# BW(N) is at most this many times what the line of that N alone says.
+# A latency that does not suit some N must not turn into an absurd bandwidth: given that latency, BW(N) is at
+# most this many times what the line of that N alone says.
 MAX_BANDWIDTH_RATIO = 2.0
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 200
@@ -28,11 +28,13 @@ class Lines:
     starts : index of the first size of each protocol.
     latency_s : (..., Q) seconds.
     slope_s_per_byte : (..., Q, K); BW(N) = N / slope; NaN where a protocol has no measurement of that N.
+    bounded : (..., Q, K) whether the slope is one of the two bounds above and not the data's.
     """
 
     starts: tuple[int, ...]
     latency_s: np.ndarray
     slope_s_per_byte: np.ndarray
+    bounded: np.ndarray
 
     def predict(self, size_bytes: np.ndarray) -> np.ndarray:
         """(..., K, S) seconds."""
@@ -47,14 +49,15 @@ def fit_lines(
     """Fit every protocol of a level to (..., K, S) times, by default the medians over its launches.
 
     The latency comes from the fit of N = 2 (Thune et al. 2023, section II-C), or of N = 1, or of the
-    smallest N, of those not oversubscribed if there are any. By default times count in relative error and
-    the slope of every N is fitted with that latency given, so that latency and BW(N) predict together; BW(N)
-    stays below MAX_BANDWIDTH_RATIO times that of the line of this N alone. With `paper` times count in
-    seconds and every slope comes from a line with an intercept of its own.
+    smallest N, of those not oversubscribed if there are any. By default times count in relative error.
+    BW(1) = 1/slope of the line of N = 1 with its own intercept: a lone message goes one way, pairs go both
+    ways at once, so the latency of N = 2 does not suit it. The slope of N >= 2 is fitted with the latency
+    given, so that both predict together; BW(N) stays below MAX_BANDWIDTH_RATIO times that of the line of
+    this N alone. With `paper` times count in seconds and every slope comes from a line of its own.
     """
     times = level.median_s() if time_s is None else time_s
     medians = level.median_s()
-    latencies, slopes = [], []
+    latencies, slopes, bounded = [], [], []
     for first, end in _bounds(starts, len(level.size_bytes)):
         sizes, part = level.size_bytes[first:end], times[..., first:end]
         k = _latency_row(level, medians[:, first:end])
@@ -63,13 +66,19 @@ def fit_lines(
         given = fit_slope(
             sizes, part, np.broadcast_to(latency[..., None], part.shape[:-1]), relative=not paper
         )
-        if paper:
-            slope = np.where(np.isfinite(own_slopes), own_slopes, given)
-        else:
-            slope = np.fmax(given, own_slopes / MAX_BANDWIDTH_RATIO)
+        own_line = np.isfinite(own_slopes) & (paper | (level.n == 1))
+        free = np.where(own_line, own_slopes, given)
+        least = np.where(own_line, 0.0, np.nan_to_num(own_slopes) / MAX_BANDWIDTH_RATIO)
+        slope = np.maximum(free, np.maximum(least, _least_slope(sizes, part)))
         latencies.append(latency)
-        slopes.append(np.maximum(slope, _least_slope(sizes, part)))
-    return Lines(tuple(starts), np.stack(latencies, axis=-1), np.stack(slopes, axis=-2))
+        slopes.append(slope)
+        bounded.append(slope > free)
+    return Lines(
+        tuple(starts),
+        np.stack(latencies, axis=-1),
+        np.stack(slopes, axis=-2),
+        np.stack(bounded, axis=-2),
+    )
 
 
 def has_line(time_s: np.ndarray) -> bool:
@@ -115,7 +124,7 @@ def held_out_n_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = 
         slope = [
             level.n[k] / _interpolate(level.n[k], rest.n, rest.n / row) for row in lines.slope_s_per_byte
         ]
-        between = Lines(lines.starts, lines.latency_s, np.array(slope)[:, None])
+        between = replace(lines, slope_s_per_byte=np.array(slope)[:, None])
         errors.append(_finite_errors(between.predict(level.size_bytes)[0], medians[k]))
     return _median(np.concatenate(errors)) if errors else None
 

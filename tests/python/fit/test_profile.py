@@ -108,15 +108,30 @@ def test_times_that_do_not_grow_with_size_keep_a_finite_bandwidth(make_run):
     (protocol,) = profile.levels["intra_socket"].protocols
     for n, rate in protocol.bandwidth_bytes_per_s.items():
         assert n * 64 / rate == pytest.approx(0.01 * 1e-6, rel=1e-6)
+    assert protocol.extra["bounded_n"] == [1, 2, 4]
+    assert any("N = 1, 2, 4; the figure is a bound" in warning for warning in profile.extra["warnings"])
 
 
-def test_a_latency_too_long_for_some_n_makes_no_absurd_bandwidth(make_run):
-    latency_s = {1: 3e-7, 2: 1e-6, 4: 1e-6}
+@pytest.mark.parametrize("latency_1_s", [3e-7, 2e-6])
+def test_one_way_bandwidth_is_that_of_its_own_line_whatever_the_latency_of_two(make_run, latency_1_s):
+    latency_s = {1: latency_1_s, 2: 1e-6, 4: 1e-6}
     sizes = tuple(2**k for k in range(4, 13))
     profile = fitted(make_run("run", lambda n, size: latency_s[n] + n * size / BANDWIDTH[n], sizes=sizes))
     (protocol,) = profile.levels["intra_socket"].protocols
     assert protocol.latency_s == pytest.approx(1e-6, rel=1e-6)
-    assert protocol.bandwidth_bytes_per_s[1] == pytest.approx(2 * BANDWIDTH[1], rel=1e-6)
+    assert protocol.bandwidth_bytes_per_s == pytest.approx({n: BANDWIDTH[n] for n in (1, 2, 4)}, rel=1e-6)
+    assert "bounded_n" not in protocol.extra
+    assert not any("bound" in warning for warning in profile.extra["warnings"])
+
+
+def test_a_bandwidth_held_back_by_an_unsuitable_latency_is_called_a_bound(make_run):
+    latency_s = {1: 1e-6, 2: 1e-6, 4: 3e-7}
+    sizes = tuple(2**k for k in range(4, 13))
+    profile = fitted(make_run("run", lambda n, size: latency_s[n] + n * size / BANDWIDTH[n], sizes=sizes))
+    (protocol,) = profile.levels["intra_socket"].protocols
+    assert BANDWIDTH[4] < protocol.bandwidth_bytes_per_s[4] <= 2 * BANDWIDTH[4] * (1 + 1e-6)
+    assert protocol.extra["bounded_n"] == [4]
+    assert any("N = 4; the figure is a bound" in warning for warning in profile.extra["warnings"])
 
 
 def test_oversubscribed_n_are_marked_and_do_not_give_the_latency(make_run):
