@@ -1,5 +1,6 @@
 """What a fit starts from: the median times of runs of one context, without the points that do not count."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +20,27 @@ _LAUNCH_KEYS = ("flavour", "version", "launcher")
 # Kept where all launches agree; a difference here does not change what messages cost.
 _NOTED_KEYS = ("library_version", "thread_level")
 _MACHINE_KEYS = ("cpu_model", "cores")
-_THRESHOLD_WORDS = ("eager", "rndv", "threshold")
-# Thresholds of something else than where a point-to-point message changes its protocol.
-_OTHER_WORDS = ("coll", "bcast", "gather", "scatter", "alltoall", "reduc", "barrier", "rma", "gpu", "ctxid")
+# Where a point-to-point message between host buffers changes its protocol. A library tells dozens of limits
+# of other transports, of collectives and of devices besides: one of those in the right place is a coincidence.
+_INSIDE_A_NODE = (
+    "btl_sm_eager_limit",
+    "btl_vader_eager_limit",
+    "MPIR_CVAR_CH4_IPC_CMA_P2P_THRESHOLD",
+    "MPIR_CVAR_CH4_IPC_XPMEM_P2P_THRESHOLD",
+)
+_THRESHOLDS = {
+    "intra_socket": _INSIDE_A_NODE,
+    "inter_socket": _INSIDE_A_NODE,
+    "inter_node": ("btl_tcp_eager_limit",),
+}
+# Variables that differ from launch to launch without a difference in what messages cost.
+_BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
+# What the launcher sets by itself, for launch records that do not say so (`set_by_launcher`).
+_BY_LAUNCHER = re.compile(
+    r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
+    r"|I_MPI_THREAD_YIELD$|I_MPI_FABRICS$|I_MPI_PIN"
+)
+_OLD_TRANSPORTS = {"shared memory": "intra-node", "network": "inter-node"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +52,12 @@ class Observations:
     table : one row per point and launch with the columns source ("contention" or "pingpong"), level, n
         (processes of a group receiving at once), size_bytes, launch, time_s (median of the steady
         iterations), oversubscribed, converged.
-    thresholds_bytes : protocol switches that the MPI library tells of itself.
+    thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
     runs : {"id", "sha256"} of each run read.
     """
 
     table: pandas.DataFrame
-    thresholds_bytes: tuple[int, ...] = ()
+    thresholds_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     runs: tuple[Mapping[str, str], ...] = ()
@@ -92,13 +111,18 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     require_validated(sample for _, sample in used)
     launches = _launches_of(runs, used)
     table = pandas.DataFrame([_observation(run, sample) for run, sample in used])
-    context = _common(launches.values(), _LAUNCH_KEYS, names) | _transport(used, launches, names)
+    context = _common(launches.values(), _LAUNCH_KEYS, names)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
+    _require_one_environment(launches.values(), names)
+    by_level = _launches_by_level(used, launches)
     return Observations(
         table=table,
-        thresholds_bytes=_thresholds(launches.values()),
+        thresholds_bytes=_thresholds(by_level, _control_variables(launches.values(), names)),
         machine=runs[0].header.get("machine", {}),
-        context=context | _noted(list(launches.values())),
+        context=context
+        | _transport(by_level, names)
+        | _placement(by_level)
+        | _noted(list(launches.values())),
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
     )
 
@@ -188,21 +212,63 @@ def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
     return {key: launch for key, launch in launches.items() if key in wanted}
 
 
-def _transport(used, launches, names: str) -> dict[str, Any]:
-    """One transport per level, since messages inside a node and between nodes travel differently."""
-    keys: dict[str, set[tuple[str, str]]] = {}
+def _launches_by_level(used, launches) -> dict[str, list[Mapping[str, Any]]]:
+    keys: dict[str, dict[tuple[str, str], None]] = {}
     for run, sample in used:
-        keys.setdefault(sample.config["level"], set()).add((run.id, sample.launch))
-    found = {
-        level: _common(
-            (launches.get(key, {}) for key in sorted(members)), ("transport",), f"{names}, {level}"
-        )
-        for level, members in keys.items()
-    }
-    transports = {level: common["transport"] for level, common in found.items() if common}
+        keys.setdefault(sample.config["level"], {})[(run.id, sample.launch)] = None
+    return {level: [launches[key] for key in members if key in launches] for level, members in keys.items()}
+
+
+def _transport(by_level, names: str) -> dict[str, Any]:
+    """One transport per level, since messages inside a node and between nodes travel differently."""
+    transports: dict[str, str] = {}
+    for level, launches in by_level.items():
+        told = ({"transport": _transport_of(launch)} for launch in launches)
+        if common := _common(told, ("transport",), f"{names}, {level}"):
+            transports[level] = common["transport"]
     if len(set(transports.values())) == 1:
         return {"transport": next(iter(transports.values()))}
     return {"transport": transports} if transports else {}
+
+
+def _transport_of(launch) -> str | None:
+    name = launch.get("transport")
+    return None if name == "unknown" else _OLD_TRANSPORTS.get(name, name)
+
+
+def _placement(by_level) -> dict[str, Any]:
+    """level -> the layouts measured and what their ranks were bound to, in the order of the launches."""
+    words = {
+        level: [
+            f"{launch['layout']} bound to {launch['binding']}"
+            for launch in launches
+            if "layout" in launch and "binding" in launch
+        ]
+        for level, launches in by_level.items()
+    }
+    placement = {level: list(dict.fromkeys(found)) for level, found in words.items() if found}
+    return {"placement": placement} if placement else {}
+
+
+def _require_one_environment(launches, names: str) -> None:
+    """Refuse launches whose users set MPI's variables differently; one without a record agrees with any."""
+    told = [launch for launch in launches if isinstance(launch.get("environment"), Mapping)]
+    variables = {name: None for launch in told for name in launch["environment"]}
+    for name in variables:
+        if _BOOKKEEPING.match(name):
+            continue
+        values = {launch["environment"].get(name) for launch in told if not _set_by_launcher(launch, name)}
+        if len(values) > 1:
+            one, other = sorted("not set" if value is None else repr(value) for value in values)[:2]
+            raise InputError(
+                f"{names}: the environment variable {name} is {one} in one part and {other} in another; "
+                "a profile holds for one context: fit them apart"
+            )
+
+
+def _set_by_launcher(launch, name: str) -> bool:
+    listed = launch.get("set_by_launcher")
+    return bool(_BY_LAUNCHER.match(name)) if listed is None else name in listed
 
 
 def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], names: str) -> dict[str, Any]:
@@ -228,16 +294,18 @@ def _noted(launches) -> dict[str, Any]:
     }
 
 
-def _thresholds(launches) -> tuple[int, ...]:
-    return tuple(
-        sorted(
-            {
-                int(value)
-                for launch in launches
-                for name, value in (launch.get("control_variables") or {}).items()
-                if isinstance(value, int | float) and value > 0
-                if any(word in name.lower() for word in _THRESHOLD_WORDS)
-                if not any(word in name.lower() for word in _OTHER_WORDS)
-            }
-        )
-    )
+def _control_variables(launches, names: str) -> dict[str, Any]:
+    told = [launch.get("control_variables") or {} for launch in launches]
+    return _common(told, tuple(dict.fromkeys(name for values in told for name in values)), names)
+
+
+def _thresholds(by_level, variables: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    found = {
+        level: {
+            name: int(variables[name])
+            for name in _THRESHOLDS[level]
+            if isinstance(variables.get(name), int | float) and variables[name] > 0
+        }
+        for level in by_level
+    }
+    return {level: limits for level, limits in found.items() if limits}

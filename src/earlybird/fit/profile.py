@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     InputError when no level has two message sizes.
     """
     usable, warnings = _usable_levels(observations)
-    fitted = [_fit_level(times, observations.thresholds_bytes, paper) for times in usable]
+    fitted = [_fit_level(times, observations.thresholds_bytes.get(times.name, {}), paper) for times in usable]
     for part in fitted:
         warnings += part.warnings
     forms = _pingpong_forms(observations, paper)
@@ -106,7 +106,7 @@ def compare_segmentations(observations: Observations, *, paper: bool = False) ->
     """Every level with 1, 2 and 3 segments: what `fit_profile` chose from, and what it chose."""
     choices = []
     for times in _usable_levels(observations)[0]:
-        division = _divide(times, observations.thresholds_bytes, paper)
+        division = _divide(times, observations.thresholds_bytes.get(times.name, {}), paper)
         for candidate, held_out_error in zip(division.candidates, division.held_out_errors, strict=True):
             lines = protocols.fit_lines(times, candidate.starts, paper=paper)
             choices.append(
@@ -136,13 +136,13 @@ def _usable_levels(observations):
     ]
 
 
-def _divide(times: LevelTimes, thresholds_bytes: Sequence[int], paper: bool) -> _Division:
+def _divide(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bool) -> _Division:
     candidates = switches.segmentations(times.size_bytes, times.median_s(), thresholds_bytes)
     errors = [protocols.held_out_size_error(times, candidate.starts, paper=paper) for candidate in candidates]
     return _Division(candidates, errors)
 
 
-def _fit_level(times: LevelTimes, thresholds_bytes: Sequence[int], paper: bool) -> _FittedLevel:
+def _fit_level(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bool) -> _FittedLevel:
     chosen = _divide(times, thresholds_bytes, paper).chosen
     lines = protocols.fit_lines(times, chosen.starts, paper=paper)
     level = _level(times, chosen, lines, _level_extra(times, chosen, paper))
@@ -187,6 +187,8 @@ def _protocol(times, chosen, lines, q):
     if q:
         first = chosen.starts[q]
         extra["begins_between_bytes"] = [int(size) for size in times.size_bytes[first - 1 : first + 1]]
+    if chosen.told_by[q]:
+        extra["threshold"] = chosen.told_by[q]
     if oversubscribed := [n for n, _, over in measured if over]:
         extra["oversubscribed_n"] = oversubscribed
     if lines.bounded[q].any():
@@ -254,7 +256,7 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, A
     for times in pingpong_times(observations.table):
         if not protocols.has_line(times.median_s()):
             continue
-        chosen = _divide(times, observations.thresholds_bytes, paper).chosen
+        chosen = _divide(times, observations.thresholds_bytes.get(times.name, {}), paper).chosen
         lines = protocols.fit_lines(times, chosen.starts, paper=paper)
         form = {
             "what": {"operation": "pingpong", "level": times.name},

@@ -1,6 +1,6 @@
 """Where one message protocol gives way to the next: breakpoints shared by every number of competitors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
@@ -25,6 +25,7 @@ class Segmentation:
     ----------
     starts : index of the first size of each segment; starts[0] is 0.
     min_bytes : where each segment begins: 0, then its first measured size or the library's own threshold.
+    told_by : the control variable that placed the beginning of each segment; None where the times did.
     num_parameters : an intercept and a slope per segment and series, and every switch no library told of.
     criterion : n ln(mean squared relative error + ERROR_FLOOR**2) + num_parameters ln n; lower is better.
     rms_error : root mean squared relative error.
@@ -32,6 +33,7 @@ class Segmentation:
 
     starts: tuple[int, ...]
     min_bytes: tuple[int, ...]
+    told_by: tuple[str | None, ...]
     num_parameters: int
     criterion: float
     rms_error: float
@@ -42,7 +44,7 @@ class Segmentation:
 
 
 def segmentations(
-    size_bytes: np.ndarray, time_s: np.ndarray, thresholds_bytes: Sequence[int] = ()
+    size_bytes: np.ndarray, time_s: np.ndarray, thresholds_bytes: Mapping[str, int] | None = None
 ) -> list[Segmentation]:
     """The best division into 1, 2 and 3 segments, as far as the sizes allow them; an exhaustive search.
 
@@ -51,14 +53,14 @@ def segmentations(
     size_bytes : (S,) ascending.
     time_s : (K, S) seconds, one row per number of competitors, NaN where missing. Each row has its own line
         in every segment; the switches are common.
-    thresholds_bytes : switches told by the library. A switch there costs no parameter.
+    thresholds_bytes : control variable -> switch told by the library. A switch there costs no parameter.
     """
     cost, parameters = _interval_costs(size_bytes, time_s)
     count = int(np.isfinite(time_s).sum())
     best = []
     for num_segments in range(1, MAX_SEGMENTS + 1):
         candidates = [
-            _segmentation((0, *cuts), size_bytes, cost, parameters, count, thresholds_bytes)
+            _segmentation((0, *cuts), size_bytes, cost, parameters, count, thresholds_bytes or {})
             for cuts in combinations(range(1, len(size_bytes)), num_segments - 1)
             if _long_enough((0, *cuts), time_s)
         ]
@@ -119,20 +121,22 @@ def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes)
         parameters[first, end] for first, end in zip(starts, ends, strict=True)
     ) + told.count(None)
     found = [
-        int(size_bytes[k]) if switch is None else switch for k, switch in zip(starts[1:], told, strict=True)
+        int(size_bytes[k]) if switch is None else switch[1]
+        for k, switch in zip(starts[1:], told, strict=True)
     ]
+    names = (None, *(switch and switch[0] for switch in told))
     criterion = count * np.log(mean_square + ERROR_FLOOR**2) + num_parameters * np.log(count)
     return Segmentation(
-        starts, (0, *found), int(num_parameters), float(criterion), float(np.sqrt(mean_square))
+        starts, (0, *found), names, int(num_parameters), float(criterion), float(np.sqrt(mean_square))
     )
 
 
 def _told_switch(last_before, first_after, thresholds_bytes):
-    """Where the library says that a switch between two neighbouring sizes lies; None when it says nothing.
+    """The variable that places a switch between two neighbouring sizes, and where; None when none does.
 
     Libraries differ in whether the threshold itself is still sent the old way; the measurement there decides.
     """
-    for threshold in thresholds_bytes:
+    for name, threshold in thresholds_bytes.items():
         if last_before <= threshold <= first_after:
-            return int(max(threshold, last_before + 1))
+            return name, int(max(threshold, last_before + 1))
     return None

@@ -85,13 +85,72 @@ def test_oversubscribed_points_give_way_to_others(make_run):
     assert level.median_s()[0].max() < 1e-3
 
 
-def test_thresholds_come_from_the_control_variables(make_run):
-    variables = {
-        "UCX_RNDV_THRESH": 8192,
-        "btl_sm_eager_limit": 4096,
-        "other": 77,
-        "eager_off": 0,
-        "BCAST_THRESHOLD": 256,
-    }
-    observations = read_runs([make_run("run", launch={"control_variables": variables})])
-    assert observations.thresholds_bytes == (4096, 8192)
+VARIABLES = {
+    "btl_self_eager_limit": 1024,
+    "btl_sm_eager_limit": 4096,
+    "btl_tcp_eager_limit": 65536,
+    "MPIR_CVAR_CH4_IPC_CMA_P2P_THRESHOLD": 8192,
+    "MPIR_CVAR_CH4_IPC_XPMEM_P2P_THRESHOLD": -1,
+    "MPIR_CVAR_CH3_EAGER_MAX_MSG_SIZE": 131072,
+    "MPIR_CVAR_BCAST_IPC_READ_MSG_SIZE_THRESHOLD": 256,
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "limits"),
+    [
+        ("intra_socket", {"btl_sm_eager_limit": 4096, "MPIR_CVAR_CH4_IPC_CMA_P2P_THRESHOLD": 8192}),
+        ("inter_node", {"btl_tcp_eager_limit": 65536}),
+    ],
+)
+def test_thresholds_are_those_of_messages_of_the_level(make_run, level, limits):
+    path = make_run("run", level=level, launch={"control_variables": VARIABLES})
+    assert read_runs([path]).thresholds_bytes == {level: limits}
+
+
+def test_runs_under_other_control_variables_are_refused(make_run):
+    other = VARIABLES | {"btl_sm_eager_limit": 16384}
+    paths = [make_run(str(k), launch={"control_variables": v}) for k, v in enumerate((VARIABLES, other))]
+    with pytest.raises(InputError, match="btl_sm_eager_limit is 4096 in one part and 16384 in another"):
+        read_runs(paths)
+
+
+def test_runs_under_another_environment_are_refused_by_variable_and_values(make_run):
+    paths = [
+        make_run(name, launch={"environment": env}) for name, env in (("a", {}), ("b", {"UCX_TLS": "tcp"}))
+    ]
+    with pytest.raises(InputError, match="UCX_TLS is 'tcp' in one part and not set in another"):
+        read_runs(paths)
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        {"environment": {"SLURM_JOB_ID": "7", "PMI_RANK": "0", "OMPI_ALLOW_RUN_AS_ROOT": "1"}},
+        {"environment": {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "I_MPI_PIN_DOMAIN": "core"}},
+        {"environment": {"FI_PROVIDER": "shm"}, "set_by_launcher": ["FI_PROVIDER"]},
+    ],
+)
+def test_what_the_launcher_or_the_queue_sets_does_not_keep_runs_apart(make_run, launch):
+    paths = [make_run("a", launch={"environment": {}}), make_run("b", launch=launch)]
+    assert len(read_runs(paths).runs) == 2
+
+
+def test_a_variable_of_the_user_counts_where_the_record_says_who_set_what(make_run):
+    launches = [{"environment": {"I_MPI_PIN": value}, "set_by_launcher": []} for value in ("0", "1")]
+    paths = [make_run(str(k), launch=launch) for k, launch in enumerate(launches)]
+    with pytest.raises(InputError, match="I_MPI_PIN is '0' in one part and '1' in another"):
+        read_runs(paths)
+
+
+@pytest.mark.parametrize(("old", "new"), [("shared memory", "intra-node"), ("network", "inter-node")])
+def test_transports_of_older_runs_are_read_as_todays(make_run, old, new):
+    paths = [make_run(name, launch={"transport": name}) for name in (old, new, "unknown")]
+    assert read_runs(paths).context["transport"] == new
+
+
+def test_the_context_tells_where_ranks_were_placed(make_run):
+    path = make_run("run", launches=1, launch={"layout": "1x1x2", "binding": "core"})
+    make_run("run", launches=1, launch={"layout": "1x1x4", "binding": "none"})
+    placement = read_runs([path]).context["placement"]
+    assert placement == {"intra_socket": ["1x1x2 bound to core", "1x1x4 bound to none"]}

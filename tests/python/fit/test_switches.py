@@ -22,7 +22,7 @@ def planted(*pieces, noise=0.02, num_n=3, seed=7):
     return np.array(rows) * (1 + noise * generator.standard_normal((num_n, len(SIZES))))
 
 
-def found(times, thresholds=()):
+def found(times, thresholds=None):
     candidates = segmentations(SIZES, times, thresholds)
     return choose(candidates, [None] * len(candidates))
 
@@ -63,22 +63,22 @@ def test_few_sizes_allow_fewer_segments():
 
 def test_the_librarys_threshold_places_the_switch_between_two_sizes():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
-    assert found(times, [5000]).min_bytes == (0, 5000)
+    assert found(times, {"limit": 5000}).min_bytes == (0, 5000)
 
 
 def test_a_threshold_that_is_still_sent_the_old_way_begins_one_byte_later():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
-    assert found(times, [4096]).min_bytes == (0, 4097)
-    assert found(times, [8192]).min_bytes == (0, 8192)
+    assert found(times, {"limit": 4096}).min_bytes == (0, 4097)
+    assert found(times, {"limit": 8192}).min_bytes == (0, 8192)
 
 
 def test_a_threshold_without_effect_on_times_makes_no_switch():
-    assert found(planted((0, EAGER)), [4096, 65536]).min_bytes == (0,)
+    assert found(planted((0, EAGER)), {"limit": 4096, "other": 65536}).min_bytes == (0,)
 
 
 def test_a_switch_told_by_the_library_costs_no_parameter():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
-    free, told = segmentations(SIZES, times)[1], segmentations(SIZES, times, [8000])[1]
+    free, told = segmentations(SIZES, times)[1], segmentations(SIZES, times, {"limit": 8000})[1]
     assert free.num_parameters == told.num_parameters + 1
 
 
@@ -86,6 +86,11 @@ def test_a_switch_that_predicts_worse_is_not_made():
     candidates = segmentations(SIZES, planted((0, SHORT), (8192, RENDEZVOUS)))
     assert choose(candidates, [0.1, 0.05, 0.05]).num_segments == 2
     assert choose(candidates, [0.1, 0.11, 0.12]).num_segments == 1
+
+
+def test_the_variable_that_placed_a_switch_is_named():
+    times = planted((0, SHORT), (1024, EAGER), (16384, RENDEZVOUS))
+    assert found(times, {"far": 1 << 20, "limit": 9000}).told_by == (None, None, "limit")
 
 
 def test_names_end_with_rendezvous():
