@@ -24,7 +24,6 @@ CommandLine read_command_line(int argc, char **argv) {
     else if (name == "--target") line.rules.target = std::atof(value.c_str());
     else if (name == "--budget-s") line.rules.budget_s = std::atof(value.c_str());
     else if (name == "--min-iterations") line.rules.min_iterations = std::atoi(value.c_str());
-    else if (name == "--max-iterations") line.rules.max_iterations = std::atoi(value.c_str());
     else if (name == "--paper-iterations") line.rules.paper_iterations = std::atoi(value.c_str());
     else if (name == "--paper-retries") line.rules.paper_retries = std::atoi(value.c_str());
     else if (name == "--t-quantile") line.rules.t_quantile = std::atof(value.c_str());

@@ -12,7 +12,7 @@ std::string json_text(const std::string &text) {
     if (c == '"' || c == '\\') {
       result += '\\';
       result += c;
-    } else if (code < 0x20 || code > 0x7e) {
+    } else if (code < 0x20 || code == 0x7f) {  // bytes of UTF-8 pass as they are
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", code);
       result += escape;

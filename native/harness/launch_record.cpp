@@ -117,20 +117,26 @@ std::string placement_of(int rank, const std::string &place) {
   return object.str();
 }
 
+// Whether two ranks are bound to the same single core, or a host has more ranks than all its ranks' cores together.
 // Two hardware threads of one core count as one: they share what is measured.
 bool more_ranks_than_cores(const std::vector<std::string> &places) {
   std::map<std::string, int> ranks;
-  std::map<std::string, std::set<std::pair<int, int>>> cores;
+  using Cores = std::set<std::pair<int, int>>;
+  std::map<std::string, Cores> cores;
+  std::set<std::pair<std::string, Cores>> taken;
   for (const std::string &place : places) {
     std::istringstream words(place);
     std::string host, word;
     words >> host;
     ++ranks[host];
+    Cores own;
     while (words >> word) {
       int cpu, package, core;
       std::sscanf(word.c_str(), "%d:%d:%d", &cpu, &package, &core);
-      cores[host].emplace(package, core);
+      own.emplace(package, core);
     }
+    if (own.size() == 1 && !taken.emplace(host, own).second) return true;
+    cores[host].insert(own.begin(), own.end());
   }
   for (const auto &[host, count] : ranks) {
     if (static_cast<std::size_t>(count) > cores[host].size()) return true;

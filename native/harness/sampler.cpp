@@ -70,7 +70,7 @@ Series Sampler::take(const Operation &operation) {
       series.warmup = series.times_s.size() - static_cast<std::size_t>(rules_.paper_iterations);
       const std::vector<double> counted(series.times_s.begin() + static_cast<std::ptrdiff_t>(series.warmup),
                                         series.times_s.end());
-      series.converged = stop_paper(counted, rules_.t_quantile, 0.05);
+      series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
       if (!series.converged && retries++ < rules_.paper_retries) next = chunk;
     } else if (team_.rank() == 0) {
       series.warmup = warmup_count(series.times_s);

@@ -16,6 +16,7 @@ struct StopRules {
   int max_iterations = 100000;
   int paper_iterations = 150;
   int paper_retries = 50;
+  double paper_target = 0.05;
   double t_quantile = 1.655144534;  // of paper_iterations - 1 degrees of freedom, 90 % two-sided
 };
 

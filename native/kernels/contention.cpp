@@ -1,6 +1,6 @@
 // Contention: Algorithm 1 of Thune et al. 2023. P ranks form P/2 pairs (rank r with r + P/2); each rank posts `repeats`
-// sends and receives of one size, from and to distinct offsets of long buffers, then waits for all. With competitors=1
-// a single pair sends in one direction: BW_SP.
+// sends and receives of one size, from and to distinct offsets of a buffer, then waits for all. With directions=1 only
+// the first half sends: BW_SP within a socket is measured by a single pair in one direction.
 #include <vector>
 
 #include "harness/buffer.hpp"
@@ -86,7 +86,7 @@ void need_pairs(const Team &team) {
 
 void measure(const Task &task) {
   const int repeats = static_cast<int>(task.point.integer("repeats"));
-  const bool one_way = task.point.integer("competitors") == 1;
+  const bool one_way = task.point.integer("directions") == 1;
   PairExchange exchange(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")), repeats, one_way);
   Operation operation;
   operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };

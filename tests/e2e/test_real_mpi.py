@@ -154,11 +154,11 @@ def test_hosts_are_started_by_name(mpi, earlybird, tmp_path):
     earlybird(*words, "--hosts", "localhost", "-o", "run")
     (launch,) = [json.loads(line) for line in (tmp_path / "run" / "launches.ndjson").read_text().splitlines()]
     assert launch["launcher"] == "hosts"
-    assert any("hosts.txt" in word for word in launch["command_line"])
+    assert [entry["node"] for entry in launch["placement"]] == [0, 0]
 
 
 def test_a_killed_rank_ends_the_job_and_what_was_measured_is_kept(mpi, long_replay, tmp_path):
-    process, ranks = long_replay(mpi)
+    process, ranks = long_replay(mpi, "--stall-limit", "5s")
     held = len(_samples(tmp_path / "run"))
     with suppress(psutil.NoSuchProcess):
         ranks[0].kill()
@@ -207,6 +207,15 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
     earlybird("replay", "--resume", "-o", "run")
     assert _samples(tmp_path / "run")[: len(held)] == held
     assert len(_samples(tmp_path / "run")) == len(held) + 1
+
+
+def test_an_interrupted_job_leaves_no_shared_memory(mpi, long_replay, tmp_path):
+    before = {path.name for path in Path("/dev/shm").iterdir()}
+    process, _ = long_replay(mpi)
+    process.send_signal(signal.SIGINT)
+    _finish(process, 20)
+    left = {path.name for path in Path("/dev/shm").iterdir()} - before
+    assert not [name for name in left if name.startswith(("mpich_shm_", "Intel_MPI_", "sm_segment."))]
 
 
 def test_ranks_die_with_an_earlybird_that_is_killed_outright(any_mpi, long_replay):
@@ -265,3 +274,19 @@ def test_exec_gives_the_flavours_tools_and_the_commands_status(mpi, earlybird, t
     assert earlybird("exec", "--mpi", mpi, "--", "sh", "-c", "exit 7", check=False).returncode == 7
     which = earlybird("exec", "--mpi", mpi, "--no-interpose", "--", "sh", "-c", "command -v mpiexec")
     assert which.stdout.strip() == str(find_flavour(mpi).mpiexec) and which.stderr == ""
+
+
+def test_a_layout_with_letters_beyond_ascii_is_echoed_whole(any_mpi, earlybird, tmp_path):
+    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
+    (tmp_path / "läyout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n")
+    words = ("replay", "pattern.csv", "--layout", "läyout.csv", "--mpi", any_mpi, "--launches", "1")
+    earlybird(*words, "-o", "run")
+    earlybird("replay", "--resume", "-o", "run")
+    (sample,) = _samples(tmp_path / "run")
+    assert sample["config"]["layout"] == "läyout.csv"
+
+
+def test_exec_of_a_script_without_a_first_line_is_refused(any_mpi, earlybird, tmp_path, refused):
+    (tmp_path / "script").write_text("echo hello\n")
+    (tmp_path / "script").chmod(0o755)
+    refused(earlybird("exec", "--mpi", any_mpi, "--no-interpose", "--", "./script", check=False), "#!/bin/sh")

@@ -131,3 +131,37 @@ def test_a_file_that_may_not_grow_ends_the_command_and_keeps_whole_lines(
     assert text.endswith("\n") or text == ""
     assert all(json.loads(line) for line in text.splitlines())
     earlybird("measure", "--resume", "-o", "run")
+
+
+def _replay(*more: str) -> tuple[str, ...]:
+    return ("replay", *more, "--launcher", "synthetic:planted.json")
+
+
+def test_a_resumed_replay_keeps_the_layout_it_was_begun_with(earlybird, tmp_path, planted):
+    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,100\n")
+    (tmp_path / "läyout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n")
+    earlybird(*_replay("pattern.csv", "--layout", "läyout.csv", "--launches", "2", "-o", "run"))
+    (tmp_path / "läyout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n2,0,0\n")
+    earlybird("replay", "--resume", "-o", "run", "--launches", "3")
+    samples = [json.loads(line) for line in (tmp_path / "run" / "samples.ndjson").read_text().splitlines()]
+    assert [len(sample["rank_times_s"][0]) for sample in samples] == [2, 2, 2]
+
+
+def test_more_launches_may_be_asked_of_a_resumed_run(earlybird, tmp_path, planted):
+    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "--sizes", "8", "-o", "run")
+    earlybird(*words, "--launches", "2")
+    earlybird("measure", "--resume", "-o", "run", "--launches", "4")
+    assert len((tmp_path / "run" / "samples.ndjson").read_text().splitlines()) == 4
+
+
+def test_two_sessions_do_not_measure_into_one_run(earlybird, tmp_path, planted, refused):
+    import fcntl
+
+    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "--sizes", "8", "-o", "run")
+    earlybird(*words, "--launches", "2")
+    before = (tmp_path / "run" / "samples.ndjson").read_bytes()
+    with open(tmp_path / "run" / "run.json") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        result = earlybird("measure", "--resume", "-o", "run", "--launches", "4", check=False)
+    refused(result, "another earlybird", "run")
+    assert (tmp_path / "run" / "samples.ndjson").read_bytes() == before

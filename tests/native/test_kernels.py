@@ -43,6 +43,7 @@ def test_contention_delivers_every_repeat(mpi, tmp_path, competitors):
             "mpi": mpi,
             "level": "intra_socket",
             "competitors": competitors,
+            "directions": 1 if competitors == 1 else 2,
             "size_bytes": size,
             "repeats": repeats,
         }
@@ -77,7 +78,8 @@ def test_launch_record_tells_library_clock_and_cores(mpi, tmp_path):
     assert 0 < record["clock"]["resolution_s"] < 1e-3
     assert [entry["rank"] for entry in record["placement"]] == [0, 1]
     assert all(len(entry["cpus"]) == 1 for entry in record["placement"])
-    assert record["transport"] == "shared memory"
+    assert record["transport"] == "intra-node"
+    assert record["clock"]["residual_s"] == 0
 
 
 def test_paper_mode_takes_150_iterations_after_one_warmup(any_mpi, tmp_path):

@@ -1,6 +1,9 @@
 """`earlybird demo`: the main job, end to end, on this machine."""
 
+import os
 import shlex
+import shutil
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +31,6 @@ NUM_CELLS = 200_000
 BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
 HALO_WIDTH = 2
 REPLAY_LAUNCHES = 10
-GO_ON = "run the demo again with a larger --budget"
 # Shares of the budget; fitting, making the mesh and writing the page take the seconds that are left.
 MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
 
@@ -54,10 +56,7 @@ def demo(
     starter, place = make_launcher(launcher, mpi, None, seed)
     layout = parse_layout(f"1x1x{num_ranks}")
     starter.check(layout)
-    folder = keep or Path("demo-runs") / f"{datetime.now():%Y%m%d-%H%M%S}"
-    if folder.exists():
-        raise InputError(f"{folder} exists already; name another folder with --keep")
-    folder.mkdir(parents=True)
+    folder = _new_folder(keep)
 
     _say(1, f"measuring how {starter.flavour} communicates here (ping-pong and contention)")
     options = suites.Options(quick=True, competitors=_competitors(num_ranks), levels=("intra_socket",))
@@ -65,7 +64,7 @@ def demo(
     groups = [group for suite in chosen for group in suite.groups(options, place, starter.flavour)]
     effort = Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
     run = create_run(folder / "run", "run", effort, suites=list(SUITES), launcher=launcher, mpi=mpi)
-    run_session(run, starter, groups, effort, quiet, GO_ON)
+    run_session(run, starter, groups, effort, quiet, resumable=False)
 
     # These take a second to import, and a wrong option should be answered at once.
     from earlybird.fit.observations import read_runs
@@ -94,7 +93,7 @@ def demo(
     replayed = create_run(folder / "replay", "replay", effort, layout=layout.text, launcher=launcher, mpi=mpi)
     save_pattern(pattern, replayed.path / "pattern.npz")
     group = suites.exchange_group(pattern, layout, starter.flavour)
-    run_session(replayed, starter, [group], effort, quiet, GO_ON)
+    run_session(replayed, starter, [group], effort, quiet, resumable=False)
     comparison = compare_run(replayed, pattern, layout, profile, predictions)
 
     _say(5, f"writing {output}")
@@ -103,8 +102,21 @@ def demo(
     print(render(material))
     print_errors(comparison)
     where = shlex.quote(str(folder))
+    command = "earlybird" if shutil.which("earlybird") else shlex.quote(sys.argv[0])
     print(f"\n{output} shows all of it; raw data: {where}; {time.monotonic() - begin_s:.0f} s in all")
-    print(f"next: earlybird predict {where}/mesh.csv --profile {where}/profile.json --layout {layout.text}")
+    print(f"next: {command} predict {where}/mesh.csv --profile {where}/profile.json --layout {layout.text}")
+
+
+def _new_folder(keep: Path | None) -> Path:
+    """The folder `keep`, or one named after the time; made here, so that two demos at once get one each."""
+    folder = keep or Path("demo-runs") / f"{datetime.now():%Y%m%d-%H%M%S}"
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError as error:
+        if keep is None:
+            return _new_folder(folder.with_name(f"{folder.name}-{os.getpid()}"))
+        raise InputError(f"{keep} exists already; name another folder with --keep") from error
+    return folder
 
 
 def _num_ranks(asked: int | None) -> int:

@@ -30,7 +30,12 @@ def exec_(
         raise InputError(f"the command {words[0]!r} is neither on PATH nor a file; check its name")
     if not no_interpose:
         note(f"earlybird: {flavour.name} {flavour.version} alone; nothing is interposed in this version")
-    os.execve(program, words, environment)
+    try:
+        os.execve(program, words, environment)
+    except OSError as error:
+        raise InputError(
+            f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
+        ) from error
 
 
 command = make_command(exec_, name="exec", example="earlybird exec --mpi mpich -- mpicc hello.c -o hello")

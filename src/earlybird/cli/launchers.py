@@ -23,7 +23,8 @@ def choose_flavour(name: str | None) -> flavours.Flavour:
         if is_built(flavour):
             return flavour
     raise InputError(
-        "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first"
+        "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or name "
+        "one that was built by its path with --mpi /path/to/mpicc"
     )
 
 

@@ -79,6 +79,8 @@ def run() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         status = app(standalone_mode=False)
+        if status == 130:
+            _complain("interrupted", 130)
     except EarlybirdError as error:
         status = _complain(str(error), error.exit_status)
     except KeyboardInterrupt:
@@ -87,6 +89,11 @@ def run() -> None:
         # The reader of our output (head, less) went away: not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except OSError as error:
+        where = error.filename or "the output"
+        status = _complain(
+            f"cannot write {where}: {error.strerror}; free some space or choose another place", 1
+        )
     except Exception as error:
         status = _usage_status(error)
         if status is None:

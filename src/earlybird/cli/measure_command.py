@@ -7,7 +7,7 @@ import typer
 
 from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, open_run, refuse_changes, run_session
+from earlybird.cli.measuring import Effort, create_run, extend, open_run, refuse_changes, run_session
 from earlybird.cli.options import (
     HostsOption,
     LauncherOption,
@@ -70,6 +70,7 @@ def measure(
         return
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
+        effort = extend(effort, launches, budget)
         if suite and list(suite) != settings["suites"]:
             raise InputError(
                 f"{run.path} measures {' '.join(settings['suites'])}; with --resume name no suite"

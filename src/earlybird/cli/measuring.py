@@ -12,6 +12,7 @@ from earlybird.cli.common import note
 from earlybird.cli.progress import ProgressLine
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
+from earlybird.data.units import parse_duration
 from earlybird.launch.launcher import Launcher, Rules
 from earlybird.machine import hardware
 from earlybird.measure.session import Plan, Result, measure
@@ -46,8 +47,8 @@ class Effort:
 
             quantile = float(stats.t.ppf(0.95, rules.paper_iterations - 1))  # two-sided 90 %
             rules = replace(rules, mode="paper", t_quantile=quantile)
-        # The paper's mode takes up to 51 attempts at one point, and none of them ends a point.
-        stall_limit_s = self.stall_limit_s * (51 if self.paper else 1)
+        # In the paper's mode a point is finished after its last attempt only.
+        stall_limit_s = self.stall_limit_s * (1 + rules.paper_retries if self.paper else 1)
         return Plan(groups, self.launches, self.budget_s, rules, self.seed, self.time_limit_s, stall_limit_s)
 
 
@@ -82,6 +83,17 @@ def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, A
     return run, settings, effort
 
 
+def extend(effort: Effort, launches: int | None, budget: str | None) -> Effort:
+    """The effort of a resumed run, with more launches or another budget where these are given."""
+    extended = replace(
+        effort,
+        launches=effort.launches if launches is None else launches,
+        budget_s=effort.budget_s if budget is None else parse_duration(budget, "--budget"),
+    )
+    extended.check()
+    return extended
+
+
 def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) -> None:
     """Raise InputError when a setting `given` beside --resume is not the one that `run` was begun with."""
     for name, value in given.items():
@@ -94,26 +106,31 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
 
 
 def run_session(
-    run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool, go_on: str = ""
+    run: Run,
+    launcher: Launcher,
+    groups: Sequence[Group],
+    effort: Effort,
+    quiet: bool,
+    resumable: bool = True,
 ) -> Result:
     """Measure `groups` into `run`, with progress on stderr and a word on what was not reached.
 
-    `go_on` says how a person gets what is missing; by default by resuming the run.
+    `resumable` says whether the command that calls this can continue the run.
     """
-    go_on = go_on or f"continue with --resume -o {run.path}"
+    again = f"; continue with --resume -o {run.path}" if resumable else ""
     progress = ProgressLine(quiet)
     try:
         result = measure(run, launcher, effort.plan(groups), progress)
     except KeyboardInterrupt:
         progress.close()
-        note(f"interrupted; what was complete is kept in {run.path}, {go_on}")
+        note(f"interrupted; what was complete is kept in {run.path}{again}")
         raise
     finally:
         progress.close()
     if result.missing:
         note(
             f"the budget was spent with {result.missing} points x launches to go, so intervals are wider "
-            f"than need be; {go_on}"
+            f"than need be{again or '; a larger --budget narrows them'}"
         )
     shared = sum(sample.oversubscribed for sample in result.samples)
     if shared:

@@ -36,7 +36,8 @@ def predict(
     """Seconds per rank that the exchange PATTERN will cost, all messages posted at once.
 
     Models of Thune et al. 2023: staircase (7)-(9), max-rate (10), postal (1); times of messages inside a node
-    and between nodes are added (18). Intervals, where shown, come from the profile's replicates.
+    and between nodes are added (18). receive is the time to receive without latency; low and high come from
+    the profile's replicates: how well its parameters are known, not how well the model describes the machine.
     """
     path = _pattern_path(words)
     if not profile or layout is None:
@@ -45,6 +46,8 @@ def predict(
     pattern = load_pattern(path)
     joined = merge_profiles([load_profile(name) for name in profile])
     prediction = predict_exchange(pattern, parse_layout(layout, map_by), joined, model)
+    for reservation in prediction.extra.get("notes", ()):
+        note(f"warning: {reservation}")
     if json or format is Format.json:
         print_json(prediction.to_json())
     elif format is Format.csv:

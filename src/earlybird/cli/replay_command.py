@@ -2,6 +2,7 @@
 off."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, open_run, refuse_changes, run_session
+from earlybird.cli.measuring import Effort, create_run, extend, open_run, refuse_changes, run_session
 from earlybird.cli.options import (
     HostsOption,
     LauncherOption,
@@ -25,7 +26,7 @@ from earlybird.compare import compare_times, measured_times
 from earlybird.data import files, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
-from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.layout import Layout, parse_layout, save_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile, load_profile
@@ -35,7 +36,9 @@ from earlybird.machine import hardware
 from earlybird.measure.suites import exchange_group
 from earlybird.predict import MODELS, merge_profiles, predict_exchange
 
-SETTINGS = ("mpi", "launcher", "hosts", "layout", "map_by")
+SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
+DEFAULT_LAUNCHES = 5
+DEFAULT_BUDGET_S = 20.0
 MAX_TABLE_RANKS = 32
 # Buffers for both sides of every message may take this share of the memory that is free.
 _MEMORY_SHARE = 0.7
@@ -54,8 +57,8 @@ def replay(
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     hosts: HostsOption = None,
-    budget: Annotated[str, typer.Option(help="Time for all launches together.")] = "20s",
-    launches: Annotated[int, typer.Option(help="How often the exchange is started anew.")] = 5,
+    budget: Annotated[str | None, typer.Option(help="Time for all launches together; 20s.")] = None,
+    launches: Annotated[int | None, typer.Option(help="How often the exchange is started anew; 5.")] = None,
     seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
     time_limit: TimeLimitOption = "1h",
     stall_limit: StallLimitOption = "60s",
@@ -68,7 +71,10 @@ def replay(
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
         refuse_changes(run, settings, {"mpi": mpi, "hosts": hosts, "layout": layout})
+        effort = extend(effort, launches, budget)
         messages = load_pattern(run.path / "pattern.npz")
+        # As it was then: the layout's own file may have changed or be out of sight.
+        where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
         if pattern is not None and load_pattern(pattern).sha256() != messages.sha256():
             raise InputError(f"{run.path} replays another pattern than {pattern}; with --resume leave it out")
     else:
@@ -76,16 +82,22 @@ def replay(
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
             raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
         messages = load_pattern(pattern)
-        settings = {"mpi": mpi, "launcher": launcher, "hosts": hosts, "layout": layout, "map_by": map_by}
+        where = parse_layout(layout, map_by)
+        settings = {
+            "mpi": mpi,
+            "launcher": launcher,
+            "hosts": hosts,
+            "layout": layout,
+            "layout_text": where.text,
+        }
         effort = Effort(
-            launches,
-            units.parse_duration(budget, "--budget"),
+            DEFAULT_LAUNCHES if launches is None else launches,
+            DEFAULT_BUDGET_S if budget is None else units.parse_duration(budget, "--budget"),
             seed=seed,
             time_limit_s=units.parse_duration(time_limit, "--time-limit"),
             stall_limit_s=units.parse_duration(stall_limit, "--stall-limit"),
         )
         effort.check()
-    where = parse_layout(settings["layout"], settings["map_by"])
     joined = merge_profiles([load_profile(path) for path in profile]) if profile else None
     starter, _ = make_launcher(settings["launcher"], settings["mpi"], settings["hosts"], effort.seed)
     check_exchange(messages, where, starter)
@@ -95,6 +107,7 @@ def replay(
         settings["mpi"] = starter.flavour  # --resume continues with this one, whatever is built by then
         run = create_run(output, "replay", effort, **settings)
         save_pattern(messages, run.path / "pattern.npz")
+        save_layout(where, run.path / "layout.csv")
     group = exchange_group(messages, where, starter.flavour)
     run_session(run, starter, [group], effort, quiet)
     if joined is None:
@@ -225,9 +238,10 @@ def _print_ranks(columns: dict[str, np.ndarray]) -> None:
     rows = [[int(rank), *(units.format_seconds(times[rank]) for times in columns.values())] for rank in shown]
     print_table(["rank", *columns], rows)
     slowest = int(measured.argmax())
+    others_wait_s = float((measured.max() - measured).sum()) / max(len(measured) - 1, 1)
     print(
         f"slowest: rank {slowest}, {units.format_seconds(measured[slowest])}; the others wait for it "
-        f"{units.format_seconds(float((measured.max() - measured).mean()))} on average"
+        f"{units.format_seconds(others_wait_s)} on average"
     )
 
 

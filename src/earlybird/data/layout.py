@@ -85,6 +85,15 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
     return Layout(node, socket, text if map_by == "core" else f"{text} by {map_by}")
 
 
+def save_layout(layout: Layout, path: str | Path) -> None:
+    """Write the CSV that `parse_layout` reads, whole or not at all."""
+    rows = [
+        f"{rank},{node},{socket}\n"
+        for rank, (node, socket) in enumerate(zip(layout.node, layout.socket, strict=True))
+    ]
+    files.write_text(path, "rank,node,socket\n" + "".join(rows))
+
+
 def _load_csv(path: Path) -> Layout:
     place: dict[int, tuple[int, int]] = {}
     for number, (rank, node, socket) in files.read_integer_rows(path, "layout", "rank,node,socket"):

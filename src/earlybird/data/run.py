@@ -1,10 +1,12 @@
 """Run: a folder of raw measurements (`run.json`, `launches.ndjson`, `samples.ndjson`), append-only."""
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import math
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,6 +167,18 @@ class Run:
         if not isinstance(header.get("id"), str):
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` made")
         return cls(path, header)
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """One process at a time appends to a run; InputError when another one does. Ends with the process."""
+        with open(self.path / "run.json") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"another earlybird is measuring into {self.path}; wait for it or end it, then try again"
+                ) from error
+            yield
 
     def cut_unterminated_lines(self) -> None:
         """Drop what a kill left of a last line; called before anything is appended to an old run."""

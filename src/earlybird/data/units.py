@@ -68,7 +68,7 @@ def _value_in(text: str | float, unit: str) -> float | None:
 
 def parse_bytes(text: str | float, what: str = "the size") -> int:
     """`64MiB` -> 67108864. Whole, non-negative bytes; raises InputError naming `what`."""
-    value = _parse(text, "byte", what, "4096, 64KiB or 1.5MB")
+    value = _parse(text, "byte", what, "4096, 8kB, 64KiB or 1.5MB")
     # 1.001kB is 1000.9999999999999 in floating point, and meant as 1001.
     if abs(value - round(value)) > 1e-9 * value:
         raise InputError(f"{what} is {str(text)!r}, which is {value:g} bytes; give a whole number of bytes")

@@ -23,6 +23,7 @@ class Rules:
     budget_s: float = 0.2
     min_iterations: int = 30
     paper_iterations: int = 150
+    paper_retries: int = 50
     t_quantile: float = 1.655144534
 
     def words(self) -> list[str]:
@@ -30,7 +31,7 @@ class Rules:
         return [
             "--mode", self.mode, "--target", f"{self.target:g}", "--budget-s", f"{self.budget_s:g}",
             "--min-iterations", str(self.min_iterations), "--paper-iterations", str(self.paper_iterations),
-            "--t-quantile", f"{self.t_quantile:.9g}",
+            "--paper-retries", str(self.paper_retries), "--t-quantile", f"{self.t_quantile:.9g}",
         ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import mpiexec, placement
 from earlybird.launch.launcher import Heard, Launched, Request
-from earlybird.launch.process import Ended, Limits, LocalRanks, run_tree
+from earlybird.launch.process import Ended, Limits, run_tree
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import kernel_path
@@ -134,10 +134,6 @@ def _launch(
         words += ["--pattern", str(pattern)]
     words += request.rules.words()
     environment = mpi.environment() | invocation.env
-    if mpi.family == "openmpi":
-        # Its daemons meet in this folder; long paths break its sockets, so it stays in the system's place for
-        # those.
-        environment.setdefault("TMPDIR", "/tmp")
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
 
@@ -162,6 +158,7 @@ def _launch(
         "layout": request.layout.text,
         "binding": binding,
         "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
+        "set_by_launcher": sorted(invocation.env),
         "command_line": words,
     }
     try:
@@ -170,7 +167,6 @@ def _launch(
             environment=environment,
             limits=Limits(request.time_limit_s, request.stall_limit_s),
             progress=count_points,
-            ranks=LocalRanks(request.kernel, request.layout.num_ranks) if launcher.name == "local" else None,
         )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
@@ -183,9 +179,14 @@ def _launch(
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended) -> Launched:
     told, samples = _read_scratch(out, request.id)
     observed = placement.observed_layout(told.pop("placement", []))
+    num_hosts = len({entry["host"] for entry in observed})
+    if "clock" in told:
+        # Ranks of one host read one clock. Of several, each rank's times are differences of its own clock's.
+        told["clock"]["residual_s"] = 0.0 if num_hosts == 1 else None
     record |= told | {
         "placement": observed,
-        "transport": "shared memory" if len({entry["host"] for entry in observed}) <= 1 else "network",
+        # Which way messages went inside a node or between nodes is the library's secret.
+        "transport": {0: "unknown", 1: "intra-node"}.get(num_hosts, "inter-node"),
         "exit": ended.exit_status,
         "duration_s": round(ended.duration_s, 3),
     }

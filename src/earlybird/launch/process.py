@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import psutil
 
+from earlybird.launch import shared_memory
+
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
 _POLL_S = 0.05
 _GRACE_S = 3.0
-# How often the ranks on this machine are counted: reading /proc takes milliseconds that ranks may miss.
-_COUNT_RANKS_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -28,14 +28,6 @@ class Limits:
 
     time_limit_s: float
     stall_limit_s: float
-
-
-@dataclass(frozen=True)
-class LocalRanks:
-    """How many processes of `program` belong to the job on this machine once all have started."""
-
-    program: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -53,15 +45,14 @@ def run_tree(
     environment: Mapping[str, str],
     limits: Limits,
     progress: Callable[[], int | None],
-    ranks: LocalRanks | None = None,
 ) -> Ended:
-    """Run `command` until it ends, or until `limits` or a death among `ranks` end it.
+    """Run `command` until it ends or `limits` end it.
 
     `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
     Ctrl-C included, every process of the job is gone when this returns or raises.
     """
     job = uuid.uuid4().hex
-    begin_s = time.monotonic()
+    begin_s, begin_wall_s = time.monotonic(), time.time()
     # What the job says is kept in memory: it has something to say above all when the disk is full.
     told = os.memfd_create("told")
     try:
@@ -75,10 +66,12 @@ def run_tree(
             preexec_fn=_die_with_parent,
         )
         try:
-            cause = _wait(process, job, begin_s, limits, progress, ranks)
+            cause = _wait(process, begin_s, limits, progress)
         finally:
             with _interrupts_deferred():
                 _end_tree(process, job)
+            if process.returncode != 0:
+                shared_memory.remove_left(begin_wall_s)
         words = os.pread(told, 1 << 20, 0).decode(errors="replace")
     finally:
         os.close(told)
@@ -93,10 +86,8 @@ def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _wait(
-    process, job: str, begin_s: float, limits: Limits, progress, ranks: LocalRanks | None
-) -> str | None:
-    last_count, last_growth_s, next_count_s, missing_before = progress(), begin_s, begin_s, False
+def _wait(process, begin_s: float, limits: Limits, progress) -> str | None:
+    last_count, last_growth_s = progress(), begin_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_POLL_S)
@@ -107,16 +98,9 @@ def _wait(
             last_count, last_growth_s = count, now_s
         if now_s - begin_s > limits.time_limit_s:
             return f"it ran past its time limit of {limits.time_limit_s:g} s"
+        # Also for mpiexecs that wait for ever: Intel MPI 2021.18 does when a rank is killed while MPI starts.
         if now_s - last_growth_s > limits.stall_limit_s:
-            return f"no point was finished for {limits.stall_limit_s:g} s: a rank hangs or was stopped"
-        # Some mpiexecs (Intel MPI 2021.18, a rank killed while MPI starts) wait for ever for a dead rank.
-        if ranks is not None and now_s > next_count_s:
-            next_count_s = now_s + _COUNT_RANKS_S
-            started = count is not None or now_s - begin_s > 3 * _COUNT_RANKS_S
-            missing = started and _count(job, ranks.program) < ranks.count
-            if missing and missing_before:
-                return "a rank died and the others wait for it"
-            missing_before = missing
+            return f"no point was finished for {limits.stall_limit_s:g} s: a rank hangs, died or was stopped"
 
 
 @contextlib.contextmanager
@@ -135,10 +119,6 @@ def _interrupts_deferred():
             signal.signal(number, handler)
     if arrived:
         signal.raise_signal(arrived[0])
-
-
-def _count(job: str, program: str) -> int:
-    return sum(1 for process in _processes_of(job) if process.name() == program[:15])
 
 
 def _end_tree(process: subprocess.Popen, job: str) -> None:

@@ -59,9 +59,16 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
     """Append to `run` what `plan` asks for and `run` does not hold yet.
 
     Launches are shuffled, and the points inside each, so that a drift of the machine falls on all alike.
-    Raises WorkError when a launch dies (what it had completed is kept), KeyboardInterrupt after keeping what
-    was complete.
+    Raises InputError when another process measures into `run`, WorkError when a launch dies (what it had
+    completed is kept), KeyboardInterrupt after keeping what was complete.
     """
+    with run.exclusive():
+        for left in run.path.glob(".launch-*"):  # of a session that was killed outright
+            shutil.rmtree(left, ignore_errors=True)
+        return _measure(run, launcher, plan, progress)
+
+
+def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
     for group in plan.groups:
         launcher.check(group.layout)
     run.cut_unterminated_lines()
@@ -88,7 +95,7 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
         def heard(count: int, last: Sample | None, before: int = done, request: Request = request) -> None:
             elapsed_s = time.monotonic() - begin_s
             pace_s = elapsed_s / max(before + count - first, 1)
-            left_s = pace_s * (total - before - count)
+            left_s = min(pace_s * (total - before - count), max(plan.budget_s - elapsed_s, 0.0))
             progress.update(before + count, total, _describe_point(request, count), left_s, last)
 
         launched = _launch(run, launcher, request, heard)

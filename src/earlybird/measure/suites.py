@@ -14,8 +14,9 @@ MIB = 1 << 20
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
 
-# Bytes that one rank sends in one timed region of `contention`: long enough that nothing is served from a
-# cache twice, and at most this many messages in flight.
+# What one rank sends in one timed region of `contention`: at most this many messages, each from a place of
+# its own, and at most this many bytes. Where a cache holds them all they come from there, as data that was
+# just written does in applications.
 _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
 
@@ -112,10 +113,17 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                     "numbers (odd ones are interpolated)"
                 )
             points = tuple(
-                {"mpi": mpi, "level": level, "competitors": competitors, "size_bytes": size,
-                 "repeats": max(1, min(_CONTENTION_REPEATS, _CONTENTION_BYTES // max(size, 1)))}
+                {
+                    "mpi": mpi,
+                    "level": level,
+                    "competitors": competitors,
+                    # Within a socket alone BW(1) is that of one pair in one direction (Thune et al., II-B).
+                    "directions": 1 if level == "intra_socket" and competitors == 1 else 2,
+                    "size_bytes": size,
+                    "repeats": max(1, min(_CONTENTION_REPEATS, _CONTENTION_BYTES // max(size, 1))),
+                }
                 for size in sizes
-            )  # fmt: skip
+            )
             result.append(Group("contention", _pair_layout(level, competitors, place), points))
     return result
 

@@ -56,6 +56,7 @@ class Exchange:
         level = layout.level(pattern.src, pattern.dst)
         node_group = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
         groups = (layout.socket_group(), layout.socket_group(), node_group)
+        self._most_ranks_of_a_node = int(np.bincount(node_group).max())
         self._parts = {
             name: _Part(pattern.src[here], pattern.dst[here], pattern.bytes[here], groups[k])
             for k, name in enumerate(LEVELS)
@@ -71,6 +72,7 @@ class Exchange:
         if replicates:
             _, intra_s, inter_s = self._times(replicates, model)
             interval_s = np.percentile(intra_s + inter_s, INTERVAL_PERCENT, axis=0).T
+        notes = self.reservations(profile)
         return Prediction(
             model=model,
             receive_s=receive_s,
@@ -79,6 +81,7 @@ class Exchange:
             profile_id=profile.id,
             pattern_sha256=self.pattern.sha256(),
             time_interval_s=interval_s,
+            extra={"notes": notes} if notes else {},
         )
 
     def _check_model(self, model: str) -> None:
@@ -108,6 +111,27 @@ class Exchange:
                 (inter_s if name == "inter_node" else intra_s)[rows] += part_total_s
         return receive_s, intra_s, inter_s
 
+    def reservations(self, profile: Profile) -> list[str]:
+        """Where a prediction from `profile` leaves what was measured, a sentence each."""
+        notes = []
+        for name, part in self._parts.items():
+            level = profile.level(name)
+            used = np.unique(level.protocol_index(part.bytes[part.bytes > 0]))
+            measured = min((max(level.protocols[k].bandwidth_bytes_per_s) for k in used), default=0)
+            receivers = part.most_receivers()
+            if used.size and receivers > measured:
+                notes.append(
+                    f"{name}: {receivers} processes receive at once, the profile knows N up to {measured}; "
+                    "its bandwidth is held constant beyond, so the true times may be longer"
+                )
+        cores = profile.machine.get("cores")
+        if isinstance(cores, int) and self._most_ranks_of_a_node > cores:
+            notes.append(
+                f"the layout puts {self._most_ranks_of_a_node} ranks on a node and the profile's machine has "
+                f"{cores} cores; the wait for a core is in no model"
+            )
+        return notes
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -122,6 +146,11 @@ class _Part:
     def fraction(self) -> np.ndarray:
         """(M,) c of equation (9)."""
         return staircase.completion_fractions(self.dst, self.bytes)
+
+    def most_receivers(self) -> int:
+        """The largest number of ranks of one group that receive a byte."""
+        receivers = np.unique(self.dst[self.bytes > 0])
+        return int(np.bincount(self.group[receivers]).max(initial=0))
 
     def times(self, levels: Sequence[Level], model: str) -> _Times:
         """(receive_s, time_s), each (R, P), for levels that differ in latencies and bandwidths alone."""

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from earlybird.launch.process import MARKER, Limits, LocalRanks, run_tree
+from earlybird.launch.process import MARKER, Limits, run_tree
 
 PATIENT = Limits(time_limit_s=20, stall_limit_s=20)
 # Ignores SIGTERM, and so does the grandchild that it starts in a session of its own.
@@ -36,10 +36,8 @@ def nothing_is_left(monkeypatch, request):
     assert alive == []
 
 
-def run(script: str, limits: Limits = PATIENT, progress=lambda: 0, ranks=None):
-    return run_tree(
-        ["sh", "-c", script], environment=dict(os.environ), limits=limits, progress=progress, ranks=ranks
-    )
+def run(script: str, limits: Limits = PATIENT, progress=lambda: 0):
+    return run_tree(["sh", "-c", script], environment=dict(os.environ), limits=limits, progress=progress)
 
 
 def test_a_good_end_has_no_cause():
@@ -124,12 +122,6 @@ def test_a_second_interrupt_leaves_nothing_either():
     with pytest.raises(KeyboardInterrupt):
         run(STUBBORN, progress=progress)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_a_dead_rank_is_noticed_where_its_launcher_waits_for_ever(monkeypatch):
-    monkeypatch.setattr("earlybird.launch.process._COUNT_RANKS_S", 0.2)
-    ended = run("sleep 0.1 & sleep 100", ranks=LocalRanks("sleep", 2))
-    assert ended.cause == "a rank died and the others wait for it"
 
 
 def test_the_environment_reaches_the_job(tmp_path):

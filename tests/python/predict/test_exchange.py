@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.profile import profile_from_json
+from earlybird.data.profile import Profile, profile_from_json
 from earlybird.predict import MODELS, Exchange, predict_exchange
 
 TABLE = {"1": 10e9, "2": 16e9, "4": 20e9}
@@ -252,3 +252,19 @@ def test_a_rank_outside_the_layout_is_refused():
 def test_no_messages_take_no_time(model):
     prediction = predict_exchange(_pattern(), parse_layout("1x1x2"), _profile(intra_socket=_level()), model)
     assert prediction.time_s.tolist() == [0, 0]
+
+
+def _one_protocol(counts, **more) -> Profile:
+    table = {str(n): 1e10 for n in counts}
+    level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": table}]}
+    return profile_from_json({"schema": "earlybird.profile/1", "levels": {"intra_socket": level}} | more)
+
+
+def test_a_prediction_beyond_what_was_measured_says_so():
+    ring = Pattern(np.arange(4), (np.arange(4) + 1) % 4, np.full(4, 1000))
+    layout = parse_layout("1x1x4")
+    (said,) = predict_exchange(ring, layout, _one_protocol([1, 2])).extra["notes"]
+    assert "4 processes receive at once" in said and "N up to 2" in said
+    assert "notes" not in predict_exchange(ring, layout, _one_protocol([1, 2, 4])).extra
+    (said,) = predict_exchange(ring, layout, _one_protocol([1, 4], machine={"cores": 2})).extra["notes"]
+    assert "4 ranks on a node" in said and "2 cores" in said

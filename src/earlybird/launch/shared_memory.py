@@ -1,0 +1,45 @@
+"""Remove the shared memory that a killed job leaves in /dev/shm, where it would stay until a reboot."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+FOLDER = Path("/dev/shm")
+# Seen after ranks of MPICH 5.0.2, Intel MPI 2021.18 and Open MPI 5.0 were killed.
+_PREFIXES = ("mpich_shm_", "Intel_MPI_", "sm_segment.", "vader_segment.")
+
+
+def remove_left(since_s: float) -> None:
+    """Delete this user's segments made since `since_s` (seconds of time.time) that no process has mapped."""
+    candidates = list(_made_since(since_s))
+    if not candidates:
+        return
+    mapped = _mapped_files()
+    for path in candidates:
+        if str(path) not in mapped:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _made_since(since_s: float) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        for path in FOLDER.iterdir():
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                ours = path.name.startswith(_PREFIXES) and status.st_uid == os.geteuid()
+                if ours and status.st_ctime >= since_s:
+                    yield path
+
+
+def _mapped_files() -> set[str]:
+    """Files below FOLDER that some process has mapped."""
+    mapped: set[str] = set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{process.pid}/maps").read_text(errors="replace")
+            last_words = (line.split(maxsplit=5)[-1] for line in text.splitlines())
+            mapped |= {word for word in last_words if word.startswith(str(FOLDER))}
+    return mapped
