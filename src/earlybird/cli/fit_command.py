@@ -37,7 +37,10 @@ def fit(
     output_format: Format = FORMAT,
     as_json: bool = JSON,
 ) -> None:
-    """Fit latency, bandwidth under contention and protocol switches, with intervals and held-out error."""
+    """Fit latency, bandwidth under contention and protocol switches, with intervals and held-out error.
+
+    The held-out errors are of switches sought anew at each size left out, the number of protocols kept.
+    """
     _require_replaceable(output)
     observations = _read(sources)
     from earlybird.fit.profile import compare_segmentations, fit_profile
@@ -114,7 +117,8 @@ def _print_tables(profile: Profile, choices) -> None:
                 "parameters",
                 "criterion",
                 "in-sample error",
-                "held-out error",
+                "left out, switches kept",
+                "held-out size",
                 "chosen",
             ),
             [
@@ -125,6 +129,7 @@ def _print_tables(profile: Profile, choices) -> None:
                     choice.segmentation.num_parameters,
                     f"{choice.segmentation.criterion:.1f}",
                     _per_cent(choice.in_sample_error),
+                    _per_cent(choice.kept_switches_error),
                     _per_cent(choice.held_out_error),
                     "yes" if choice.chosen else "",
                 )
@@ -190,6 +195,7 @@ def _choice_json(choice) -> dict[str, Any]:
         "parameters": choice.segmentation.num_parameters,
         "criterion": choice.segmentation.criterion,
         "in_sample_error": choice.in_sample_error,
+        "kept_switches_error": choice.kept_switches_error,
         "held_out_error": choice.held_out_error,
         "chosen": choice.chosen,
     }

@@ -21,7 +21,7 @@ _LAUNCH_KEYS = ("flavour", "version", "launcher")
 _NOTED_KEYS = ("library_version", "thread_level")
 _MACHINE_KEYS = ("cpu_model", "cores")
 # Where a point-to-point message between host buffers changes its protocol. A library tells dozens of limits
-# of other transports, of collectives and of devices besides: one of those in the right place is a coincidence.
+# of other transports, collectives and devices besides: one of those in the right place is a coincidence.
 _INSIDE_A_NODE = (
     "btl_sm_eager_limit",
     "btl_vader_eager_limit",

@@ -28,23 +28,31 @@ FEW_LAUNCHES = 5
 
 @dataclass(frozen=True)
 class Choice:
-    """How one number of segments does on a level; held-out errors are None where nothing can be left out."""
+    """How one number of segments does on a level.
+
+    Attributes
+    ----------
+    in_sample_error : median relative error at the points of the fit.
+    kept_switches_error : the same at sizes left out, the switches kept; it decides on further segments.
+    held_out_error : the same, the switches sought anew; both None where nothing can be left out.
+    """
 
     level: str
     segmentation: switches.Segmentation
     chosen: bool
     in_sample_error: float
+    kept_switches_error: float | None
     held_out_error: float | None
 
 
 @dataclass(frozen=True)
 class _Division:
     candidates: list[switches.Segmentation]
-    held_out_errors: list[float | None]
+    kept_switches_errors: list[float | None]
 
     @property
     def chosen(self) -> switches.Segmentation:
-        return switches.choose(self.candidates, self.held_out_errors)
+        return switches.choose(self.candidates, self.kept_switches_errors)
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
 
     Returns
     -------
-    Profile with levels (`extra["held_out_error"]`: median relative error at sizes left out,
+    Profile with levels (`extra["held_out_error"]`: median relative error at sizes left out of the fit,
+    switches included,
     `extra["held_out_error_n"]`: at numbers of competitors left out), forms (ping-pong curves), intervals and
     replicates (resampled launches) and `extra["warnings"]`.
 
@@ -106,8 +115,12 @@ def compare_segmentations(observations: Observations, *, paper: bool = False) ->
     """Every level with 1, 2 and 3 segments: what `fit_profile` chose from, and what it chose."""
     choices = []
     for times in _usable_levels(observations)[0]:
-        division = _divide(times, observations.thresholds_bytes.get(times.name, {}), paper)
-        for candidate, held_out_error in zip(division.candidates, division.held_out_errors, strict=True):
+        thresholds_bytes = observations.thresholds_bytes.get(times.name, {})
+        division = _divide(times, thresholds_bytes, paper)
+        held_out = protocols.held_out_size_errors(times, division.candidates, thresholds_bytes, paper=paper)
+        for candidate, kept_switches_error, held_out_error in zip(
+            division.candidates, division.kept_switches_errors, held_out, strict=True
+        ):
             lines = protocols.fit_lines(times, candidate.starts, paper=paper)
             choices.append(
                 Choice(
@@ -115,6 +128,7 @@ def compare_segmentations(observations: Observations, *, paper: bool = False) ->
                     candidate,
                     candidate is division.chosen,
                     float(np.median(protocols.relative_errors(lines, times))),
+                    kept_switches_error,
                     held_out_error,
                 )
             )
@@ -138,14 +152,14 @@ def _usable_levels(observations):
 
 def _divide(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bool) -> _Division:
     candidates = switches.segmentations(times.size_bytes, times.median_s(), thresholds_bytes)
-    errors = [protocols.held_out_size_error(times, candidate.starts, paper=paper) for candidate in candidates]
+    errors = [protocols.kept_switches_error(times, candidate.starts, paper=paper) for candidate in candidates]
     return _Division(candidates, errors)
 
 
 def _fit_level(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bool) -> _FittedLevel:
     chosen = _divide(times, thresholds_bytes, paper).chosen
     lines = protocols.fit_lines(times, chosen.starts, paper=paper)
-    level = _level(times, chosen, lines, _level_extra(times, chosen, paper))
+    level = _level(times, chosen, lines, _level_extra(times, chosen, thresholds_bytes, paper))
     resampled = protocols.resample(times, chosen.starts, paper=paper)
     warnings = _level_warnings(times, level)
     if resampled is None:
@@ -159,9 +173,10 @@ def _fit_level(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bo
     )
 
 
-def _level_extra(times, chosen, paper):
+def _level_extra(times, chosen, thresholds_bytes, paper):
+    (error,) = protocols.held_out_size_errors(times, [chosen], thresholds_bytes, paper=paper)
     errors = {
-        "held_out_error": protocols.held_out_size_error(times, chosen.starts, paper=paper),
+        "held_out_error": error,
         "held_out_error_n": protocols.held_out_n_error(times, chosen.starts, paper=paper),
     }
     extra = {key: value for key, value in errors.items() if value is not None}
@@ -256,8 +271,10 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, A
     for times in pingpong_times(observations.table):
         if not protocols.has_line(times.median_s()):
             continue
-        chosen = _divide(times, observations.thresholds_bytes.get(times.name, {}), paper).chosen
+        thresholds_bytes = observations.thresholds_bytes.get(times.name, {})
+        chosen = _divide(times, thresholds_bytes, paper).chosen
         lines = protocols.fit_lines(times, chosen.starts, paper=paper)
+        (error,) = protocols.held_out_size_errors(times, [chosen], thresholds_bytes, paper=paper)
         form = {
             "what": {"operation": "pingpong", "level": times.name},
             "form": "piecewise_postal",
@@ -279,7 +296,7 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, A
                 ]
             },
             "range": {"size_bytes": [int(times.size_bytes[0]), int(times.size_bytes[-1])]},
-            "held_out_error": protocols.held_out_size_error(times, chosen.starts, paper=paper),
+            "held_out_error": error,
         }
         forms.append(form | ({"oversubscribed": True} if times.oversubscribed[0] else {}))
     return forms

@@ -1,11 +1,12 @@
 """Latency and bandwidths of every protocol of a level, their intervals, and their error on unseen points."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from earlybird.fit.observations import LevelTimes, median_over_launches
+from earlybird.fit.switches import Segmentation, segmentations
 from earlybird.models.regression import fit_line, fit_slope
 
 # The part of the time at a protocol's largest size that its bandwidth term makes up at least. Where times
@@ -91,14 +92,48 @@ def relative_errors(lines: Lines, level: LevelTimes) -> np.ndarray:
     return _finite_errors(lines.predict(level.size_bytes), level.median_s())
 
 
-def held_out_size_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
-    """Median relative error at sizes left out one at a time, switches kept; None when no fit is left."""
+def kept_switches_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
+    """Median relative error at sizes left out one at a time, the switches kept where all sizes put them.
+
+    What more segments are judged by; None when no fit is left.
+    """
     medians = level.median_s()
     left_out = np.eye(len(level.size_bytes), dtype=bool)
     with np.errstate(invalid="ignore"):
         lines = fit_lines(level, starts, paper=paper, time_s=np.where(left_out[:, None, :], np.nan, medians))
     predicted = np.einsum("sks->ks", lines.predict(level.size_bytes))
     return _median(_finite_errors(predicted, medians))
+
+
+def held_out_size_errors(
+    level: LevelTimes,
+    divisions: Sequence[Segmentation],
+    thresholds_bytes: Mapping[str, int] | None = None,
+    *,
+    paper: bool = False,
+) -> list[float | None]:
+    """Median relative error at sizes left out one at a time, per division; None when no fit is left.
+
+    The switches are sought anew without the size left out, as many as the division has. Where the other
+    sizes are too few for that many, the division's own switches stay.
+    """
+    medians = level.median_s()
+    errors: list[list[np.ndarray]] = [[] for _ in divisions]
+    for left_out in range(len(level.size_bytes)):
+        rest = _without_size(level, left_out)
+        rest_s = np.delete(medians, left_out, axis=1)
+        if not has_line(rest_s):
+            continue
+        found = {one.num_segments: one for one in segmentations(rest.size_bytes, rest_s, thresholds_bytes)}
+        size_bytes = level.size_bytes[left_out]
+        for k, division in enumerate(divisions):
+            known = found.get(division.num_segments, division)
+            starts = np.searchsorted(rest.size_bytes, known.min_bytes)
+            lines = fit_lines(rest, starts, paper=paper)
+            q = np.searchsorted(known.min_bytes, size_bytes, side="right") - 1
+            predicted_s = lines.latency_s[q] + lines.slope_s_per_byte[q] * size_bytes
+            errors[k].append(_finite_errors(predicted_s, medians[:, left_out]))
+    return [_median(np.concatenate(found)) if found else None for found in errors]
 
 
 def held_out_n_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
@@ -159,6 +194,12 @@ def interval(resamples: np.ndarray) -> list[float] | None:
         return None
     margin = (1 - CONFIDENCE) / 2
     return [float(bound) for bound in np.quantile(resamples, [margin, 1 - margin])]
+
+
+def _without_size(level: LevelTimes, s: int) -> LevelTimes:
+    return replace(
+        level, size_bytes=np.delete(level.size_bytes, s), time_s=np.delete(level.time_s, s, axis=2)
+    )
 
 
 def _drawn_launches(level, count, generator):

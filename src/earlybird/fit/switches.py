@@ -69,13 +69,13 @@ def segmentations(
     return best
 
 
-def choose(candidates: Sequence[Segmentation], held_out_errors: Sequence[float | None]) -> Segmentation:
+def choose(candidates: Sequence[Segmentation], errors: Sequence[float | None]) -> Segmentation:
     """The division to use: more segments only where they fit noticeably better and predict no worse.
 
-    `held_out_errors` has one entry per candidate, None where it is not known.
+    `errors` are those at sizes left out, one per candidate, None where it is not known.
     """
-    chosen, chosen_error = candidates[0], held_out_errors[0]
-    for candidate, error in zip(candidates[1:], held_out_errors[1:], strict=True):
+    chosen, chosen_error = candidates[0], errors[0]
+    for candidate, error in zip(candidates[1:], errors[1:], strict=True):
         predicts = error is None or chosen_error is None or error <= chosen_error
         noticeable = candidate.rms_error <= MAX_REMAINING_ERROR * chosen.rms_error
         if candidate.criterion < chosen.criterion and noticeable and predicts:
