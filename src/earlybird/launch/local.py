@@ -143,6 +143,9 @@ def _launch(
         new = lines.read_new()
         if lines.count == 0:
             return None  # the first line, the launch record, comes when every rank has started
+        if new and lines.count == len(new):
+            record = json.loads(new[0])["launch_record"]
+            placement.require_placed(request.layout, placement.observed_layout(record["placement"]))
         if new:
             last = json.loads(new[-1]) | {"launch": request.id}
             progress(lines.count - 1, sample_from_json(last) if lines.count > 1 else None)

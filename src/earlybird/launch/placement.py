@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, WorkError
 from earlybird.data.layout import Layout
 
 
@@ -73,6 +73,23 @@ def misplaced_ranks(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> l
     wrong |= _differing(layout.socket_group(), [(entry["node"], entry["socket"]) for entry in placement])
     wrong |= {entry["rank"] for entry in placement if entry["socket"] is None}
     return sorted(wrong)
+
+
+def require_placed(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> None:
+    """Raise WorkError when ranks sit elsewhere than asked: their times would answer another question.
+
+    A launch that died before it could tell has no placement, and nothing to refuse.
+    """
+    if len(placement) != layout.num_ranks:
+        return
+    wrong = misplaced_ranks(layout, placement)
+    if wrong:
+        where = placement[wrong[0]]
+        raise WorkError(
+            f"rank {wrong[0]} did not land where the layout {layout.text} says but on {where['host']}, "
+            f"socket {where['sockets']}; nothing of this launch is kept: change the layout, the hosts or "
+            "the binding"
+        )
 
 
 def _differing(asked: Sequence, observed: Sequence) -> set[int]:

@@ -68,6 +68,13 @@ def _inter_node() -> Ability:
 def _undisturbed(cores: list[list[int]]) -> Ability:
     machine = hardware.describe()
     num_cores = sum(len(socket) for socket in cores)
+    quota = hardware.cpu_quota()
+    if quota is not None and quota < num_cores:
+        return Ability(
+            False,
+            f"a CPU limit grants the time of {quota:g} of {num_cores} cores, so ranks are paused at times",
+            "raise the container's CPU limit, or use no more ranks than it grants",
+        )
     if machine["load"] > 0.5 * num_cores:
         return Ability(
             False, f"the load is {machine['load']} on {num_cores} cores", "wait until other work is done"

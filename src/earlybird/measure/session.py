@@ -14,7 +14,7 @@ from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
-from earlybird.launch.placement import misplaced_ranks
+from earlybird.launch.placement import require_placed
 from earlybird.measure.suites import Group
 
 # Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed
@@ -99,7 +99,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             progress.update(before + count, total, _describe_point(request, count), left_s, last)
 
         launched = _launch(run, launcher, request, heard)
-        _require_placed(launched, group, launcher)
+        require_placed(group.layout, launched.record.get("placement", []))
         held.update(sample.point()[3] for sample in launched.samples)
         done += len(launched.samples)
         _keep(run, launched)
@@ -126,21 +126,6 @@ def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Lau
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _require_placed(launched: Launched, group: Group, launcher: Launcher) -> None:
-    """Refuse samples of ranks that sat elsewhere than asked: they would answer another question."""
-    placement = launched.record.get("placement")
-    if not placement or len(placement) != group.layout.num_ranks:
-        return  # the launch died before it could tell; its cause says more
-    wrong = misplaced_ranks(group.layout, placement)
-    if wrong:
-        where = placement[wrong[0]]
-        raise WorkError(
-            f"rank {wrong[0]} ({len(wrong)} ranks in all) did not land where the layout {group.layout.text} "
-            f"says but on {where['host']}, socket {where['sockets']}; nothing of this launch is kept: "
-            f"change the layout, or the hosts and binding that {launcher.name} gives"
-        )
 
 
 def _keep(run: Run, launched: Launched) -> None:

@@ -63,3 +63,16 @@ def test_the_machine_describes_itself():
     assert told["sockets"] == len(told["cores_per_socket"])
     assert told["hardware_threads"] >= told["cores"]
     assert 0 < hardware.available_memory_bytes() <= told["memory_bytes"]
+
+
+def test_a_cpu_limit_is_read_from_either_kind_of_control_group(tmp_path):
+    assert hardware.cpu_quota(tmp_path) is None
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    assert hardware.cpu_quota(tmp_path) == 1.5
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert hardware.cpu_quota(tmp_path) is None
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("400000\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert hardware.cpu_quota(tmp_path) == 4
