@@ -24,6 +24,7 @@ def test_a_recorded_run_is_fitted_to_the_recorded_profile(earlybird, tmp_path, m
         for mine, theirs in pairs:
             for key in ("name", "min_bytes", "sender_waits"):
                 assert mine[key] == theirs[key]
+            assert mine.get("threshold") == theirs.get("threshold")
             assert mine["latency_s"] == pytest.approx(theirs["latency_s"], rel=1e-6)
             assert mine["bandwidth_bytes_per_s"] == pytest.approx(theirs["bandwidth_bytes_per_s"], rel=1e-6)
 

@@ -64,12 +64,12 @@ def _measured(material: Material) -> Chapter:
             absent=[("Measurements are made by", MEASURE)],
         )
     lights = [light for run in runs for light in provenance.lights(run, len(runs) > 1)]
-    header = ["measurement", "points", "noisy", "oversubscribed", "wrong data"]
+    header = ["measurement", "samples", "noisy", "oversubscribed", "wrong data"]
     rows = [
-        [light.what, *map(str, (light.points, light.noisy, light.oversubscribed, light.wrong))]
+        [light.what, *map(str, (light.samples, light.noisy, light.oversubscribed, light.wrong))]
         for light in lights
     ]
-    table = Table("Points of each measurement", header, rows)
+    table = Table("Samples of each measurement, one per point and launch", header, rows)
     return Chapter(
         "measured",
         QUESTIONS["measured"],
@@ -133,7 +133,14 @@ def _warnings(material: Material) -> list[str]:
         warnings = profile.extra.get("warnings")
         for warning in warnings if isinstance(warnings, list) else []:
             said.setdefault(str(warning), []).append(label)
-    return [words.capital(f"{words.listed(labels)}: {warning}") for warning, labels in said.items()]
+    return [words.capital(_warning(words.listed(labels), warning)) for warning, labels in said.items()]
+
+
+def _warning(label: str, warning: str) -> str:
+    level, colon, rest = warning.partition(": ")
+    if colon and level in words.LEVELS:
+        return f"{label}, {words.level(level)}: {rest}"
+    return f"{label}: {warning}"
 
 
 def _exchange(found: Sequence[Exchange]) -> Chapter:

@@ -47,13 +47,13 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     data += [
         _fit_trace(fit, grid, lambda size, time: time, format_seconds, len(lines)) for fit, grid in lines
     ]
-    times = [t for curve in curves for p in curve.points for t in (*p.quartiles_s, p.median_s)]
+    times = [t for curve in curves for p in curve.points for t in (*p.launch_range_s, p.median_s)]
     times += [t for trace in data if trace.get("meta") == "fit" for t in trace["y"] if t]
     return Figure(
         f"time-{level}",
         f"Time of a message {words.level(level)}",
-        "Half a round trip. Line: median over iterations, then launches. Shading: middle half of the "
-        "iterations. " + _FIT_NOTE + " Raw samples: touch them in the legend.",
+        "Half a round trip. Line: median over iterations, then launches. Shading: from the lowest to the "
+        "highest median of a launch. " + _FIT_NOTE + " Raw samples: touch them in the legend.",
         data,
         axes.layout(axes.size_axis(sizes), axes.log_time_axis(times, "half round trip")),
     )
@@ -65,7 +65,7 @@ def _bandwidth_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) 
         trace for curve in curves for trace in _curve_traces(curve, rate, format_bandwidth, positive=True)
     ]
     data += [_fit_trace(fit, grid[grid > 0], np.divide, format_bandwidth, len(lines)) for fit, grid in lines]
-    rates = [rate(p.size_bytes, t) for curve in curves for p in curve.points for t in p.quartiles_s]
+    rates = [rate(p.size_bytes, t) for curve in curves for p in curve.points for t in p.launch_range_s]
     rates += [r for trace in data if trace.get("meta") == "fit" for r in trace["y"] if r]
     return Figure(
         f"bandwidth-{level}",
@@ -92,7 +92,7 @@ def _grid(curves: Sequence[Curve], fits: Sequence[Fit]) -> tuple[list[float], li
 def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dict[str, Any]]:
     points = [p for p in curve.points if p.size_bytes > 0 or not positive]
     x = [p.size_bytes or axes.ZERO_BYTES_AT for p in points]
-    low, high = ([value(p.size_bytes, p.quartiles_s[k]) for p in points] for k in (0, 1))
+    low, high = ([value(p.size_bytes, p.launch_range_s[k]) for p in points] for k in (0, 1))
     label = axes.label(curve.label)
     color, shape = axes.color(curve.mpi), axes.symbol(curve.mpi)
     edge = {
@@ -121,7 +121,8 @@ def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dic
             },
             "hovertext": [
                 f"{label}<br>{format_bytes(p.size_bytes)}: <b>{text(value(p.size_bytes, p.median_s))}</b><br>"
-                f"middle half {text(min(a, b))} to {text(max(a, b))}"
+                f"medians of {words.counted(p.num_launches, 'launch', 'launches')}: "
+                f"{text(min(a, b))} to {text(max(a, b))}"
                 for p, a, b in zip(points, low, high, strict=True)
             ],
             "hoverinfo": "text",

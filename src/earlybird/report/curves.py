@@ -14,11 +14,11 @@ from earlybird.report.material import Material
 
 @dataclass(frozen=True)
 class Point:
-    """One size: median over iterations then launches, quartiles of all iterations, the raw times."""
+    """One size: median over iterations then launches, lowest and highest median of a launch, raw times."""
 
     size_bytes: int
     median_s: float
-    quartiles_s: tuple[float, float]
+    launch_range_s: tuple[float, float]
     times_s: np.ndarray
     num_launches: int
     oversubscribed: bool
@@ -70,7 +70,7 @@ class Contention:
     label: str
     count: np.ndarray
     bandwidth_bytes_per_s: np.ndarray
-    interval: np.ndarray  # (len(count), 2), equal to the value where the profile gives none
+    interval: np.ndarray  # (len(count), 2): the profile's, else the lowest and highest median of a launch
     oversubscribed: np.ndarray
     fitted: bool
 
@@ -112,12 +112,12 @@ def _points(samples: Iterable[Sample]) -> list[Point]:
     points = []
     for size_bytes, group in sorted(by_size.items()):
         times_s = np.concatenate([sample.steady_times_s() for sample in group])
-        low, high = np.percentile(times_s, [25, 75])
+        medians_s = [sample.median_s() for sample in group]
         launches = len({sample.launch for sample in group})
         oversubscribed = any(sample.oversubscribed for sample in group)
         median_s = median_of_launches(group)
         points.append(
-            Point(size_bytes, median_s, (float(low), float(high)), times_s, launches, oversubscribed)
+            Point(size_bytes, median_s, (min(medians_s), max(medians_s)), times_s, launches, oversubscribed)
         )
     return points
 
@@ -224,13 +224,19 @@ def _of_samples(material: Material) -> list[Contention]:
             if _size(sample) == largest:
                 by_count[int(sample.config["competitors"])].append(sample)
         counts = np.array(sorted(by_count))
-        rows = [np.percentile(received_bandwidth(by_count[n]), [50, 25, 75]) for n in counts]
+        rows = [_launch_bandwidths(by_count[n]) for n in counts]
         over = np.array([any(sample.oversubscribed for sample in by_count[n]) for n in counts])
         table = np.array(rows)
         result.append(
             Contention(mpi, level, "", words.flavour(mpi), counts, table[:, 0], table[:, 1:], over, False)
         )
     return result
+
+
+def _launch_bandwidths(samples: Iterable[Sample]) -> tuple[float, float, float]:
+    """Median, lowest and highest of the launches' median received bandwidths."""
+    medians = [float(np.median(received_bandwidth([sample]))) for sample in samples]
+    return float(np.median(medians)), min(medians), max(medians)
 
 
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:

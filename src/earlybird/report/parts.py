@@ -32,10 +32,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Light:
-    """How far one measurement can be trusted: how many of its points were noisy, oversubscribed or wrong."""
+    """How far one measurement can be trusted: how many of its samples were noisy, oversubscribed or wrong."""
 
     what: str
-    points: int
+    samples: int
     noisy: int
     oversubscribed: int
     wrong: int
@@ -47,9 +47,9 @@ class Light:
 
     @property
     def word(self) -> str:
-        """The state without colour: `converged`, or what is wrong with how many points."""
+        """The state without colour: `converged`, or what is wrong with how many samples."""
         counts = ((self.wrong, "wrong data"), (self.noisy, "noisy"), (self.oversubscribed, "oversubscribed"))
-        found = [f"{word} ({number} of {self.points})" for number, word in counts if number]
+        found = [f"{word} ({number} of {self.samples})" for number, word in counts if number]
         return ", ".join(found) or "converged"
 
 

@@ -24,7 +24,7 @@ def measured_sentence(material: Material) -> str:
     crowded = sum(sample.oversubscribed for sample in samples)
     state = "all converged" if not noisy else f"{len(samples) - noisy} converged and {noisy} stayed noisy"
     over = f", {crowded} with more ranks than cores" if crowded else ""
-    return words.capital(f"{start}: {words.counted(len(samples), 'point')} measured, {state}{over}.")
+    return words.capital(f"{start}: {words.counted(len(samples), 'sample')} measured, {state}{over}.")
 
 
 def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:

@@ -31,15 +31,15 @@ def points_table(curves: Sequence[Curve]) -> Table:
             words.level(curve.level),
             format_bytes(p.size_bytes),
             format_seconds(p.median_s),
-            format_seconds(p.quartiles_s[0]),
-            format_seconds(p.quartiles_s[1]),
+            format_seconds(p.launch_range_s[0]),
+            format_seconds(p.launch_range_s[1]),
             format_bandwidth(rate(p.size_bytes, p.median_s)) if p.size_bytes else "-",
             f"{len(p.times_s)} in {words.counted(p.num_launches, 'launch', 'launches')}",
         ]
         for curve in curves
         for p in curve.points
     ]
-    header = ["MPI", "where", "size", "median", "quarter", "three quarters", "bandwidth", "samples"]
+    header = ["MPI", "where", "size", "median", "lowest launch", "highest launch", "bandwidth", "iterations"]
     return Table("Ping-pong, half round trip", header, rows)
 
 

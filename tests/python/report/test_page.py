@@ -11,6 +11,7 @@ import pytest
 from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import profile_from_json
+from earlybird.data.run import Run, Sample
 from earlybird.report import page
 from earlybird.report.chapters import QUESTIONS, chapters
 from earlybird.report.material import Material, collect
@@ -268,3 +269,27 @@ def test_the_sentence_prefers_points_with_a_core_for_each_rank(make):
     both = (profile, profile_from_json(make.profile_json("mpich")))
     sentence = chapters(Material(profiles=both))[1].sentence
     assert "With MPICH, 2 processes" in sentence and "8.8 % less" in sentence
+
+
+def test_the_shading_is_the_spread_of_launches_not_of_iterations(tmp_path):
+    run = Run.create(tmp_path / "run", machine={}, command=["measure"], seed=1)
+    config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 1024, "buffers": "vary"}
+    for launch, median_s in enumerate((2e-6, 3e-6, 5e-6)):
+        run.append_launch({"id": str(launch), "flavour": "mpich"})
+        times_s = median_s * np.array([0.1, 0.1, 1, 9, 9])
+        run.append_samples([Sample("pingpong", "half_round_trip", config, str(launch), times_s)])
+    material = collect([run.path])
+    figure = read(material).figures()["time-intra_socket"]
+    low, high = (trace["y"] for trace in figure["data"][:2])
+    assert (low, high) == ([2e-6], [5e-6])
+    chapter = chapters(material)[1]
+    assert "lowest to the highest median of a launch" in chapter.figures[0].caption
+    assert chapter.tables[0].rows[0][3:6] == ["3 us", "2 us", "5 us"]
+    assert "3 samples measured" in chapters(material)[0].sentence
+
+
+def test_a_warning_of_a_level_names_it_in_words(make):
+    value = make.profile_json("mpich") | {"warnings": ["intra_socket: one launch only", "5 of 24 noisy"]}
+    (machine,) = [c for c in chapters(Material(profiles=(profile_from_json(value),))) if c.id == "machine"]
+    said = " ".join(machine.lines)
+    assert "MPICH, within a socket: one launch only" in said and "MPICH: 5 of 24 noisy" in said
