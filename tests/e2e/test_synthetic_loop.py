@@ -43,9 +43,15 @@ def test_a_known_profile_comes_back(earlybird, tmp_path, planted):
 
 def test_demo_runs_on_the_synthetic_launcher(earlybird, tmp_path, planted):
     result = earlybird("demo", "--launcher", "synthetic:planted.json", "--ranks", "4")
-    for model in ("staircase", "max-rate", "postal"):
-        assert model in result.stdout
-    assert (tmp_path / "report.html").stat().st_size > 100_000
+    (folder,) = (tmp_path / "demo-runs").iterdir()
+    error = json.loads((folder / "replay" / "comparison.json").read_text())["error"]
+    # The replay was drawn from the staircase of the planted profile: the fitted one must predict it.
+    assert error["staircase"] < 0.05 < min(error["max-rate"], error["postal"])
+    for model, value in error.items():
+        assert f"{model.rjust(9)}  {value:10.1%}" in result.stdout
+    page = (tmp_path / "report.html").read_text()
+    for question in ("What was measured?", "What will my exchange cost?", "How far off was the prediction?"):
+        assert question in page
 
 
 def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):

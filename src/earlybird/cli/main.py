@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 
 from earlybird.data.errors import EarlybirdError
 
-# One module of earlybird.cli per command, each with a function of the same name (`register(app)` for groups
-# of commands). They are imported only when asked for, so that `--help` and small commands stay quick.
+# The command `x` is `command` in the module earlybird.cli.x_command. Modules are imported only when asked
+# for, so that `--help` and small commands stay quick.
 COMMANDS = {
     "doctor": "What this machine has and can run",
     "build": "Install an MPI flavour where needed and compile the native code for it",
@@ -27,7 +27,7 @@ COMMANDS = {
 }
 
 LOOP = """\
-Earlybird shows what MPI communication costs, and what would make it cheaper.
+Earlybird shows what MPI communication costs, process by process.
 
   measure   ->   fit   ->   predict   ->   replay   ->   report
   (samples)   (profile)   (s per rank)   (how far off)   (one page)
@@ -74,7 +74,7 @@ def _main(
 
 
 def run() -> None:
-    """Entry point of the console script; never shows a traceback for a foreseen error."""
+    """Entry point of the console script; shows a traceback only where EARLYBIRD_DEBUG asks for it."""
     # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same orderly way.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -92,7 +92,7 @@ def run() -> None:
     except OSError as error:
         where = error.filename or "the output"
         status = _complain(
-            f"cannot write {where}: {error.strerror}; free some space or choose another place", 1
+            f"cannot read or write {where}: {error.strerror}; check its place, permissions and space", 1
         )
     except Exception as error:
         status = _usage_status(error)

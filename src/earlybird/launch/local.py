@@ -117,7 +117,7 @@ class SrunLauncher:
             return "cyclic:block"
         raise InputError(
             f"srun cannot place the layout {layout.text}; give NODESxSOCKETSxRANKS mapped by core, socket "
-            f"or node"
+            "or node"
         )
 
 

@@ -87,7 +87,7 @@ def check_name(name: str) -> None:
     if name not in NAMES and os.sep not in name:
         raise InputError(
             f"the MPI flavour {name!r} is unknown; choose one of {', '.join(NAMES)}, or give the path of "
-            f"an mpicc"
+            "an mpicc"
         )
 
 
