@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 
 FOLDER = Path("/dev/shm")
-# Seen after ranks of MPICH 5.0.2, Intel MPI 2021.18 and Open MPI 5.0 were killed.
-_PREFIXES = ("mpich_shm_", "Intel_MPI_", "sm_segment.", "vader_segment.")
+# Seen after ranks of MPICH 5.0.2 (its own and UCX's), Intel MPI 2021.18 and Open MPI 5.0 were killed.
+PREFIXES = ("mpich_shm_", "ucx_shm_posix_", "Intel_MPI_", "sm_segment.", "vader_segment.")
 
 
 def remove_left(since_s: float) -> None:
@@ -29,7 +29,7 @@ def _made_since(since_s: float) -> Iterator[Path]:
         for path in FOLDER.iterdir():
             with contextlib.suppress(OSError):
                 status = path.stat()
-                ours = path.name.startswith(_PREFIXES) and status.st_uid == os.geteuid()
+                ours = path.name.startswith(PREFIXES) and status.st_uid == os.geteuid()
                 if ours and status.st_ctime >= since_s:
                     yield path
 
