@@ -1,9 +1,10 @@
-// Reads CLOCK_MONOTONIC and measures its step and its cost.
+// Reads CLOCK_MONOTONIC, sleeps by it, and measures its step and its cost.
 #include "harness/clock.hpp"
 
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 namespace earlybird {
@@ -12,6 +13,13 @@ double now_s() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+void sleep_until(double time_s) {
+  timespec t;
+  t.tv_sec = static_cast<time_t>(time_s);
+  t.tv_nsec = static_cast<long>((time_s - static_cast<double>(t.tv_sec)) * 1e9);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) continue;
 }
 
 ClockQuality measure_clock() {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 namespace earlybird {
 
@@ -10,6 +11,28 @@ void refuse(const std::string &sentence) {
   std::fprintf(stderr, "earlybird kernel: %s\n", sentence.c_str());
   std::exit(2);
 }
+
+namespace {
+
+// More is a slip of the pen: no socket has so many cores.
+constexpr int most_threads = 1024;
+
+int thread_count(const std::string &text) {
+  char *end = nullptr;
+  const long count = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || count < 1 || count > most_threads)
+    refuse("--threads is " + text + "; give 1 to " + std::to_string(most_threads) + " threads per rank");
+  return static_cast<int>(count);
+}
+
+std::vector<std::string> split(const std::string &text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
+}
+
+}  // namespace
 
 CommandLine read_command_line(int argc, char **argv) {
   CommandLine line;
@@ -20,6 +43,8 @@ CommandLine read_command_line(int argc, char **argv) {
     if (name == "--plan") line.plan = value;
     else if (name == "--out") line.out = value;
     else if (name == "--pattern") line.pattern = value;
+    else if (name == "--ways") line.ways = split(value);
+    else if (name == "--threads") line.threads = thread_count(value);
     else if (name == "--mode") line.rules.mode = value;
     else if (name == "--target") line.rules.target = std::atof(value.c_str());
     else if (name == "--budget-s") line.rules.budget_s = std::atof(value.c_str());

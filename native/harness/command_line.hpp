@@ -1,7 +1,9 @@
-// The arguments every kernel takes: --plan F --out F [--pattern F] and the stop rule's numbers.
+// The arguments every kernel takes: --plan F --out F [--pattern F] [--ways A,B] [--threads T] and the stop
+// rule's numbers.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/stop_rule.hpp"
 
@@ -11,10 +13,13 @@ struct CommandLine {
   std::string plan;
   std::string out;
   std::string pattern;
+  std::vector<std::string> ways;  // to measure side by side at every point, where a kernel knows several
+  int threads = 1;                // of every rank
   StopRules rules;
 };
 
-// Reads the arguments; ends the program with a sentence when one is unknown or lacks its value.
+// Reads the arguments; ends the program with a sentence when one is unknown, lacks its value or is out of range. Comes
+// before MPI starts, which has to be told how many threads will call it.
 CommandLine read_command_line(int argc, char **argv);
 
 // Prints one sentence on stderr and ends the program with status 2. Called alike on every rank, so none is left waiting.

@@ -1,21 +1,40 @@
 // One order of events for all kernels, so that they differ only in what they measure.
 #include "harness/kernel_main.hpp"
 
+#include <string>
 #include <vector>
+
+#include "harness/launch_record.hpp"
 
 namespace earlybird {
 
+namespace {
+
+// With one thread MPI is asked for no more than that: the locks of MPI_THREAD_MULTIPLE cost every call.
+int start_mpi(int *argc, char ***argv, int threads) {
+  int thread_level;
+  MPI_Init_thread(argc, argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
+  if (threads > 1 && thread_level != MPI_THREAD_MULTIPLE)
+    refuse("--threads is " + std::to_string(threads) + " and this MPI gives thread level " +
+           thread_level_name(thread_level) + " where multiple is needed; give --threads 1 or another --mpi");
+  return thread_level;
+}
+
+}  // namespace
+
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
                 const std::function<void(const Task &)> &measure) {
-  int thread_level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &thread_level);
   const CommandLine line = read_command_line(argc, argv);
+  const int thread_level = start_mpi(&argc, &argv, line.threads);
   const std::vector<Point> plan = read_plan(line.plan);
   {
     Team team(MPI_COMM_WORLD);
     accepts(team);
-    Sampler sampler(team, line, thread_level);
-    for (const Point &point : plan) measure({team, sampler, line, point});
+    Crew crew(line.threads);
+    const std::string record = record_launch(team, crew, thread_level);
+    crew.set_yielding(team.oversubscribed());
+    Sampler sampler(team, line, record);
+    for (const Point &point : plan) measure({team, crew, sampler, line, point});
   }
   MPI_Finalize();
   return 0;

@@ -1,8 +1,9 @@
-// The main program of every kernel: start MPI, read the arguments and the plan, measure point after point.
+// The main program of every kernel: read the arguments, start MPI, read the plan, measure point after point.
 #pragma once
 
 #include <functional>
 
+#include "harness/crew.hpp"
 #include "harness/sampler.hpp"
 
 namespace earlybird {
@@ -10,6 +11,7 @@ namespace earlybird {
 // What a kernel is asked for at one point.
 struct Task {
   Team &team;
+  Crew &crew;
   Sampler &sampler;
   const CommandLine &line;
   const Point &point;

@@ -1,12 +1,11 @@
-// Asks the kernel for each rank's cores and their sockets, and MPI_T for the thresholds the library tells.
+// Gathers the CPUs of each rank's threads and their sockets, and asks MPI_T for the thresholds the library tells.
 #include "harness/launch_record.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cstdio>
-#include <fstream>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,42 +18,48 @@ namespace earlybird {
 
 namespace {
 
-std::vector<int> allowed_cpus() {
-  std::vector<int> cpus;
-  // Room for 8192 CPUs: the fixed cpu_set_t ends at 1024.
-  constexpr int max_cpus = 8192;
-  cpu_set_t *set = CPU_ALLOC(max_cpus);
-  const std::size_t set_bytes = CPU_ALLOC_SIZE(max_cpus);
-  if (sched_getaffinity(0, set_bytes, set) == 0) {
-    for (int cpu = 0; cpu < max_cpus; ++cpu) {
-      if (CPU_ISSET_S(cpu, set_bytes, set)) cpus.push_back(cpu);
-    }
-  }
-  CPU_FREE(set);
-  return cpus;
-}
-
-int topology_number(int cpu, const char *name) {
-  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/" + name);
-  int number = 0;
-  file >> number;
-  return number;
-}
-
 std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
 }
 
-// "host package:core package:core ..." of this rank: what oversubscription and sockets are counted from.
-std::string own_place(const std::vector<int> &cpus) {
+// Where a rank is: what oversubscription and sockets are counted from.
+struct Place {
+  std::string host;
+  std::vector<std::vector<Cpu>> threads;  // the CPUs of each
+};
+
+// "host / cpu:socket:core cpu:socket:core / cpu:socket:core": a slash opens each thread.
+std::string written(const Place &place) {
   std::ostringstream text;
-  text << host_name();
-  for (int cpu : cpus) {
-    text << ' ' << cpu << ':' << topology_number(cpu, "physical_package_id") << ':' << topology_number(cpu, "core_id");
+  text << place.host;
+  for (const std::vector<Cpu> &cpus : place.threads) {
+    text << " /";
+    for (const Cpu &cpu : cpus) text << ' ' << cpu.number << ':' << cpu.socket << ':' << cpu.core;
   }
   return text.str();
+}
+
+Place read_place(const std::string &text) {
+  std::istringstream words(text);
+  std::string word;
+  Place place;
+  words >> place.host;
+  while (words >> word) {
+    Cpu cpu;
+    if (std::sscanf(word.c_str(), "%d:%d:%d", &cpu.number, &cpu.socket, &cpu.core) == 3)
+      place.threads.back().push_back(cpu);
+    else
+      place.threads.emplace_back();
+  }
+  return place;
+}
+
+std::vector<Place> gather_places(Team &team, const Crew &crew) {
+  std::vector<Place> places;
+  for (const std::string &text : team.gather(written({host_name(), crew.cpus()}))) places.push_back(read_place(text));
+  return places;
 }
 
 bool mentions_threshold(std::string name) {
@@ -97,60 +102,85 @@ std::string threshold_variables() {
   return object.str();
 }
 
-std::string placement_of(int rank, const std::string &place) {
-  std::istringstream words(place);
-  std::string host, word;
-  words >> host;
-  std::set<int> sockets;
-  std::vector<std::string> cpus;
-  while (words >> word) {
-    int cpu, package, core;
-    std::sscanf(word.c_str(), "%d:%d:%d", &cpu, &package, &core);
-    cpus.push_back(std::to_string(cpu));
-    sockets.insert(package);
+std::string numbers(const std::set<int> &values) {
+  std::vector<std::string> words;
+  for (int value : values) words.push_back(std::to_string(value));
+  return json_array(words);
+}
+
+std::string placement_of(int rank, const Place &place) {
+  std::set<int> sockets, cpus;
+  std::vector<std::string> threads;
+  for (const std::vector<Cpu> &own : place.threads) {
+    std::set<int> own_cpus;
+    for (const Cpu &cpu : own) {
+      sockets.insert(cpu.socket);
+      own_cpus.insert(cpu.number);
+    }
+    cpus.insert(own_cpus.begin(), own_cpus.end());
+    threads.push_back(numbers(own_cpus));
   }
-  std::vector<std::string> packages;
-  for (int package : sockets) packages.push_back(std::to_string(package));
   JsonObject object;
-  object.add("rank", std::to_string(rank)).add("host", json_text(host));
-  object.add("sockets", json_array(packages)).add("cpus", json_array(cpus));
+  object.add("rank", std::to_string(rank)).add("host", json_text(place.host));
+  object.add("sockets", numbers(sockets)).add("cpus", numbers(cpus));
+  if (threads.size() > 1) object.add("threads", json_array(threads));
   return object.str();
 }
 
-// Whether two ranks are bound to the same single core, or a host has more ranks than all its ranks' cores together.
-// Two hardware threads of one core count as one: they share what is measured.
-bool more_ranks_than_cores(const std::vector<std::string> &places) {
-  std::map<std::string, int> ranks;
+// Whether the launcher says that all hosts are virtual ones of this machine, which share its cores and its clock.
+bool hosts_share_machine() {
+  const char *told = std::getenv("EARLYBIRD_ONE_MACHINE");
+  return told != nullptr && *told != '\0';
+}
+
+// Whether a rank has more threads than cores, two ranks are bound to the same single core, or a host has more threads
+// than all its ranks' cores together. Two hardware threads of one core count as one: they share what is measured.
+bool more_threads_than_cores(const std::vector<Place> &places) {
   using Cores = std::set<std::pair<int, int>>;
+  std::map<std::string, std::size_t> threads;
   std::map<std::string, Cores> cores;
   std::set<std::pair<std::string, Cores>> taken;
-  for (const std::string &place : places) {
-    std::istringstream words(place);
-    std::string host, word;
-    words >> host;
-    ++ranks[host];
+  const bool one_machine = hosts_share_machine();
+  for (const Place &place : places) {
+    const std::string host = one_machine ? "" : place.host;
     Cores own;
-    while (words >> word) {
-      int cpu, package, core;
-      std::sscanf(word.c_str(), "%d:%d:%d", &cpu, &package, &core);
-      own.emplace(package, core);
+    for (const std::vector<Cpu> &cpus : place.threads) {
+      for (const Cpu &cpu : cpus) own.emplace(cpu.socket, cpu.core);
     }
+    if (own.size() < place.threads.size()) return true;
     if (own.size() == 1 && !taken.emplace(host, own).second) return true;
+    threads[host] += place.threads.size();
     cores[host].insert(own.begin(), own.end());
   }
-  for (const auto &[host, count] : ranks) {
-    if (static_cast<std::size_t>(count) > cores[host].size()) return true;
+  for (const auto &[host, count] : threads) {
+    if (count > cores[host].size()) return true;
   }
   return false;
 }
 
+bool one_host(const std::vector<Place> &places) {
+  std::set<std::string> hosts;
+  for (const Place &place : places) hosts.insert(place.host);
+  return hosts.size() == 1 || hosts_share_machine();
+}
+
 }  // namespace
 
-std::string record_launch(Team &team, int thread_level) {
-  // Until it is known whether ranks outnumber cores, waiting ranks yield.
+const char *thread_level_name(int thread_level) {
+  switch (thread_level) {
+    case MPI_THREAD_SINGLE: return "single";
+    case MPI_THREAD_FUNNELED: return "funneled";
+    case MPI_THREAD_SERIALIZED: return "serialized";
+    default: return "multiple";
+  }
+}
+
+std::string record_launch(Team &team, const Crew &crew, int thread_level) {
+  // Until it is known whether threads outnumber cores, waiting ranks yield.
   team.set_oversubscribed(true);
-  const std::vector<std::string> places = team.gather(own_place(allowed_cpus()));
-  team.set_oversubscribed(team.broadcast(static_cast<int>(more_ranks_than_cores(places))) != 0);
+  const std::vector<Place> places = gather_places(team, crew);
+  team.set_oversubscribed(team.broadcast(static_cast<int>(more_threads_than_cores(places))) != 0);
+  team.set_one_clock(team.broadcast(static_cast<int>(one_host(places))) != 0);
 
   const std::string thresholds = threshold_variables();
   if (team.rank() != 0) return "";
@@ -160,16 +190,12 @@ std::string record_launch(Team &team, int thread_level) {
   MPI_Get_version(&version, &subversion);
   std::vector<std::string> placement;
   for (int r = 0; r < team.size(); ++r) placement.push_back(placement_of(r, places[static_cast<std::size_t>(r)]));
-  const char *level = thread_level == MPI_THREAD_SINGLE       ? "single"
-                      : thread_level == MPI_THREAD_FUNNELED   ? "funneled"
-                      : thread_level == MPI_THREAD_SERIALIZED ? "serialized"
-                                                              : "multiple";
   const ClockQuality clock = measure_clock();
   JsonObject clock_json, object;
   clock_json.add("resolution_s", json_number(clock.resolution_s)).add("overhead_s", json_number(clock.overhead_s));
   object.add("library_version", json_text(std::string(library)));
   object.add("mpi_standard", json_text(std::to_string(version) + "." + std::to_string(subversion)));
-  object.add("thread_level", json_text(level));
+  object.add("thread_level", json_text(thread_level_name(thread_level)));
   object.add("clock", clock_json.str());
   object.add("control_variables", thresholds);
   object.add("oversubscribed", json_bool(team.oversubscribed()));

@@ -1,6 +1,7 @@
 // Reads plan lines and echoes them as JSON.
 #include "harness/plan.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -17,6 +18,18 @@ bool is_integer(const std::string &word) {
   char *end = nullptr;
   std::strtoll(word.c_str(), &end, 10);
   return *end == '\0';
+}
+
+// Only what JSON takes for a number too: no hexadecimal, no infinity, a digit on both sides of the point.
+bool is_number(const std::string &word) {
+  if (word.empty() || word.find_first_not_of("+-.0123456789eE") != std::string::npos) return false;
+  char *end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  const std::size_t first = word[0] == '-' ? 1 : 0, point = word.find('.');
+  const auto digit_at = [&](std::size_t k) { return k < word.size() && word[k] >= '0' && word[k] <= '9'; };
+  const bool padded = digit_at(first) && word[first] == '0' && digit_at(first + 1);
+  return *end == '\0' && std::isfinite(value) && digit_at(first) && !padded &&
+         (point == std::string::npos || digit_at(point + 1));
 }
 
 }  // namespace
@@ -44,9 +57,15 @@ long long Point::integer(const std::string &key) const {
   return std::atoll(value.c_str());
 }
 
+double Point::number(const std::string &key) const {
+  const std::string value = text(key);
+  if (!is_number(value)) refuse("the plan gives " + key + "=" + value + "; give a number");
+  return std::atof(value.c_str());
+}
+
 std::string Point::config_json() const {
   JsonObject object;
-  for (const auto &[name, value] : words_) object.add(name, is_integer(value) ? value : json_text(value));
+  for (const auto &[name, value] : words_) object.add(name, is_number(value) ? value : json_text(value));
   return object.str();
 }
 

@@ -13,6 +13,8 @@ class Point {
 
   // The whole number under `key`; ends the program with a sentence when it is absent or not a number.
   long long integer(const std::string &key) const;
+  // The finite number under `key`, whole or not.
+  double number(const std::string &key) const;
   std::string text(const std::string &key) const;
 
   // The words as a JSON object, numbers as numbers: the `config` of a sample.

@@ -7,12 +7,25 @@
 
 #include "harness/clock.hpp"
 #include "harness/json.hpp"
-#include "harness/launch_record.hpp"
 
 namespace earlybird {
 
-Sampler::Sampler(Team &team, const CommandLine &line, int thread_level) : team_(team), rules_(line.rules) {
-  const std::string record = record_launch(team, thread_level);
+namespace {
+
+// What `iterate` keeps of an iteration on each rank: begin, end and delay, all in seconds.
+constexpr std::size_t num_readings = 3;
+
+// Which of `count` operations is the `k`-th of a round: each is first equally often, and follows each neighbour.
+std::size_t turn(int round, std::size_t k, std::size_t count) {
+  const auto number = static_cast<std::size_t>(round);
+  const std::size_t first = number % count;
+  return (number / count) % 2 == 0 ? (first + k) % count : (first + count - k) % count;
+}
+
+}  // namespace
+
+Sampler::Sampler(Team &team, const CommandLine &line, const std::string &launch_record)
+    : team_(team), rules_(line.rules) {
   const ClockQuality clock = measure_clock();
   clock_resolution_s_ = std::max(clock.resolution_s, clock.overhead_s);
   if (team.rank() == 0) {
@@ -21,7 +34,7 @@ Sampler::Sampler(Team &team, const CommandLine &line, int thread_level) : team_(
   }
   if (!team.all(team.rank() != 0 || out_ != nullptr)) std::exit(1);
   if (out_ != nullptr) {
-    std::fprintf(out_, "{\"launch_record\": %s}\n", record.c_str());
+    std::fprintf(out_, "{\"launch_record\": %s}\n", launch_record.c_str());
     std::fflush(out_);
   }
 }
@@ -30,65 +43,103 @@ Sampler::~Sampler() {
   if (out_ != nullptr) std::fclose(out_);
 }
 
-void Sampler::iterate(const Operation &operation, int count, std::vector<double> &own_times_s) {
-  for (int k = 0; k < count; ++k) {
-    operation.prepare(next_iteration_++);
-    team_.barrier();
-    const double begin_s = now_s();
-    operation.run();
-    own_times_s.push_back((now_s() - begin_s) / operation.batch / operation.divisor);
-  }
+void Sampler::iterate(const Operation &operation, std::vector<double> &own, bool &delivered) {
+  const int iteration = next_iteration_++;
+  operation.prepare(iteration);
+  team_.barrier();
+  const double begin_s = now_s();
+  operation.run();
+  const double end_s = now_s();
+  own.insert(own.end(), {begin_s, end_s, operation.delay_s ? operation.delay_s() : 0.0});
+  if (operation.check && !operation.check(iteration)) delivered = false;
 }
 
-void Sampler::collect(const Operation &operation, const std::vector<double> &own_times_s, Series &series) {
-  const std::vector<double> all = team_.gather(own_times_s);
-  const std::size_t num_iterations = own_times_s.size();
-  for (std::size_t k = 0; team_.rank() == 0 && k < num_iterations; ++k) {
-    double slowest_s = all[k];
+void Sampler::collect(const Operation &operation, const std::vector<double> &own, Series &series) {
+  const std::vector<double> all = team_.gather(own);
+  const bool from_rank_0 = operation.reduction == Reduction::delivery && team_.one_clock();
+  // The rank whose time stands for all; -1 is the slowest.
+  const int only = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? 1 : -1;
+  for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_readings) {
+    const double delay_s = all[k + 2];
+    double kept_s = 0;
     for (int r = 0; r < team_.size(); ++r) {
-      const double time_s = all[static_cast<std::size_t>(r) * num_iterations + k];
-      if (operation.reduction == Reduction::slowest_rank) slowest_s = std::max(slowest_s, time_s);
+      const double *reading = &all[static_cast<std::size_t>(r) * own.size() + k];
+      const double begin_s = from_rank_0 ? all[k] : reading[0];
+      const double time_s = (reading[1] - begin_s - delay_s) / operation.batch / operation.divisor;
+      if (r == only || (only < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
       if (operation.keep_rank_times) series.rank_times_s.push_back(time_s);
     }
-    series.times_s.push_back(slowest_s);
+    series.times_s.push_back(kept_s);
+    if (operation.delay_s) series.delays_s.push_back(delay_s);
   }
 }
 
-Series Sampler::take(const Operation &operation) {
+void Sampler::measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all) {
+  std::vector<std::vector<double>> own(operations.size());
+  for (int round = first; round < first + count; ++round) {
+    for (std::size_t k = 0; k < operations.size(); ++k) {
+      const std::size_t which = turn(round, k, operations.size());
+      iterate(operations[which], own[which], all[which].delivered);
+    }
+  }
+  for (std::size_t which = 0; which < operations.size(); ++which) collect(operations[which], own[which], all[which]);
+}
+
+// One warm-up, then the counted iterations. What an earlier attempt took is kept, as entries not used.
+bool Sampler::judge_paper(Series &series) const {
+  series.warmup = series.times_s.size() - static_cast<std::size_t>(rules_.paper_iterations);
+  const std::vector<double> counted(series.times_s.begin() + static_cast<std::ptrdiff_t>(series.warmup),
+                                    series.times_s.end());
+  return series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
+}
+
+// How many rounds are still worth taking by the median rule.
+int Sampler::next_rounds(std::vector<Series> &all, double spent_s) const {
+  const int taken = static_cast<int>(all.front().times_s.size());
+  bool converged = true;
+  int lacking = 0;
+  for (Series &series : all) {
+    series.warmup = warmup_count(series.times_s);
+    series.converged = stop_median(series.times_s, rules_.target, rules_.min_iterations);
+    converged = converged && series.converged;
+    lacking = std::max(lacking, rules_.min_iterations - taken + static_cast<int>(series.warmup));
+  }
+  if (converged) return 0;
+  // Grow the series by half each time, but not past what the budget has left at the pace so far.
+  const double affordable = (rules_.budget_s - spent_s) / (spent_s / taken);
+  const double grown = std::min<double>({taken / 2.0 + 1, affordable, double(rules_.max_iterations - taken)});
+  // Every point gets enough iterations for an interval, whatever the budget says.
+  return std::max({static_cast<int>(grown), lacking, 0});
+}
+
+Series Sampler::take(const Operation &operation) { return take(std::vector<Operation>{operation}).front(); }
+
+std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
   const bool paper = rules_.mode == "paper";
   const double begin_s = now_s();
-  Series series;
-  int chunk = paper ? rules_.paper_iterations + 1 : rules_.min_iterations;
-  int retries = 0;
+  std::vector<Series> all(operations.size());
+  const int set_number = operations.front().iterations;
+  int chunk = set_number > 0 ? set_number : paper ? rules_.paper_iterations + 1 : rules_.min_iterations;
+  int taken = 0, retries = 0;
   while (chunk > 0) {
-    std::vector<double> own_times_s;
-    iterate(operation, chunk, own_times_s);
-    collect(operation, own_times_s, series);
+    measure_rounds(operations, taken, chunk, all);
+    taken += chunk;
     int next = 0;
-    if (team_.rank() == 0 && paper) {
-      // One warm-up, then the counted iterations. What an earlier attempt took is kept, as entries not used.
-      series.warmup = series.times_s.size() - static_cast<std::size_t>(rules_.paper_iterations);
-      const std::vector<double> counted(series.times_s.begin() + static_cast<std::ptrdiff_t>(series.warmup),
-                                        series.times_s.end());
-      series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
-      if (!series.converged && retries++ < rules_.paper_retries) next = chunk;
+    if (team_.rank() == 0 && set_number > 0) {
+      for (Series &series : all) {
+        series.warmup = warmup_count(series.times_s);
+        series.converged = stop_median(series.times_s, rules_.target, 1);
+      }
+    } else if (team_.rank() == 0 && paper) {
+      bool converged = true;
+      for (Series &series : all) converged = judge_paper(series) && converged;
+      if (!converged && retries++ < rules_.paper_retries) next = chunk;
     } else if (team_.rank() == 0) {
-      series.warmup = warmup_count(series.times_s);
-      series.converged = stop_median(series.times_s, rules_.target, rules_.min_iterations);
-      const int taken = static_cast<int>(series.times_s.size());
-      const double spent_s = now_s() - begin_s;
-      // Grow the series by half each time, but not past what the budget has left at the pace so far.
-      const double affordable = (rules_.budget_s - spent_s) / (spent_s / taken);
-      if (!series.converged) next = static_cast<int>(std::min<double>({taken / 2.0 + 1, affordable,
-                                                                        double(rules_.max_iterations - taken)}));
-      // Every point gets enough iterations for an interval, whatever the budget says.
-      const int steady = taken - static_cast<int>(series.warmup);
-      if (steady < rules_.min_iterations) next = std::max(next, rules_.min_iterations - steady);
-      next = std::max(next, 0);
+      next = next_rounds(all, now_s() - begin_s);
     }
     chunk = team_.broadcast(next);
   }
-  return series;
+  return all;
 }
 
 int Sampler::choose_batch(const std::function<void(int)> &run_batch) {
@@ -106,14 +157,20 @@ int Sampler::choose_batch(const std::function<void(int)> &run_batch) {
 }
 
 void Sampler::write(const std::string &kernel, const std::string &quantity, const Point &point, const Series &series,
-                    const Operation &operation, bool validated) {
+                    const Operation &operation, bool validated, double asked_delay_s) {
   const bool all_validated = team_.all(validated);
   bool written = true;
   if (out_ != nullptr) {
     JsonObject object;
     object.add("kernel", json_text(kernel)).add("quantity", json_text(quantity));
+    if (!operation.way.empty()) object.add("way", json_text(operation.way));
     object.add("config", point.config_json());
     object.add("times_s", json_array(series.times_s));
+    if (!operation.way.empty()) {
+      std::vector<std::string> rounds;
+      for (std::size_t round = 0; round < series.times_s.size(); ++round) rounds.push_back(std::to_string(round));
+      object.add("rounds", json_array(rounds));
+    }
     if (operation.keep_rank_times) {
       std::vector<std::string> rows;
       const auto width = static_cast<std::ptrdiff_t>(team_.size());
@@ -121,6 +178,11 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
         rows.push_back(json_array(std::vector<double>(row, row + width)));
       object.add("rank_times_s", json_array(rows));
     }
+    if (operation.delay_s) {
+      object.add("delay_s", json_number(asked_delay_s)).add("delays_s", json_array(series.delays_s));
+    }
+    if (operation.reduction == Reduction::delivery)
+      object.add("clock", json_text(team_.one_clock() ? "one" : "each rank's own"));
     object.add("warmup", json_number(static_cast<long long>(series.warmup)));
     object.add("batch", json_number(static_cast<long long>(operation.batch)));
     object.add("converged", json_bool(series.converged));

@@ -1,5 +1,5 @@
-// Takes the samples of one point: repeats an operation on all ranks until the stop rule is content, then hands rank 0
-// one line for the samples file.
+// Takes the samples of one point: repeats one operation, or several interleaved, on all ranks until the stop rule is
+// content, then hands rank 0 one line for the samples file per operation.
 #pragma once
 
 #include <cstdio>
@@ -16,28 +16,35 @@ namespace earlybird {
 struct Series {
   std::vector<double> times_s;       // one per iteration
   std::vector<double> rank_times_s;  // iteration after iteration, rank after rank
+  std::vector<double> delays_s;      // one per iteration where the operation has delays; subtracted from times_s
   std::size_t warmup = 0;
   bool converged = false;
+  bool delivered = true;  // what `check` found on this rank in every iteration
 };
 
-// Which rank's time stands for an iteration: a ping-pong's round trip is rank 0's alone.
-enum class Reduction { slowest_rank, rank_0 };
+// Which time stands for an iteration: a ping-pong's round trip is rank 0's alone; a delivery lasts from rank 0's start to
+// rank 1's end where both read one clock, and is otherwise the slowest rank's, each from its own start.
+enum class Reduction { slowest_rank, rank_0, delivery };
 
 // What a kernel measures at one point. `prepare` fills buffers outside the timed region, `run` is timed between the
 // harness's barrier and its own return.
 struct Operation {
+  std::string way;  // its name among several at one point; empty where there is one
   std::function<void(int iteration)> prepare;
   std::function<void()> run;
+  std::function<bool(int iteration)> check;  // after the timed region: whether this rank got what it should; may be empty
+  std::function<double()> delay_s;  // how long the last `run` was delayed on purpose, asked on rank 0; may be empty
   int batch = 1;          // operations inside one `run`; times are divided by it
   double divisor = 1;     // further division, such as 2 for half a round trip
   Reduction reduction = Reduction::slowest_rank;
   bool keep_rank_times = false;
+  int iterations = 0;  // exactly so many, for an operation that is long by design; 0 leaves it to the stop rule
 };
 
 class Sampler {
  public:
-  // Opens the scratch file on rank 0 and writes the launch record as its first line. Collective.
-  Sampler(Team &team, const CommandLine &line, int thread_level);
+  // Opens the scratch file on rank 0 and writes `launch_record`, a JSON object, as its first line. Collective.
+  Sampler(Team &team, const CommandLine &line, const std::string &launch_record);
   ~Sampler();
   Sampler(const Sampler &) = delete;
   Sampler &operator=(const Sampler &) = delete;
@@ -45,18 +52,26 @@ class Sampler {
   // Repeats `operation` by the stop rule. Collective; the result is complete on rank 0 alone. `last_iteration` returns
   // the number of the iteration whose data the buffers hold.
   Series take(const Operation &operation);
+
+  // Repeats all `operations` in rounds, each once per round and in an order that changes, until the stop rule is content
+  // with every one: entry k of each series was measured in round k.
+  std::vector<Series> take(const std::vector<Operation> &operations);
   int last_iteration() const { return next_iteration_ - 1; }
 
   // Smallest batch that makes one timed region of `run_batch(batch)` long against the clock. Collective.
   int choose_batch(const std::function<void(int batch)> &run_batch);
 
-  // Appends the sample of `point`. Collective: every rank says whether the data it received was right.
+  // Appends the sample of `point`. Collective: every rank says whether the data it received was right. A sample with a
+  // way tells its rounds; one with delays what was asked for (`asked_delay_s`), what was waited, and whose clock was read.
   void write(const std::string &kernel, const std::string &quantity, const Point &point, const Series &series,
-             const Operation &operation, bool validated);
+             const Operation &operation, bool validated, double asked_delay_s = 0);
 
  private:
-  void iterate(const Operation &operation, int count, std::vector<double> &own_times_s);
-  void collect(const Operation &operation, const std::vector<double> &own_times_s, Series &series);
+  void iterate(const Operation &operation, std::vector<double> &own, bool &delivered);
+  void collect(const Operation &operation, const std::vector<double> &own, Series &series);
+  void measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all);
+  bool judge_paper(Series &series) const;
+  int next_rounds(std::vector<Series> &all, double spent_s) const;
 
   Team &team_;
   StopRules rules_;

@@ -17,9 +17,13 @@ class Team {
   int size() const { return size_; }
   MPI_Comm comm() const { return comm_; }
 
-  // Whether some node has more ranks than cores they may use; waiting ranks then yield their core.
+  // Whether some node has more threads of ranks than cores they may use; who waits then yields the core.
   bool oversubscribed() const { return oversubscribed_; }
   void set_oversubscribed(bool value) { oversubscribed_ = value; }
+
+  // Whether all ranks are on one host and so read the same clock.
+  bool one_clock() const { return one_clock_; }
+  void set_one_clock(bool value) { one_clock_ = value; }
 
   // Dissemination barrier on point-to-point messages: results do not depend on the MPI's own barrier.
   void barrier();
@@ -44,6 +48,7 @@ class Team {
   int rank_;
   int size_;
   bool oversubscribed_ = false;
+  bool one_clock_ = false;
 };
 
 }  // namespace earlybird

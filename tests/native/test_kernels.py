@@ -71,6 +71,54 @@ def test_exchange_keeps_every_ranks_time(mpi, tmp_path, num_ranks):
     assert np.allclose(sample.rank_times_s.max(axis=1), sample.times_s)
 
 
+def test_completion_keeps_both_times_and_a_late_receiver_is_late(mpi, tmp_path):
+    points = [
+        {"mpi": mpi, "level": "intra_socket", "size_bytes": size, "receiver": receiver}
+        for size in (0, 1, 4097, 4 << 20)
+        for receiver in ("prompt", "late")
+    ]
+    launched = launch(mpi, tmp_path, "completion", points, "1x1x2")
+    for sample in launched.samples:
+        assert sample.validated
+        assert sample.rank_times_s.shape == (len(sample.times_s), 2)
+        assert np.allclose(sample.rank_times_s[:, 1], sample.times_s)
+        late = sample.config["receiver"] == "late"
+        # A late receiver costs its pause every time: the stop rule does not ask for more.
+        assert 3 <= len(sample.times_s) <= 9 if late else len(sample.times_s) >= 30
+        # 5 ms after it left the barrier; on a busy machine the sender, whose clock begins, may leave later.
+        assert not late or np.median(sample.times_s) >= 2.5e-3
+
+
+def test_a_small_send_is_complete_before_a_late_receiver_comes_and_a_large_one_is_not(mpi, tmp_path):
+    points = [
+        {"mpi": mpi, "level": "intra_socket", "size_bytes": size, "receiver": "late"} for size in (1, 4 << 20)
+    ]
+    launched = launch(mpi, tmp_path, "completion", points, "1x1x2")
+    small, large = (np.median(sample.rank_times_s, axis=0) for sample in launched.samples)
+    assert small[0] < 0.5 * small[1]
+    assert large[0] > 0.5 * large[1]
+
+
+@pytest.mark.parametrize(
+    ("layout", "receiver", "words"),
+    [("1x1x4", "late", "exactly 2 ranks"), ("1x1x2", "never", "receiver=never")],
+)
+def test_completion_refuses_what_it_cannot_measure(any_mpi, tmp_path, layout, receiver, words):
+    points = [{"level": "intra_socket", "size_bytes": 8, "receiver": receiver}]
+    request = Request("0", "completion", points, parse_layout(layout), RULES, None, 60, 30)
+    launched = MpiexecLauncher(find_flavour(any_mpi)).launch(request, tmp_path, lambda *told: None)
+    assert words in launched.cause and launched.samples == []
+
+
+def test_the_words_of_a_plan_line_come_back_as_they_were(any_mpi, tmp_path):
+    """A point that came back as text would never be recognised as measured."""
+    words = {"rate": 1e-10, "half": 0.5, "whole": -3, "large": 1e22}
+    words |= {"padded": "007", "hex": "0x10", "open": "1.", "beyond": "1e999", "word": "nan", "sign": "+5"}
+    points = [{"mpi": any_mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"} | words]
+    (sample,) = launch(any_mpi, tmp_path, "pingpong", points, "1x1x2").samples
+    assert sample.config == points[0]
+
+
 def test_launch_record_tells_library_clock_and_cores(mpi, tmp_path):
     points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}]
     record = launch(mpi, tmp_path, "pingpong", points, "1x1x2").record
@@ -93,17 +141,25 @@ def test_paper_mode_takes_150_iterations_after_one_warmup(any_mpi, tmp_path):
 
 SHIM = """
 #include <mpi.h>
-/* Flips one bit of every message of 100 bytes. */
+/* Flips one bit of every message of 100 bytes, received by MPI_Recv or sent by MPI_Isend. */
 int MPI_Recv(void *data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
              MPI_Status *status) {
   int result = PMPI_Recv(data, count, type, source, tag, comm, status);
   if (count == 100) ((char *)data)[57] ^= 4;
   return result;
 }
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  if (count == 100) ((char *)data)[57] ^= 4;
+  return PMPI_Isend(data, count, type, target, tag, comm, request);
+}
 """
 
 
-def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("kernel", "words"), [("pingpong", {"buffers": "vary"}), ("completion", {"receiver": "late"})]
+)
+def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, words):
     flavour = find_flavour(mpi)
     (tmp_path / "shim.c").write_text(SHIM)
     subprocess.run(
@@ -112,8 +168,6 @@ def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch):
         env=flavour.environment(),
     )
     monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
-    points = [
-        {"mpi": mpi, "level": "intra_socket", "size_bytes": size, "buffers": "vary"} for size in (99, 100)
-    ]
-    launched = launch(mpi, tmp_path, "pingpong", points, "1x1x2")
+    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size} | words for size in (99, 100)]
+    launched = launch(mpi, tmp_path, kernel, points, "1x1x2")
     assert [sample.validated for sample in launched.samples] == [True, False]
