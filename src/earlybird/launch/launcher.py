@@ -37,7 +37,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Request:
-    """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says."""
+    """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says.
+
+    A kernel that knows several ways measures all of `ways` at every point and leaves a sample for each.
+    """
 
     id: str
     kernel: str
@@ -47,6 +50,11 @@ class Request:
     pattern: Pattern | None = None
     time_limit_s: float = 3600.0
     stall_limit_s: float = 60.0
+    ways: tuple[str, ...] = ()
+
+    def points_in(self, num_samples: int) -> int:
+        """How many points are complete once `num_samples` have been written."""
+        return num_samples // max(len(self.ways), 1)
 
 
 # Hears how many points of a launch are done, and the sample of the last one where it is known by then.

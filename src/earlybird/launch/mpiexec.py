@@ -1,5 +1,6 @@
 """How each family of mpiexec is told the number of ranks, their hosts and their cores."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,25 @@ class Invocation:
     env: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How other nodes are reached.
+
+    Attributes
+    ----------
+    hosts : the host of every rank.
+    agent : the ssh-like command that starts a command on a host; None is ssh.
+    subnet, interface, node_interface : the network to use, the device by which mpiexec is on it, and that of
+        the nodes; None leaves all of it to the MPI.
+    """
+
+    hosts: tuple[str, ...]
+    agent: str | None = None
+    subnet: str | None = None
+    interface: str | None = None
+    node_interface: str | None = None
+
+
 def invocation(
     flavour: Flavour,
     num_ranks: int,
@@ -23,57 +43,113 @@ def invocation(
     folder: Path,
     *,
     oversubscribed: bool,
-    hosts: Sequence[str] = (),
+    reach: Reach | None = None,
+    threads: int = 1,
 ) -> Invocation:
-    """Start `num_ranks` ranks bound as `binding` says; `hosts` gives the host of every rank, none means this
-    machine.
+    """Start `num_ranks` ranks bound as `binding` says, on this machine or on the hosts of `reach`.
 
     Placement is always set, because the defaults differ (hydra binds nothing, Open MPI and Intel MPI bind by
-    rules of their own). Waiting ranks yield their core when ranks outnumber cores.
+    rules of their own). Waiting ranks yield their core when ranks outnumber cores. `folder` is for files that
+    the ranks' nodes read too.
     """
     make = {"mpich": _mpich, "intel": _intel, "openmpi": _openmpi}[flavour.family]
-    return make(flavour, num_ranks, binding, folder, oversubscribed, hosts)
+    made = make(flavour, num_ranks, binding, folder, oversubscribed, reach, threads)
+    words = made.words + (_bind_words(folder, binding, flavour.family) if binding.by_rank else ())
+    return Invocation(words, made.env | ({"OMP_NUM_THREADS": str(threads)} if threads > 1 else {}))
 
 
-def _mpich(flavour, num_ranks, binding, folder, oversubscribed, hosts) -> Invocation:
-    words = [str(flavour.mpiexec), "-n", str(num_ranks)]
-    if hosts:
-        words += ["-f", str(_machine_file(folder, hosts))]
-    words += ["-bind-to", "user:" + ",".join(map(str, binding.cpus)) if binding.cpus else "core"]
-    # Found to make waiting ranks of MPICH 5.0.2 give up their core.
-    return Invocation(tuple(words), {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"} if oversubscribed else {})
+def yielding(family: str) -> dict[str, str]:
+    """The variables that make waiting ranks of an MPI give up their core; found with the pinned versions."""
+    return {
+        "mpich": {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"},
+        "intel": {"I_MPI_THREAD_YIELD": "2"},
+        "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
+    }[family]
 
 
-def _intel(flavour, num_ranks, binding, folder, oversubscribed, hosts) -> Invocation:
-    words = [str(flavour.mpiexec), "-n", str(num_ranks)]
-    env = {"I_MPI_PIN": "1"}
-    if hosts:
-        words += ["-f", str(_machine_file(folder, hosts))]
-    if binding.cpus:
-        env["I_MPI_PIN_DOMAIN"] = "[" + ",".join(hex(1 << cpu) for cpu in binding.cpus) + "]"
-    else:
-        env |= {"I_MPI_PIN_DOMAIN": "core", "I_MPI_PIN_ORDER": "compact"}
-    if not hosts:
+def _mpich(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:
+    words = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_reach("-f", folder, reach)]
+    words += ["-bind-to", _hydra_binding(binding, threads)]
+    return Invocation(tuple(words), yielding("mpich") if oversubscribed else {})
+
+
+def _intel(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:
+    # Unlike -f, -machinefile keeps to one rank per line.
+    words = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_reach("-machinefile", folder, reach)]
+    env = {"I_MPI_PIN": "0" if binding.by_rank else "1"}
+    if binding.cpus and not binding.by_rank:
+        masks = (hex(sum(1 << cpu for cpu in cpus)) for cpus in binding.cpus)
+        env["I_MPI_PIN_DOMAIN"] = "[" + ",".join(masks) + "]"
+    elif not binding.by_rank:
+        env |= {"I_MPI_PIN_DOMAIN": "core" if threads == 1 else str(threads), "I_MPI_PIN_ORDER": "compact"}
+    if reach is None:
         env["I_MPI_FABRICS"] = "shm"
-    if oversubscribed:
-        env["I_MPI_THREAD_YIELD"] = "2"
-    return Invocation(tuple(words), env)
+    elif reach.subnet:
+        env |= {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
+    if reach is not None and not reach.agent and "SLURM_JOB_ID" in os.environ:
+        # The other two see by themselves that Slurm can reach its nodes, also where ssh may not.
+        env["I_MPI_HYDRA_BOOTSTRAP"] = os.environ.get("I_MPI_HYDRA_BOOTSTRAP", "slurm")
+    return Invocation(tuple(words), env | (yielding("intel") if oversubscribed else {}))
 
 
-def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, hosts) -> Invocation:
+def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:
     words = [str(flavour.mpiexec), "-n", str(num_ranks)]
-    env = {"OMPI_MCA_mpi_yield_when_idle": "1"} if oversubscribed else {}
-    if hosts:
-        words += ["--hostfile", str(_host_file(folder, hosts))]
+    env = yielding("openmpi") if oversubscribed else {}
+    if reach is not None:
+        words += ["--hostfile", str(_host_file(folder, reach.hosts))]
+        if reach.agent:
+            words += ["--prtemca", "plm_ssh_agent", reach.agent]
+        if reach.subnet:
+            words += ["--prtemca", "prte_if_include", reach.subnet]
+            words += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp,sm"]
+            words += ["--mca", "btl_tcp_if_include", reach.node_interface]
     modifier = ":OVERSUBSCRIBE" if oversubscribed else ""
-    if binding.cpus:
+    if binding.cpus and not binding.by_rank:
         # Not a rank file: the path of one must hold neither a colon nor a comma.
-        words += ["--map-by", f"pe-list={','.join(map(str, binding.cpus))}:ordered{modifier}"]
+        cpus = ",".join(str(cpu) for cpus in binding.cpus for cpu in cpus)
+        words += ["--map-by", f"pe-list={cpus}:ordered{modifier}"]
         words += ["--bind-to", "core:overload-allowed" if oversubscribed else "core"]
     else:
-        words += ["--map-by", f"core{modifier}" if not hosts else f"seq{modifier}"]
-        words += ["--bind-to", "none" if oversubscribed else "core"]
+        share = f":PE={threads}" if threads > 1 and not binding.by_rank else ""
+        words += ["--map-by", ("seq" if reach else "core") + share + modifier]
+        words += ["--bind-to", "none" if oversubscribed or binding.by_rank else "core"]
     return Invocation(tuple(words), env)
+
+
+def _hydra_reach(file_option: str, folder: Path, reach: Reach | None) -> list[str]:
+    if reach is None:
+        return []
+    words = [file_option, str(_machine_file(folder, reach.hosts))]
+    if reach.agent:
+        words += ["-launcher", "ssh", "-launcher-exec", reach.agent]
+    return [*words, "-iface", reach.interface] if reach.interface else words
+
+
+def _hydra_binding(binding: Binding, threads: int) -> str:
+    if binding.by_rank:
+        return "none"
+    if binding.cpus:
+        return "user:" + ",".join("+".join(map(str, cpus)) for cpus in binding.cpus)
+    return "core" if threads == 1 else f"core:{threads}"
+
+
+def _bind_words(folder: Path, binding: Binding, family: str) -> tuple[str, ...]:
+    """A script before the program that binds the rank it is started as."""
+    # The family's own variable alone: inside `srun --mpi=pmi2` ranks of Open MPI inherit srun's PMI_RANK.
+    variable = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"
+    cases = "\n".join(
+        f"{rank}) cpus={','.join(map(str, cpus))} ;;" for rank, cpus in enumerate(binding.cpus or ())
+    )
+    path = folder / "bind.sh"
+    path.write_text(f"""\
+case ${variable} in
+{cases}
+*) echo "earlybird kernel: {variable} is '${variable}', no rank of this launch, so that it cannot be \
+bound; check with \\`earlybird doctor\\` that mpiexec is of the MPI asked for" >&2; exit 2 ;;
+esac
+exec taskset --cpu-list "$cpus" "$@"
+""")
+    return ("/bin/sh", str(path))
 
 
 def _machine_file(folder: Path, hosts: Sequence[str]) -> Path:

@@ -11,15 +11,19 @@ from earlybird.data.layout import Layout
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPU each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is what provenance
-    says."""
+    """The CPUs each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is what provenance
+    says.
+
+    `by_rank` is set where an MPI cannot be told them: each rank then binds itself before it starts.
+    """
 
     name: str
-    cpus: tuple[int, ...] | None
+    cpus: tuple[tuple[int, ...], ...] | None
+    by_rank: bool = False
 
 
-def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
-    """Bind every rank of a one-node layout to a core of its socket, one rank per core while cores last.
+def bind_local(layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1) -> Binding:
+    """Bind every rank of a one-node layout to cores of its socket, one per thread while cores last.
 
     `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError when the layout has
     more nodes or sockets than there are.
@@ -27,8 +31,21 @@ def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
     if layout.num_nodes > 1:
         raise InputError(
             f"the layout {layout.text} asks for {layout.num_nodes} nodes and ranks are started on this one "
-            "alone; give a layout with one node, or --hosts or --launcher srun"
+            "alone; give a layout with one node, --hosts, --launcher srun, or a virtual cluster "
+            "(earlybird cluster up)"
         )
+    return _bind(layout, cores, threads, by_rank=threads > 1)
+
+
+def bind_virtual(layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1) -> Binding:
+    """Bind ranks whose nodes are all this machine: its cores are dealt out to the ranks of all nodes in turn.
+
+    Raises InputError when the layout has more sockets in a node than this machine.
+    """
+    return _bind(layout, cores, threads, by_rank=True)
+
+
+def _bind(layout: Layout, cores: Sequence[Sequence[int]], threads: int, by_rank: bool) -> Binding:
     num_sockets = int(layout.socket.max()) + 1
     if num_sockets > len(cores):
         raise InputError(
@@ -39,17 +56,22 @@ def bind_local(layout: Layout, cores: Sequence[Sequence[int]]) -> Binding:
     cpus = []
     for socket in layout.socket:
         own = cores[socket]
-        cpus.append(own[taken[socket] % len(own)])
-        taken[socket] += 1
-    shared = is_oversubscribed(layout, cores)
-    return Binding("core, shared by several ranks" if shared else "core", tuple(cpus))
+        cpus.append(tuple(sorted({own[(taken[socket] + k) % len(own)] for k in range(threads)})))
+        taken[socket] += threads
+    shared = any(count > len(own) for count, own in zip(taken, cores, strict=False))
+    return Binding("core, shared by several ranks" if shared else "core", tuple(cpus), by_rank)
 
 
-def is_oversubscribed(layout: Layout, cores: Sequence[Sequence[int]]) -> bool:
-    """Whether ranks share a core: some socket gets more ranks than it has cores, each node taken to be like
-    this one."""
-    ranks = Counter(zip(layout.node.tolist(), layout.socket.tolist(), strict=True))
-    return any(count > len(cores[min(socket, len(cores) - 1)]) for (_, socket), count in ranks.items())
+def is_oversubscribed(
+    layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1, *, one_machine: bool = False
+) -> bool:
+    """Whether ranks share a core: some socket gets more threads of ranks than it has cores, each node taken
+    to be like this one; with `one_machine` all nodes are this one."""
+    node = [0] * layout.num_ranks if one_machine else layout.node.tolist()
+    ranks = Counter(zip(node, layout.socket.tolist(), strict=True))
+    return any(
+        count * threads > len(cores[min(socket, len(cores) - 1)]) for (_, socket), count in ranks.items()
+    )
 
 
 def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

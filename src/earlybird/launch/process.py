@@ -17,6 +17,7 @@ from earlybird.launch import shared_memory
 
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
 _POLL_S = 0.05
+_WATCH_S = 1.0  # looking costs time on the cores that are measured
 _GRACE_S = 3.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
@@ -45,8 +46,9 @@ def run_tree(
     environment: Mapping[str, str],
     limits: Limits,
     progress: Callable[[], int | None],
+    watch: Callable[[], str | None] | None = None,
 ) -> Ended:
-    """Run `command` until it ends or `limits` end it.
+    """Run `command` until it ends, `limits` end it or `watch()` gives a cause to end it.
 
     `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
     Ctrl-C included, every process of the job is gone when this returns or raises.
@@ -66,7 +68,7 @@ def run_tree(
             preexec_fn=_die_with_parent,
         )
         try:
-            cause = _wait(process, begin_s, limits, progress)
+            cause = _wait(process, begin_s, limits, progress, watch)
         finally:
             with _interrupts_deferred():
                 _end_tree(process, job)
@@ -77,7 +79,7 @@ def run_tree(
         os.close(told)
     status = process.returncode
     if cause is None and status != 0:
-        cause = _explain(status, words)
+        cause = (watch and watch()) or _explain(status, words)
     return Ended(status, cause, time.monotonic() - begin_s)
 
 
@@ -86,13 +88,17 @@ def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _wait(process, begin_s: float, limits: Limits, progress) -> str | None:
-    last_count, last_growth_s = progress(), begin_s
+def _wait(process, begin_s: float, limits: Limits, progress, watch) -> str | None:
+    last_count, last_growth_s, last_watch_s = progress(), begin_s, begin_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_POLL_S)
             return None
         now_s = time.monotonic()
+        if watch is not None and now_s - last_watch_s > _WATCH_S:
+            last_watch_s = now_s
+            if (cause := watch()) is not None:
+                return cause
         count = progress()
         if count != last_count:
             last_count, last_growth_s = count, now_s
@@ -157,6 +163,7 @@ def _explain(status: int, words: str) -> str:
     lines = [line for line in lines if line]
     for telling in (
         "earlybird kernel:",
+        "CANCELLED AT",  # Slurm's, with its reason
         "KILLED BY SIGNAL",
         "EXIT STRING",
         "exited on signal",

@@ -12,21 +12,24 @@ FOLDER = Path("/dev/shm")
 PREFIXES = ("mpich_shm_", "ucx_shm_posix_", "Intel_MPI_", "sm_segment.", "vader_segment.")
 
 
-def remove_left(since_s: float) -> None:
-    """Delete this user's segments made since `since_s` (seconds of time.time) that no process has mapped."""
-    candidates = list(_made_since(since_s))
+def remove_left(since_s: float, folder: Path = FOLDER) -> None:
+    """Delete this user's segments made since `since_s` (seconds of time.time) that no process has mapped.
+
+    `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER.
+    """
+    candidates = list(_made_since(since_s, folder))
     if not candidates:
         return
     mapped = _mapped_files()
     for path in candidates:
-        if str(path) not in mapped:
+        if str(FOLDER / path.name) not in mapped:
             with contextlib.suppress(OSError):
                 path.unlink()
 
 
-def _made_since(since_s: float) -> Iterator[Path]:
+def _made_since(since_s: float, folder: Path) -> Iterator[Path]:
     with contextlib.suppress(OSError):
-        for path in FOLDER.iterdir():
+        for path in folder.iterdir():
             with contextlib.suppress(OSError):
                 status = path.stat()
                 ours = path.name.startswith(PREFIXES) and status.st_uid == os.geteuid()

@@ -13,11 +13,31 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample
 from earlybird.launch.launcher import Heard, Launched, Request
 
-# Seconds of every rank for one point of a kernel: (kernel, words of the point, request) -> array, one entry
-# per rank.
+# Seconds of every rank for one point of a kernel: (kernel, words of the point and the `way` where there are
+# several, request) -> array, one entry per rank.
 ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
 
-QUANTITIES = {"pingpong": "half_round_trip", "contention": "time_per_repeat", "exchange": "exchange"}
+QUANTITIES = {
+    "pingpong": "half_round_trip",
+    "contention": "time_per_repeat",
+    "exchange": "exchange",
+    "completion": "completion",
+    "pipeline": "time_to_solution",
+}
+# Kernels whose samples hold the time of every rank; of the others one time is drawn.
+KEEP_RANK_TIMES = ("exchange", "completion")
+# A pretended send that does not wait is complete after this share of the delivery, the copy of its data.
+COPY_SHARE = 0.2
+# The pause of a late receiver, as in native/kernels/completion.cpp.
+LEAST_PAUSE_S, PAUSE_PER_DELIVERY = 5e-3, 3.0
+
+
+def completion_times(delivery_s: float, sender_waits: bool, receiver: str) -> np.ndarray:
+    """(2,) seconds until a send is complete and until its message, awaited by a `prompt` or `late` receiver,
+    has arrived."""
+    pause_s = max(LEAST_PAUSE_S, PAUSE_PER_DELIVERY * delivery_s) if receiver == "late" else 0.0
+    received_s = pause_s + delivery_s
+    return np.array([received_s if sender_waits else COPY_SHARE * delivery_s, received_s])
 
 
 @dataclass(frozen=True)
@@ -46,7 +66,8 @@ class SyntheticLauncher:
         factor = random.lognormal(0.0, self.launch_noise)
         samples = []
         for count, point in enumerate(request.points, start=1):
-            samples.append(self._sample(request, point, factor, random))
+            for way in request.ways or (None,):
+                samples.append(self._sample(request, point, way, factor, random))
             progress(count, samples[-1])
         layout = request.layout
         record = {
@@ -82,16 +103,32 @@ class SyntheticLauncher:
         return Launched(record, samples)
 
     def _sample(
-        self, request: Request, point: Mapping[str, Any], factor: float, random: np.random.Generator
+        self,
+        request: Request,
+        point: Mapping[str, Any],
+        way: str | None,
+        factor: float,
+        random: np.random.Generator,
     ) -> Sample:
-        expected_s = self.expected_times(request.kernel, point, request)
+        words = dict(point) if way is None else dict(point) | {"way": way}
+        expected_s = self.expected_times(request.kernel, words, request)
         noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
+        ranks_kept = request.kernel in KEEP_RANK_TIMES
         return Sample(
             kernel=request.kernel,
             quantity=QUANTITIES[request.kernel],
             config=dict(point),
             launch=request.id,
-            times_s=rank_times_s.max(axis=1) if request.kernel == "exchange" else rank_times_s[:, 0],
-            rank_times_s=rank_times_s if request.kernel == "exchange" else None,
+            times_s=rank_times_s.max(axis=1) if request.kernel == "exchange" else rank_times_s[:, -1],
+            rank_times_s=rank_times_s if ranks_kept else None,
+            way=way,
+            rounds=None if way is None else np.arange(self.iterations),
+            extra=_delays(point, self.iterations) if request.kernel == "pipeline" else {},
         )
+
+
+def _delays(point: Mapping[str, Any], iterations: int) -> dict[str, Any]:
+    """What a pipeline sample says of the delay that its times leave out; a pretended one is exact."""
+    delay_s = point["gamma_s_per_byte"] * (point["size_bytes"] // point["partitions"])
+    return {"delay_s": delay_s, "delays_s": [delay_s] * iterations, "clock": "one"}

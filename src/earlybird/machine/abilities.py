@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from earlybird.machine import hardware
+from earlybird.machine import hardware, namespaces
 
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 
@@ -30,6 +30,7 @@ def abilities() -> dict[str, Ability]:
         "intra_socket": _intra_socket(cores),
         "inter_socket": _inter_socket(cores),
         "inter_node": _inter_node(),
+        "virtual_cluster": _virtual_cluster(),
         "undisturbed_cores": _undisturbed(cores),
         "single_copy": _single_copy(),
     }
@@ -61,8 +62,15 @@ def _inter_node() -> Ability:
     return Ability(
         False,
         "no other node is known and srun is not on PATH",
-        "name nodes with --hosts, or run where Slurm is",
+        "name nodes with --hosts, run where Slurm is, or start virtual ones with `earlybird cluster up`",
     )
+
+
+def _virtual_cluster() -> Ability:
+    way = namespaces.find_way()
+    if isinstance(way, namespaces.Refusal):
+        return Ability(False, way.cause, way.remedy)
+    return Ability(True)
 
 
 def _undisturbed(cores: list[list[int]]) -> Ability:

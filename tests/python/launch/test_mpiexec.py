@@ -1,12 +1,15 @@
 """What each family of mpiexec is told."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.launch.local import parse_hosts
-from earlybird.launch.mpiexec import invocation
+from earlybird.launch.mpiexec import Reach, invocation
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -15,8 +18,9 @@ BY_MPI = Binding("core, by the MPI", None)
 
 def told(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ranks=2):
     flavour = Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
-    binding = BY_MPI if cpus is None else Binding("core", cpus)
-    result = invocation(flavour, num_ranks, binding, folder, oversubscribed=oversubscribed, hosts=hosts)
+    binding = BY_MPI if cpus is None else Binding("core", tuple((cpu,) for cpu in cpus))
+    reach = Reach(tuple(hosts)) if hosts else None
+    result = invocation(flavour, num_ranks, binding, folder, oversubscribed=oversubscribed, reach=reach)
     assert result.words[:3] == ("/mpi/bin/mpiexec", "-n", str(num_ranks))
     return list(result.words[3:]), result.env
 
@@ -56,7 +60,7 @@ def test_a_path_with_a_colon_reaches_no_list_that_colons_divide(tmp_path):
     ("family", "option", "lines"),
     [
         ("mpich", "-f", "b:1\na:1\nb:1\n"),
-        ("intel", "-f", "b:1\na:1\nb:1\n"),
+        ("intel", "-machinefile", "b:1\na:1\nb:1\n"),
         ("openmpi", "--hostfile", "b\na\nb\n"),
     ],
 )
@@ -70,6 +74,60 @@ def test_hosts_are_given_rank_by_rank(tmp_path, family, option, lines):
         assert words[2:] == ["--map-by", "seq", "--bind-to", "core"]
     if family == "intel":
         assert env["I_MPI_PIN_DOMAIN"] == "core"
+
+
+def test_nodes_are_reached_by_the_agent_over_the_network_named(tmp_path):
+    reach = Reach(("a", "b"), "/agent", "10.0.0.0/24", "br0", "eth0")
+    for family in ("mpich", "intel"):
+        words = words_of(family, tmp_path, BY_MPI, reach=reach)
+        assert words[words.index("-launcher") :][:6] == (
+            "-launcher", "ssh", "-launcher-exec", "/agent", "-iface", "br0",
+        )  # fmt: skip
+    words = words_of("openmpi", tmp_path, BY_MPI, reach=reach)
+    assert words[words.index("plm_ssh_agent") + 1] == "/agent"
+    assert words[words.index("prte_if_include") + 1] == "10.0.0.0/24"
+    assert words[words.index("btl_tcp_if_include") + 1] == "eth0"
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi", "intel"])
+def test_a_rank_binds_itself_where_its_mpi_cannot(tmp_path, family):
+    binding = Binding("core", ((0, 1), (2, 3)), by_rank=True)
+    words = words_of(family, tmp_path, binding, threads=2)
+    if family == "mpich":
+        assert words[words.index("-bind-to") + 1] == "none"
+    if family == "openmpi":
+        assert words[words.index("--bind-to") + 1] == "none"
+    first = sorted(os.sched_getaffinity(0))[0]
+    script = Path(words[-1]).read_text().replace("cpus=2,3", f"cpus={first}")
+    Path(words[-1]).write_text(script)
+    own, foreign = "PMI_RANK", "OMPI_COMM_WORLD_RANK"
+    if family == "openmpi":
+        own, foreign = foreign, own  # inside srun --mpi=pmi2 every process inherits a PMI_RANK
+    told = started([*words[-2:], sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"],
+                   {own: "1", foreign: "0"})  # fmt: skip
+    assert (told.stdout.split(), told.stderr) == ([str(first)], "")
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi", "intel"])
+@pytest.mark.parametrize("rank", ["", "2"])
+def test_a_rank_that_nobody_names_does_not_start_unbound(tmp_path, family, rank):
+    words = words_of(family, tmp_path, Binding("core", ((0,), (1,)), by_rank=True))
+    own = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"
+    told = started([*words[-2:], "echo", "started"], {own: rank, "PMIX_RANK": "0", "cpus": "0"})
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith(f"earlybird kernel: {own} is '{rank}', no rank of this launch")
+    assert told.stderr.count("\n") == 1 and "`earlybird doctor`" in told.stderr
+
+
+def started(words, variables):
+    return subprocess.run(
+        words, env={"PATH": os.environ["PATH"]} | variables, capture_output=True, text=True, check=False
+    )
+
+
+def words_of(family, folder, binding, **options):
+    flavour = Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+    return invocation(flavour, 2, binding, folder, oversubscribed=False, **options).words
 
 
 def test_shared_memory_alone_is_asked_for_on_one_machine_only(tmp_path):

@@ -6,6 +6,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.launch.placement import (
     bind_local,
+    bind_virtual,
     is_oversubscribed,
     misplaced_ranks,
     observed_layout,
@@ -26,14 +27,31 @@ TWO_BY_TWO = [[0, 1], [4, 5]]
 )
 def test_every_rank_gets_a_core_of_its_socket(layout, map_by, cpus):
     binding = bind_local(parse_layout(layout, map_by), TWO_BY_TWO)
-    assert (binding.name, binding.cpus) == ("core", cpus)
+    assert (binding.name, binding.cpus) == ("core", tuple((cpu,) for cpu in cpus))
 
 
 def test_cores_are_shared_when_a_socket_has_too_few():
     layout = parse_layout("1x1x5")
     binding = bind_local(layout, TWO_BY_TWO)
-    assert binding.cpus == (0, 1, 0, 1, 0)
+    assert binding.cpus == ((0,), (1,), (0,), (1,), (0,))
     assert "shared" in binding.name
+
+
+def test_every_thread_of_a_rank_gets_a_core():
+    binding = bind_local(parse_layout("1x2x1"), TWO_BY_TWO, threads=2)
+    assert binding.cpus == ((0, 1), (4, 5))
+    assert binding.by_rank
+    assert "shared" in bind_local(parse_layout("1x2x2"), TWO_BY_TWO, threads=2).name
+
+
+def test_nodes_that_are_all_this_machine_share_its_cores_in_turn():
+    binding = bind_virtual(parse_layout("2x1x1"), TWO_BY_TWO)
+    assert binding.cpus == ((0,), (1,))
+    binding = bind_virtual(parse_layout("2x2x2"), TWO_BY_TWO)
+    assert binding.cpus == ((0,), (1,), (4,), (5,)) * 2
+    assert "shared" in binding.name
+    assert is_oversubscribed(parse_layout("2x2x2"), TWO_BY_TWO, one_machine=True)
+    assert not is_oversubscribed(parse_layout("2x2x1"), TWO_BY_TWO, one_machine=True)
 
 
 def test_ranks_that_share_cores_are_oversubscribed_though_another_socket_is_idle():

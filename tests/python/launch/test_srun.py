@@ -1,7 +1,9 @@
 """Slurm's srun: how a layout becomes its words, and a launch through a stand-in for it."""
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +11,17 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
-from earlybird.launch import local
-from earlybird.launch.launcher import Request
-from earlybird.launch.local import SrunLauncher
+from earlybird.launch import slurm
+from earlybird.launch.launcher import Launched, Request
 from earlybird.launch.mpiexec import Invocation
+from earlybird.launch.slurm import SrunLauncher
+from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import require_built
 
 # Takes the words that srun is given, and lets mpiexec start as many ranks.
 STAND_IN = """#!/bin/sh
+case " $* " in *" --test-only "*) exit 0;; esac
 printf '%s ' "$@" > "$(dirname "$0")/words"
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -27,7 +31,7 @@ while [ $# -gt 0 ]; do
     *) break;;
   esac
 done
-exec {mpiexec} -n "$ranks" -bind-to core "$@"
+exec {mpiexec} -n "$ranks" sh -c 'SLURM_PROCID=$PMI_RANK exec "$@"' rank "$@"
 """
 
 
@@ -46,49 +50,189 @@ def srun(tmp_path, monkeypatch):
     return make
 
 
-def launcher(family="mpich"):
-    return SrunLauncher(Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec")))
+@pytest.fixture(autouse=True)
+def outside_an_allocation(monkeypatch):
+    for name in ("SLURM_JOB_ID", "SLURM_NNODES"):
+        monkeypatch.delenv(name, raising=False)
+    slurm._require_plugin.cache_clear()
 
 
-def words_for(monkeypatch, layout, family="mpich") -> list[str]:
+def launcher(family="mpich", threads=1):
+    flavour = Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+    return SrunLauncher(flavour, threads)
+
+
+def told(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1),)) -> Invocation:
+    """What srun would be told for `layout` on nodes whose sockets have `cores`."""
     caught: list[Invocation] = []
-    monkeypatch.setattr(local, "_launch", lambda *arguments: caught.append(arguments[3]))
-    launcher(family).launch(Request("0", "pingpong", [], layout), Path(), lambda *told: None)
-    return list(caught[0].words)
+    launched = Launched({"placement": []}, [], None)
+    monkeypatch.setattr(slurm, "run_kernel", lambda *arguments: caught.append(arguments[1]) or launched)
+    monkeypatch.setattr(hardware, "cores_by_socket", lambda: [list(socket) for socket in cores])
+    launcher(family, threads).launch(Request("0", "pingpong", [], layout), folder, lambda *heard: None)
+    return caught[0]
 
 
 @pytest.mark.parametrize(
-    ("layout", "map_by", "distribution"),
+    ("layout", "map_by", "per_node", "distribution"),
     [
-        ("2x1x4", "core", "block:block"),
-        ("2x2x2", "core", "block:block"),
-        ("2x2x2", "socket", "block:cyclic"),
-        # One rank per socket: filling a socket first would put both on one.
-        ("1x2x1", "core", "block:cyclic"),
-        ("2x4x1", "core", "block:cyclic"),
-        ("4x1x2", "node", "cyclic:block"),
-        ("1x1x1", "core", "block:block"),
+        ("2x1x4", "core", 4, "block"),
+        ("2x2x2", "core", 4, "block"),
+        ("2x2x2", "socket", 4, "block"),
+        ("1x2x1", "core", 2, "block"),
+        ("4x1x2", "node", 2, "cyclic"),
+        ("1x1x1", "core", 1, "block"),
     ],
 )
-def test_a_layout_becomes_a_distribution(monkeypatch, layout, map_by, distribution):
+def test_a_layout_becomes_a_distribution(monkeypatch, tmp_path, layout, map_by, per_node, distribution):
     asked = parse_layout(layout, map_by)
-    words = words_for(monkeypatch, asked)
-    assert words[:5] == ["srun", "-n", str(asked.num_ranks), "-N", str(asked.num_nodes)]
+    words = told(monkeypatch, tmp_path, asked).words
+    assert words[:5] == ("srun", "-n", str(asked.num_ranks), "-N", str(asked.num_nodes))
+    # Else Slurm fills the first node before it begins the second.
+    assert f"--ntasks-per-node={per_node}" in words
     assert f"--distribution={distribution}" in words
-    assert "--cpu-bind=cores" in words
 
 
-def test_each_mpi_gets_the_plugin_it_speaks(monkeypatch):
-    assert "--mpi=pmix" in words_for(monkeypatch, parse_layout("1x1x2"), "openmpi")
-    assert "--mpi=pmi2" in words_for(monkeypatch, parse_layout("1x1x2"), "mpich")
+def test_each_mpi_gets_the_plugin_it_speaks(monkeypatch, tmp_path):
+    pair = parse_layout("1x1x2")
+    assert "--mpi=pmix" in told(monkeypatch, tmp_path, pair, "openmpi").words
+    assert "--mpi=pmi2" in told(monkeypatch, tmp_path, pair, "mpich").words
+    intel = told(monkeypatch, tmp_path, pair, "intel")
+    assert "--mpi=pmi2" in intel.words
+    assert intel.env == {"I_MPI_PIN": "0"}  # it would bind once more
+
+
+def test_more_ranks_than_cores_are_allowed_and_yield(monkeypatch, tmp_path):
+    few = told(monkeypatch, tmp_path, parse_layout("1x1x2"))
+    assert "--overcommit" not in few.words and few.env == {}
+    many = told(monkeypatch, tmp_path, parse_layout("2x1x3"))
+    assert "--overcommit" in many.words
+    assert many.env == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+    assert "--overcommit" in told(monkeypatch, tmp_path, parse_layout("1x1x2"), threads=2).words
+
+
+def test_a_step_shares_its_allocation_and_an_allocation_shares_nothing(monkeypatch, tmp_path):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    words = told(monkeypatch, tmp_path, parse_layout("1x1x2")).words
+    assert "--exclusive" in words and "--overlap" not in words
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    words = told(monkeypatch, tmp_path, parse_layout("1x1x2")).words
+    assert "--overlap" in words and "--exclusive" not in words
+
+
+def test_what_the_allocation_says_of_tasks_does_not_reach_srun(monkeypatch, tmp_path):
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "8")
+    words = told(monkeypatch, tmp_path, parse_layout("1x1x2")).words
+    assert words[:4] == ("env", "-u", "SLURM_CPUS_PER_TASK", "srun")
+
+
+def test_threads_are_told_to_the_program(monkeypatch, tmp_path):
+    assert told(monkeypatch, tmp_path, parse_layout("1x1x1"), threads=2).env == {"OMP_NUM_THREADS": "2"}
+
+
+# Package and core of CPUs 0-7: two sockets whose cores have two hardware threads each, as Linux numbers them.
+TOPOLOGY = {cpu: (cpu % 4 // 2 * 5, cpu % 2) for cpu in range(8)}
+
+
+def cpus_bound(folder, layout, threads, rank, allowed) -> str:
+    """The --cpu-list that a rank's script gives taskset on a node of TOPOLOGY with these CPUs allowed."""
+    for cpu, (package, core) in TOPOLOGY.items():
+        topology = folder / f"cpu{cpu}" / "topology"
+        topology.mkdir(parents=True, exist_ok=True)
+        (topology / "physical_package_id").write_text(f"{package}\n")
+        (topology / "core_id").write_text(f"{core}\n")
+    (folder / "status").write_text(f"Name:\tsh\nCpus_allowed_list:\t{allowed}\nThreads:\t1\n")
+    script = slurm._bind_script(layout, threads, folder)
+    text = script.read_text().replace("/sys/devices/system/cpu", str(folder))
+    script.write_text(text.replace("/proc/self/status", str(folder / "status")))
+    stand_in = folder / "taskset"
+    stand_in.write_text('#!/bin/sh\nshift; cpus=$1; shift; echo "$cpus" "$@"\n')
+    stand_in.chmod(0o755)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_PROCID": str(rank)}
+    result = subprocess.run(
+        ["/bin/sh", script, "kernel", "a b"], env=environment, capture_output=True, text=True, timeout=10
+    )
+    if result.returncode != 0:
+        return result.stderr.strip()
+    assert result.stdout.strip().endswith(" kernel a b")
+    return result.stdout.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("layout", "map_by", "threads", "allowed", "expected"),
+    [
+        # One rank per socket: filling a socket first would put both on one.
+        ("1x2x1", "core", 1, "0-7", ["0", "2"]),
+        ("1x2x2", "core", 1, "0-7", ["0", "1", "2", "3"]),
+        ("1x2x2", "socket", 1, "0-7", ["0", "2", "1", "3"]),
+        ("2x1x2", "core", 1, "0-7", ["0", "1", "0", "1"]),
+        ("2x1x2", "node", 1, "0-7", ["0", "0", "1", "1"]),
+        ("1x1x3", "core", 1, "0-7", ["0", "1", "0"]),  # more ranks than cores: in turn
+        ("1x2x1", "core", 2, "0-7", ["0,1", "2,3"]),
+        ("1x1x2", "core", 2, "0-7", ["0,1", "0,1"]),
+        ("1x1x2", "core", 1, "1,6-7", ["1", "1"]),  # what Slurm confines a step to
+        ("1x2x1", "core", 1, "5,7", ["5", "7"]),
+    ],
+)
+def test_ranks_bind_themselves_to_cores_of_their_socket(tmp_path, layout, map_by, threads, allowed, expected):
+    asked = parse_layout(layout, map_by)
+    bound = [cpus_bound(tmp_path, asked, threads, rank, allowed) for rank in range(asked.num_ranks)]
+    assert bound == expected
+
+
+def test_a_rank_whose_socket_the_node_lacks_says_so(tmp_path):
+    said = cpus_bound(tmp_path, parse_layout("1x2x1"), 1, 1, "0-1")
+    assert said.startswith("earlybird kernel: the layout names socket 1, which ")
+
+
+def test_a_rank_that_nobody_names_does_not_start(tmp_path):
+    said = cpus_bound(tmp_path, parse_layout("1x1x2"), 1, "", "0-1")
+    assert said.startswith("earlybird kernel: SLURM_PROCID is '', no rank of this launch")
+    assert "\n" not in said
 
 
 def test_a_layout_that_srun_cannot_place_is_refused(srun):
     srun("none")
-    uneven = Layout(np.array([0, 0, 1]), np.array([0, 0, 0]), "uneven.csv")
-    with pytest.raises(InputError, match=r"uneven\.csv"):
-        launcher().check(uneven)
+    for nodes in ([0, 0, 1], [0, 1, 1, 0]):
+        uneven = Layout(np.array(nodes), np.zeros(len(nodes), int), "uneven.csv")
+        with pytest.raises(InputError, match=r"uneven\.csv"):
+            launcher().check(uneven)
     launcher().check(parse_layout("2x1x2"))
+
+
+def test_more_nodes_than_allocated_are_refused(srun, monkeypatch):
+    srun("none")
+    monkeypatch.setenv("SLURM_NNODES", "2")
+    launcher().check(parse_layout("2x1x2"))
+    with pytest.raises(InputError, match="allocation has 2"):
+        launcher().check(parse_layout("3x1x2"))
+
+
+def test_a_slurm_that_cannot_load_the_plugin_is_refused(srun):
+    (srun("none") / "srun").write_text(
+        "#!/bin/sh\necho 'srun: error: MPI: Unable to load any plugin' >&2\nexit 1\n"
+    )
+    with pytest.raises(InputError, match=r"Open MPI under srun needs PMIx.*--hosts"):
+        launcher("openmpi").check(parse_layout("1x1x2"))
+
+
+def test_a_slurm_that_does_not_answer_is_refused_in_bounded_time(srun, monkeypatch):
+    (srun("none") / "srun").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(slurm, "_ANSWER_LIMIT_S", 0.2)
+    with pytest.raises(InputError, match=r"srun --test-only did not answer within 0\.2 s"):
+        launcher().check(parse_layout("1x1x2"))
+
+
+@pytest.mark.parametrize("job", [None, "7"])
+def test_ranks_that_still_wait_in_the_queue_are_not_called_hung(srun, monkeypatch, tmp_path, job):
+    (srun("none") / "srun").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr("earlybird.launch.job.kernel_path", lambda mpi, kernel: Path("/bin/true"))
+    if job is not None:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    request = Request("0", "pingpong", [], parse_layout("1x1x2"), stall_limit_s=0.3)
+    launched = launcher().launch(request, tmp_path, lambda *heard: None)
+    expected = "its ranks had not started after 0.3 s" if job is None else "no point was finished for 0.3 s"
+    assert launched.cause.startswith(expected)
+    assert launched.record["cause"] == launched.cause
 
 
 def test_without_srun_the_launcher_is_refused(monkeypatch):
@@ -107,8 +251,9 @@ def test_measuring_through_srun(earlybird, tmp_path, srun):
     folder = srun(flavour.mpiexec)
     earlybird("measure", "pingpong", "--launcher", "srun", "--mpi", "mpich", "--levels", "intra_socket",
               "--sizes", "8", "--launches", "1", "--budget", "1s", "-o", "run")  # fmt: skip
-    assert "-n 2 -N 1 --mpi=pmi2" in (folder / "words").read_text()
+    words = (folder / "words").read_text()
+    assert words.startswith("-n 2 -N 1 ") and " --mpi=pmi2 " in words
     (launch,) = [json.loads(line) for line in (tmp_path / "run" / "launches.ndjson").read_text().splitlines()]
-    assert (launch["launcher"], launch["exit"], launch["binding"]) == ("srun", 0, "core, by Slurm")
+    assert (launch["launcher"], launch["exit"], launch["binding"]) == ("srun", 0, "core")
     assert launch["command_line"][0] == "srun"
     assert shutil.which("srun") == str(folder / "srun")

@@ -5,7 +5,7 @@ import pytest
 
 from earlybird.data.layout import parse_layout
 from earlybird.launch.launcher import Request
-from earlybird.launch.synthetic import SyntheticLauncher
+from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 
 POINTS = [{"size_bytes": size} for size in (1, 2)]
 
@@ -60,3 +60,36 @@ def test_progress_counts_every_point():
     request = Request("0", "pingpong", POINTS, parse_layout("1x1x2"))
     SyntheticLauncher(expected).launch(request, None, lambda count, last: heard.append((count, last.config)))
     assert heard == [(1, POINTS[0]), (2, POINTS[1])]
+
+
+def test_every_way_of_a_point_has_a_sample_of_its_own_times():
+    def by_way(kernel, point, request):
+        return np.array([{"single": 2e-3, "many": 1e-3}[point["way"]]])
+
+    point = {"size_bytes": 4000, "partitions": 4, "gamma_s_per_byte": 1e-6}
+    request = Request("0", "pipeline", [point], parse_layout("1x1x2"), ways=("single", "many"))
+    heard = []
+    launched = SyntheticLauncher(by_way).launch(request, None, lambda count, last: heard.append(count))
+    assert heard == [1]
+    assert [sample.way for sample in launched.samples] == ["single", "many"]
+    assert all(sample.config == point for sample in launched.samples)
+    for sample, time_s in zip(launched.samples, (2e-3, 1e-3), strict=True):
+        assert np.median(sample.times_s) == pytest.approx(time_s, rel=0.1)
+        assert sample.rounds.tolist() == list(range(40))
+        assert sample.extra["delay_s"] == pytest.approx(1e-3)
+
+
+def test_a_late_receiver_keeps_waiting_senders_and_no_others():
+    for delivery_s in (1e-6, 1.0):
+        assert completion_times(delivery_s, True, "prompt").tolist() == [delivery_s, delivery_s]
+        send_s, received_s = completion_times(delivery_s, True, "late")
+        assert send_s == received_s >= 4 * delivery_s
+        for receiver in ("prompt", "late"):
+            assert completion_times(delivery_s, False, receiver)[0] < delivery_s / 2
+
+
+def test_a_completion_keeps_both_ranks_times():
+    launcher = SyntheticLauncher(lambda *_: np.array([1e-6, 5e-6]))
+    (sample,) = launch(launcher, kernel="completion", points=[{"size_bytes": 8}]).samples
+    assert np.median(sample.rank_times_s, axis=0) == pytest.approx([1e-6, 5e-6], rel=0.1)
+    assert np.array_equal(sample.times_s, sample.rank_times_s[:, 1])

@@ -1,0 +1,1 @@
+"""A cluster on one machine: nodes of Linux namespaces, joined by a network of limited rate."""

@@ -1,0 +1,127 @@
+"""Bring a cluster up and take it down."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from earlybird.data.errors import InputError, WorkError
+from earlybird.launch.cluster import network, state
+from earlybird.launch.cluster.state import Cluster
+from earlybird.machine import namespaces
+
+_UP_LIMIT_S = 60.0
+_DOWN_LIMIT_S = 10.0
+# Below, a few frames are all that passes in the time of a measurement; above, the kernel's interface ends.
+MIN_RATE_BYTES_PER_S = 10e6 / 8
+MAX_RATE_BYTES_PER_S = 32e9 / 8
+
+
+def up(name: str, num_nodes: int, rate_bytes_per_s: float) -> Cluster:
+    """Start a cluster of `num_nodes` whose links carry `rate_bytes_per_s` on the wire, each way.
+
+    Raises InputError when the numbers make no sense, the name is taken or a permission is missing, WorkError
+    when the kernel refuses a part of it.
+    """
+    state.check_name(name)
+    if not 2 <= num_nodes <= network.MAX_NODES:
+        raise InputError(f"--nodes is {num_nodes}; give 2 to {network.MAX_NODES}")
+    if not MIN_RATE_BYTES_PER_S <= rate_bytes_per_s <= MAX_RATE_BYTES_PER_S:
+        raise InputError(
+            f"--rate is {8 * rate_bytes_per_s:g} bit/s; give 10mbit to 32gbit, such as 200mbit, at which the "
+            "link and not the CPU is the limit"
+        )
+    way = namespaces.require_way()
+    lock = state.claim(name)
+    try:
+        keeper = _start_keeper(name, num_nodes, rate_bytes_per_s, way, lock)
+    finally:
+        os.close(lock)
+    try:
+        _await_ready(keeper)
+    except BaseException:
+        keeper.kill()
+        keeper.wait()
+        state.all_running()  # clears its folder away
+        raise
+    cluster = state.load(name)
+    if not os.access(cluster.agent, os.X_OK):
+        down(name)
+        raise InputError(
+            f"{cluster.agent} cannot be executed: /tmp is mounted noexec; MPI reaches the nodes by that "
+            "command, so remount /tmp with exec"
+        )
+    return cluster
+
+
+def keep_link(cluster: Cluster, link: dict[str, Any]) -> Cluster:
+    """Write what was measured of the links into the cluster's file."""
+    measured = replace(state.load(cluster.name), link=link)
+    state.save(measured)
+    return measured
+
+
+def down(name: str) -> None:
+    """End the cluster `name` and every process in it; returns when they are gone.
+
+    WorkError when some do not end in bounded time.
+    """
+    cluster = state.find(name)
+    for number in (signal.SIGTERM, signal.SIGKILL):  # a keeper that is killed takes its nodes with it
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(cluster.keeper.pid, number)
+        if _ended(cluster):
+            state.all_running()  # clears its folder away
+            return
+    raise WorkError(
+        f"processes of the cluster {cluster.name} did not end in {2 * _DOWN_LIMIT_S:g} s; "
+        f"look at process {cluster.keeper.pid} and its children, then try again"
+    )
+
+
+def _ended(cluster: Cluster) -> bool:
+    """Whether keeper and nodes end in `_DOWN_LIMIT_S`."""
+    end_s = time.monotonic() + _DOWN_LIMIT_S
+    while not all(process.ended() for process in (cluster.keeper, *(n.process for n in cluster.nodes))):
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _start_keeper(name, num_nodes, rate_bytes_per_s, way, lock) -> subprocess.Popen:
+    return subprocess.Popen(
+        [
+            *way.unshare("net"), sys.executable, "-m", "earlybird.launch.cluster.keeper", name,
+            str(num_nodes), repr(rate_bytes_per_s), "user" if way.user_namespace else "root",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        pass_fds=[lock],
+        start_new_session=True,  # it outlives the terminal
+        cwd="/",
+    )  # fmt: skip
+
+
+def _await_ready(keeper: subprocess.Popen) -> None:
+    timer = threading.Timer(_UP_LIMIT_S, keeper.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        if keeper.stdout.readline().strip() == "ready":
+            return
+        told = keeper.stderr.read().strip().splitlines()
+    finally:
+        timer.cancel()
+    keeper.wait()
+    why = told[-1] if told else "its keeper ended without a word"
+    if keeper.returncode == -signal.SIGKILL:
+        why = f"it took more than {_UP_LIMIT_S:g} s"
+    raise WorkError(f"the cluster could not be started: {why}; run `earlybird doctor`")

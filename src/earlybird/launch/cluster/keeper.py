@@ -1,0 +1,110 @@
+"""The one process that holds a cluster: it makes the network and the nodes, and all of it ends when it ends.
+
+Nothing of a cluster has a name outside its processes' namespaces, so after `kill -9` of the keeper, too, the
+kernel takes everything back: the first process of every node is killed with it, and so is all of the node.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from earlybird.launch.cluster import network, node, state, wires
+from earlybird.launch.cluster.state import NODE_NAMESPACES, Cluster, Node, Process
+from earlybird.machine.namespaces import Way
+
+_ENDING = {signal.SIGTERM, signal.SIGINT}
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def main(name: str, num_nodes: int, rate_bytes_per_s: float, user_namespace: bool) -> None:
+    """Build the cluster, say `ready` on stdout, keep it until SIGTERM; the caller has claimed the name."""
+    folder = state.folder_of(name)
+    # Blocked, so that none is lost before it is waited for.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    wires.make_bridge()
+    hosts = folder / "hosts"
+    hosts.write_text(_hosts(num_nodes))
+    starters = [_start_node(k, hosts) for k in range(num_nodes)]
+    pids = [int(_heard(k, starter)) for k, starter in enumerate(starters)]
+    for k, starter in enumerate(starters):
+        _heard(k, starter)
+    wires.connect_nodes(pids, rate_bytes_per_s)
+    nodes = tuple(Node(f"node{k}", network.node_address(k), Process.of(pid)) for k, pid in enumerate(pids))
+    cluster = Cluster(name, rate_bytes_per_s, Process.of(os.getpid()), user_namespace, nodes)
+    _write_agent(cluster)
+    state.save(cluster)
+    print("ready", flush=True)
+    signal.sigwait(_ENDING)
+    for each, starter in zip(nodes, starters, strict=True):
+        if starter.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGKILL)
+    for starter in starters:
+        starter.wait()
+
+
+def _heard(number: int, starter: subprocess.Popen) -> str:
+    """The next line of a node that is being set up."""
+    line = starter.stdout.readline().strip()
+    if not line:
+        told = starter.stderr.read().strip().splitlines()
+        sys.exit(f"node{number} cannot be set up: {told[-1] if told else 'it ended without a word'}")
+    return line
+
+
+def _start_node(number: int, hosts: Path) -> subprocess.Popen:
+    # The keeper is root of the user namespace where there is one: no further one is needed.
+    words = Way(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
+    return subprocess.Popen(
+        [*words, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_begin_child,
+    )
+
+
+def _begin_child() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+
+def _hosts(num_nodes: int) -> str:
+    lines = ["127.0.0.1 localhost", f"{network.head_address()} head"]
+    lines += [f"{network.node_address(k)} node{k}" for k in range(num_nodes)]
+    return "\n".join(lines) + "\n"
+
+
+def _write_agent(cluster: Cluster) -> None:
+    """The command that stands for ssh: options are passed over, then a node's name, then what a shell there
+    runs."""
+    cases = "\n".join(f"{each.name}|{each.address}) pid={each.pid} ;;" for each in cluster.nodes)
+    own, kinds = cluster.way.enter(0)[3:], [f"--{kind}" for kind in NODE_NAMESPACES]
+    path = cluster.agent
+    path.write_text(f"""\
+#!/bin/sh
+# Runs a command on a node of the virtual cluster {cluster.name}, as ssh would:
+# agent [-OPTION]... NODE COMMAND...
+while [ "${{1#-}}" != "$1" ]; do shift; done
+node=$1
+shift
+case $node in
+{cases}
+*) echo "the cluster {cluster.name} has no node $node" >&2; exit 255 ;;
+esac
+user="{" ".join(own)}"
+# A user namespace that one is in already cannot be entered.
+[ "$(readlink /proc/self/ns/user)" != "$(readlink /proc/$pid/ns/user)" ] || user=
+TMPDIR={node.TEMPORARY} exec nsenter --target $pid $user {" ".join(kinds)} -- /bin/sh -c "$*"
+""")
+    path.chmod(0o700)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4] == "user")

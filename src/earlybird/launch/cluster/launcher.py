@@ -1,0 +1,114 @@
+"""Start a kernel's ranks on the nodes of a virtual cluster."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout
+from earlybird.launch import mpiexec, placement, shared_memory
+from earlybird.launch.cluster import network
+from earlybird.launch.cluster.state import Cluster
+from earlybird.launch.job import Job, run_kernel
+from earlybird.launch.launcher import Heard, Launched, Request
+from earlybird.launch.mpiexec import Invocation, Reach
+from earlybird.machine import hardware
+from earlybird.machine.flavours import Flavour
+from earlybird.toolchain.build import kernel_path
+
+# Tells the kernels that hosts share this machine's cores, so that they count ranks per core over all of them.
+ONE_MACHINE = "EARLYBIRD_ONE_MACHINE"
+# In a user namespace everybody is root, for whom Open MPI starts nothing without these.
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@dataclass(frozen=True)
+class ClusterLauncher:
+    """Ranks by mpiexec on the nodes of `cluster`, each with a core for every one of its `threads`.
+
+    `link` is what the cluster's network was measured to carry before this session, see `link.py`.
+    """
+
+    mpi: Flavour
+    cluster: Cluster
+    link: dict[str, Any] = field(default_factory=dict)
+    threads: int = 1
+    name: str = "cluster"
+
+    @property
+    def flavour(self) -> str:
+        return self.mpi.name
+
+    @property
+    def network(self) -> str:
+        return self.cluster.describe()
+
+    def check(self, layout: Layout) -> None:
+        if layout.num_nodes > len(self.cluster.nodes):
+            raise InputError(
+                f"the layout {layout.text} asks for {layout.num_nodes} nodes and the cluster "
+                f"{self.cluster.name} has {len(self.cluster.nodes)}; give a smaller layout or start a larger "
+                "cluster"
+            )
+        self._binding(layout)
+
+    def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
+        self.cluster.require_whole()
+        for path in (scratch, kernel_path(self.mpi, request.kernel)):
+            _require_visible(path)
+        invocation = self.invocation(request.layout, scratch)
+        binding = self._binding(request.layout)
+        told = {"network": self.network, "link": self.link, "link_at_start": self.cluster.link}
+        job = Job(self.name, self.mpi, binding.name, self.threads, self.cluster.trouble, told, one_clock=True)
+        begin_s, before = time.time(), self.cluster.received_bytes()
+        launched = run_kernel(job, invocation, request, scratch, progress)
+        # Proof that messages took the network and not the memory of the one machine.
+        after = self.cluster.received_bytes()
+        launched.record["node_received_bytes"] = [
+            None if first is None or last is None else last - first
+            for first, last in zip(before, after, strict=True)
+        ]
+        if launched.cause is not None:
+            for node in self.cluster.nodes:
+                shared_memory.remove_left(begin_s, Path(f"/proc/{node.pid}/root/dev/shm"))
+        return launched
+
+    def invocation(self, layout: Layout, folder: Path) -> Invocation:
+        """The words before a program that is to run as the ranks of `layout`, and the variables to set.
+
+        `folder` is for files that the ranks read.
+        """
+        made = mpiexec.invocation(
+            self.mpi,
+            layout.num_ranks,
+            self._binding(layout),
+            folder,
+            oversubscribed=self._oversubscribed(layout),
+            reach=Reach(
+                tuple(self.cluster.nodes[node].name for node in layout.node),
+                str(self.cluster.agent),
+                network.subnet(),
+                network.BRIDGE,
+                network.NODE_DEVICE,
+            ),
+            threads=self.threads,
+        )
+        env = made.env | {ONE_MACHINE: "1"} | (_AS_ROOT if self.cluster.user_namespace else {})
+        return Invocation((*self.cluster.head_words(), *made.words), env)
+
+    def _binding(self, layout: Layout) -> placement.Binding:
+        return placement.bind_virtual(layout, hardware.cores_by_socket(), self.threads)
+
+    def _oversubscribed(self, layout: Layout) -> bool:
+        cores = hardware.cores_by_socket()
+        return placement.is_oversubscribed(layout, cores, self.threads, one_machine=True)
+
+
+def _require_visible(path: Path) -> None:
+    """Raise InputError for a path that the nodes cannot see: /dev/shm is each node's own."""
+    if path.resolve().is_relative_to(shared_memory.FOLDER):
+        raise InputError(
+            f"{path} is below {shared_memory.FOLDER}, of which every node of a cluster has its own; "
+            "use a folder elsewhere"
+        )

@@ -1,0 +1,284 @@
+"""What is known of a cluster: its folder, its file, whether its keeper lives."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from earlybird.data import files
+from earlybird.data.errors import InputError, WorkError
+from earlybird.launch.cluster import network
+from earlybird.machine.namespaces import Way
+
+SCHEMA = "earlybird.cluster/1"
+NODE_NAMESPACES = ("net", "uts", "ipc", "pid", "mount")
+_SENT_BYTES = 8  # a column of /proc/net/dev: what the bridge's end of a link has sent, the node has received
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process as the machine sees it; when it began tells it from a later one of the same number."""
+
+    pid: int
+    began_ticks: int
+
+    @classmethod
+    def of(cls, pid: int) -> "Process":
+        return cls(pid, int(_stat(pid)[_BEGAN]))
+
+    def runs(self) -> bool:
+        """Whether it is there and not about to end: the first process of a node takes a second to do so."""
+        stat = _stat(self.pid)
+        return not self._ended(stat) and not int(stat[_FLAGS]) & _EXITING
+
+    def ended(self) -> bool:
+        """Whether nothing of it is left but what its parent may want to know."""
+        return self._ended(_stat(self.pid))
+
+    def _ended(self, stat: list[str]) -> bool:
+        return not stat or stat[_STATE] == "Z" or int(stat[_BEGAN]) != self.began_ticks
+
+
+# Positions in what follows the name in /proc/PID/stat, and the flag of a process that is ending (PF_EXITING).
+_STATE, _FLAGS, _BEGAN = 0, 6, 19
+_EXITING = 0x4
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node and its first process, with which it ends."""
+
+    name: str
+    address: str
+    process: Process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that came up. `link` is what was measured of its network then, see `link.py`."""
+
+    name: str
+    rate_bytes_per_s: float
+    keeper: Process
+    user_namespace: bool
+    nodes: tuple[Node, ...]
+    link: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def way(self) -> Way:
+        return Way(self.user_namespace)
+
+    @property
+    def agent(self) -> Path:
+        """The ssh-like command that runs a command on a node."""
+        return folder_of(self.name) / "agent"
+
+    def head_words(self) -> list[str]:
+        """The words before a command that is to see the cluster's network, such as mpiexec."""
+        # Entering a user namespace clears what ties a process to its parent: tie it again.
+        return [*self.way.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
+
+    def node_words(self, node: Node) -> list[str]:
+        """The words before a command that is to run on `node` and to end with whoever started it."""
+        # nsenter stays outside the node and its child would outlive it.
+        return [*self.way.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
+
+    def require_whole(self) -> None:
+        """Raise WorkError when a part of the cluster has died."""
+        if (cause := self.trouble()) is not None:
+            raise WorkError(cause)
+
+    def trouble(self) -> str | None:
+        """A sentence on what of the cluster has died and what to do; None while all of it is there."""
+        if not self.keeper.runs():
+            return f"the cluster {self.name} has died; start it anew with `earlybird cluster up`"
+        devices = self._network_devices()
+        wanted = [network.BRIDGE, *(network.port_name(k) for k in range(len(self.nodes)))]
+        lost = self.lost_nodes() or [name for name in wanted if name not in devices]
+        if not lost:
+            return None
+        return (
+            f"{lost[0]} of the cluster {self.name} is gone; end the cluster with "
+            f"`earlybird cluster down --name {self.name}` and start it anew"
+        )
+
+    def lost_nodes(self) -> list[str]:
+        """Names of the nodes that have died."""
+        return [node.name for node in self.nodes if not node.process.runs()]
+
+    def received_bytes(self) -> list[int | None]:
+        """Bytes that each node has received over its link since the cluster came up; None where the link is
+        gone."""
+        devices = self._network_devices()
+        counters = [devices.get(network.port_name(k)) for k in range(len(self.nodes))]
+        return [told and told[_SENT_BYTES] for told in counters]
+
+    def describe(self) -> str:
+        """The network in words, the same for all clusters alike."""
+        return f"virtual links of {8 * self.rate_bytes_per_s / 1e6:g} Mbit/s each way"
+
+    def _network_devices(self) -> dict[str, list[int]]:
+        """Counters of every device at the cluster's head, as /proc/net/dev lists them."""
+        try:
+            lines = Path(f"/proc/{self.keeper.pid}/net/dev").read_text().splitlines()[2:]
+        except OSError:
+            return {}
+        pairs = (line.split(":", 1) for line in lines)
+        return {name.strip(): [int(word) for word in counters.split()] for name, counters in pairs}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"the cluster's name is {name!r}; give 1 to 32 letters, digits, - or _, beginning with a letter "
+            "or digit"
+        )
+
+
+def folder_of(name: str) -> Path:
+    check_name(name)
+    return _all_folders() / name
+
+
+def find(name: str) -> Cluster:
+    """The running cluster `name`, or the only one where `name` is empty; InputError naming those there
+    are."""
+    running = {cluster.name: cluster for cluster in all_running()}
+    if not name and len(running) == 1:
+        return next(iter(running.values()))
+    if name in running:
+        return running[name]
+    if not running:
+        what = f"no cluster {name} is running" if name else "no cluster is running"
+        raise InputError(f"{what}; start one with `earlybird cluster up --nodes 4 --rate 200mbit`")
+    what = f"no cluster {name} is running" if name else f"{len(running)} clusters are running"
+    raise InputError(f"{what}; name one of {', '.join(running)}, or start one with `earlybird cluster up`")
+
+
+def all_running() -> list[Cluster]:
+    """Every running cluster of this user, by name. What a crash or a reboot left of others is removed."""
+    found = []
+    with _registry() as registry:
+        for folder in sorted(path for path in registry.iterdir() if path.is_dir()):
+            if not _is_locked(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            elif (folder / "cluster.json").exists():  # there is none while it is being built
+                found.append(_load(folder))
+    return found
+
+
+def load(name: str) -> Cluster:
+    return _load(folder_of(name))
+
+
+def save(cluster: Cluster) -> None:
+    files.write_json(folder_of(cluster.name) / "cluster.json", cluster.to_json())
+
+
+def claim(name: str) -> int:
+    """Make the folder of a new cluster and return its lock, held: the cluster lives as long as some process
+    has it.
+
+    InputError when a cluster of this name is running.
+    """
+    folder = folder_of(name)
+    with _registry():
+        if _is_locked(folder):
+            raise InputError(
+                f"a cluster {name} is running already; choose another --name or end it with "
+                f"`earlybird cluster down --name {name}`"
+            )
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        # The folder itself: what cleans /tmp of old files leaves locked folders alone.
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def _load(folder: Path) -> Cluster:
+    value = files.read_json(folder / "cluster.json", "cluster", SCHEMA)
+    return Cluster(
+        name=value["name"],
+        rate_bytes_per_s=value["rate_bytes_per_s"],
+        keeper=Process(**value["keeper"]),
+        user_namespace=value["user_namespace"],
+        nodes=tuple(
+            Node(node["name"], node["address"], Process(**node["process"])) for node in value["nodes"]
+        ),
+        link=value["link"],
+    )
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether some process holds the lock of the cluster in `folder`."""
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # Shared: two who look at once must not see each other.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+@contextlib.contextmanager
+def _registry() -> Iterator[Path]:
+    """The folder of all clusters; nobody else makes or clears away any meanwhile. An empty one is removed."""
+    folder = _all_folders()
+    while True:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        with contextlib.suppress(FileNotFoundError), open(folder / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Whoever had the lock before may have removed the folder.
+            if os.path.exists(lock.name) and os.path.samestat(os.stat(lock.name), os.fstat(lock.fileno())):
+                yield folder
+                if [path.name for path in folder.iterdir()] == [".lock"]:
+                    shutil.rmtree(folder, ignore_errors=True)
+                return
+
+
+def _all_folders() -> Path:
+    """The folder of this user's clusters, the same whatever the environment says; it need not be there."""
+    path = Path(f"/tmp/earlybird-clusters-{_real_user()}")
+    with contextlib.suppress(FileNotFoundError):
+        status = path.lstat()
+        if path.is_symlink() or not path.is_dir() or status.st_uid != os.geteuid():
+            raise InputError(
+                f"{path} is not a folder of your own, and clusters keep their files there; have it removed"
+            )
+    return path
+
+
+def _real_user() -> int:
+    """This user as the machine numbers it, also for root of a user namespace."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        inside, outside, count = map(int, line.split())
+        if inside <= os.geteuid() < inside + count:
+            return outside + os.geteuid() - inside
+    return os.geteuid()

@@ -1,0 +1,170 @@
+"""One launch of a kernel: its plan, its process tree, its provenance, and the samples it left."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.run import Sample, sample_from_json
+from earlybird.launch import placement
+from earlybird.launch.launcher import Heard, Launched, Request
+from earlybird.launch.mpiexec import Invocation
+from earlybird.launch.process import Ended, Limits, run_tree
+from earlybird.machine.flavours import Flavour
+from earlybird.toolchain.build import kernel_path
+
+_RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a launcher tells of itself beside how to start the ranks.
+
+    Attributes
+    ----------
+    launcher, binding : the names that provenance keeps.
+    threads : of every rank.
+    watch : called now and then while the ranks run; a cause ends the job, None lets it go on.
+    told : further keys of the launch record.
+    one_clock : whether hosts share this machine's clock.
+    """
+
+    launcher: str
+    mpi: Flavour
+    binding: str
+    threads: int = 1
+    watch: Callable[[], str | None] | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
+    one_clock: bool = False
+
+
+def run_kernel(
+    job: Job, invocation: Invocation, request: Request, scratch: Path, progress: Heard
+) -> Launched:
+    """Write the plan, run the tree, read what the kernel left."""
+    mpi = job.mpi
+    plan, out = scratch / "plan.txt", scratch / "samples.ndjson"
+    plan.write_text("".join(_plan_line(point) for point in request.points))
+    words = [*invocation.words, str(kernel_path(mpi, request.kernel)), "--plan", str(plan), "--out", str(out)]
+    if request.pattern is not None:
+        pattern = scratch / "pattern.bin"
+        pattern.write_bytes(request.pattern.triples().tobytes())
+        words += ["--pattern", str(pattern)]
+    if request.ways:
+        words += ["--ways", ",".join(request.ways)]
+    if job.threads > 1:
+        words += ["--threads", str(job.threads)]
+    words += request.rules.words()
+    environment = mpi.environment() | invocation.env
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    begin_s = time.monotonic()
+
+    lines = _GrowingLines(out)
+
+    def count_points() -> int | None:
+        new = lines.read_new()
+        if lines.count == 0:
+            return None  # the first line, the launch record, comes when every rank has started
+        if new and lines.count == len(new):
+            record = json.loads(new[0])["launch_record"]
+            placement.require_placed(request.layout, placement.observed_layout(record["placement"]))
+        if new:
+            last = json.loads(new[-1]) | {"launch": request.id}
+            done = request.points_in(lines.count - 1)
+            progress(done, sample_from_json(last) if lines.count > 1 else None)
+        return lines.count - 1
+
+    record: dict[str, Any] = {
+        "id": request.id,
+        "kernel": request.kernel,
+        "started": started,
+        "flavour": mpi.name,
+        "version": mpi.version,
+        "launcher": job.launcher,
+        "layout": request.layout.text,
+        "binding": job.binding,
+        "threads_per_rank": job.threads,
+        "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
+        "set_by_launcher": sorted(invocation.env),
+        "command_line": words,
+        **job.told,
+    }
+    try:
+        ended = run_tree(
+            words,
+            environment=environment,
+            limits=Limits(request.time_limit_s, request.stall_limit_s),
+            progress=count_points,
+            watch=job.watch,
+        )
+    except KeyboardInterrupt:
+        ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
+        return replace(_collect(request, record, out, ended, job.one_clock), interrupted=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InputError(f"{words[0]} cannot be started ({error}); run `earlybird doctor`") from error
+    return _collect(request, record, out, ended, job.one_clock)
+
+
+def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, one_clock: bool) -> Launched:
+    told, samples = _read_scratch(out, request.id)
+    observed = placement.observed_layout(told.pop("placement", []))
+    num_hosts = len({entry["host"] for entry in observed})
+    if "clock" in told:
+        # Ranks of one machine read one clock; of several, each rank's times are differences of its own.
+        told["clock"]["residual_s"] = 0.0 if num_hosts == 1 or one_clock else None
+    record |= told | {
+        "placement": observed,
+        # Which way messages went inside a node or between nodes is the library's secret.
+        "transport": {0: "unknown", 1: "intra-node"}.get(num_hosts, "inter-node"),
+        "exit": ended.exit_status,
+        "duration_s": round(ended.duration_s, 3),
+    }
+    cause = ended.cause
+    done = request.points_in(len(samples))
+    if cause is None and done < len(request.points):
+        cause = f"it ended after {done} of {len(request.points)} points without saying why"
+    if cause is not None:
+        record["cause"] = cause
+    return Launched(record, samples, cause)
+
+
+def _plan_line(point) -> str:
+    return " ".join(f"{key}={value}" for key, value in point.items()) + "\n"
+
+
+class _GrowingLines:
+    """The complete lines of a growing file, each read once."""
+
+    def __init__(self, path: Path):
+        self._path, self._offset, self.count = path, 0, 0
+
+    def read_new(self) -> list[bytes]:
+        try:
+            with open(self._path, "rb") as stream:
+                stream.seek(self._offset)
+                new = stream.read()
+        except OSError:
+            return []  # not made yet
+        new = new[: new.rfind(b"\n") + 1]
+        self._offset += len(new)
+        self.count += new.count(b"\n")
+        return new.splitlines()
+
+
+def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
+    """The launch record and the complete samples of a scratch file; a line cut short by a death is left
+    out."""
+    if not path.exists():
+        return {}, []
+    text = path.read_text()
+    lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+    if not lines:
+        return {}, []
+    samples = [sample_from_json(line | {"launch": launch_id}, f"{path}") for line in lines[1:]]
+    return lines[0]["launch_record"], samples
