@@ -16,6 +16,9 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.profile/1"
+# What a profile's context, and a launch, stand for that say nothing of these: threads of every rank, and the
+# network, which is told where it is a virtual cluster's.
+USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class Protocol:
         """(N sorted, bytes/s), the two columns that the models interpolate."""
         counts = sorted(self.bandwidth_bytes_per_s)
         return np.array(counts), np.array([self.bandwidth_bytes_per_s[n] for n in counts], dtype=float)
+
+    def continues(self, before: "Protocol") -> bool:
+        """Whether this is the same line as `before`, told apart by whether its senders wait."""
+        mine, theirs = ((one.name, one.latency_s, dict(one.bandwidth_bytes_per_s)) for one in (self, before))
+        return mine == theirs
 
 
 @dataclass(frozen=True)

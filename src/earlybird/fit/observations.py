@@ -11,10 +11,13 @@ import pandas
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.profile import USUAL_CONTEXT
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.tables import load_pingpong_table
 
-MEASURE_HINT = "run `earlybird measure pingpong contention -o RUN` first"
+_COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed")
+
+MEASURE_HINT = "run `earlybird measure pingpong contention completion -o RUN` first"
 
 _LAUNCH_KEYS = ("flavour", "version", "launcher")
 # Kept where all launches agree; a difference here does not change what messages cost.
@@ -52,15 +55,21 @@ class Observations:
     table : one row per point and launch with the columns source ("contention" or "pingpong"), level, n
         (processes of a group receiving at once), size_bytes, launch, time_s (median of the steady
         iterations), oversubscribed, converged.
+    completions : one row per point and launch with the columns level, size_bytes, receiver ("prompt" or
+        "late"), launch, share (time until the send was complete over time until the message had arrived,
+        median of the steady iterations), oversubscribed.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
     runs : {"id", "sha256"} of each run read.
+    warnings : what to be wary of in these times.
     """
 
     table: pandas.DataFrame
+    completions: pandas.DataFrame = field(default_factory=lambda: _completion_table([]))
     thresholds_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     runs: tuple[Mapping[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,27 +112,34 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     """
     runs = [Run.open(path) for path in paths]
     names = ", ".join(str(run.path) for run in runs)
-    used = [(run, sample) for run in runs for sample in run.samples() if _calibrates(sample)]
-    if not used:
+    samples = [(run, sample) for run in runs for sample in run.samples()]
+    timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
+    completed = [(run, sample) for run, sample in samples if _tells_completion(sample)]
+    used = timed + completed
+    if not timed:
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples of varying buffers; {MEASURE_HINT}"
         )
     require_validated(sample for _, sample in used)
     launches = _launches_of(runs, used)
-    table = pandas.DataFrame([_observation(run, sample) for run, sample in used])
+    table = pandas.DataFrame([_observation(run, sample) for run, sample in timed])
+    completions = _completion_table([_completion(run, sample) for run, sample in completed])
     context = _common(launches.values(), _LAUNCH_KEYS, names)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
     _require_one_environment(launches.values(), names)
     by_level = _launches_by_level(used, launches)
     return Observations(
         table=table,
+        completions=completions,
         thresholds_bytes=_thresholds(by_level, _control_variables(launches.values(), names)),
         machine=runs[0].header.get("machine", {}),
         context=context
+        | _unusual(launches.values(), names)
         | _transport(by_level, names)
         | _placement(by_level)
         | _noted(list(launches.values())),
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
+        warnings=_link_warnings(by_level.get("inter_node", [])),
     )
 
 
@@ -176,6 +192,44 @@ def _calibrates(sample: Sample) -> bool:
     if sample.kernel == "pingpong":
         return sample.quantity == "half_round_trip" and sample.config.get("buffers", "vary") == "vary"
     return sample.kernel == "contention" and sample.quantity == "time_per_repeat"
+
+
+def _tells_completion(sample: Sample) -> bool:
+    return sample.kernel == "completion" and sample.quantity == "completion"
+
+
+def _completion(run: Run, sample: Sample) -> dict[str, Any]:
+    level, size_bytes, receiver = (sample.config.get(key) for key in ("level", "size_bytes", "receiver"))
+    times_s = sample.rank_times_s
+    num_ranks = 0 if times_s is None else times_s.shape[1]
+    usable = level in LEVELS and isinstance(size_bytes, int) and receiver in ("prompt", "late")
+    if not usable or num_ranks != 2:
+        raise InputError(
+            f"{run.path}: a completion sample says level={level} size_bytes={size_bytes} "
+            f"receiver={receiver} and holds times of {num_ranks} ranks; levels are {', '.join(LEVELS)}, "
+            "receivers prompt and late, ranks two: measure again"
+        )
+    send_s, receive_s = times_s[sample.warmup :].T
+    if not (receive_s > 0).all():
+        raise InputError(
+            f"{run.path}: a completion sample of {size_bytes} bytes says that its message arrived after "
+            f"{receive_s.min():g} s; times must be above 0: measure again"
+        )
+    launch = f"{run.id}/{sample.launch}"
+    values = (
+        level,
+        size_bytes,
+        receiver,
+        launch,
+        float(np.median(send_s / receive_s)),
+        sample.oversubscribed,
+    )
+    return dict(zip(_COMPLETION_COLUMNS, values, strict=True))
+
+
+def _completion_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
+    table = pandas.DataFrame(rows, columns=list(_COMPLETION_COLUMNS))
+    return table.astype({"size_bytes": int, "share": float, "oversubscribed": bool})
 
 
 def _observation(run: Run, sample: Sample) -> dict[str, Any]:
@@ -285,6 +339,29 @@ def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], na
                     "a profile holds for one context: fit them apart"
                 )
     return common
+
+
+def _unusual(launches, names: str) -> dict[str, Any]:
+    """The keys of `USUAL_CONTEXT` where all launches say something else."""
+    told = (
+        {key: usual if launch.get(key) is None else launch[key] for key, usual in USUAL_CONTEXT.items()}
+        for launch in launches
+    )
+    common = _common(told, tuple(USUAL_CONTEXT), names)
+    return {key: value for key, value in common.items() if value != USUAL_CONTEXT[key]}
+
+
+def _link_warnings(launches) -> tuple[str, ...]:
+    """Launches on a virtual cluster whose links were measured to carry something else than asked."""
+    links = [launch.get("link") for launch in launches]
+    wrong = sum(isinstance(link, Mapping) and link.get("matches") is False for link in links)
+    if not wrong:
+        return ()
+    return (
+        f"inter_node: in {wrong} of {len(links)} launches the virtual links did not carry what was asked of "
+        "them (`link` in launches.ndjson): cores were the limit or busy, and these times are not the "
+        "network's alone; measure again on a quiet machine or at a lower rate",
+    )
 
 
 def _noted(launches) -> dict[str, Any]:

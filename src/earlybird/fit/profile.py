@@ -10,7 +10,7 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.fit import protocols, switches
+from earlybird.fit import completion, protocols, switches
 from earlybird.fit.observations import (
     MEASURE_HINT,
     LevelTimes,
@@ -84,11 +84,17 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     InputError when no level has two message sizes.
     """
     usable, warnings = _usable_levels(observations)
-    fitted = [_fit_level(times, observations.thresholds_bytes.get(times.name, {}), paper) for times in usable]
+    warnings = [*observations.warnings, *warnings]
+    waiting = completion.find_waiting(observations.completions)
+    fitted = [
+        _fit_level(times, observations.thresholds_bytes.get(times.name, {}), waiting.get(times.name), paper)
+        for times in usable
+    ]
     for part in fitted:
         warnings += part.warnings
     forms = _pingpong_forms(observations, paper)
     warnings += [text for part in fitted for text in _extrapolation_warnings(part.level, forms)]
+    warnings += completion.warnings([part.level for part in fitted], waiting)
     warnings += _convergence_warnings(observations, usable)
     method = "paper" if paper else "relative"
     return Profile(
@@ -156,21 +162,27 @@ def _divide(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bool)
     return _Division(candidates, errors)
 
 
-def _fit_level(times: LevelTimes, thresholds_bytes: Mapping[str, int], paper: bool) -> _FittedLevel:
+def _fit_level(
+    times: LevelTimes,
+    thresholds_bytes: Mapping[str, int],
+    waiting: completion.Waiting | None,
+    paper: bool,
+) -> _FittedLevel:
     chosen = _divide(times, thresholds_bytes, paper).chosen
     lines = protocols.fit_lines(times, chosen.starts, paper=paper)
     level = _level(times, chosen, lines, _level_extra(times, chosen, thresholds_bytes, paper))
     resampled = protocols.resample(times, chosen.starts, paper=paper)
     warnings = _level_warnings(times, level)
-    if resampled is None:
-        return _FittedLevel(times, level, {}, [], warnings)
-    return _FittedLevel(
-        times,
-        level,
-        _intervals(times, chosen, resampled),
-        [_level(times, chosen, one, {}) for one in _drawn(resampled, lines)],
-        warnings,
+    # Replicates get the same division: whether senders wait is no matter of which launches are drawn.
+    level, *replicates = (
+        completion.with_senders(one, waiting, thresholds_bytes)
+        for one in (
+            level,
+            *(_level(times, chosen, one, {}) for one in (_drawn(resampled, lines) if resampled else ())),
+        )
     )
+    intervals = _intervals(times, chosen, resampled) if resampled else {}
+    return _FittedLevel(times, level, intervals, replicates, warnings)
 
 
 def _level_extra(times, chosen, thresholds_bytes, paper):
@@ -360,6 +372,6 @@ def _convergence_warnings(observations, usable):
 
 
 def _identity(observations, method):
-    table = observations.table.to_csv(index=False)
-    text = json.dumps([method, list(observations.runs), table])
+    tables = [one.to_csv(index=False) for one in (observations.table, observations.completions)]
+    text = json.dumps([method, list(observations.runs), *tables])
     return f"fit-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -116,7 +116,7 @@ def _long_enough(starts, time_s):
 def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes):
     ends = (*starts[1:], len(size_bytes))
     mean_square = sum(cost[first, end] for first, end in zip(starts, ends, strict=True)) / count
-    told = [_told_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
+    told = [told_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
     num_parameters = sum(
         parameters[first, end] for first, end in zip(starts, ends, strict=True)
     ) + told.count(None)
@@ -131,7 +131,9 @@ def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes)
     )
 
 
-def _told_switch(last_before, first_after, thresholds_bytes):
+def told_switch(
+    last_before: int, first_after: int, thresholds_bytes: Mapping[str, int]
+) -> tuple[str, int] | None:
     """The variable that places a switch between two neighbouring sizes, and where; None when none does.
 
     Libraries differ in whether the threshold itself is still sent the old way; the measurement there decides.

@@ -62,7 +62,7 @@ def mixed_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -
     bandwidth = bandwidth_bytes_per_s.reshape(-1, num_processes, num_classes)
     rows = np.arange(len(bandwidth))
     volume = volume_bytes.sum(axis=1)
-    fraction = (volume_bytes / volume[:, None]).T
+    fraction = share_by_volume(volume_bytes).T
     served = np.zeros((len(bandwidth), num_classes))
     now_s = np.zeros(len(bandwidth))
     finished_s = np.full((len(bandwidth), num_processes), np.nan)
@@ -78,6 +78,11 @@ def mixed_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -
         finished_s[rows, following] = now_s
         unfinished[rows, following] = False
     return finished_s.reshape(*batch, num_processes)
+
+
+def share_by_volume(volume_bytes: np.ndarray) -> np.ndarray:
+    """theta of (12) in Thune et al. 2023, (N, C): what part of a process's bytes each class is."""
+    return volume_bytes / volume_bytes.sum(axis=1, keepdims=True)
 
 
 def completion_fractions(receiver: np.ndarray, size_bytes: np.ndarray) -> np.ndarray:

@@ -22,14 +22,28 @@ def median_interval(times: np.ndarray, confidence: float = 0.95) -> tuple[float,
 
     Returns
     -------
-    (low, high) in the unit of `times`; up to n = 10 simply the smallest and the largest value.
+    (low, high) in the unit of `times`; up to n = 10 simply the smallest and the largest value, which below
+    n = 6 hold the median less often than in 95 % of all cases: `median_coverage` says how often.
     """
     ordered = np.sort(np.asarray(times, dtype=float))
-    n = len(ordered)
-    spread = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(n)
-    low = max(math.floor((n - spread) / 2), 1)
-    high = min(math.ceil(1 + (n + spread) / 2), n)
+    low, high = _bounds(len(ordered), confidence)
     return float(ordered[low - 1]), float(ordered[high - 1])
+
+
+def median_coverage(n: int, confidence: float = 0.95) -> float:
+    """How often `median_interval` of n >= 1 independent values holds the median of what they are drawn from.
+
+    The number of values below the median is binomial with p = 1/2, and must lie in j..k-1: 1 - 2^(1-n) from
+    the smallest to the largest value, 0.75 for n = 3, 0.94 for 5, 0.97 for 6.
+    """
+    low, high = _bounds(n, confidence)
+    # How often between `low` and `high` - 1 of n fair coins show heads.
+    return sum(math.comb(n, k) for k in range(low, high)) / 2**n
+
+
+def _bounds(n: int, confidence: float) -> tuple[int, int]:
+    spread = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(n)
+    return max(math.floor((n - spread) / 2), 1), min(math.ceil(1 + (n + spread) / 2), n)
 
 
 def relative_half_width(times: np.ndarray) -> float:

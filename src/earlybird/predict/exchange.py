@@ -11,68 +11,93 @@ from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import SCHEMA, Level, Profile, Protocol, profile_from_json
-from earlybird.models import maxrate, postal, staircase
+from earlybird.models import fair, maxrate, postal, staircase
 from earlybird.predict.profiles import replicate_levels
 
-MODELS = ("staircase", "max-rate", "postal")
+MODELS = ("staircase", "fair", "max-rate", "postal")
+SHARES = fair.SHARES
+MIXED = ("per-level", "union")
 MAX_REPLICATES = 200
+# Of the fair model, whose steps are as many as the messages between nodes: at most so many messages in all
+# replicates together, but never fewer replicates than this.
+_FAIR_REPLICATE_MESSAGES, _MIN_FAIR_REPLICATES = 20_000, 5
+# From so many replicates on an interval holds 90 % or more, which needs no note.
+_ENOUGH_REPLICATES = 40
+# Beyond so many messages, completions within 0.5 % of the time elapsed are one step: times of ranks move by
+# at most about 1.2 %, error (11) by 0.6 %, where the model itself is some 10 % off.
+_FAIR_EXACT_MESSAGES, _FAIR_BATCH_FRACTION = 2_000, 5e-3
 INTERVAL_PERCENT = (2.5, 97.5)
+
+# Models in which what a rank receives from its own socket and from others competes.
+_SHARING = ("staircase", "fair")
 
 # The parts of a predicted time, each (R, P) for R parameter sets: receive without latency, and all of it.
 _Times = tuple[np.ndarray, np.ndarray]
 
 
 def predict_exchange(
-    pattern: Pattern, layout: Layout, profile: Profile, model: str = "staircase"
+    pattern: Pattern,
+    layout: Layout,
+    profile: Profile,
+    model: str = "staircase",
+    *,
+    share: str = "message",
+    mixed: str = "per-level",
 ) -> Prediction:
     """Seconds per rank for the messages of `pattern`, all posted at once, on `layout` (Thune et al. 2023).
 
     Parameters
     ----------
-    model : `staircase` (7)-(9), `max-rate` (10) or `postal` (1); intra-node and inter-node times are added as
-    (18).
+    model : `staircase` (7)-(9), where messages stay on a socket and leave it (12)-(17); `fair`, the staircase
+        inside nodes and max-min fair sharing of both ends between them; `max-rate` (10); `postal` (1).
+        Intra-node and inter-node times are added as (18).
+    share : what `fair` counts alike between nodes: every `message`, or every receiving `process`.
+    mixed : when a message is complete where a rank receives from its own socket and from others of its node:
+        (9) `per-level`, each of the two ending with all that the rank receives, or over the `union`.
 
     Returns
     -------
     Prediction with arrays of shape (P,), P from the layout. Where the profile has replicates,
-    `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (the first 200 at most):
-    the uncertainty of the parameters, not of the model.
+    `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (the first 200 at most,
+    of `fair` fewer, at least 5, with more than 100 messages between nodes; a note says so where they are less
+    than 40): the uncertainty of the parameters, not of the model.
 
     Raises
     ------
     InputError : the pattern names a rank outside the layout; the profile lacks a level or BW(1) that is
-        needed; the model, or what it would need here, is not built.
+        needed; the model, `share` or `mixed` is none of those named.
     """
-    return Exchange(pattern, layout).predict(profile, model)
+    return Exchange(pattern, layout, mixed=mixed).predict(profile, model, share=share)
 
 
 class Exchange:
     """A pattern on a layout, with all that does not depend on a profile worked out once and kept."""
 
-    def __init__(self, pattern: Pattern, layout: Layout):
+    def __init__(self, pattern: Pattern, layout: Layout, *, mixed: str = "per-level"):
         pattern.check_ranks(layout.num_ranks)
+        _check_choice("mixed", mixed, MIXED)
         self.pattern = pattern
         self.num_ranks = layout.num_ranks
-        level = layout.level(pattern.src, pattern.dst)
-        node_group = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
-        groups = (layout.socket_group(), layout.socket_group(), node_group)
-        self._most_ranks_of_a_node = int(np.bincount(node_group).max())
-        self._parts = {
-            name: _Part(pattern.src[here], pattern.dst[here], pattern.bytes[here], groups[k])
-            for k, name in enumerate(LEVELS)
-            if (here := level == k).any()
-        }
+        self.mixed = mixed
+        self._level = layout.level(pattern.src, pattern.dst)
+        self._node_group = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
+        self._socket_group = layout.socket_group()
+        self._most_ranks_of_a_node = int(np.bincount(self._node_group).max())
+        self.levels = tuple(name for k, name in enumerate(LEVELS) if (self._level == k).any())
 
-    def predict(self, profile: Profile, model: str = "staircase") -> Prediction:
+    def predict(self, profile: Profile, model: str = "staircase", *, share: str = "message") -> Prediction:
         """See `predict_exchange`."""
-        self._check_model(model)
-        receive_s, intra_node_s, inter_node_s = (part[0] for part in self._times([profile], model))
-        replicates = _replicates(profile)
+        _check_choice("model", model, MODELS)
+        _check_choice("share", share, SHARES)
+        receive_s, intra_node_s, inter_node_s = (part[0] for part in self._times([profile], model, share))
+        replicates = _replicates(profile, self._num_replicates(model))
         interval_s = None
         if replicates:
-            _, intra_s, inter_s = self._times(replicates, model)
+            _, intra_s, inter_s = self._times(replicates, model, share)
             interval_s = np.percentile(intra_s + inter_s, INTERVAL_PERCENT, axis=0).T
-        notes = self.reservations(profile)
+        notes = self.reservations(profile, model)
+        if len(replicates) < min(len(profile.replicates), _ENOUGH_REPLICATES):
+            notes.append(_few_replicates(len(replicates)))
         return Prediction(
             model=model,
             receive_s=receive_s,
@@ -81,49 +106,77 @@ class Exchange:
             profile_id=profile.id,
             pattern_sha256=self.pattern.sha256(),
             time_interval_s=interval_s,
-            extra={"notes": notes} if notes else {},
+            extra=self._choices(model, share) | ({"notes": notes} if notes else {}),
         )
 
-    def _check_model(self, model: str) -> None:
-        if model == "fair":
-            raise InputError(
-                "the model 'fair' (max-min fair sharing of both ends) is not built yet; "
-                f"choose one of {', '.join(MODELS)}"
-            )
-        if model not in MODELS:
-            raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
-        if model == "staircase" and {"intra_socket", "inter_socket"} <= self._parts.keys():
-            raise InputError(
-                "the pattern mixes intra_socket and inter_socket messages on this layout, and the staircase "
-                "of that mixture is not built yet; "
-                "choose --model max-rate or postal, or a layout with one of the two"
-            )
+    def _choices(self, model: str, share: str) -> dict[str, str]:
+        """The options that made a difference, for the prediction's file."""
+        share_counts = model == "fair" and "inter_node" in self.levels
+        mixed_counts = model in _SHARING and {"intra_socket", "inter_socket"} <= set(self.levels)
+        return ({"share": share} if share_counts else {}) | ({"mixed": self.mixed} if mixed_counts else {})
 
-    def _times(self, profiles: Sequence[Profile], model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _num_replicates(self, model: str) -> int:
+        messages = int(((self._level == LEVELS.index("inter_node")) & (self.pattern.bytes > 0)).sum())
+        if model != "fair" or not messages:
+            return MAX_REPLICATES
+        return min(MAX_REPLICATES, max(_MIN_FAIR_REPLICATES, _FAIR_REPLICATE_MESSAGES // messages))
+
+    @cached_property
+    def _apart(self) -> tuple["_Part", ...]:
+        """The messages of each level by themselves."""
+        return tuple(self._part((name,)) for name in self.levels)
+
+    @cached_property
+    def _joint(self) -> tuple["_Part", ...]:
+        """Those that stay on a socket and those that leave it together: they compete with each other."""
+        inside = tuple(name for name in self.levels if name != "inter_node")
+        if len(inside) < 2:
+            return self._apart
+        return (self._part(inside), *(self._part((name,)) for name in self.levels if name not in inside))
+
+    def _part(self, names: tuple[str, ...]) -> "_Part":
+        kinds = [LEVELS.index(name) for name in names]
+        here = np.isin(self._level, kinds)
+        group = self._node_group if names == ("inter_node",) else self._socket_group
+        columns = (values[here] for values in (self.pattern.src, self.pattern.dst, self.pattern.bytes))
+        return _Part(names, *columns, np.searchsorted(kinds, self._level[here]), group, self.mixed)
+
+    def _times(
+        self, profiles: Sequence[Profile], model: str, share: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(receive_s, intra_node_s, inter_node_s), each (R, P), one row per profile."""
         shape = (len(profiles), self.num_ranks)
         receive_s, intra_s, inter_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        for name, part in self._parts.items():
-            levels = [profile.level(name) for profile in profiles]
+        for part in self._joint if model in _SHARING else self._apart:
+            between_nodes = part.names == ("inter_node",)
+            # Inside a node both ends are the same memory, and fair is the staircase.
+            inside = "staircase" if model == "fair" and not between_nodes else model
+            levels = [tuple(profile.level(name) for name in part.names) for profile in profiles]
             for rows, alike in _alike(levels):
-                part_receive_s, part_total_s = part.times(alike, model)
+                part_receive_s, part_total_s = part.times(alike, inside, share)
                 receive_s[rows] += part_receive_s
-                (inter_s if name == "inter_node" else intra_s)[rows] += part_total_s
+                (inter_s if between_nodes else intra_s)[rows] += part_total_s
         return receive_s, intra_s, inter_s
 
-    def reservations(self, profile: Profile) -> list[str]:
+    def reservations(self, profile: Profile, model: str = "staircase") -> list[str]:
         """Where a prediction from `profile` leaves what was measured, a sentence each."""
         notes = []
-        for name, part in self._parts.items():
-            level = profile.level(name)
-            used = np.unique(level.protocol_index(part.bytes[part.bytes > 0]))
-            measured = min((max(level.protocols[k].bandwidth_bytes_per_s) for k in used), default=0)
-            receivers = part.most_receivers()
-            if used.size and receivers > measured:
-                notes.append(
-                    f"{name}: {receivers} processes receive at once, the profile knows N up to {measured}; "
-                    "its bandwidth is held constant beyond, so the true times may be longer"
-                )
+        for part in self._joint if model in _SHARING else self._apart:
+            both_ends = model == "fair" and part.names == ("inter_node",)
+            most, does = part.most_receivers(), "receive"
+            if both_ends and part.most_senders() > most:
+                most, does = part.most_senders(), "send"
+            for k, name in enumerate(part.names):
+                level = profile.level(name)
+                used = np.unique(level.protocol_index(part.bytes[(part.bytes > 0) & (part.level == k)]))
+                measured = min((max(level.protocols[k].bandwidth_bytes_per_s) for k in used), default=0)
+                if used.size and most > measured:
+                    notes.append(
+                        f"{name}: {most} processes {does} at once, the profile knows N up to {measured}; "
+                        "its bandwidth is held constant beyond, so the true times may be longer"
+                    )
+        if model == "fair" and "inter_node" not in self.levels:
+            notes.append("no message goes from node to node, where fair differs: this is the staircase")
         cores = profile.machine.get("cores")
         if isinstance(cores, int) and self._most_ranks_of_a_node > cores:
             notes.append(
@@ -135,43 +188,74 @@ class Exchange:
 
 @dataclass(frozen=True)
 class _Part:
-    """The messages of one level, (M,) each, and the group (socket or node) of every rank, (P,)."""
+    """The messages of one level, or of both inside a node, (M,) each, and the group of every rank, (P,).
 
+    `level` is the index of each message's level in `names`; a group is a socket, or a node between nodes. A
+    class is a protocol of one of the levels, numbered through.
+    """
+
+    names: tuple[str, ...]
     src: np.ndarray
     dst: np.ndarray
     bytes: np.ndarray
+    level: np.ndarray
     group: np.ndarray
+    mixed: str
 
     @cached_property
     def fraction(self) -> np.ndarray:
         """(M,) c of equation (9)."""
-        return staircase.completion_fractions(self.dst, self.bytes)
+        if len(self.names) == 1 or self.mixed == "union":
+            return staircase.completion_fractions(self.dst, self.bytes)
+        return staircase.completion_fractions(self.dst * len(self.names) + self.level, self.bytes)
 
     def most_receivers(self) -> int:
         """The largest number of ranks of one group that receive a byte."""
-        receivers = np.unique(self.dst[self.bytes > 0])
-        return int(np.bincount(self.group[receivers]).max(initial=0))
+        return self._most(self.dst)
 
-    def times(self, levels: Sequence[Level], model: str) -> _Times:
-        """(receive_s, time_s), each (R, P), for levels that differ in latencies and bandwidths alone."""
-        protocol = levels[0].protocol_index(self.bytes)
-        volume_bytes = self._sum_by_protocol(protocol, levels[0], self.bytes)
-        counts = self._sum_by_protocol(protocol, levels[0], np.ones_like(self.bytes))
+    def most_senders(self) -> int:
+        return self._most(self.src)
+
+    def _most(self, end: np.ndarray) -> int:
+        ranks = np.unique(end[self.bytes > 0])
+        return int(np.bincount(self.group[ranks]).max(initial=0))
+
+    def times(self, levels: Sequence[tuple[Level, ...]], model: str, share: str) -> _Times:
+        """(receive_s, time_s), each (R, P), for parameter sets, a tuple of levels each, that differ in
+        latencies and bandwidths alone."""
+        protocols = [[item for level in row for item in level.protocols] for row in levels]
+        message_class = self._message_class(levels[0])
+        counts = self._sum_by_protocol(message_class, len(protocols[0]), np.ones_like(self.bytes))
+        latency_s = np.array([[item.latency_s for item in row] for row in protocols]) @ counts.T
+        waits = np.array([item.sender_waits for item in protocols[0]])[message_class]
+        if model == "fair":
+            receive_s, send_s = self._fair_s(message_class, waits, levels, share)
+            return receive_s, latency_s + np.maximum(receive_s, send_s)
+        volume_bytes = self._sum_by_protocol(message_class, len(protocols[0]), self.bytes)
         receive_s = self._receive_s(volume_bytes, levels, model)
-        busy_s = receive_s
         if model == "staircase":
-            busy_s = np.maximum(receive_s, self._send_s(protocol, levels[0], receive_s))
-        latency_s = np.array([[item.latency_s for item in level.protocols] for level in levels])
-        return receive_s, latency_s @ counts.T + busy_s
+            return receive_s, latency_s + np.maximum(receive_s, self._send_s(waits, receive_s))
+        return receive_s, latency_s + receive_s
 
-    def _sum_by_protocol(self, protocol: np.ndarray, level: Level, values: np.ndarray) -> np.ndarray:
-        """(P, C) sums of (M,) int64 values over the messages each rank receives by each protocol."""
-        sums = np.zeros((len(self.group), len(level.protocols)), dtype=np.int64)
-        np.add.at(sums, (self.dst, protocol), values)
+    def _message_class(self, levels: tuple[Level, ...]) -> np.ndarray:
+        classes = np.empty(len(self.bytes), dtype=np.int64)
+        first = 0
+        for k, level in enumerate(levels):
+            here = self.level == k
+            classes[here] = first + level.protocol_index(self.bytes[here])
+            first += len(level.protocols)
+        return classes
+
+    def _sum_by_protocol(self, message_class: np.ndarray, num_classes: int, values: np.ndarray) -> np.ndarray:
+        """(P, C) sums of (M,) int64 values over the messages each rank receives of each class."""
+        sums = np.zeros((len(self.group), num_classes), dtype=np.int64)
+        np.add.at(sums, (self.dst, message_class), values)
         return sums
 
-    def _receive_s(self, volume_bytes: np.ndarray, levels: Sequence[Level], model: str) -> np.ndarray:
-        tables = [[_table(level, item) for item in level.protocols] for level in levels]
+    def _receive_s(
+        self, volume_bytes: np.ndarray, levels: Sequence[tuple[Level, ...]], model: str
+    ) -> np.ndarray:
+        tables = _tables(levels)
         single = np.array([[rates[0] for _, rates in row] for row in tables])
         if model == "postal":
             return postal.uncontended_time_s(volume_bytes, single)
@@ -187,24 +271,63 @@ class _Part:
                 receive_s[:, ranks] = staircase.receive_times_s(volume_bytes[ranks], shared)
         return receive_s
 
-    def _send_s(self, protocol: np.ndarray, level: Level, receive_s: np.ndarray) -> np.ndarray:
+    def _send_s(self, waits: np.ndarray, receive_s: np.ndarray) -> np.ndarray:
         """(R, P) when each rank's waited-for sends are delivered."""
-        waits = np.array([item.sender_waits for item in level.protocols])[protocol]
         src, dst, fraction = self.src[waits], self.dst[waits], self.fraction[waits]
         return np.stack(
             [staircase.send_waits_s(src, fraction * times_s[dst], len(self.group)) for times_s in receive_s]
         )
 
+    def _fair_s(
+        self, message_class: np.ndarray, waits: np.ndarray, levels: Sequence[tuple[Level, ...]], share: str
+    ) -> _Times:
+        """(R, P) each: when the last message is received, and the last waited-for send delivered."""
+        bandwidth = _bandwidth(_tables(levels), max(self.most_receivers(), self.most_senders(), 1))
+        completed_s = fair.completion_times_s(
+            self.src,
+            self.dst,
+            self.bytes,
+            self.group,
+            message_class,
+            bandwidth,
+            share,
+            batch_fraction=_FAIR_BATCH_FRACTION if len(self.bytes) > _FAIR_EXACT_MESSAGES else 0.0,
+        )
+        return self._last_s(self.dst, completed_s), self._last_s(self.src[waits], completed_s[:, waits])
 
-def _replicates(profile: Profile) -> list[Profile]:
-    """The refitted parameter sets of a profile, at most MAX_REPLICATES of them."""
+    def _last_s(self, rank: np.ndarray, completed_s: np.ndarray) -> np.ndarray:
+        """(R, P) the last of (R, M) completions of each rank, 0 without any."""
+        last_s = np.zeros((len(completed_s), len(self.group)))
+        for row, times_s in zip(last_s, completed_s, strict=True):
+            np.maximum.at(row, rank, times_s)
+        return last_s
+
+
+def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
+    if given not in allowed:
+        raise InputError(f"the {name} is {given!r}; choose one of {', '.join(allowed)}")
+
+
+def _replicates(profile: Profile, largest_number: int) -> list[Profile]:
+    """The refitted parameter sets of a profile, the first ones."""
     return [
         profile_from_json(
             {"schema": SCHEMA, "id": f"{profile.id} (replicate {k})", "levels": replicate_levels(profile, k)},
             f"the profile {profile.id}, replicate {k}",
         )
-        for k in range(min(len(profile.replicates), MAX_REPLICATES))
+        for k in range(min(len(profile.replicates), largest_number))
     ]
+
+
+def _few_replicates(number: int) -> str:
+    # Percentile p lies p of the way from the lowest to the highest of n values, a value between neighbours
+    # with the probability 1/(n+1).
+    low, high = INTERVAL_PERCENT
+    percent = (high - low) * (number - 1) / (number + 1)
+    return (
+        f"an exchange this large is predicted with {number} replicates: its intervals hold about "
+        f"{percent:.0f} % of the parameters' uncertainty instead of {high - low:.0f} %"
+    )
 
 
 def _members(group: np.ndarray, volume_bytes: np.ndarray) -> Iterable[np.ndarray]:
@@ -225,6 +348,11 @@ def _table(level: Level, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
     return counts, rates
 
 
+def _tables(levels: Sequence[tuple[Level, ...]]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """[R][C] the bandwidth table of each parameter set and class."""
+    return [[_table(level, item) for level in row for item in level.protocols] for row in levels]
+
+
 def _bandwidth(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_receivers: int) -> np.ndarray:
     """(R, num_receivers, C) with BW(n) of each protocol at n-1."""
     n = np.arange(1, num_receivers + 1)
@@ -233,10 +361,10 @@ def _bandwidth(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_receivers:
     )
 
 
-def _alike(levels: Sequence[Level]) -> Iterable[tuple[list[int], list[Level]]]:
+def _alike(levels: Sequence[tuple[Level, ...]]) -> Iterable[tuple[list[int], list[tuple[Level, ...]]]]:
     """Rows of `levels` in batches that give every message the same protocol and the same waiting senders."""
     batches: dict[tuple, list[int]] = {}
-    for row, level in enumerate(levels):
-        key = tuple((protocol.min_bytes, protocol.sender_waits) for protocol in level.protocols)
+    for row, group in enumerate(levels):
+        key = tuple(tuple((item.min_bytes, item.sender_waits) for item in level.protocols) for level in group)
         batches.setdefault(key, []).append(row)
     return [(rows, [levels[row] for row in rows]) for rows in batches.values()]

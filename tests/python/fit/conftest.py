@@ -83,3 +83,50 @@ def _sample(kernel, level, n, size, time_s, launch, generator, noise, oversubscr
         oversubscribed=oversubscribed,
         **rest,
     )
+
+
+@pytest.fixture
+def add_completions():
+    """add_completions(path, waits=..., sizes=...) adds samples whose senders wait by waits(size)."""
+
+    def add(
+        path,
+        waits=lambda size: size >= 8192,
+        *,
+        sizes=tuple(4**k for k in range(12)),
+        level="intra_socket",
+        prompt_share=lambda size, waits: 1.0 if waits else 0.2,
+        receivers=("prompt", "late"),
+        oversubscribed=False,
+        launches=3,
+        launch=None,
+    ):
+        run = Run.open(path)
+        first = len(run.launches())
+        for number in range(first, first + launches):
+            run.append_launch({"id": f"launch{number}"} | LAUNCH | (launch or {}))
+            for size in sizes:
+                delivery_s = 1e-6 + size / 1e10
+                for receiver in receivers:
+                    pause_s = max(5e-3, 3 * delivery_s) if receiver == "late" else 0.0
+                    share = prompt_share(size, waits(size)) if receiver == "prompt" else float(waits(size))
+                    received_s = pause_s + delivery_s
+                    row = [max(share * received_s, 0.2 * delivery_s), received_s]
+                    rows = np.array([[10 * time_s for time_s in reversed(row)], row, row])
+                    run.append_samples(
+                        [
+                            Sample(
+                                "completion",
+                                "completion",
+                                {"mpi": "mpich", "level": level, "size_bytes": size, "receiver": receiver},
+                                f"launch{number}",
+                                rows.max(axis=1),
+                                warmup=1,
+                                rank_times_s=rows,
+                                oversubscribed=oversubscribed,
+                            )
+                        ]
+                    )
+        return path
+
+    return add

@@ -4,6 +4,7 @@ import pytest
 
 from earlybird.data.errors import InputError, WorkError
 from earlybird.fit.observations import level_times, pingpong_times, read_runs
+from earlybird.fit.profile import fit_profile
 
 
 def test_the_warm_up_does_not_count(make_run):
@@ -52,7 +53,7 @@ def test_wrong_data_is_refused(make_run):
     "what", [{"launches": 0}, {"kernel": "exchange"}, {"kernel": "pingpong", "buffers": "reuse"}]
 )
 def test_a_run_without_calibration_says_what_to_measure(make_run, what):
-    with pytest.raises(InputError, match="earlybird measure pingpong contention"):
+    with pytest.raises(InputError, match="earlybird measure pingpong contention completion"):
         read_runs([make_run("run", **what)])
 
 
@@ -154,3 +155,49 @@ def test_the_context_tells_where_ranks_were_placed(make_run):
     make_run("run", launches=1, launch={"layout": "1x1x4", "binding": "none"})
     placement = read_runs([path]).context["placement"]
     assert placement == {"intra_socket": ["1x1x2 bound to core", "1x1x4 bound to none"]}
+
+
+VIRTUAL = {"launcher": "cluster", "network": "virtual links of 200 Mbit/s each way"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "usual"),
+    [("threads_per_rank", 4, 1), ("network", VIRTUAL["network"], "not a virtual cluster's")],
+)
+def test_a_launch_that_does_not_say_counts_as_usual(make_run, key, value, usual):
+    unusual = make_run("unusual", launch={key: value})
+    assert read_runs([unusual]).context[key] == value
+    plain = [make_run("old"), make_run("new", launch={"threads_per_rank": 1})]
+    assert key not in read_runs(plain).context
+    for paths in ([unusual, plain[0]], [plain[0], unusual]):
+        with pytest.raises(InputError) as error:
+            read_runs(paths)
+        assert all(word in str(error.value) for word in (key, repr(value), repr(usual)))
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("threads_per_rank", (2, 4)),
+        ("network", (VIRTUAL["network"], "virtual links of 1000 Mbit/s each way")),
+    ],
+)
+def test_threads_and_rates_are_not_mixed(make_run, key, values):
+    paths = [make_run(str(k), launch={key: value}) for k, value in enumerate(values)]
+    with pytest.raises(InputError, match=f"{key} is .*{values[0]}.* in one part and .*{values[1]}"):
+        read_runs(paths)
+
+
+def test_links_that_carried_something_else_are_a_warning_of_the_profile(make_run):
+    path = make_run("run", level="inter_node", launches=3, launch=VIRTUAL | {"link": {"matches": True}})
+    assert read_runs([path]).warnings == ()
+    make_run("run", level="inter_node", launches=2, launch=VIRTUAL | {"link": {"matches": False}})
+    warnings = fit_profile(read_runs([path])).extra["warnings"]
+    assert any("in 2 of 5 launches the virtual links did not carry" in text for text in warnings)
+
+
+def test_links_do_not_matter_to_messages_inside_a_node(make_run):
+    launch = VIRTUAL | {"link": {"matches": False}}
+    path = make_run("run", level="intra_socket", launch=launch)
+    make_run("run", level="inter_node", launch=VIRTUAL | {"link": {}})
+    assert read_runs([path]).warnings == ()

@@ -44,6 +44,20 @@ def test_interval_takes_the_order_statistics_worked_out_by_hand(n, low, high):
     assert statistics.median_interval(values) == (low, high)
 
 
+@pytest.mark.parametrize(("n", "coverage"), [(1, 0.0), (2, 0.5), (3, 0.75), (5, 0.9375), (6, 0.96875)])
+def test_the_extremes_of_few_values_hold_the_median_less_often_than_asked(n, coverage):
+    assert statistics.median_coverage(n) == pytest.approx(coverage, abs=1e-12)
+
+
+def test_intervals_hold_the_median_as_often_as_their_coverage_says():
+    random = np.random.default_rng(1)
+    for n in (4, 13, 40):
+        intervals = np.array([statistics.median_interval(row) for row in random.normal(size=(4000, n))])
+        held = (intervals[:, 0] <= 0) & (intervals[:, 1] >= 0)
+        assert held.mean() == pytest.approx(statistics.median_coverage(n), abs=0.02)
+        assert n < 6 or statistics.median_coverage(n) >= 0.95
+
+
 def test_wider_confidence_gives_a_wider_interval():
     values = np.arange(1.0, 1001)
     assert statistics.median_interval(values, 0.99)[0] < statistics.median_interval(values, 0.9)[0]

@@ -9,7 +9,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile, profile_from_json
-from earlybird.predict import MODELS, Exchange, predict_exchange
+from earlybird.predict import MIXED, MODELS, SHARES, Exchange, predict_exchange
 
 TABLE = {"1": 10e9, "2": 16e9, "4": 20e9}
 
@@ -132,10 +132,10 @@ _TWO_PROTOCOLS = _level(
 @given(st.lists(_MESSAGE, min_size=1, max_size=30), st.permutations(range(8)), st.sampled_from(MODELS))
 def test_renaming_the_ranks_renames_the_prediction(messages, permutation, model):
     new = np.array(permutation)
-    pattern, layout = _pattern(*messages), parse_layout("2x1x4")
-    node, socket = np.empty(8, dtype=np.int64), np.zeros(8, dtype=np.int64)
-    node[new] = layout.node
-    profile = _profile(intra_socket=_TWO_PROTOCOLS, inter_node=_TWO_PROTOCOLS)
+    pattern, layout = _pattern(*messages), parse_layout("2x2x2")
+    node, socket = np.empty(8, dtype=np.int64), np.empty(8, dtype=np.int64)
+    node[new], socket[new] = layout.node, layout.socket
+    profile = _profile(intra_socket=_TWO_PROTOCOLS, inter_socket=_level(), inter_node=_TWO_PROTOCOLS)
     before = predict_exchange(pattern, layout, profile, model)
     renamed = Pattern(new[pattern.src], new[pattern.dst], pattern.bytes)
     after = predict_exchange(renamed, Layout(node, socket, "renamed"), profile, model)
@@ -213,15 +213,170 @@ def test_sizes_near_the_64_bit_limit_stay_exact():
     )
 
 
-def test_intra_and_inter_socket_together_are_refused_for_the_staircase_alone():
-    pattern, layout = _pattern((0, 1, 8), (0, 2, 8)), parse_layout("1x2x2")
-    profile = _profile(intra_socket=_level(), inter_socket=_level())
-    with pytest.raises(
-        InputError, match=r"mixes intra_socket and inter_socket.*not built yet.*max-rate or postal"
-    ):
-        predict_exchange(pattern, layout, profile)
+ON = {"1": 10e9, "2": 16e9}
+OFF = {"1": 5e9, "2": 8e9}
+
+
+def _mixed_profile(on=ON, off=OFF, **extra):
+    return _profile(
+        intra_socket=_level(_protocol(table=on, latency_s=1e-6, **extra)),
+        inter_socket=_level(_protocol(table=off, latency_s=3e-6, **extra)),
+    )
+
+
+def test_on_and_off_socket_messages_compete_as_in_equations_12_to_17():
+    # Rank 0 receives 30 kB on and 10 kB off its socket, rank 1 40 kB off: (3/4 16 + 1/4 8)/2 = 7 GB/s and
+    # 4 GB/s. Rank 0 ends after 40/7 us, rank 1 then has 120/7 kB to go at 5 GB/s: 24/7 us more.
+    pattern, layout = _pattern((1, 0, 30_000), (2, 0, 10_000), (3, 1, 40_000)), parse_layout("1x2x2")
+    prediction = predict_exchange(pattern, layout, _mixed_profile())
+    assert prediction.receive_s == pytest.approx(np.array([40, 64, 0, 0]) / 7e6, rel=1e-12)
+    # Latencies: 1 + 3 us on rank 0, 3 us on rank 1; ranks 2 and 3 wait for their sends.
+    assert prediction.time_s == pytest.approx(np.array([68, 85, 40, 64]) / 7e6, rel=1e-12)
+    assert prediction.extra == {"mixed": "per-level"}
+    # In the union of rank 0's messages the smaller one, from rank 2, is complete at half of the time.
+    union = predict_exchange(pattern, layout, _mixed_profile(), mixed="union")
+    assert union.time_s == pytest.approx(np.array([68, 85, 20, 64]) / 7e6, rel=1e-12)
+    assert union.extra == {"mixed": "union"}
+
+
+def test_on_and_off_socket_messages_of_equal_cost_are_one_level():
+    # All receivers on one socket: the same group, and with the union the same order, as all on one socket.
+    pattern = _pattern((1, 0, 3000), (2, 0, 5000), (3, 0, 4000), (0, 1, 7000), (2, 1, 2000), (3, 1, 9000))
+    profile = _profile(intra_socket=_TWO_PROTOCOLS, inter_socket=_TWO_PROTOCOLS)
+    mixed = predict_exchange(pattern, parse_layout("1x2x2"), profile, mixed="union")
+    alone = predict_exchange(pattern, parse_layout("1x1x4"), profile)
+    assert mixed.time_s == pytest.approx(alone.time_s, rel=1e-12)
+
+
+@pytest.mark.parametrize(("messages", "level"), [(((0, 1), (2, 3)), "intra"), (((0, 2), (1, 3)), "inter")])
+@pytest.mark.parametrize("mixed", MIXED)
+def test_with_one_of_the_two_levels_the_mixture_is_its_staircase(messages, level, mixed):
+    pattern = _pattern(*[(src, dst, 1000 * (dst + 1)) for src, dst in messages])
+    layout, both = parse_layout("1x2x2"), _mixed_profile()
+    one = _profile(**{f"{level}_socket": _level(_protocol(table=ON if level == "intra" else OFF))})
+    prediction = predict_exchange(pattern, layout, both, mixed=mixed)
+    alone = predict_exchange(pattern, layout, one)
+    assert prediction.receive_s == pytest.approx(alone.receive_s, rel=1e-12)
+    assert prediction.extra == {}
+    assert predict_exchange(pattern, layout, one, "fair").time_s.tolist() == alone.time_s.tolist()
+
+
+def test_off_socket_ranks_of_the_papers_thunderx2_end_after_on_socket_ones():
+    # Figure 5 (a), (b) of Thune et al. 2023: 24 ranks on each of two sockets, 16 in on-socket pairs, 8 paired
+    # with the other socket, one size; tables of their Table I. The model "correctly predicts that the
+    # off-socket processes complete after the on-socket processes".
+    on = {"1": 7.5e9, "2": 14.6e9, "4": 25.5e9, "8": 32.5e9, "16": 45.0e9, "32": 54.0e9}
+    off = {"1": 6.5e9, "2": 13.7e9, "4": 17.8e9, "8": 18.3e9, "16": 19.7e9, "32": 22.7e9}
+    size, messages = 500_000, []
+    for rank in range(48):
+        place = rank % 24
+        messages.append((rank, rank ^ 1 if place < 16 else (rank + 24) % 48, size))
+    prediction = predict_exchange(_pattern(*messages), parse_layout("1x2x24"), _mixed_profile(on, off))
+    first_s = 24 * size / 49.5e9
+    left_bytes = size - first_s * 21.2e9 / 24
+    expected = [first_s] * 16 + [first_s + 8 * left_bytes / 18.3e9] * 8
+    assert prediction.receive_s == pytest.approx(expected * 2, rel=1e-12)
+    assert prediction.time_s.reshape(2, 24)[:, :16].max() < prediction.time_s.reshape(2, 24)[:, 16:].min()
+
+
+def test_levels_that_max_rate_and_postal_add_they_still_add():
+    pattern, layout = _pattern((0, 1, 1000), (2, 1, 4000)), parse_layout("1x2x2")
     for model in ("max-rate", "postal"):
-        assert predict_exchange(pattern, layout, profile, model).time_s[2] > 0
+        times_s = predict_exchange(pattern, layout, _mixed_profile(), model).time_s
+        assert times_s[1] == pytest.approx(4e-6 + 1000 / 10e9 + 4000 / 5e9, rel=1e-12)
+
+
+def test_beyond_the_measured_n_of_either_level_a_mixture_says_so():
+    profile = _mixed_profile(off={"1": 5e9})
+    pattern = _pattern((1, 0, 100), (2, 0, 100), (0, 1, 100))
+    (said,) = predict_exchange(pattern, parse_layout("1x2x2"), profile).extra["notes"]
+    assert said.startswith("inter_socket: 2 processes receive at once, the profile knows N up to 1")
+
+
+def test_fair_limits_the_sending_node_too():
+    pattern, layout = _pattern((0, 1, 100_000), (0, 2, 300_000)), parse_layout("3x1x1")
+    profile = _profile(inter_node=_level(_protocol(table={"1": 10e9})))
+    assert predict_exchange(pattern, layout, profile).receive_s == pytest.approx([0, 10e-6, 30e-6])
+    fair = predict_exchange(pattern, layout, profile, "fair")
+    assert fair.receive_s == pytest.approx([0, 20e-6, 40e-6])
+    # The sender waits for the last of its sends and pays no latency of the receivers.
+    assert fair.time_s == pytest.approx([40e-6, 22e-6, 42e-6])
+    assert fair.inter_node_s.tolist() == fair.time_s.tolist()
+    assert fair.extra == {"share": "message"}
+
+
+def test_fair_lets_only_those_senders_wait_whose_protocol_says_so():
+    # Two protocols of one name and one line, apart in where they begin and whether their senders wait.
+    level = _level(
+        _protocol("eager", 0, table=ON, sender_waits=False),
+        _protocol("eager", 50_000, table=ON, sender_waits=True),
+    )
+    one_line = _level(_protocol("eager", 0, table=ON, sender_waits=True))
+    pattern, layout = _pattern((0, 1, 40_000), (0, 2, 60_000), (3, 0, 40_000)), parse_layout("4x1x1")
+    for model in ("fair", "staircase"):
+        split, whole = (
+            predict_exchange(pattern, layout, _profile(inter_node=item), model) for item in (level, one_line)
+        )
+        assert split.receive_s == pytest.approx(whole.receive_s, rel=1e-12)
+        assert split.time_s[3] == 0 < whole.time_s[3]
+        assert split.time_s[0] == pytest.approx(2e-6 + max(split.receive_s[0], split.receive_s[2]), rel=1e-12)
+
+
+def test_fair_shares_by_process_on_request():
+    pattern = _pattern((0, 3, 40_000), (1, 3, 40_000), (2, 4, 40_000))
+    layout = Layout(np.array([0, 1, 2, 3, 3]), np.zeros(5, dtype=np.int64), "by hand")
+    profile = _profile(inter_node=_level(_protocol(table={"1": 12e9})))
+    by_message, by_process = (
+        predict_exchange(pattern, layout, profile, "fair", share=share) for share in SHARES
+    )
+    assert by_message.receive_s[3:] == pytest.approx([10e-6, 10e-6])
+    assert by_process.receive_s[3:] == pytest.approx([10e-6, 20e-6 / 3])
+    assert by_process.receive_s == pytest.approx(predict_exchange(pattern, layout, profile).receive_s)
+    assert by_process.extra["share"] == "process"
+
+
+def test_fair_without_messages_between_nodes_is_the_staircase_and_says_so():
+    pattern, layout, profile = _pattern((0, 1, 500)), parse_layout("1x1x2"), _profile(intra_socket=_level())
+    fair = predict_exchange(pattern, layout, profile, "fair")
+    assert fair.time_s.tolist() == predict_exchange(pattern, layout, profile).time_s.tolist()
+    (said,) = fair.extra["notes"]
+    assert "no message goes from node to node" in said
+
+
+def test_fair_says_where_more_processes_send_than_were_measured():
+    pattern = _pattern((0, 4, 100), (1, 4, 100), (2, 4, 100))
+    profile = _profile(inter_node=_level(_protocol(table=ON)))
+    assert "notes" not in predict_exchange(pattern, parse_layout("2x1x4"), profile).extra
+    (said,) = predict_exchange(pattern, parse_layout("2x1x4"), profile, "fair").extra["notes"]
+    assert said.startswith("inter_node: 3 processes send at once, the profile knows N up to 2")
+
+
+def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges():
+    random = np.random.default_rng(4)
+    src, dst = random.integers(0, 4, 3000), 4 + random.integers(0, 4, 3000)
+    pattern, layout = Pattern(src, dst, random.integers(1, 5000, 3000)), parse_layout("2x1x4")
+    replicates = [{"levels": {"inter_node": _level(_protocol(latency_s=k * 1e-6))}} for k in range(41)]
+    profile = _profile(replicates, inter_node=_level())
+    narrow = predict_exchange(pattern, layout, profile, "fair")
+    wide = predict_exchange(pattern, layout, profile)
+    # The latency of replicate k is k us: the first 6 reach an eighth as far as all 41.
+    assert np.diff(narrow.time_interval_s)[4:] == pytest.approx(
+        np.diff(wide.time_interval_s)[4:] / 8, rel=1e-6
+    )
+    assert "with 6 replicates: its intervals hold about 68 % of" in narrow.extra["notes"][-1]
+    assert not any("replicates" in note for note in wide.extra.get("notes", []))
+
+
+def test_fair_takes_completions_of_large_exchanges_together_and_moves_by_little(monkeypatch):
+    random = np.random.default_rng(5)
+    src, dst = random.integers(0, 8, 2400), 8 + random.integers(0, 8, 2400)
+    pattern, layout = Pattern(src, dst, random.integers(1, 50_000, 2400)), parse_layout("8x1x2")
+    profile = _profile(inter_node=_level(_protocol(table=ON)))
+    large = predict_exchange(pattern, layout, profile, "fair").receive_s
+    monkeypatch.setattr("earlybird.predict.exchange._FAIR_EXACT_MESSAGES", 2400)
+    exact = predict_exchange(pattern, layout, profile, "fair").receive_s
+    assert (large != exact).any()
+    assert large == pytest.approx(exact, rel=0.015)
 
 
 def test_an_absent_level_matters_only_when_a_message_needs_it():
@@ -231,10 +386,11 @@ def test_an_absent_level_matters_only_when_a_message_needs_it():
         predict_exchange(_pattern((0, 2, 8)), layout, profile)
 
 
-@pytest.mark.parametrize(("model", "says"), [("fair", "not built yet"), ("logp", "'logp'; choose one of")])
-def test_models_that_are_not_there_are_named(model, says):
-    with pytest.raises(InputError, match=says):
-        predict_exchange(_pattern((0, 1, 8)), parse_layout("1x1x2"), _profile(intra_socket=_level()), model)
+@pytest.mark.parametrize("option", ["model", "share", "mixed"])
+def test_choices_that_are_not_there_are_named(option):
+    arguments = _pattern((0, 1, 8)), parse_layout("1x1x2"), _profile(intra_socket=_level())
+    with pytest.raises(InputError, match=f"the {option} is 'logp'; choose one of"):
+        predict_exchange(*arguments, **{option: "logp"})
 
 
 def test_a_table_without_a_single_pair_is_refused():

@@ -1,0 +1,54 @@
+"""Alternatives that were measured interleaved: the ratio of their times, pair by pair."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.data.run import Sample
+from earlybird.models.statistics import median_coverage, median_interval
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times longer one way took than another, from `low` to `high`; `launches` held both.
+
+    `coverage` is how often such an interval holds the median: 0.95 or more from 6 launches on, 0.75 with 3.
+    """
+
+    value: float
+    low: float
+    high: float
+    coverage: float
+    launches: int
+
+
+def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio | None:
+    """Median over launches of the median ratio of times of one round, `longer` over `shorter`.
+
+    A launch is itself random, so the interval is that of the launches' medians, up to 10 launches from the
+    lowest to the highest; with a single launch it is that of its rounds, which tells less. Rounds in the
+    warm-up of either way are left out, and launches that lack a way; None when nothing is left.
+    """
+    other = {sample.launch: sample for sample in shorter}
+    ratios = [_ratios(sample, other[sample.launch]) for sample in longer if sample.launch in other]
+    ratios = [one for one in ratios if len(one)]
+    if not ratios:
+        return None
+    medians = np.array([np.median(one) for one in ratios])
+    spread = medians if len(ratios) > 1 else ratios[0]
+    coverage = median_coverage(len(spread))
+    return Ratio(float(np.median(medians)), *median_interval(spread), coverage, len(ratios))
+
+
+def _ratios(a: Sample, b: Sample) -> np.ndarray:
+    """(R,) ratio of each round that both ways measured after their warm-up."""
+    times = [
+        dict(zip(sample.rounds[sample.warmup :].tolist(), sample.steady_times_s().tolist(), strict=True))
+        if sample.rounds is not None
+        else {}
+        for sample in (a, b)
+    ]
+    shared = sorted(times[0].keys() & times[1].keys())
+    numerator, denominator = (np.array([one[key] for key in shared]) for one in times)
+    return numerator[denominator > 0] / denominator[denominator > 0]
