@@ -96,7 +96,8 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
     told = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
     points = json.loads(told.stdout)["points"]
     assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
-    assert all(point["time_s"] > 0 and point["launches"] == 2 for point in points)
+    # A busy machine may spend the budget before the second launch of a point.
+    assert all(point["time_s"] > 0 and 1 <= point["launches"] <= 2 for point in points)
     earlybird("fit", "run", "-o", "profile.json")
     earlybird("pattern", "mesh", "--cells", "5000", "--parts", "2", "-o", "mesh.csv")
     predicted = json.loads(
@@ -125,6 +126,24 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
     assert all(len(launch["placement"]) == 2 and launch["exit"] == 0 for launch in launches)
     earlybird("report", "run", "profile.json", "replay", "-o", "report.html")
     assert not list(tmp_path.glob("**/.launch-*"))
+
+
+def test_pipeline_compares_its_ways_round_by_round(mpi, earlybird, tmp_path):
+    words = ("pipeline", "--sizes", "21,3kB,3MiB", "--partitions", "1,3", "--gamma", "100us/MB,1us/kB")
+    # A second launch would be left out where a busy machine has spent the budget.
+    effort = ("--mpi", mpi, "--launches", "1", "--budget", "4s", "--levels", "intra_socket")
+    rows = json.loads(earlybird("measure", *words, *effort, "-o", "run", "--json").stdout)["points"]
+    assert len(rows) == 3 * 2 * 2 * 2
+    assert {(row["mpi"], row["launches"]) for row in rows} == {(mpi, 1)}
+    for row in rows:
+        assert row["time_s"] > 0
+        assert 0 < row["gain_low"] <= row["gain"] <= row["gain_high"]
+        assert row["gain"] == 1 or row["way"] == "many"
+    samples = _samples(tmp_path / "run")
+    assert all(sample["validated"] and sample["clock"] == "one" for sample in samples)
+    before = (tmp_path / "run" / "samples.ndjson").read_bytes()
+    earlybird("measure", "--resume", "-o", "run")
+    assert (tmp_path / "run" / "samples.ndjson").read_bytes() == before
 
 
 @pytest.mark.parametrize("num_ranks", [1, 4])

@@ -41,9 +41,41 @@ def test_a_known_profile_comes_back(earlybird, tmp_path, planted):
     assert "staircase" in (tmp_path / "report.html").read_text()
 
 
+def test_whether_senders_wait_comes_back_from_completion_times(earlybird, tmp_path, planted):
+    """As over TCP: eager sends and the smaller ones of the large protocol wait for nobody."""
+    value = json.loads((tmp_path / "planted.json").read_text())
+    small, large = value["levels"]["intra_socket"]["protocols"]
+    split = [small, large | {"sender_waits": False}, large | {"min_bytes": 1 << 18, "sender_waits": True}]
+    value["levels"]["intra_socket"]["protocols"] = split
+    (tmp_path / "planted.json").write_text(json.dumps(value))
+    synthetic = ("--launcher", "synthetic:planted.json")
+    earlybird("measure", "contention", *synthetic, "-o", "times")
+    assumed = earlybird("fit", "times", "-o", "assumed.json")
+    assert "earlybird measure completion" in assumed.stderr
+    told = [line.split() for line in assumed.stdout.splitlines()]
+    assert [words[words.index("assumed") - 1] for words in told if "assumed" in words] == ["no,", "yes,"]
+
+    earlybird("measure", "completion", *synthetic, "-o", "completions")
+    result = earlybird("fit", "times", "completions", "-o", "profile.json")
+    assert "assumed" not in result.stdout + result.stderr
+    fitted = json.loads((tmp_path / "profile.json").read_text())["levels"]["intra_socket"]["protocols"]
+    assert [(one["name"], one["sender_waits"]) for one in fitted] == [
+        ("eager", False), ("rendezvous", False), ("rendezvous", True),
+    ]  # fmt: skip
+    assert all(one["sender_waits_measured"] for one in fitted)
+    assert 1 << 17 < fitted[2]["min_bytes"] <= 1 << 18
+    rows = earlybird("fit", "times", "completions", "-o", "profile.json", "--format", "csv").stdout
+    assert [row.split(",")[-2:] for row in rows.splitlines()[1:]] == (
+        [["false", "true"]] * 6 + [["true", "true"]] * 3
+    )
+
+
 def test_demo_runs_on_the_synthetic_launcher(earlybird, tmp_path, planted):
     result = earlybird("demo", "--launcher", "synthetic:planted.json", "--ranks", "4")
     (folder,) = (tmp_path / "demo-runs").iterdir()
+    fitted = json.loads((folder / "profile.json").read_text())["levels"]["intra_socket"]["protocols"]
+    assert [one["sender_waits"] for one in fitted] == [one["name"] == "rendezvous" for one in planted]
+    assert all(one["sender_waits_measured"] for one in fitted)
     error = json.loads((folder / "replay" / "comparison.json").read_text())["error"]
     # The replay was drawn from the staircase of the planted profile: the fitted one must predict it.
     assert error["staircase"] < 0.05 < min(error["max-rate"], error["postal"])
@@ -52,6 +84,31 @@ def test_demo_runs_on_the_synthetic_launcher(earlybird, tmp_path, planted):
     page = (tmp_path / "report.html").read_text()
     for question in ("What was measured?", "What will my exchange cost?", "How far off was the prediction?"):
         assert question in page
+
+
+def test_pipelines_beside_calibration_samples_change_no_profile(earlybird, tmp_path, planted):
+    synthetic = ("--launcher", "synthetic:planted.json", "--quick", "--quiet")
+    earlybird("measure", "contention", "pipeline", *synthetic, "-o", "both")
+    (tmp_path / "alone").mkdir()
+    for name in ("run.json", "launches.ndjson"):
+        shutil.copy(tmp_path / "both" / name, tmp_path / "alone" / name)
+    lines = (tmp_path / "both" / "samples.ndjson").read_text().splitlines(keepends=True)
+    alone = [line for line in lines if json.loads(line)["kernel"] == "contention"]
+    assert 0 < len(alone) < len(lines)
+    (tmp_path / "alone" / "samples.ndjson").write_text("".join(alone))
+    fitted = []
+    for run in ("both", "alone"):
+        earlybird("fit", run, "-o", f"{run}.json")
+        fitted.append(json.loads((tmp_path / f"{run}.json").read_text())["levels"])
+    assert fitted[0] == fitted[1]
+    earlybird("report", "both", "-o", "report.html")
+
+
+def test_a_pipeline_alone_calibrates_nothing(earlybird, planted, refused):
+    synthetic = ("--launcher", "synthetic:planted.json")
+    result = earlybird("measure", "pipeline", *synthetic, "--sizes", "8", "-o", "run")
+    assert "earlybird fit" not in result.stderr
+    refused(earlybird("fit", "run", "-o", "profile.json", check=False), "no contention samples")
 
 
 def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
@@ -101,6 +158,14 @@ def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, re
         (["measure", "pingpong", "--levels", "inter_rack"], "inter_rack"),
         (["measure", "contention", "--competitors", "3"], "3"),
         (["measure", "contention", "--competitors", "two"], "two"),
+        (["measure", "pipeline", "--partitions", "0"], "--partitions has '0'"),
+        (["measure", "pipeline", "--partitions", "-4"], "--partitions has '-4'"),
+        (["measure", "pipeline", "--sizes", "21"], "21 bytes, which 4 partitions"),
+        (["measure", "pipeline", "--gamma", "-1us/MB"], "--gamma is '-1us/MB'"),
+        (["measure", "pipeline", "--gamma", "100us"], "--gamma is '100us'"),
+        (["measure", "pipeline", "--gamma", "100"], "100 s/B"),
+        (["measure", "pingpong", "--gamma", "1us/MB"], "--gamma"),
+        (["measure", "pipeline", "pingpong", "--partitions", "4"], "--partitions belongs to one suite"),
         (["measure", "--resume"], "-o"),
         (["measure", "pingpong", "--no-such-option"], "--no-such-option"),
         (["replay"], "pattern"),
@@ -115,7 +180,7 @@ def test_wrong_words_are_refused_in_one_sentence(earlybird, tmp_path, planted, r
 
 
 def test_a_launcher_that_is_not_there_is_named(earlybird, planted, refused):
-    refused(earlybird("measure", "pingpong", "--launcher", "cluster:c1", check=False), "virtual clusters")
+    refused(earlybird("measure", "pingpong", "--launcher", "cluster:c1", check=False), "c1", "cluster up")
     refused(earlybird("measure", "pingpong", "--launcher", "telepathy", check=False), "telepathy")
     refused(earlybird("measure", "pingpong", "--launcher", "synthetic:none.json", check=False), "none.json")
     refused(earlybird("measure", "pingpong", "--mpi", "lam", check=False), "lam", "mpich")

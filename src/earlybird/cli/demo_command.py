@@ -13,19 +13,19 @@ import typer
 
 from earlybird.cli.common import make_command, note
 from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, run_session
+from earlybird.cli.measuring import Effort, create_run, run_session, suited_to
 from earlybird.cli.options import LauncherOption, MpiOption, QuietOption
 from earlybird.cli.replay_command import compare_run, predict_all, print_errors
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
-from earlybird.data.layout import parse_layout
+from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import save_profile
 from earlybird.machine import hardware
 from earlybird.measure import suites
 
-SUITES = ("pingpong", "contention")
+SUITES = ("pingpong", "contention", "completion")
 MIN_RANKS = 4
 NUM_CELLS = 200_000
 BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
@@ -39,7 +39,7 @@ def demo(
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     ranks: Annotated[
-        int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4.")
+        int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4; 2 per virtual node.")
     ] = None,
     budget: Annotated[str, typer.Option(help="About how long it may take.")] = "75s",
     output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
@@ -52,17 +52,19 @@ def demo(
     """Measure this machine, fit, predict a mesh exchange, replay it on real MPI, and write one page."""
     begin_s = time.monotonic()
     budget_s = units.parse_duration(budget, "--budget")
-    num_ranks = _num_ranks(ranks)
     starter, place = make_launcher(launcher, mpi, None, seed)
-    layout = parse_layout(f"1x1x{num_ranks}")
+    layout = _layout(ranks, place)
+    num_ranks = layout.num_ranks
     starter.check(layout)
     folder = _new_folder(keep)
 
-    _say(1, f"measuring how {starter.flavour} communicates here (ping-pong and contention)")
-    options = suites.Options(quick=True, competitors=_competitors(num_ranks), levels=("intra_socket",))
+    _say(1, f"measuring how {starter.flavour} communicates here ({', '.join(SUITES)})")
+    levels = ("intra_socket", "inter_node") if layout.num_nodes > 1 else ("intra_socket",)
+    competitors = _competitors(num_ranks // layout.num_nodes)
+    options = suites.Options(quick=True, competitors=competitors, levels=levels)
     chosen = suites.find_suites(SUITES)
     groups = [group for suite in chosen for group in suite.groups(options, place, starter.flavour)]
-    effort = Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed)
+    effort = suited_to(place, Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed))
     run = create_run(folder / "run", "run", effort, suites=list(SUITES), launcher=launcher, mpi=mpi)
     run_session(run, starter, groups, effort, quiet, resumable=False)
 
@@ -89,7 +91,7 @@ def demo(
     write_json(folder / "prediction.json", predictions["staircase"].to_json())
 
     _say(4, "replaying the exchange on real MPI")
-    effort = Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed)
+    effort = suited_to(place, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
     replayed = create_run(folder / "replay", "replay", effort, layout=layout.text, launcher=launcher, mpi=mpi)
     save_pattern(pattern, replayed.path / "pattern.npz")
     group = suites.exchange_group(pattern, layout, starter.flavour)
@@ -119,15 +121,23 @@ def _new_folder(keep: Path | None) -> Path:
     return folder
 
 
-def _num_ranks(asked: int | None) -> int:
-    """As many ranks as one socket has cores, at least MIN_RANKS: messages of one level are what all models
-    predict."""
-    if asked is None:
+def _layout(ranks: int | None, place: suites.Place) -> Layout:
+    """One node with as many ranks as a socket has cores, at least MIN_RANKS; on a cluster all its nodes, with
+    two each."""
+    if place.nodes > 1:
+        return _layout_over_nodes(2 * place.nodes if ranks is None else ranks, place.nodes)
+    if ranks is None:
         most = max(len(socket) for socket in hardware.cores_by_socket())
-        return max(MIN_RANKS, most - most % 2)
-    if asked < 2:
-        raise InputError(f"--ranks is {asked}; an exchange needs 2 or more")
-    return asked
+        ranks = max(MIN_RANKS, most - most % 2)
+    if ranks < 2:
+        raise InputError(f"--ranks is {ranks}; an exchange needs 2 or more")
+    return parse_layout(f"1x1x{ranks}")
+
+
+def _layout_over_nodes(ranks: int, nodes: int) -> Layout:
+    if ranks < nodes or ranks % nodes:
+        raise InputError(f"--ranks is {ranks} and the cluster has {nodes} nodes; give a multiple of {nodes}")
+    return parse_layout(f"{nodes}x1x{ranks // nodes}")
 
 
 def _competitors(num_ranks: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 
 _HEADER = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
            "bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s",
-           "held_out_error", "held_out_error_n")  # fmt: skip
+           "held_out_error", "held_out_error_n", "sender_waits", "sender_waits_measured")  # fmt: skip
 
 
 def fit(
@@ -97,6 +97,7 @@ def _print_tables(profile: Profile, choices) -> None:
             "level",
             "protocol",
             "from",
+            "sender waits",
             "latency",
             "95 %",
             "N",
@@ -143,18 +144,27 @@ def _level_rows(profile: Profile, name: str) -> list[tuple]:
     errors = [_per_cent(level.extra.get(key)) for key in ("held_out_error", "held_out_error_n")]
     rows = []
     for k, protocol in enumerate(level.protocols):
+        if k and protocol.continues(level.protocols[k - 1]):
+            rows.append(("", *_beginning(protocol), *("",) * 7))
+            continue
         latency_bounds, bandwidth_bounds = _bounds(profile, name, protocol)
         for j, (n, bandwidth) in enumerate(sorted(protocol.bandwidth_bytes_per_s.items())):
             mark = "*" if n in protocol.extra.get("oversubscribed_n", ()) else ""
-            head = ("",) * 5
+            head = ("",) * 6
             if j == 0:
                 latency = format_seconds(protocol.latency_s), _range(latency_bounds, format_seconds)
-                head = ("" if k else name, protocol.name, format_bytes(protocol.min_bytes), *latency)
+                head = ("" if k else name, *_beginning(protocol), *latency)
             bounds = _range(bandwidth_bounds.get(str(n)), format_bandwidth)
             rows.append(
                 (*head, f"{n}{mark}", format_bandwidth(bandwidth), bounds, *(("", "") if j or k else errors))
             )
     return rows
+
+
+def _beginning(protocol: Protocol) -> tuple[str, str, str]:
+    told = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
+    waits = f"{'yes' if protocol.sender_waits else 'no'}, {told}"
+    return protocol.name, format_bytes(protocol.min_bytes), waits
 
 
 def _rows(profile: Profile) -> list[tuple]:
@@ -166,7 +176,11 @@ def _rows(profile: Profile) -> list[tuple]:
                 latency = (protocol.latency_s, *(latency_bounds or ("", "")))
                 rate = (bandwidth, *bandwidth_bounds.get(str(n), ("", "")))
                 errors = [level.extra.get(key, "") for key in ("held_out_error", "held_out_error_n")]
-                rows.append((name, protocol.name, protocol.min_bytes, *latency, n, *rate, *errors))
+                waits = (
+                    str(flag).lower()
+                    for flag in (protocol.sender_waits, bool(protocol.extra.get("sender_waits_measured")))
+                )
+                rows.append((name, protocol.name, protocol.min_bytes, *latency, n, *rate, *errors, *waits))
     return rows
 
 

@@ -1,17 +1,25 @@
 """Which launcher and which MPI a command's options mean."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from earlybird.cli.common import note
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Profile, load_profile
+from earlybird.launch.cluster import link, state
+from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Request
-from earlybird.launch.local import MpiexecLauncher, SrunLauncher, parse_hosts
-from earlybird.launch.synthetic import SyntheticLauncher
+from earlybird.launch.local import MpiexecLauncher, parse_hosts
+from earlybird.launch.slurm import SrunLauncher
+from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.suites import Place
+from earlybird.models.pipelined import pipelined_time_s
 from earlybird.toolchain.build import is_built, require_built
 
 
@@ -34,25 +42,67 @@ def _built_flavour(name: str | None) -> flavours.Flavour:
     return flavour
 
 
-def make_launcher(text: str, mpi: str | None, hosts: str | None, seed: int) -> tuple[Launcher, Place]:
-    """From `--launcher`, `--mpi`, `--hosts`: who starts ranks, and what can be reached that way."""
+def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Place]:
+    """As `make_launcher`, from the settings that a run keeps; runs of earlier versions have fewer."""
+    return make_launcher(
+        settings["launcher"],
+        settings["mpi"],
+        settings["hosts"],
+        seed,
+        settings.get("agent"),
+        settings.get("threads", 1),
+    )
+
+
+def make_launcher(
+    text: str, mpi: str | None, hosts: str | None, seed: int, agent: str | None = None, threads: int = 1
+) -> tuple[Launcher, Place]:
+    """From `--launcher`, `--mpi`, `--hosts`, `--agent`, `--threads`: who starts ranks, what is reached."""
     kind, _, argument = text.partition(":")
+    if threads < 1:
+        raise InputError(f"--threads is {threads}; give 1 or more threads per rank")
     if hosts is not None and text != "local":
         raise InputError(f"--hosts goes with mpiexec and the launcher is {text!r}; leave one of them out")
+    if agent is not None and hosts is None:
+        raise InputError(
+            f"--agent is {agent!r}, which reaches the nodes of --hosts; name hosts, or leave it out"
+        )
     if kind == "synthetic" and argument:
         profile = load_profile(argument)
         return SyntheticLauncher(expected_times(profile), seed), _pretended_place(profile)
     if text == "local":
         flavour = _built_flavour(mpi)
         names = parse_hosts(hosts) if hosts is not None else ()
-        return MpiexecLauncher(flavour, names), _place(max(len(names), 1))
+        return MpiexecLauncher(flavour, names, agent, threads), _place(max(len(names), 1))
     if text == "srun":
-        return SrunLauncher(_built_flavour(mpi)), _place(int(os.environ.get("SLURM_NNODES", "1")))
+        return SrunLauncher(_built_flavour(mpi), threads), _place(int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
-        raise InputError(
-            "virtual clusters are not built into this version; use --launcher local, srun or --hosts"
-        )
-    raise InputError(f"--launcher is {text!r}; give local, srun or synthetic:PROFILE.json")
+        return _cluster_launcher(argument, mpi, threads)
+    raise InputError(f"--launcher is {text!r}; give local, srun, cluster:NAME or synthetic:PROFILE.json")
+
+
+def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Place]:
+    cluster = state.find(name)
+    flavour = _built_flavour(mpi)
+    cluster.require_whole()
+    place = _place(len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
+    return ClusterLauncher(flavour, cluster, threads=threads), place
+
+
+def with_link_measured(launcher: Launcher) -> Launcher:
+    """`launcher`, one of a virtual cluster with what its links carry right now; a warning where that is not
+    what was asked."""
+    if not isinstance(launcher, ClusterLauncher):
+        return launcher
+    measured = link.measure_link(launcher.cluster, counts=(1,))
+    if mismatch := link.describe_mismatch(measured):
+        note(f"warning: {mismatch}")
+    return replace(launcher, link=measured)
+
+
+def network_of(launcher: Launcher) -> str | None:
+    """What a run keeps of the network, to be continued on the same; None but for virtual clusters."""
+    return launcher.network if isinstance(launcher, ClusterLauncher) else None
 
 
 def expected_times(profile: Profile):
@@ -64,18 +114,28 @@ def expected_times(profile: Profile):
             return predict_exchange(request.pattern, request.layout, profile).time_s
         level = profile.level(point["level"])
         size_bytes = point["size_bytes"]
+        by_partition = point.get("way") == "many"
+        if by_partition:
+            size_bytes //= point["partitions"]
         protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
         competitors = point.get("competitors", 1)
         counts, bandwidth = protocol.bandwidth_table()
         shared = float(np.interp(competitors, counts, bandwidth))
-        return np.array([protocol.latency_s + competitors * size_bytes / shared])
+        time_s = protocol.latency_s + competitors * size_bytes / shared
+        if kernel == "completion":
+            return completion_times(time_s, protocol.sender_waits, point["receiver"])
+        if by_partition:
+            delay_s = point["gamma_s_per_byte"] * size_bytes
+            # Equation (3) of Gillis et al. 2023, each message with a latency of its own.
+            time_s = pipelined_time_s(point["partitions"], time_s, 1.0, delay_s)
+        return np.array([time_s])
 
     return times_s
 
 
-def _place(nodes: int) -> Place:
+def _place(nodes: int, link_bytes_per_s: float | None = None) -> Place:
     cores = hardware.cores_by_socket()
-    return Place.of(min(len(socket) for socket in cores), len(cores), nodes)
+    return Place.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
 
 
 def _pretended_place(profile: Profile) -> Place:

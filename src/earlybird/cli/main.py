@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "Seconds per rank that an exchange will cost",
     "replay": "The same exchange on real MPI, compared with the prediction",
     "gain": "The closed-form gain of pipelined communication",
+    "cluster": "Several nodes on this one machine",
     "exec": "Run a command in an MPI flavour's environment",
     "report": "One self-contained page from runs, profiles, predictions and comparisons",
     "demo": "The main job, end to end",
@@ -34,11 +35,12 @@ Earlybird shows what MPI communication costs, process by process.
 
   earlybird demo                                    all of it on this machine
   earlybird doctor                                  what this machine can measure
-  earlybird measure pingpong contention -o run      time MPI here
+  earlybird measure pingpong contention completion -o run
   earlybird fit run -o profile.json                 models with intervals
   earlybird pattern mesh --parts 4 -o mesh.csv      an exchange to ask about
   earlybird predict mesh.csv --profile profile.json --layout 1x1x4
   earlybird replay mesh.csv --profile profile.json --layout 1x1x4
+  earlybird cluster up --nodes 4 --rate 200mbit     several nodes on this one machine
 
 `earlybird COMMAND --help` explains each one."""
 

@@ -1,21 +1,36 @@
 """`earlybird measure`: run suites into a run folder and print what they say."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from earlybird.cli import batch_script, completion_table, pipeline_table
 from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
-from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, extend, open_run, refuse_changes, run_session
+from earlybird.cli.launchers import launcher_of
+from earlybird.cli.measuring import (
+    Effort,
+    create_run,
+    extend,
+    keep_place,
+    open_run,
+    refuse_changes,
+    refuse_other_network,
+    run_session,
+    suited_to,
+)
 from earlybird.cli.options import (
+    AgentOption,
     HostsOption,
     LauncherOption,
     MpiOption,
+    PrintScriptOption,
     QuietOption,
     ResumeOption,
     RunOption,
     StallLimitOption,
+    ThreadsOption,
     TimeLimitOption,
 )
 from earlybird.data import units
@@ -24,16 +39,22 @@ from earlybird.data.run import Run, Sample, median_of_launches
 from earlybird.measure import suites
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
+LATER_SETTINGS = ("partitions", "gamma")  # what runs of version 0.1.0 do not hold
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 
 
 def measure(
-    suite: Annotated[list[str] | None, typer.Argument(help="pingpong, contention; none: list them.")] = None,
+    context: typer.Context,
+    suite: Annotated[
+        list[str] | None, typer.Argument(help="pingpong, contention, completion, pipeline; none: list them.")
+    ] = None,
     output: RunOption = None,
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     hosts: HostsOption = None,
+    agent: AgentOption = None,
+    threads: ThreadsOption = 1,
     budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
     paper: Annotated[
@@ -51,10 +72,17 @@ def measure(
     levels: Annotated[
         str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")
     ] = None,
+    partitions: Annotated[
+        str | None, typer.Option(help="pipeline: partitions of a buffer, such as 4 or 1,4,16.")
+    ] = None,
+    gamma: Annotated[
+        str | None, typer.Option(help="pipeline: delay of the last partition, such as 100us/MB or 0,1us/kB.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: TimeLimitOption = "1h",
     stall_limit: StallLimitOption = "60s",
     resume: ResumeOption = False,
+    print_script: PrintScriptOption = None,
     quiet: QuietOption = False,
     format: Annotated[
         str, typer.Option("--format", help="table, osu (one level and MPI), csv or json.")
@@ -64,19 +92,32 @@ def measure(
     """Measure how MPI communicates here, into a run folder of raw samples."""
     if format not in (*Format, "osu"):
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
+    if print_script is not None:
+        batch_script.check_kind(print_script, launcher=launcher, hosts=hosts, resume=resume)
+        if not suite:
+            raise InputError(f"--print-script needs a suite to measure: {', '.join(suites.SUITES)}")
     if not suite and not resume:
         print_table(["suite", "measures"], [[s.name, s.help] for s in suites.SUITES.values()])
         print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
         return
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
+        settings = dict.fromkeys(LATER_SETTINGS) | settings
         effort = extend(effort, launches, budget)
         if suite and list(suite) != settings["suites"]:
             raise InputError(
                 f"{run.path} measures {' '.join(settings['suites'])}; with --resume name no suite"
             )
-        given = {"mpi": mpi, "hosts": hosts, "quick": quick, "sizes": sizes, "buffers": buffers}
+        given = {
+            "mpi": mpi,
+            "hosts": hosts,
+            "agent": agent,
+            "quick": quick,
+            "sizes": sizes,
+            "buffers": buffers,
+        }
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
+        refuse_changes(run, settings, {"partitions": partitions, "gamma": gamma})
     else:
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick),
@@ -94,27 +135,55 @@ def measure(
             "mpi": mpi,
             "launcher": launcher,
             "hosts": hosts,
+            "agent": agent,
+            "threads": threads,
             "quick": quick,
             "sizes": sizes,
             "buffers": buffers,
             "competitors": competitors,
             "levels": levels,
+            "partitions": partitions,
+            "gamma": gamma,
         }
     chosen = suites.find_suites(settings["suites"])
     options = _options(settings)
     suites.check_options(chosen, options)
-    starter, place = make_launcher(settings["launcher"], settings["mpi"], settings["hosts"], effort.seed)
+    if print_script is not None:
+        _print_script(context, output or Path("run"), chosen, options, effort)
+        return
+    starter, place = launcher_of(settings, effort.seed)
+    if not resume:
+        effort = suited_to(place, effort)
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
     for group in groups:
         starter.check(group.layout)
     if format == "osu":
         _check_one_column(groups)
-    if not resume:
-        settings["mpi"] = starter.flavour  # --resume continues with this one, whatever is built by then
+    if resume:
+        refuse_other_network(run, settings, starter)
+    else:
+        keep_place(settings, starter)
         run = create_run(output, "run", effort, **settings)
     result = run_session(run, starter, groups, effort, quiet)
     _show(run, result.samples, "json" if json else format)
-    note(f"samples are in {run.path}; next: earlybird fit {run.path} -o profile.json")
+    # Of a pipeline alone no profile is fitted.
+    after = "" if settings["suites"] == ["pipeline"] else f"; next: earlybird fit {run.path} -o profile.json"
+    note(f"samples are in {run.path}{after}")
+
+
+def _print_script(
+    context: typer.Context,
+    run: Path,
+    chosen: Sequence[suites.Suite],
+    options: suites.Options,
+    effort: Effort,
+) -> None:
+    # Which levels the nodes have is seen there; two are asked for unless the levels named need but one.
+    anywhere = suites.Place.of(2, 2, 2)
+    groups = [group for one in chosen for group in one.groups(options, anywhere, "mpi")]
+    fit = None if {one.name for one in chosen} == {"pipeline"} else ["fit", str(run), "-o", "profile.json"]
+    nodes = max(group.layout.num_nodes for group in groups)
+    batch_script.print_slurm_script(context, run, nodes, effort.budget_s, next_words=fit)
 
 
 def _default_launches(quick: bool) -> int:
@@ -135,6 +204,8 @@ def _options(settings: dict) -> suites.Options:
         buffers=buffers,
         competitors=_split(settings["competitors"], _competitor),
         levels=_split(settings["levels"], str),
+        partitions=_split(settings["partitions"], _partitions),
+        gammas_s_per_byte=_split(settings["gamma"], lambda word: units.parse_delay_rate(word, "--gamma")),
     )
 
 
@@ -148,28 +219,50 @@ def _competitor(word: str) -> int:
     return int(word)
 
 
+def _partitions(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise InputError(f"--partitions has {word!r}; give numbers of partitions from 1 up, such as 4")
+    return int(word)
+
+
 def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
     by_point: dict[tuple, list[Sample]] = {}
     for sample in samples:
         by_point.setdefault(sample.point(), []).append(sample)
-    rows = [_row(samples) for samples in by_point.values()]
-    rows.sort(key=lambda row: (row["kernel"], row["level"], row["competitors"], row["size_bytes"]))
+    rows = [_row(samples, by_point) for samples in by_point.values()]
+    rows.sort(key=_order)
     if format == "json":
         print_json({"run": str(run.path), "id": run.id, "points": rows})
     elif format == "csv":
-        print_csv(list(rows[0]), [list(row.values()) for row in rows])
+        header = list(dict.fromkeys(key for row in rows for key in row))
+        print_csv(header, [[row.get(key, "") for key in header] for row in rows])
     elif format == "osu":
         _show_osu(rows)
     else:
         for kernel in dict.fromkeys(row["kernel"] for row in rows):
             print(f"\n{kernel}")
+            of_kernel = [row for row in rows if row["kernel"] == kernel]
+            if kernel == "completion":
+                cells = [completion_table.completion_cells(row, _state(row)) for row in of_kernel]
+                print_table(completion_table.HEADER, cells)
+                continue
+            if kernel == "pipeline":
+                cells = [pipeline_table.pipeline_cells(row, _state(row)) for row in of_kernel]
+                print_table(pipeline_table.HEADER, cells)
+                continue
             print_table(
                 ["level", "N", "size", "time", "launches from", "to", "received", "launches", "state"],
-                [_cells(row) for row in rows if row["kernel"] == kernel],
+                [_cells(row) for row in of_kernel],
             )
 
 
-def _row(samples: list[Sample]) -> dict:
+def _order(row: dict) -> tuple:
+    words = ("receiver", "partitions", "gamma_s_per_byte")
+    place = row["kernel"], row["level"], row["competitors"], row["size_bytes"]
+    return *place, *(row.get(word, "") for word in words), row.get("way") != pipeline_table.BULK
+
+
+def _row(samples: list[Sample], by_point: dict[tuple, list[Sample]]) -> dict:
     config = samples[0].config
     time_s = median_of_launches(samples)
     competitors = config.get("competitors", 1)
@@ -183,19 +276,32 @@ def _row(samples: list[Sample]) -> dict:
         "time_s": time_s,
         "fastest_launch_s": min(medians),
         "slowest_launch_s": max(medians),
-        "bandwidth_bytes_per_s": competitors * config["size_bytes"] / time_s,
+        **_figures(samples, by_point, competitors * config["size_bytes"] / time_s),
         "launches": len(samples),
         "converged": sum(sample.converged for sample in samples),
         "oversubscribed": any(sample.oversubscribed for sample in samples),
     }
 
 
-def _cells(row: dict) -> list[str]:
-    state = (
-        "converged"
-        if row["converged"] == row["launches"]
-        else f"noisy in {row['launches'] - row['converged']}"
+def _figures(samples: list[Sample], by_point: dict, bandwidth_bytes_per_s: float) -> dict:
+    """What is told of a point besides its time; the pause of a late receiver is no bandwidth."""
+    if samples[0].kernel == "completion":
+        return completion_table.completion_values(samples)
+    if samples[0].kernel == "pipeline":
+        kernel, quantity, _, config = samples[0].point()
+        bulk = by_point.get((kernel, quantity, pipeline_table.BULK, config), [])
+        return pipeline_table.pipeline_values(samples, bulk)
+    return {"bandwidth_bytes_per_s": bandwidth_bytes_per_s}
+
+
+def _state(row: dict) -> str:
+    noisy = row["launches"] - row["converged"]
+    return (f"noisy in {noisy}" if noisy else "converged") + (
+        ", oversubscribed" if row["oversubscribed"] else ""
     )
+
+
+def _cells(row: dict) -> list[str]:
     return [
         row["level"],
         row["competitors"],
@@ -205,12 +311,17 @@ def _cells(row: dict) -> list[str]:
         units.format_seconds(row["slowest_launch_s"]),
         units.format_bandwidth(row["bandwidth_bytes_per_s"]) if row["size_bytes"] else "",
         row["launches"],
-        state + (", oversubscribed" if row["oversubscribed"] else ""),
+        _state(row),
     ]
 
 
 def _check_one_column(groups: Sequence[suites.Group]) -> None:
     columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
+    for group in groups:
+        if group.kernel in ("completion", "pipeline"):
+            raise InputError(
+                f"--format osu prints one time and {group.kernel} has two; choose table, csv or json"
+            )
     if len(columns) > 1:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")
 
@@ -226,5 +337,5 @@ def _show_osu(rows: list[dict]) -> None:
 
 
 command = make_command(
-    measure, name="measure", example="earlybird measure pingpong contention --quick -o run"
+    measure, name="measure", example="earlybird measure pingpong contention completion --quick -o run"
 )

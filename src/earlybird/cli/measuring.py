@@ -9,14 +9,19 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.common import note
+from earlybird.cli.launchers import network_of, with_link_measured
 from earlybird.cli.progress import ProgressLine
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.data.units import parse_duration
+from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
 from earlybird.machine import hardware
 from earlybird.measure.session import Plan, Result, measure
-from earlybird.measure.suites import Group
+from earlybird.measure.suites import Group, Place
+
+# A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
+_LINK_MIN_ITERATIONS = 8
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Effort:
     seed: int = 1
     time_limit_s: float = 3600.0
     stall_limit_s: float = 60.0
+    min_iterations: int = Rules.min_iterations
 
     def check(self) -> None:
         if self.launches < 1:
@@ -41,7 +47,7 @@ class Effort:
                 raise InputError(f"{name} is {value:g} s; give more than 0")
 
     def plan(self, groups: Sequence[Group]) -> Plan:
-        rules = Rules()
+        rules = Rules(min_iterations=self.min_iterations)
         if self.paper:
             from scipy import stats
 
@@ -83,6 +89,13 @@ def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, A
     return run, settings, effort
 
 
+def suited_to(place: Place, effort: Effort) -> Effort:
+    """`effort` with fewer iterations where one takes long: over a virtual node's link."""
+    if place.link_bytes_per_s is None:
+        return effort
+    return replace(effort, min_iterations=min(effort.min_iterations, _LINK_MIN_ITERATIONS))
+
+
 def extend(effort: Effort, launches: int | None, budget: str | None) -> Effort:
     """The effort of a resumed run, with more launches or another budget where these are given."""
     extended = replace(
@@ -105,6 +118,24 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
             )
 
 
+def keep_place(settings: dict[str, Any], launcher: Launcher) -> None:
+    """Write into the settings of a new run what --resume must find again, whatever is built or up by then."""
+    settings["mpi"] = launcher.flavour
+    settings["network"] = network_of(launcher)
+    if isinstance(launcher, ClusterLauncher):
+        settings["launcher"] = f"cluster:{launcher.cluster.name}"
+
+
+def refuse_other_network(run: Run, settings: dict[str, Any], launcher: Launcher) -> None:
+    """Raise InputError when a run is continued on another network than it was begun on."""
+    begun, now = settings.get("network"), network_of(launcher)
+    if begun != now:
+        raise InputError(
+            f"{run.path} was begun on {begun or 'no virtual cluster'} and this is {now or 'none'}; "
+            "continue it on the same, or measure into another folder"
+        )
+
+
 def run_session(
     run: Run,
     launcher: Launcher,
@@ -118,6 +149,7 @@ def run_session(
     `resumable` says whether the command that calls this can continue the run.
     """
     again = f"; continue with --resume -o {run.path}" if resumable else ""
+    launcher = with_link_measured(launcher)
     progress = ProgressLine(quiet)
     try:
         result = measure(run, launcher, effort.plan(groups), progress)

@@ -1,4 +1,4 @@
-"""The options that every command that starts ranks spells and explains alike."""
+"""The options that several commands spell and explain alike."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +8,31 @@ import typer
 MpiOption = Annotated[
     str | None, typer.Option("--mpi", help="mpich, openmpi, intel, system or an mpicc; the first built.")
 ]
-LauncherOption = Annotated[str, typer.Option("--launcher", help="local, srun or synthetic:PROFILE.json.")]
+LauncherOption = Annotated[
+    str, typer.Option("--launcher", help="local, srun, cluster:NAME or synthetic:PROFILE.json.")
+]
 HostsOption = Annotated[str | None, typer.Option("--hosts", help="Hosts for mpiexec: node1,node2 or a file.")]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", help="The program that reaches --hosts as ssh does; ssh.")
+]
+ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads of every rank, a core for each.")]
 RunOption = Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")]
 TimeLimitOption = Annotated[str, typer.Option("--time-limit", help="End a launch after this long.")]
 StallLimitOption = Annotated[
     str, typer.Option("--stall-limit", help="End a launch that finishes no point for this long.")
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")]
+PrintScriptOption = Annotated[
+    str | None, typer.Option("--print-script", help="slurm: measure nothing, print a script for sbatch.")
+]
+ShareOption = Annotated[
+    str | None,
+    typer.Option("--share", help="Of the model fair, what counts alike: message or process; message."),
+]
+MixedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mixed", help="Order of messages from on and off a socket: per-level or union; per-level."
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]

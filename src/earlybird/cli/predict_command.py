@@ -4,6 +4,7 @@ import numpy as np
 import typer
 
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli.options import MixedOption, ShareOption
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
@@ -30,14 +31,17 @@ def predict(
     ),
     map_by: str = typer.Option("core", "--map-by", help="How ranks fill the layout: core, socket or node."),
     model: str = typer.Option("staircase", "--model", help=f"One of {', '.join(MODELS)}."),
+    share: ShareOption = None,
+    mixed: MixedOption = None,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
     """Seconds per rank that the exchange PATTERN will cost, all messages posted at once.
 
-    Models of Thune et al. 2023: staircase (7)-(9), max-rate (10), postal (1); times of messages inside a node
-    and between nodes are added (18). receive is the time to receive without latency; low and high come from
-    the profile's replicates: how well its parameters are known, not how well the model describes the machine.
+    Models of Thune et al. 2023: staircase (7)-(9) and (12)-(17), max-rate (10), postal (1); times of messages
+    inside a node and between nodes are added (18). fair is the staircase inside nodes and limits senders as
+    well as receivers between them. receive is the time to receive without latency; low and high come from the
+    profile's replicates: how well its parameters are known, not how well the model describes the machine.
     """
     path = _pattern_path(words)
     if not profile or layout is None:
@@ -45,7 +49,8 @@ def predict(
         raise InputError(f"predict needs a profile and a layout; add {option}")
     pattern = load_pattern(path)
     joined = merge_profiles([load_profile(name) for name in profile])
-    prediction = predict_exchange(pattern, parse_layout(layout, map_by), joined, model)
+    options = _model_options(model, share, mixed)
+    prediction = predict_exchange(pattern, parse_layout(layout, map_by), joined, model, **options)
     for reservation in prediction.extra.get("notes", ()):
         note(f"warning: {reservation}")
     if json or format is Format.json:
@@ -54,6 +59,17 @@ def predict(
         _print_csv(prediction)
     else:
         _print_table(prediction, pattern)
+
+
+def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str, str]:
+    """The options given, refused where the model has no use for them."""
+    if share is not None and model != "fair":
+        raise InputError(f"--share is for --model fair and the model is {model}; leave --share out")
+    if mixed is not None and model not in ("staircase", "fair"):
+        raise InputError(
+            f"--mixed is for the models staircase and fair and the model is {model}; leave --mixed out"
+        )
+    return {name: value for name, value in (("share", share), ("mixed", mixed)) if value is not None}
 
 
 def _pattern_path(words: list[str]) -> str:

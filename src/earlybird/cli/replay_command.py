@@ -1,25 +1,41 @@
 """`earlybird replay`: the exchange of a pattern on real MPI and, with a profile, how far the prediction was
 off."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from earlybird.cli import batch_script
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
-from earlybird.cli.launchers import make_launcher
-from earlybird.cli.measuring import Effort, create_run, extend, open_run, refuse_changes, run_session
+from earlybird.cli.launchers import launcher_of
+from earlybird.cli.measuring import (
+    Effort,
+    create_run,
+    extend,
+    keep_place,
+    open_run,
+    refuse_changes,
+    refuse_other_network,
+    run_session,
+    suited_to,
+)
 from earlybird.cli.options import (
+    AgentOption,
     HostsOption,
     LauncherOption,
+    MixedOption,
     MpiOption,
+    PrintScriptOption,
     QuietOption,
     ResumeOption,
     RunOption,
+    ShareOption,
     StallLimitOption,
+    ThreadsOption,
     TimeLimitOption,
 )
 from earlybird.compare import compare_times, measured_times
@@ -29,12 +45,12 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout, save_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.profile import Profile, load_profile
+from earlybird.data.profile import USUAL_CONTEXT, Profile, load_profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
 from earlybird.machine import hardware
 from earlybird.measure.suites import exchange_group
-from earlybird.predict import MODELS, merge_profiles, predict_exchange
+from earlybird.predict import MIXED, MODELS, SHARES, Exchange, merge_profiles
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
 DEFAULT_LAUNCHES = 5
@@ -45,6 +61,7 @@ _MEMORY_SHARE = 0.7
 
 
 def replay(
+    context: typer.Context,
     pattern: Annotated[Path | None, typer.Argument(help="The messages: .csv, .npz or .mtx.")] = None,
     layout: Annotated[
         str | None, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")
@@ -53,24 +70,33 @@ def replay(
     profile: Annotated[
         list[Path] | None, typer.Option(help="Compare with this profile's predictions.")
     ] = None,
+    share: ShareOption = None,
+    mixed: MixedOption = None,
     output: RunOption = None,
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     hosts: HostsOption = None,
+    agent: AgentOption = None,
+    threads: ThreadsOption = 1,
     budget: Annotated[str | None, typer.Option(help="Time for all launches together; 20s.")] = None,
     launches: Annotated[int | None, typer.Option(help="How often the exchange is started anew; 5.")] = None,
     seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
     time_limit: TimeLimitOption = "1h",
     stall_limit: StallLimitOption = "60s",
     resume: ResumeOption = False,
+    print_script: PrintScriptOption = None,
     quiet: QuietOption = False,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
     """The same exchange on real MPI (Algorithm 2 of Thune et al. 2023), every rank's time kept."""
+    if (share or mixed) and not profile:
+        raise InputError("--share and --mixed are for predictions; add --profile, or leave them out")
+    if print_script is not None:
+        batch_script.check_kind(print_script, launcher=launcher, hosts=hosts, resume=resume)
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
-        refuse_changes(run, settings, {"mpi": mpi, "hosts": hosts, "layout": layout})
+        refuse_changes(run, settings, {"mpi": mpi, "hosts": hosts, "agent": agent, "layout": layout})
         effort = extend(effort, launches, budget)
         messages = load_pattern(run.path / "pattern.npz")
         # As it was then: the layout's own file may have changed or be out of sight.
@@ -87,6 +113,8 @@ def replay(
             "mpi": mpi,
             "launcher": launcher,
             "hosts": hosts,
+            "agent": agent,
+            "threads": threads,
             "layout": layout,
             "layout_text": where.text,
         }
@@ -98,22 +126,36 @@ def replay(
             stall_limit_s=units.parse_duration(stall_limit, "--stall-limit"),
         )
         effort.check()
-    joined = merge_profiles([load_profile(path) for path in profile]) if profile else None
-    starter, _ = make_launcher(settings["launcher"], settings["mpi"], settings["hosts"], effort.seed)
+    profiles = [load_profile(path) for path in profile or ()]
+    joined = merge_profiles(profiles) if profiles else None
+    if print_script is not None:
+        messages.check_ranks(where.num_ranks)
+        run = output or Path("replay")
+        batch_script.print_slurm_script(context, run, where.num_nodes, effort.budget_s)
+        return
+    starter, place = launcher_of(settings, effort.seed)
+    if not resume:
+        effort = suited_to(place, effort)
     check_exchange(messages, where, starter)
     # Before anything is measured: a profile that does not fit is refused at once.
-    predictions = None if joined is None else predict_all(messages, where, joined)
-    if not resume:
-        settings["mpi"] = starter.flavour  # --resume continues with this one, whatever is built by then
+    options = (share or SHARES[0], mixed or MIXED[0])
+    predictions = None if joined is None else predict_all(messages, where, joined, *options)
+    if resume:
+        refuse_other_network(run, settings, starter)
+    else:
+        keep_place(settings, starter)
         run = create_run(output, "replay", effort, **settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
     group = exchange_group(messages, where, starter.flavour)
     run_session(run, starter, [group], effort, quiet)
+    if starter.name == "synthetic" and settings.get("threads", 1) > 1:
+        note(f"warning: --threads {settings['threads']} changes nothing: times were drawn from a profile")
     if joined is None:
         _show_measured(run, "json" if json else format)
     else:
-        _show_comparison(compare_run(run, messages, where, joined, predictions), "json" if json else format)
+        compared = compare_run(run, messages, where, joined, predictions, profiles)
+        _show_comparison(compared, "json" if json else format)
     note(f"samples are in {run.path}")
 
 
@@ -129,12 +171,20 @@ def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None
         )
 
 
-def predict_all(pattern: Pattern, layout: Layout, profile: Profile) -> dict[str, Prediction]:
-    """The prediction of every model that can be made; InputError when none can."""
+def predict_all(
+    pattern: Pattern, layout: Layout, profile: Profile, share: str = SHARES[0], mixed: str = MIXED[0]
+) -> dict[str, Prediction]:
+    """The prediction of every model that can be made; InputError when none can.
+
+    Without messages between nodes `fair` is left out: it is the staircase.
+    """
     predictions, refusals = {}, []
+    exchange = Exchange(pattern, layout, mixed=mixed)
     for model in MODELS:
+        if model == "fair" and "inter_node" not in exchange.levels:
+            continue
         try:
-            predictions[model] = predict_exchange(pattern, layout, profile, model)
+            predictions[model] = exchange.predict(profile, model, share=share)
         except InputError as error:
             refusals.append(error)
     if not predictions:
@@ -150,15 +200,24 @@ def compare_run(
     layout: Layout,
     profile: Profile,
     predictions: dict[str, Prediction] | None = None,
+    parts: Sequence[Profile] = (),
 ) -> Comparison:
     """Compare the exchange measured in `run` with every model, and keep the comparison in the run folder.
 
-    `predictions` are those of `predict_all` where they are known already.
+    `predictions` are those of `predict_all` where they are known already, `parts` the profiles that `profile`
+    was joined from.
     """
     predictions = predictions or predict_all(pattern, layout, profile)
     samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
     compared = compare_times(measured_times(samples), predictions)
-    notes = _context_notes(samples[0].config["mpi"], profile)
+    levels = set(Exchange(pattern, layout).levels)
+    notes = [
+        said
+        for part in parts or [profile]
+        for said in _context_notes(samples[0].config["mpi"], run.launches()[-1], part, levels)
+    ]
+    for said in notes:
+        note(f"warning: {said}")
     oversubscribed = any(sample.oversubscribed for sample in samples)
     if oversubscribed:
         notes.append(
@@ -176,18 +235,35 @@ def compare_run(
             "layout": layout.text,
             "oversubscribed": oversubscribed,
             "notes": notes,
+        }
+        | {
+            option: prediction.extra[option]
+            for prediction in predictions.values()
+            for option in ("share", "mixed")
+            if option in prediction.extra
         },
     )
     files.write_json(run.path / "comparison.json", compared.to_json())
     return compared
 
 
-def _context_notes(mpi: str, profile: Profile) -> list[str]:
-    fitted = profile.context.get("flavour")
-    if fitted is None or mpi in (fitted, "synthetic"):
+def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels: set[str]) -> list[str]:
+    """Where `profile` was measured otherwise than the exchange, as far as it was for `levels`; a profile
+    that does not say of which MPI it is agrees with any."""
+    fitted, needed = profile.context.get("flavour"), levels & profile.levels.keys()
+    if fitted is None or mpi == "synthetic" or not needed:
         return []
-    note(f"warning: the profile is of {fitted} and the replay of {mpi}")
-    return [f"the profile was measured with {fitted}, the replay with {mpi}"]
+    notes = []
+    if fitted != mpi:
+        notes.append(f"the profile was measured with {fitted}, the replay with {mpi}")
+    threads, network = (
+        [told.get(key) or usual for told in (profile.context, launch)] for key, usual in USUAL_CONTEXT.items()
+    )
+    if threads[0] != threads[1]:
+        notes.append(f"the profile was measured with --threads {threads[0]}, the replay with {threads[1]}")
+    if "inter_node" in needed and network[0] != network[1]:
+        notes.append(f"the profile's network is {network[0]} and the replay's is {network[1]}")
+    return notes
 
 
 def _show_measured(run: Run, format: Format) -> None:

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,23 +73,22 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         launcher.check(group.layout)
     run.cut_unterminated_lines()
     order = random.Random(f"{plan.seed}:{len(run.launches())}")
-    held = Counter(sample.point()[3] for sample in run.samples())
-    rules = _share_budget(plan)
+    held = _Held(run.samples())
     begin_s = time.monotonic()
-    done = sum(min(held[_config_key(p)], plan.launches) for group in plan.groups for p in group.points)
+    done = held.points(plan)
     total = plan.num_points()
     first = done
 
     for index, group in _order_of_launches(plan, order):
         spent_s = time.monotonic() - begin_s
         started = done > first
-        points = [point for point in group.points if held[_config_key(point)] <= index]
-        if not points or (started and spent_s > plan.budget_s and _every_point_held(plan, held)):
+        points = [point for point in group.points if held.launches(group, point) <= index]
+        if not points or (started and spent_s > plan.budget_s and held.every_point(plan)):
             continue
         order.shuffle(points)
         request = Request(
-            _launch_id(run, group), group.kernel, points, group.layout, rules, group.pattern,
-            plan.time_limit_s, plan.stall_limit_s,
+            _launch_id(run, group), group.kernel, points, group.layout,
+            _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.ways,
         )  # fmt: skip
 
         def heard(count: int, last: Sample | None, before: int = done, request: Request = request) -> None:
@@ -100,8 +99,8 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
 
         launched = _launch(run, launcher, request, heard)
         require_placed(group.layout, launched.record.get("placement", []))
-        held.update(sample.point()[3] for sample in launched.samples)
-        done += len(launched.samples)
+        held.add(launched.samples)
+        done = held.points(plan)
         _keep(run, launched)
         if launched.interrupted:
             raise KeyboardInterrupt
@@ -144,17 +143,37 @@ def _order_of_launches(plan: Plan, order: random.Random) -> list[tuple[int, Grou
     return result
 
 
-def _every_point_held(plan: Plan, held: Counter) -> bool:
-    return all(held[_config_key(point)] > 0 for group in plan.groups for point in group.points)
+class _Held:
+    """How many launches have measured each point; a point of several ways is held when all of them are."""
+
+    def __init__(self, samples: Iterable[Sample]):
+        self._launches: Counter = Counter()
+        self.add(samples)
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        self._launches.update(_key(sample.kernel, sample.way, sample.config) for sample in samples)
+
+    def launches(self, group: Group, point: Mapping[str, Any]) -> int:
+        return min(self._launches[_key(group.kernel, way, point)] for way in group.ways or (None,))
+
+    def points(self, plan: Plan) -> int:
+        """Points times launches, those beyond what `plan` asks for not counted."""
+        return sum(min(self.launches(g, point), plan.launches) for g in plan.groups for point in g.points)
+
+    def every_point(self, plan: Plan) -> bool:
+        return all(self.launches(group, point) > 0 for group in plan.groups for point in group.points)
 
 
-def _share_budget(plan: Plan) -> Rules:
-    share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(plan.num_points(), 1)
-    return replace(plan.rules, budget_s=min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S))
+def _key(kernel: str, way: str | None, config: Mapping[str, Any]) -> tuple:
+    return (kernel, way, *sorted(config.items()))
 
 
-def _config_key(point: dict[str, Any]) -> tuple:
-    return tuple(sorted(point.items()))
+def _share_budget(plan: Plan, group: Group) -> Rules:
+    """The rules of a launch of `group`, with an even share of the budget for every way of every point."""
+    series = plan.launches * sum(len(g.points) * max(len(g.ways), 1) for g in plan.groups)
+    share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(series, 1)
+    share_s = min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S)
+    return replace(plan.rules, budget_s=share_s * max(len(group.ways), 1))
 
 
 def _launch_id(run: Run, group: Group) -> str:

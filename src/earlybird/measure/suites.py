@@ -20,15 +20,28 @@ QUICK_LAUNCHES = 3
 _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
 
+# Processes of a virtual node that receive at once: they share its link, however few its cores are.
+VIRTUAL_COMPETITORS = 4
+# How long one message, or the messages of one rank in a timed region, may keep a virtual node's link busy.
+_LINK_S = 0.1
+
+
+# The ways of `pipeline`: one message when all partitions are ready, and one message for each.
+PIPELINE_WAYS = ("single", "many")
+_PIPELINE_GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
+# A delay beyond this is a slip of units: a bare 100 is 100 s/B.
+_PIPELINE_DELAY_S = 1.0
+
 
 @dataclass(frozen=True)
 class Group:
-    """Points that one launch can measure together: same kernel, same placement."""
+    """Points that one launch can measure together: same kernel, same placement, same ways (if it has any)."""
 
     kernel: str
     layout: Layout
     points: tuple[dict[str, Any], ...]
     pattern: Pattern | None = None
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,10 +53,12 @@ class Options:
     buffers: str | None = None
     competitors: tuple[int, ...] | None = None
     levels: tuple[str, ...] | None = None
+    partitions: tuple[int, ...] | None = None
+    gammas_s_per_byte: tuple[float, ...] | None = None
 
     def chosen(self) -> list[str]:
         """Names of the suite options that were given."""
-        names = ("sizes_bytes", "buffers", "competitors", "levels")
+        names = ("sizes_bytes", "buffers", "competitors", "levels", "partitions", "gammas_s_per_byte")
         return [name for name in names if getattr(self, name) is not None]
 
 
@@ -53,20 +68,29 @@ class Place:
     node).
 
     Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
+    `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it.
     """
 
     cores: Mapping[str, int]
     cores_per_socket: int | None = None
+    link_bytes_per_s: float | None = None
+    nodes: int = 1
 
     @classmethod
-    def of(cls, cores_per_socket: int, sockets: int, nodes: int = 1) -> "Place":
+    def of(
+        cls, cores_per_socket: int, sockets: int, nodes: int = 1, link_bytes_per_s: float | None = None
+    ) -> "Place":
         """`nodes` alike, each with `sockets` of `cores_per_socket`."""
         cores = {"intra_socket": cores_per_socket}
         if sockets > 1:
             cores["inter_socket"] = cores_per_socket
         if nodes > 1:
             cores["inter_node"] = cores_per_socket * sockets
-        return cls(cores, cores_per_socket)
+            if link_bytes_per_s is not None:
+                # Where links are slower than the cores that they share, more ranks than cores still measure
+                # the link.
+                cores["inter_node"] = max(cores["inter_node"], VIRTUAL_COMPETITORS)
+        return cls(cores, cores_per_socket, link_bytes_per_s, nodes)
 
 
 @dataclass(frozen=True)
@@ -83,29 +107,26 @@ class Suite:
 
 def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     """Half the round trip between two ranks, on every level."""
-    sizes = options.sizes_bytes or (
-        (0, *_powers(4 * MIB, 4)) if options.quick else (0, *_powers(64 * MIB, 2))
-    )
-    _refuse_large(sizes)
-    return [
-        Group(
-            "pingpong",
-            _pair_layout(level, 1, place),
-            tuple(
-                {"mpi": mpi, "level": level, "size_bytes": size, "buffers": options.buffers or "vary"}
-                for size in sizes
-            ),
+    largest, factor = (4 * MIB, 4) if options.quick else (64 * MIB, 2)
+    result = []
+    for level in _levels(options, place):
+        sizes = options.sizes_bytes or (0, *_powers(_largest(largest, level, place), factor))
+        _refuse_large(sizes)
+        points = tuple(
+            {"mpi": mpi, "level": level, "size_bytes": size, "buffers": options.buffers or "vary"}
+            for size in sizes
         )
-        for level in _levels(options, place)
-    ]
+        result.append(Group("pingpong", _pair_layout(level, 1, place), points))
+    return result
 
 
 def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     """Algorithm 1 of Thune et al. 2023: N processes of a group receive at once, on every level."""
-    sizes = options.sizes_bytes or _powers(4 * MIB, 4 if options.quick else 2)
-    _refuse_large(sizes)
     result = []
     for level in _levels(options, place):
+        sizes = options.sizes_bytes or _powers(_largest(4 * MIB, level, place), 4 if options.quick else 2)
+        _refuse_large(sizes)
+        volume_bytes = _largest(_CONTENTION_BYTES, level, place)
         for competitors in options.competitors or _competitor_counts(place.cores[level]):
             if level == "intra_socket" and competitors > 1 and competitors % 2:
                 raise InputError(
@@ -120,12 +141,72 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                     # Within a socket alone BW(1) is that of one pair in one direction (Thune et al., II-B).
                     "directions": 1 if level == "intra_socket" and competitors == 1 else 2,
                     "size_bytes": size,
-                    "repeats": max(1, min(_CONTENTION_REPEATS, _CONTENTION_BYTES // max(size, 1))),
+                    "repeats": max(1, min(_CONTENTION_REPEATS, volume_bytes // max(size, 1))),
                 }
                 for size in sizes
             )
             result.append(Group("contention", _pair_layout(level, competitors, place), points))
     return result
+
+
+def completion_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+    """When the send of one message is complete, its receiver prompt or late, on every level."""
+    large = _powers(4 * MIB, 4 if options.quick else 2, first=1 << 10)
+    small = (1,) if options.quick else _powers(256, 4)
+    sizes = options.sizes_bytes or (*small, *large)
+    _refuse_large(sizes)
+    return [
+        Group(
+            "completion",
+            _pair_layout(level, 1, place),
+            tuple(
+                {"mpi": mpi, "level": level, "size_bytes": size, "receiver": receiver}
+                for size in sizes
+                for receiver in ("prompt", "late")
+            ),
+        )
+        for level in _levels(options, place)
+    ]
+
+
+def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+    """A buffer in partitions of which the last is late (Gillis et al. 2023, figure 3), on every level.
+
+    The delay is gamma times the size of a partition; sizes are those of whole buffers.
+    """
+    result = []
+    for level in _levels(options, place):
+        points = []
+        for partitions in options.partitions or (4,):
+            for size in options.sizes_bytes or _default_buffers(options, level, place, partitions):
+                if size % partitions:
+                    raise InputError(
+                        f"--sizes has {size} bytes, which {partitions} partitions do not share evenly; "
+                        f"give multiples of {partitions}, such as {max(size // partitions, 1) * partitions}"
+                    )
+                for gamma in options.gammas_s_per_byte or (_PIPELINE_GAMMA_S_PER_BYTE,):
+                    _refuse_long_delay(gamma, size // partitions)
+                    points.append({"mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
+                                   "gamma_s_per_byte": gamma})  # fmt: skip
+        _refuse_large([point["size_bytes"] for point in points])
+        result.append(Group("pipeline", _pair_layout(level, 1, place), tuple(points), ways=PIPELINE_WAYS))
+    return result
+
+
+def _default_buffers(options: Options, level: str, place: Place, partitions: int) -> tuple[int, ...]:
+    """From 1 KiB to 16 MiB, each cut to a multiple of `partitions`."""
+    first, last, factor = (1 << 12, MIB, 16) if options.quick else (1 << 10, 16 * MIB, 4)
+    sizes = _powers(_largest(last, level, place), factor, first)
+    return tuple(dict.fromkeys(max(size // partitions, 1) * partitions for size in sizes))
+
+
+def _refuse_long_delay(gamma_s_per_byte: float, partition_bytes: int) -> None:
+    delay_s = gamma_s_per_byte * partition_bytes
+    if delay_s > _PIPELINE_DELAY_S:
+        raise InputError(
+            f"--gamma has {gamma_s_per_byte:g} s/B, which makes a partition of {partition_bytes} bytes "
+            f"{delay_s:g} s late; give a rate that makes it {_PIPELINE_DELAY_S:g} s at most, such as 100us/MB"
+        )
 
 
 SUITES = {
@@ -144,6 +225,20 @@ SUITES = {
             ("sizes_bytes", "competitors", "levels"),
             contention_groups,
             "earlybird measure contention --competitors 1,2,4 -o run",
+        ),
+        Suite(
+            "completion",
+            "when a send is complete, by size and level: do senders wait for delivery?",
+            ("sizes_bytes", "levels"),
+            completion_groups,
+            "earlybird measure completion --sizes 1KiB,64KiB,1MiB -o run",
+        ),
+        Suite(
+            "pipeline",
+            "what sending partitions as they are ready gains, the last one late",
+            ("sizes_bytes", "levels", "partitions", "gammas_s_per_byte"),
+            pipeline_groups,
+            "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
         ),
     )
 }
@@ -165,6 +260,8 @@ def check_options(suites: Sequence[Suite], options: Options) -> None:
         "buffers": "--buffers",
         "competitors": "--competitors",
         "levels": "--levels",
+        "partitions": "--partitions",
+        "gammas_s_per_byte": "--gamma",
     }
     for name in options.chosen():
         if len(suites) > 1:
@@ -194,7 +291,7 @@ def _pair_layout(level: str, competitors: int, place: Place) -> Layout:
     if level == "inter_socket":
         return parse_layout(f"1x2x{competitors}")
     per_socket = place.cores_per_socket or competitors
-    if competitors <= per_socket:
+    if competitors <= per_socket or place.link_bytes_per_s is not None:
         return parse_layout(f"2x1x{competitors}")
     rank = np.arange(2 * competitors)
     node, socket = rank // competitors, rank % competitors // per_socket
@@ -219,8 +316,15 @@ def _competitor_counts(limit: int) -> tuple[int, ...]:
     return tuple(sorted({1, 2, max(2, limit - limit % 2)} | powers))
 
 
-def _powers(last: int, factor: int) -> tuple[int, ...]:
-    sizes, size = [], 1
+def _largest(size_bytes: int, level: str, place: Place) -> int:
+    """`size_bytes`, or what a virtual node's link carries in `_LINK_S` where that is less."""
+    if level != "inter_node" or place.link_bytes_per_s is None:
+        return size_bytes
+    return min(size_bytes, max(1, round(_LINK_S * place.link_bytes_per_s)))
+
+
+def _powers(last: int, factor: int, first: int = 1) -> tuple[int, ...]:
+    sizes, size = [], first
     while size <= last:
         sizes.append(size)
         size *= factor

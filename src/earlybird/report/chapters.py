@@ -25,7 +25,7 @@ QUESTIONS = {
     "accuracy": "How far off was the prediction?",
     "advice": "What should I change?",
 }
-MEASURE = "earlybird measure pingpong contention -o run"
+MEASURE = "earlybird measure pingpong contention completion -o run"
 FIT = "earlybird fit run -o profile.json"
 PREDICT = "earlybird predict PATTERN --profile profile.json --layout 1x1x4 --json > prediction.json"
 REPLAY = "earlybird replay PATTERN --profile profile.json --layout 1x1x4 -o replay"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.data.profile import Profile
+from earlybird.data.profile import Profile, Protocol
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.report import words
 from earlybird.report.material import Material
@@ -166,7 +166,7 @@ def _form_rows(form: dict) -> list[tuple[str, float, float, float]]:
 
 def _level_rows(profile: Profile, level: str) -> list[tuple[str, float, float, float]]:
     rows = []
-    for protocol in profile.levels[level].protocols:
+    for protocol in _lines(profile, level):
         counts, bandwidth = protocol.bandwidth_table()
         rows.append((protocol.name, protocol.min_bytes, protocol.latency_s, bandwidth[0] / counts[0]))
     return rows
@@ -184,15 +184,18 @@ def contentions(material: Material) -> list[Contention]:
     result = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         for level in sorted(profile.levels, key=words.level_order):
-            result += [
-                _of_protocol(profile, label, level, k) for k in range(len(profile.levels[level].protocols))
-            ]
+            result += [_of_protocol(profile, label, level, protocol) for protocol in _lines(profile, level)]
     fitted = {(item.mpi, item.level) for item in result}
     return result + [item for item in _of_samples(material) if (item.mpi, item.level) not in fitted]
 
 
-def _of_protocol(profile: Profile, label: str, level: str, k: int) -> Contention:
-    protocol = profile.levels[level].protocols[k]
+def _lines(profile: Profile, level: str) -> list[Protocol]:
+    """The protocols of a level without those that differ from the one before in their senders alone."""
+    protocols = profile.levels[level].protocols
+    return [one for k, one in enumerate(protocols) if not k or not one.continues(protocols[k - 1])]
+
+
+def _of_protocol(profile: Profile, label: str, level: str, protocol: Protocol) -> Contention:
     counts, bandwidth = protocol.bandwidth_table()
     bounds = profile_interval(profile, level, protocol.name, "bandwidth_bytes_per_s")
     bounds = bounds if isinstance(bounds, dict) else {}

@@ -53,6 +53,7 @@ def run_line(run: MeasuredRun) -> str:
     for name, launch in launches.items():
         keys = ("transport", "launcher", "thread_level")
         how = [f"{key.replace('_', ' ')} {launch[key]}" for key in keys if launch.get(key)]
+        how += [str(launch["network"])] if launch.get("network") else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
     parts += sorted({placement_words(launch) for launch in run.launches} - {""})[:3]
     parts += [started_words(run)] if started_words(run) else []

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from earlybird.data.profile import Protocol
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report import words
 from earlybird.report.curves import (
@@ -62,6 +63,7 @@ def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
             format_seconds(segment.latency_s),
             format_bandwidth(segment.bandwidth_bytes_per_s),
             "-" if line.held_out_error is None else words.percent(line.held_out_error),
+            "-",
         ]
         for line in lines
         for segment in line.segments
@@ -80,10 +82,16 @@ def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
                         format_seconds(protocol.latency_s) + interval,
                         "see BW(N)",
                         "-",
+                        _sender_waits(protocol),
                     ]
                 )
-    header = ["MPI", "where", "protocol", "from", "latency", "bandwidth", "held-out error"]
+    header = ["MPI", "where", "protocol", "from", "latency", "bandwidth", "held-out error", "sender waits"]
     return Table("Fitted protocols", header, rows)
+
+
+def _sender_waits(protocol: Protocol) -> str:
+    told = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
+    return f"{'yes' if protocol.sender_waits else 'no'}, {told}"
 
 
 def bandwidth_table(items: Sequence[Contention]) -> Table:

@@ -1,5 +1,6 @@
 """`earlybird measure` and `replay` as a user types them: printing, resuming, what is refused and when."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -42,12 +43,110 @@ def test_every_format_tells_the_same(earlybird, planted):
         )
 
 
+def test_completion_tells_when_the_send_and_when_the_receive_ended(earlybird, planted):
+    words = ("measure", "completion", *SYNTHETIC, "--sizes", "8,1MiB", "--launches", "2", "--quiet")
+    _, _, header, *table = earlybird(*words, "-o", "a").stdout.splitlines()
+    assert "send complete after" in header
+    told = json.loads(earlybird(*words, "-o", "b", "--json").stdout)["points"]
+    assert [(point["size_bytes"], point["receiver"]) for point in told] == [
+        (size, receiver) for size in (8, 1 << 20) for receiver in ("late", "prompt")
+    ]
+    small_late, small_prompt, large_late, large_prompt = told
+    for point in told:
+        assert point["fraction"] == pytest.approx(point["send_complete_s"] / point["received_s"], rel=0.05)
+        assert "bandwidth_bytes_per_s" not in point  # the pause of a late receiver is no bandwidth
+    assert max(small_late["fraction"], small_prompt["fraction"]) < 0.5
+    assert min(large_late["fraction"], large_prompt["fraction"]) > 0.9
+    assert min(small_late["received_s"], large_late["received_s"]) > 4e-3
+    assert [line.split()[-3] for line in table] == [f"{point['fraction']:.2f}" for point in told]
+
+
+def test_csv_of_several_suites_has_the_columns_of_all(earlybird, planted):
+    words = ("measure", "pingpong", "completion", *SYNTHETIC, "--quick", "--quiet")
+    rows = list(csv.DictReader(earlybird(*words, "-o", "a", "--format", "csv").stdout.splitlines()))
+    for row in rows:
+        assert bool(row["fraction"]) == (row["kernel"] == "completion") != bool(row["bandwidth_bytes_per_s"])
+
+
+def test_completion_has_two_times_and_no_osu_format(earlybird, planted, refused, tmp_path):
+    words = ("measure", "completion", *SYNTHETIC, "--format", "osu", "-o", "run")
+    refused(earlybird(*words, check=False), "--format osu", "completion")
+    assert not (tmp_path / "run").exists()
+
+
 def test_osu_format_of_several_columns_is_refused_before_measuring(earlybird, planted, refused, tmp_path):
     words = ("measure", "contention", *SYNTHETIC, *SMALL, "--format", "osu", "-o", "run")
     refused(earlybird(*words, check=False), "--format osu", "one N")
     assert not (tmp_path / "run").exists()
     told = earlybird(*words, "--competitors", "2").stdout
     assert told.splitlines()[0] == "# Size      Bandwidth (MB/s)"
+
+
+def test_pipeline_tells_what_each_way_takes_and_gains(earlybird, planted):
+    """4 partitions of 256 KiB, 3 us and 10 GB/s for each message, the last 20 us late."""
+    gamma = ("--gamma", f"{20e-6 / 2**18:.15g}", "--sizes", "1MiB")
+    words = ("measure", "pipeline", *SYNTHETIC, *gamma, "--quiet")
+    told = json.loads(earlybird(*words, "-o", "run", "--json").stdout)["points"]
+    assert [row["way"] for row in told] == ["single", "many"]
+    assert {(row["partitions"], row["launches"]) for row in told} == {(4, 5)}
+    single, many = told
+    bulk_s, partition_s = 3e-6 + 2**20 / 1e10, 3e-6 + 2**18 / 1e10
+    assert single["time_s"] == pytest.approx(bulk_s, rel=0.02)
+    assert many["time_s"] == pytest.approx(4 * partition_s - 20e-6, rel=0.02)
+    assert single["gain"] == single["gain_low"] == single["gain_high"] == 1
+    assert many["gain_low"] < many["gain"] < many["gain_high"]
+    assert many["gain_coverage"] == 1 - 2**-4  # from the lowest to the highest of 5 launches
+    assert many["gain"] == pytest.approx(bulk_s / (4 * partition_s - 20e-6), rel=0.02)
+    for row in told:
+        assert row["delay_s"] == pytest.approx(20e-6)
+        beta = row["bulk_bandwidth_bytes_per_s"]
+        assert beta == pytest.approx(2**20 / single["time_s"])
+        assert row["gamma_beta"] == pytest.approx(row["gamma_s_per_byte"] * beta)
+        assert row["gain_theory"] == pytest.approx(4 / (4 - row["gamma_beta"]))
+    table = earlybird(*words, "-o", "again").stdout
+    assert f"{many['gain']:.2f}" in table and f"{many['gain_theory']:.2f}" in table
+    assert "covers" in table and "94%" in table
+
+
+def test_pipeline_without_a_delay_pays_every_latency(earlybird, planted):
+    """Equation (5) of Gillis et al. 2023: many small messages take as many times as long as one."""
+    words = ("--sizes", "8", "--gamma", "0", "--partitions", "1,8", "--quiet", "-o", "run", "--json")
+    rows = json.loads(earlybird("measure", "pipeline", *SYNTHETIC, *words).stdout)["points"]
+    gains = {row["partitions"]: row["gain"] for row in rows if row["way"] == "many"}
+    assert gains == {1: pytest.approx(1, rel=0.02), 8: pytest.approx(1 / 8, rel=0.02)}
+
+
+def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp_path):
+    words = ("--sizes", "6", "--partitions", "2,3", "--gamma", "1us/kB", "--launches", "2", "--quiet")
+    earlybird("measure", "pipeline", *SYNTHETIC, *words, "-o", "run")
+    samples = tmp_path / "run" / "samples.ndjson"
+    lines = samples.read_text().splitlines(keepends=True)
+    assert len(lines) == 2 * 2 * 2
+    samples.write_text("".join(lines[:5]))  # killed between the two ways of a point
+    earlybird("measure", "--resume", "-o", "run", "--gamma", "1us/kB")
+    resumed = samples.read_text().splitlines(keepends=True)
+    assert resumed[:5] == lines[:5] and len(resumed) == 5 + 4
+    earlybird("measure", "--resume", "-o", "run")
+    assert samples.read_text().splitlines(keepends=True) == resumed
+    resume = ("measure", "--resume", "-o", "run")
+    refused(earlybird(*resume, "--gamma", "2us/kB", check=False), "--gamma is 2us/kB")
+    refused(earlybird(*resume, "--partitions", "2", check=False), "--partitions is 2")
+
+
+def test_a_run_begun_before_there_were_pipelines_is_resumed(earlybird, planted, refused, tmp_path):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    del header["settings"]["partitions"], header["settings"]["gamma"]
+    path.write_text(json.dumps(header))
+    earlybird("measure", "--resume", "-o", "run", "--launches", "3")
+    refused(earlybird("measure", "--resume", "-o", "run", "--gamma", "0", check=False), "begun without it")
+
+
+def test_ways_have_no_osu_format(earlybird, planted, refused, tmp_path):
+    words = ("measure", "pipeline", *SYNTHETIC, "--sizes", "8", "--format", "osu", "-o", "run")
+    refused(earlybird(*words, check=False), "--format osu", "pipeline")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_remembers_which_mpi_it_is_of(earlybird, planted, tmp_path):

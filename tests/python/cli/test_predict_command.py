@@ -117,6 +117,30 @@ def test_interval_of_the_replicates_is_shown(earlybird, tmp_path):
     assert "time-low" in earlybird(*words)[1]
 
 
+def test_fair_and_its_share_are_options(earlybird):
+    words = ["predict", "examples/fan-out/pattern.csv", "--profile", "examples/fan-out/profile.json"]
+    words += ["--layout", "3x1x1", "--json", "--model", "fair"]
+    by_message, by_process = (
+        json.loads(earlybird(*words, *more)[1]) for more in ([], ["--share", "process"])
+    )
+    assert (by_message["share"], by_process["share"]) == ("message", "process")
+    assert by_message["time_s"] == pytest.approx([40e-6, 22e-6, 42e-6])
+
+
+def test_messages_on_and_off_a_socket_mix_by_the_option(earlybird, tmp_path):
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n1,0,30000\n2,0,10000\n")
+    profile = _write_profile(tmp_path / "p.json", "intra_socket", "inter_socket")
+    value = json.loads(profile.read_text())
+    for level in value["levels"].values():
+        level["protocols"][0]["sender_waits"] = True
+    profile.write_text(json.dumps(value))
+    words = ["predict", tmp_path / "p.csv", "--profile", profile, "--layout", "1x2x2", "--json"]
+    apart, union = (json.loads(earlybird(*words, "--mixed", mixed)[1]) for mixed in ("per-level", "union"))
+    # At 1 GB/s rank 0 has its 40 kB after 40 us; of its two messages the smaller after half of that.
+    assert apart["time_s"][1:3] == pytest.approx([40e-6, 40e-6])
+    assert union["time_s"][1:3] == pytest.approx([40e-6, 20e-6])
+
+
 @pytest.mark.parametrize("operation", ["collective", "pipeline"])
 def test_operations_not_built_yet_are_named(earlybird, operation):
     assert f"predict {operation} is not built yet" in _refusal(earlybird("predict", operation))
@@ -125,10 +149,13 @@ def test_operations_not_built_yet_are_named(earlybird, operation):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (["--model", "fair"], "'fair' .* is not built yet; choose one of staircase, max-rate, postal"),
-        (["--model", "logp"], "the model is 'logp'; choose one of"),
+        (["--model", "logp"], "the model is 'logp'; choose one of staircase, fair, max-rate, postal"),
+        (["--share", "process"], "--share is for --model fair and the model is staircase"),
+        (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),
+        (["--model", "postal", "--mixed", "union"], "--mixed is for the models staircase and fair"),
+        (["--mixed", "both"], "the mixed is 'both'; choose one of per-level, union"),
         (["--layout", "1x1x3"], "names rank 3"),
-        (["--layout", "1x2x2"], "mixes intra_socket and inter_socket"),
+        (["--layout", "1x2x2"], "no level inter_socket"),
         (["--layout", "4x1x1"], "no level inter_node"),
         (["--layout", "four"], "the layout is 'four'"),
         (["--map-by", "board"], "--map-by is 'board'"),

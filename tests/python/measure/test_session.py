@@ -49,7 +49,9 @@ class FakeLauncher:
         number = len(self.requests)
         self.requests.append(request)
         samples = [
-            Sample(request.kernel, "time", dict(point), request.id, np.ones(3)) for point in request.points
+            Sample(request.kernel, "time", dict(point), request.id, np.ones(3), way=way)
+            for point in request.points
+            for way in request.ways or (None,)
         ]
         placement = [{"rank": rank, "host": "here", "node": 0, "socket": socket, "sockets": [socket]}
                      for rank, socket in enumerate(self.sockets)]  # fmt: skip
@@ -57,7 +59,7 @@ class FakeLauncher:
         if number in self.fail:
             launched = self.fail[number](launched)
         for count in range(len(launched.samples) + 1):
-            progress(count, launched.samples[count - 1] if count else None)
+            progress(request.points_in(count), launched.samples[count - 1] if count else None)
         return launched
 
 
@@ -168,6 +170,46 @@ def test_a_dying_launch_keeps_what_it_had_completed(run):
     held = sum(len(request.points) for request in launcher.requests[:1]) + 1
     assert len(run.samples()) == held and len(run.launches()) == 2
     start(run, FakeLauncher(), plan())
+    assert set(launches_of_points(run).values()) == {3}
+
+
+WAYS = (replace(group("pipeline"), ways=("single", "many")), GROUPS[1])
+
+
+def test_a_point_of_several_ways_is_one_point(run):
+    heard = Heard()
+    result = start(run, FakeLauncher(), plan(groups=WAYS), heard)
+    assert (result.missing, len(result.samples)) == (0, 3 * (3 * 2 + 1))
+    assert heard.updates[-1][:2] == (12, 12)
+    idle = FakeLauncher()
+    start(run, idle, plan(groups=WAYS))
+    assert idle.requests == []
+
+
+def test_a_point_that_lacks_one_of_its_ways_is_measured_again(run):
+    launcher = FakeLauncher({0: lambda it: replace(it, samples=it.samples[:3], cause="it died")})
+    with pytest.raises(WorkError, match="1 of 3 points are kept"):
+        start(run, launcher, plan(launches=1, groups=WAYS[:1]))
+    assert len(run.samples()) == 3
+    lacking = [point for point in launcher.requests[0].points[1:]]
+    again = FakeLauncher()
+    start(run, again, plan(launches=1, groups=WAYS[:1]))
+    (request,) = again.requests
+    assert sorted(p["size_bytes"] for p in request.points) == sorted(p["size_bytes"] for p in lacking)
+    assert request.ways == ("single", "many")
+    assert Counter(sample.way for sample in run.samples()) == {"single": 4, "many": 3}
+
+
+def test_ways_have_each_their_share_of_the_budget(run):
+    launcher = FakeLauncher()
+    start(run, launcher, plan(launches=1, budget_s=7.0, groups=WAYS))
+    budgets = {request.kernel: request.rules.budget_s for request in launcher.requests}
+    assert budgets["pipeline"] == pytest.approx(2 * budgets["contention"]) == pytest.approx(1.2)
+
+
+def test_kernels_with_the_same_points_are_counted_apart(run):
+    groups = (group("pingpong"), group("completion"))
+    assert start(run, FakeLauncher(), plan(groups=groups)).missing == 0
     assert set(launches_of_points(run).values()) == {3}
 
 

@@ -77,12 +77,24 @@ def test_contention_moves_about_as_many_bytes_at_every_size():
         assert point["repeats"] == 64 or moved > 8 << 20
 
 
+def test_completion_has_a_prompt_and_a_late_receiver_for_one_pair_of_every_level():
+    found = groups("completion")
+    assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1"]
+    for group, level in zip(found, EVERYWHERE.cores, strict=True):
+        assert {point["level"] for point in group.points} == {level}
+        sizes = [point["size_bytes"] for point in group.points if point["receiver"] == "prompt"]
+        assert sizes == [point["size_bytes"] for point in group.points if point["receiver"] == "late"]
+        assert sizes == sorted(sizes) and (sizes[0], sizes[-1]) == (1, 4 << 20)
+
+
 def test_chosen_options_are_taken():
     (group,) = groups("pingpong", sizes_bytes=(8, 64), buffers="reuse", levels=("inter_node",))
     assert [(p["size_bytes"], p["buffers"], p["level"]) for p in group.points] == [
         (8, "reuse", "inter_node"),
         (64, "reuse", "inter_node"),
     ]
+    (group,) = groups("completion", sizes_bytes=(8,), levels=("inter_node",))
+    assert [(p["size_bytes"], p["receiver"]) for p in group.points] == [(8, "prompt"), (8, "late")]
     found = groups("contention", competitors=(1, 4), levels=("intra_socket",), sizes_bytes=(1000,))
     assert [group.layout.text for group in found] == ["1x1x2", "1x1x4"]
 
@@ -94,6 +106,10 @@ def test_chosen_options_are_taken():
         ("pingpong", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
         ("contention", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
         ("contention", {"competitors": (3,)}, "even"),
+        ("pipeline", {"sizes_bytes": (21,), "partitions": (4,)}, "21 bytes, which 4 partitions .* as 20"),
+        ("pipeline", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
+        ("pipeline", {"sizes_bytes": (64,), "gammas_s_per_byte": (100.0,)}, "1600 s late"),
+        ("completion", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(suite, options, words):
@@ -117,6 +133,8 @@ def test_options_belong_to_the_suites_that_know_them():
     check_options([pingpong, contention], Options(quick=True))
     with pytest.raises(InputError, match=r"pingpong takes no --competitors; it takes --sizes"):
         check_options([pingpong], Options(competitors=(2,)))
+    with pytest.raises(InputError, match=r"completion takes no --buffers; it takes --sizes, --levels"):
+        check_options(find_suites(["completion"]), Options(buffers="vary"))
     with pytest.raises(InputError, match="belongs to one suite"):
         check_options([pingpong, contention], Options(sizes_bytes=(8,)))
 
@@ -127,6 +145,30 @@ def test_suites_are_found_by_name_once():
         find_suites(["latency"])
     with pytest.raises(InputError, match="earlybird replay"):
         find_suites(["exchange"])
+
+
+def test_pipeline_measures_every_level_with_one_delay():
+    found = groups("pipeline")
+    assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1"]
+    for group, level in zip(found, EVERYWHERE.cores, strict=True):
+        assert group.ways == ("single", "many")
+        assert {(p["level"], p["partitions"], p["gamma_s_per_byte"]) for p in group.points} == {
+            (level, 4, 1e-10)
+        }
+        sizes = [point["size_bytes"] for point in group.points]
+        assert (sizes[0], sizes[-1]) == (1 << 10, 16 << 20)
+
+
+def test_pipeline_crosses_what_is_chosen_and_cuts_its_own_sizes_evenly():
+    options = {"sizes_bytes": (0, 64), "partitions": (1, 8), "gammas_s_per_byte": (0.0, 1e-9)}
+    (group,) = groups("pipeline", Place.of(2, 1), **options)
+    chosen = {(p["size_bytes"], p["partitions"], p["gamma_s_per_byte"]) for p in group.points}
+    assert chosen == {(s, n, g) for s in (0, 64) for n in (1, 8) for g in (0.0, 1e-9)}
+    for partitions in (3, 5000):
+        (group,) = groups("pipeline", Place.of(2, 1), partitions=(partitions,))
+        sizes = [point["size_bytes"] for point in group.points]
+        assert len(set(sizes)) == len(sizes) > 3
+        assert all(size > 0 and size % partitions == 0 for size in sizes)
 
 
 def test_an_exchange_is_one_point_named_by_its_pattern():

@@ -118,7 +118,7 @@ def test_absent_chapters_name_the_command_that_makes_them():
     reader = read(Material())
     visible = reader.visible()
     for command in (
-        "earlybird measure pingpong contention",
+        "earlybird measure pingpong contention completion",
         "earlybird fit run",
         "earlybird predict",
         "earlybird replay",
@@ -135,6 +135,22 @@ def test_a_profile_alone_draws_its_lines(make):
     reader = read(Material(profiles=(profile,)))
     assert set(reader.figures()) == {f"{kind}-intra_socket" for kind in ("time", "bandwidth", "contention")}
     assert "measured points come from" in reader.visible()
+
+
+def test_protocols_say_whether_their_senders_wait_and_one_line_is_drawn_once(make):
+    value = make.profile_json("mpich") | {"forms": []}
+    protocols = value["levels"]["intra_socket"]["protocols"]
+    last = protocols[-1] | {"min_bytes": 1 << 20, "sender_waits": True, "sender_waits_measured": True}
+    before = chapters(Material(profiles=[profile_from_json(value)]))[1]
+    protocols[-1] |= {"sender_waits": False, "sender_waits_measured": True}
+    protocols.append(last)
+    chapter = chapters(Material(profiles=[profile_from_json(value)]))[1]
+    table, bandwidths = chapter.tables
+    told = [row[-1] for row in table.rows if row[2].endswith("with competitors")]
+    assert table.header[-1] == "sender waits"
+    assert told == ["no, assumed"] * (len(protocols) - 2) + ["no, measured", "yes, measured"]
+    assert bandwidths.rows == before.tables[1].rows
+    assert [len(figure.data) for figure in chapter.figures] == [len(figure.data) for figure in before.figures]
 
 
 def test_runs_alone_show_contention_from_samples(tmp_path, make):

@@ -31,4 +31,4 @@ def test_many_ranks_are_a_short_table_of_the_slowest(make):
 
 def test_nothing_given_still_answers_with_commands():
     text = terminal.render(Material())
-    assert "`earlybird measure pingpong contention -o run`" in text
+    assert "`earlybird measure pingpong contention completion -o run`" in text

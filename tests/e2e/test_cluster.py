@@ -1,0 +1,300 @@
+"""`earlybird cluster` as a user types it: nodes and links, what ends them, and what is left (nothing)."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from earlybird.data.errors import WorkError
+from earlybird.launch.cluster import link, state
+from tests.cluster import (
+    EARLYBIRD,
+    break_bridge,
+    break_node,
+    devices_here,
+    folder_of,
+    is_running,
+    new_name,
+    processes_of,
+    require_cluster,
+    running_cluster,
+)
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    with running_cluster(2, "100mbit", "--no-check") as told:
+        yield told
+
+
+@pytest.fixture(scope="module")
+def run_on():
+    def run(told, node, *command: str) -> str:
+        words = ["cluster", "run", "--name", told["name"], node, "--", *command]
+        result = subprocess.run([EARLYBIRD, *words], capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    return run
+
+
+def wait_until(condition, limit_s: float = 10.0) -> bool:
+    end_s = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_every_node_has_a_name_processes_shared_memory_and_address_of_its_own(two_nodes, run_on):
+    assert run_on(two_nodes, "node1", "hostname") == "node1"
+    assert run_on(two_nodes, "0", "hostname") == "node0"
+    run_on(two_nodes, "node0", "touch", "/dev/shm/mine")
+    assert "mine" not in run_on(two_nodes, "node1", "ls", "/dev/shm")
+    assert not Path("/dev/shm/mine").exists()
+    # Only what runs in the node is seen there, its first process first.
+    numbers = run_on(two_nodes, "node0", "sh", "-c", "ls /proc | grep -c '^[0-9]'")
+    assert int(numbers) < 8
+    addresses = [run_on(two_nodes, node, "cat", "/proc/net/fib_trie") for node in ("node0", "node1")]
+    for node, addresses_there in zip(two_nodes["nodes"], addresses, strict=True):
+        assert node["address"] in addresses_there
+    for kind in ("net", "uts", "ipc", "pid", "mnt"):
+        words = ("readlink", f"/proc/self/ns/{kind}")
+        places = {run_on(two_nodes, "node0", *words), run_on(two_nodes, "node1", *words)}
+        assert len(places | {os.readlink(f"/proc/self/ns/{kind}")}) == 3
+
+
+def test_a_command_on_a_node_begins_where_the_person_stands_and_ends_with_its_own_status(two_nodes, tmp_path):
+    words = [EARLYBIRD, "cluster", "run", "--name", two_nodes["name"], "node1", "--"]
+    result = subprocess.run([*words, "sh", "-c", "pwd; exit 7"], cwd=tmp_path, capture_output=True, text=True)
+    assert (result.returncode, result.stdout.strip()) == (7, str(tmp_path))
+
+
+def test_the_agent_runs_commands_as_ssh_would(two_nodes):
+    agent = state.load(two_nodes["name"]).agent
+    words = [agent, "-x", "-o", "node1", "echo", "'a  b'", "$((1+1))", ";", "hostname"]
+    # An option's value cannot be told from a host: -o alone is passed over.
+    result = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    assert result.stdout == "a  b 2\nnode1\n"
+    result = subprocess.run([agent, "node9", "true"], capture_output=True, text=True, timeout=30)
+    assert result.returncode == 255
+    assert "no node node9" in result.stderr
+
+
+def test_clusters_stand_side_by_side_with_the_same_addresses(two_nodes, run_on, earlybird):
+    with running_cluster(3, "50mbit", "--no-check") as other:
+        told = json.loads(earlybird("cluster", "list", "--json").stdout)["clusters"]
+        rows = earlybird("cluster", "list", "--format", "csv").stdout.splitlines()
+        assert f"{other['name']},3,6250000.0,,," in rows
+        assert {two_nodes["name"], other["name"]} <= {cluster["name"] for cluster in told}
+        assert other["nodes"][0]["address"] == two_nodes["nodes"][0]["address"]
+        run_on(two_nodes, "node0", "touch", "/dev/shm/here")
+        assert "here" not in run_on(other, "node0", "ls", "/dev/shm")
+
+
+def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
+    before = devices_here()
+    require_cluster()
+    name = new_name()
+    for _ in range(3):
+        told = json.loads(
+            earlybird(
+                "cluster", "up", "--nodes", "3", "--rate", "1gbit", "--name", name, "--no-check", "--json"
+            ).stdout
+        )
+        assert len(processes_of(told)) == 4
+        earlybird("cluster", "down", "--name", name)
+        assert processes_of(told) == []
+        assert devices_here() == before
+        assert not folder_of(name).exists()
+
+
+def test_a_killed_keeper_takes_the_nodes_with_it(earlybird, refused):
+    with running_cluster(3, "100mbit", "--no-check") as told:
+        words = [EARLYBIRD, "cluster", "run", "--name", told["name"], "node0", "--", "sleep", "60"]
+        sleeper = subprocess.Popen(words)
+        try:
+            pids = [node["process"]["pid"] for node in told["nodes"]]
+            os.kill(told["keeper"]["pid"], signal.SIGKILL)
+            assert wait_until(lambda: not any(is_running(pid) for pid in pids))
+            assert sleeper.wait(10) != 0
+        finally:
+            sleeper.kill()
+            sleeper.wait()
+        listed = json.loads(earlybird("cluster", "list", "--json").stdout)["clusters"]
+        assert told["name"] not in [cluster["name"] for cluster in listed]
+        refused(
+            earlybird("cluster", "run", "--name", told["name"], "0", "--", "true", check=False), told["name"]
+        )
+
+
+def test_a_dead_node_is_told(earlybird, refused):
+    with running_cluster(2, "100mbit", "--no-check") as told:
+        os.kill(told["nodes"][1]["process"]["pid"], signal.SIGKILL)
+        name = told["name"]
+        assert wait_until(lambda: state.load(name).lost_nodes() == ["node1"])
+        assert "node1 gone" in earlybird("cluster", "list").stdout
+        result = earlybird("cluster", "run", "--name", name, "node1", "--", "true", check=False)
+        refused(result, "node1", "cluster down", status=1)
+        # The others can still be looked at.
+        earlybird("cluster", "run", "--name", name, "node0", "--", "true")
+
+
+def test_links_are_limited_in_both_directions_for_every_stream_count():
+    with running_cluster(4, "40mbit", "--no-check") as told:
+        measured = link.measure_link(state.load(told["name"]), counts=(1, 4))
+        expected = measured["expected_bytes_per_s"]
+        assert expected == pytest.approx(40e6 / 8 * 1448 / 1514)
+        # What the links let through is exact; how near to it a busy machine gets is not.
+        for carried in [*measured["bandwidth_bytes_per_s"].values(), measured["incast_bytes_per_s"]]:
+            assert 0.5 * expected < carried < 1.05 * expected
+        assert set(measured["bandwidth_bytes_per_s"]) == {"1", "4"}
+
+
+def test_links_that_carry_something_else_are_told():
+    measured = {
+        "expected_bytes_per_s": 1e9,
+        "bandwidth_bytes_per_s": {"1": 5e8},
+        "slowest_node_bytes_per_s": {"1": 4e8},
+        "incast_bytes_per_s": 9e8,
+        "matches": False,
+    }
+    assert "400 MB/s" in link.describe_mismatch(measured)
+    assert "lower --rate" in link.describe_mismatch(measured)
+    faster = measured | {"bandwidth_bytes_per_s": {"1": 2e9}, "slowest_node_bytes_per_s": {"1": 2e9},
+                         "incast_bytes_per_s": 2e9}  # fmt: skip
+    assert "2 GB/s pass" in link.describe_mismatch(faster)
+    assert link.describe_mismatch(measured | {"matches": True}) is None
+    assert link.describe_mismatch({}) is None
+
+
+def test_the_highest_rate_can_be_set(earlybird):
+    with running_cluster(2, "32gbit", "--no-check") as told:
+        assert told["rate_bytes_per_s"] == 4e9
+
+
+@pytest.mark.parametrize("harm", ["node", "bridge"])
+def test_links_that_break_while_they_are_measured_are_told_in_time(harm):
+    with running_cluster(2, "40mbit", "--no-check") as told:
+        cluster = state.load(told["name"])
+        breaking = threading.Timer(0.5, break_node if harm == "node" else break_bridge, (told,))
+        breaking.start()
+        begin_s = time.monotonic()
+        with pytest.raises(WorkError, match="links cannot be measured"):
+            for _ in range(20):
+                link.measure_link(cluster, counts=(1,))
+        assert time.monotonic() - begin_s < 30
+        breaking.join()
+        # No worker is left in a node that lives.
+        assert wait_until(lambda: not workers_in(told))
+
+
+def workers_in(told) -> list[str]:
+    node = told["nodes"][0]["process"]["pid"]
+    if not is_running(node):
+        return []
+    own = os.readlink(f"/proc/{node}/ns/pid")
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if os.readlink(f"/proc/{process.pid}/ns/pid") == own and process.pid != node:
+                found.append(" ".join(process.cmdline()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "telling"),
+    [
+        (["--nodes", "1"], "--nodes is 1"),
+        (["--nodes", "65"], "2 to 64"),
+        (["--rate", "10"], "80 bit/s"),
+        (["--rate", "33gbit"], "32gbit"),
+        (["--rate", "fast"], "--rate is 'fast'"),
+        (["--name", "../x"], "letters"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(earlybird, refused, words, telling):
+    refused(earlybird("cluster", "up", *words, check=False), telling)
+
+
+def test_a_name_that_is_taken_is_refused(two_nodes, earlybird, refused):
+    refused(earlybird("cluster", "up", "--name", two_nodes["name"], check=False), two_nodes["name"], "down")
+
+
+def test_a_cluster_that_is_not_there_is_refused(earlybird, refused):
+    name = new_name()
+    refused(earlybird("cluster", "down", "--name", name, check=False), name, "cluster up")
+    refused(earlybird("cluster", "run", "--name", name, "0", "--", "true", check=False), name)
+
+
+def test_a_node_that_is_not_there_is_refused(two_nodes, earlybird, refused):
+    result = earlybird("cluster", "run", "--name", two_nodes["name"], "node2", "--", "true", check=False)
+    refused(result, "node2", "node0, node1")
+
+
+def test_ctrl_c_while_links_are_measured_leaves_no_cluster():
+    require_cluster()
+    name = new_name()
+    process = subprocess.Popen(
+        [EARLYBIRD, "cluster", "up", "--name", name, "--nodes", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert wait_until(lambda: (folder_of(name) / "cluster.json").exists())
+    told = state.load(name).to_json()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert processes_of(told) == []
+    assert not folder_of(name).exists()
+
+
+def test_an_ordinary_user_has_clusters_in_a_user_namespace(tmp_path):
+    """As root this becomes somebody without any right; anybody else already is."""
+    words = _as_ordinary_user(tmp_path)
+    name = new_name()
+    up = _run([*words, "cluster", "up", "--name", name, "--nodes", "2", "--rate", "40mbit", "--json"])
+    if "cannot be made here" in up.stderr:
+        pytest.skip(up.stderr.strip())
+    assert up.returncode == 0, up.stderr
+    told = json.loads(up.stdout)
+    try:
+        assert told["user_namespace"] is True
+        assert told["link"]["bandwidth_bytes_per_s"]["1"] < 1.05 * told["link"]["expected_bytes_per_s"]
+        node = _run([*words, "cluster", "run", "--name", name, "1", "--", "hostname"])
+        assert node.stdout == "node1\n"
+    finally:
+        down = _run([*words, "cluster", "down", "--name", name])
+    assert down.returncode == 0, down.stderr
+    assert processes_of(told) == []
+
+
+def _run(words) -> subprocess.CompletedProcess:
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+
+def _as_ordinary_user(folder: Path) -> list:
+    """The words before `earlybird`'s own that run it without privilege; skips where that cannot be."""
+    if os.geteuid() != 0:
+        return [EARLYBIRD]
+    nobody = 65534
+    packages = [path for path in sys.path if path]
+    script = "import sys; sys.argv[0] = 'earlybird'; from earlybird.cli.main import run; run()"
+    setpriv = ["setpriv", "--reuid", str(nobody), "--regid", str(nobody), "--clear-groups", "--inh-caps=-all"]
+    environment = ["env", f"PYTHONPATH={os.pathsep.join(packages)}", f"HOME={folder}"]
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for python in (sys.executable, f"/usr/bin/python{version}"):
+        words = [*setpriv, *environment, python, "-c", script]
+        if _run([*words, "--version"]).returncode == 0:
+            return words
+    pytest.skip("no ordinary user can read this Python and this folder")

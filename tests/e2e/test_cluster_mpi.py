@@ -1,0 +1,209 @@
+"""Real MPI between virtual nodes: the network is used, its rate is the limit, what dies is told in time."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from earlybird.data.run import Run
+from earlybird.launch.process import MARKER
+from tests.cluster import EARLYBIRD, break_bridge, break_node, running_cluster
+
+pytestmark = pytest.mark.mpi
+
+RATE = "80mbit"
+PAYLOAD_BYTES_PER_S = 80e6 / 8 * 1448 / 1514
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Four nodes; the links are slow, so that they and not the cores are the limit."""
+    with running_cluster(4, RATE, "--no-check") as told:
+        yield told
+
+
+def launcher(cluster) -> list[str]:
+    return ["--launcher", f"cluster:{cluster['name']}", "--quiet"]
+
+
+def hosts_of(run: Run) -> list[list[str]]:
+    return [[rank["host"] for rank in launch["placement"]] for launch in run.launches()]
+
+
+def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, earlybird, tmp_path):
+    earlybird(
+        "measure", "pingpong", "--levels", "inter_node", "--sizes", "8,1MiB", "--launches", "1",
+        "--budget", "2s", "--mpi", mpi, *launcher(cluster), "-o", tmp_path / "run",
+    )  # fmt: skip
+    run = Run.open(tmp_path / "run")
+    assert hosts_of(run) == [["node0", "node1"]]
+    (launch,) = run.launches()
+    assert launch["launcher"] == "cluster"
+    assert launch["network"] == "virtual links of 80 Mbit/s each way"
+    assert launch["link"]["expected_bytes_per_s"] == pytest.approx(PAYLOAD_BYTES_PER_S)
+    assert launch["clock"]["residual_s"] == 0.0
+    assert launch["link_at_start"] == {}  # --no-check
+    sample = next(sample for sample in run.samples() if sample.config["size_bytes"] == 1 << 20)
+    # The link is the limit: never faster, but for the bucket of the first bytes.
+    assert (1 << 20) / sample.median_s() < 1.03 * PAYLOAD_BYTES_PER_S
+    # All of it went over the links.
+    sent = (1 << 20) * len(sample.times_s)
+    for received in launch["node_received_bytes"][:2]:
+        assert received > sent
+    assert launch["node_received_bytes"][2] < sent
+
+
+def test_processes_of_a_node_share_its_link(any_mpi, cluster, earlybird, tmp_path):
+    told = earlybird(
+        "measure", "contention", "--levels", "inter_node", "--competitors", "1,4", "--sizes", "256KiB",
+        "--launches", "1", "--budget", "2s", "--mpi", any_mpi, *launcher(cluster), "-o", tmp_path / "run",
+        "--json",
+    )  # fmt: skip
+    by_count = {point["competitors"]: point for point in json.loads(told.stdout)["points"]}
+    assert set(by_count) == {1, 4}
+    for point in by_count.values():
+        assert 0.5 * PAYLOAD_BYTES_PER_S < point["bandwidth_bytes_per_s"] < 1.05 * PAYLOAD_BYTES_PER_S
+    # Eight ranks share the cores of one machine, whatever their hosts are called.
+    assert by_count[4]["oversubscribed"] is (len(os.sched_getaffinity(0)) < 8)
+
+
+def test_an_incast_is_limited_by_the_link_of_the_receiver(any_mpi, cluster, earlybird, tmp_path):
+    """Four nodes to one: shaping only what leaves a node would let it through at three times the rate."""
+    size_bytes = 300_000
+    (tmp_path / "incast.csv").write_text(
+        "src,dst,bytes\n" + "".join(f"{rank},0,{size_bytes}\n" for rank in (1, 2, 3))
+    )
+    told = earlybird(
+        "replay", "incast.csv", "--layout", "4x1x1", "--launches", "1", "--budget", "2s", "--mpi", any_mpi,
+        *launcher(cluster), "-o", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert json.loads(told.stdout)
+    (sample,) = Run.open(tmp_path / "run").samples()
+    least_s = 3 * size_bytes / (1.05 * PAYLOAD_BYTES_PER_S)
+    assert sample.median_s() > least_s
+
+
+@pytest.mark.parametrize(
+    ("layout", "map_by", "hosts"),
+    [
+        ("2x1x2", "core", ["node0", "node0", "node1", "node1"]),
+        ("2x1x2", "node", ["node0", "node1", "node0", "node1"]),
+    ],
+)
+def test_ranks_sit_where_the_layout_says(mpi, cluster, earlybird, tmp_path, layout, map_by, hosts):
+    (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n1,2,1000\n2,3,0\n3,0,5\n")
+    earlybird(
+        "replay", "pair.csv", "--layout", layout, "--map-by", map_by, "--launches", "1", "--budget", "1s",
+        "--mpi", mpi, *launcher(cluster), "-o", tmp_path / "run",
+    )  # fmt: skip
+    assert hosts_of(Run.open(tmp_path / "run")) == [hosts]
+
+
+def test_a_program_of_ones_own_runs_on_the_nodes(mpi, cluster, earlybird, refused):
+    words = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi]
+    told = earlybird(*words, "--layout", "2x1x2", "--map-by", "node", "--", "hostname")
+    assert sorted(told.stdout.split()) == ["node0", "node0", "node1", "node1"]
+    # Intel MPI's mpiexec ends with 255 whatever the program ended with.
+    failed = earlybird(*words, "--layout", "2x1x1", "--", "sh", "-c", "exit 3", check=False)
+    assert failed.returncode == (255 if mpi == "intel" else 3)
+    refused(earlybird(*words, "--layout", "9x1x1", "--", "hostname", check=False), "9 nodes", "has 4")
+
+
+def test_ctrl_c_ends_a_program_on_the_nodes(mpi, cluster, tmp_path):
+    words = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x1"]
+    process = subprocess.Popen(
+        [
+            EARLYBIRD,
+            *words,
+            "--",
+            "sh",
+            "-c",
+            f"touch {tmp_path}/$(hostname); exec tail -f {tmp_path}/$(hostname)",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end_s = time.monotonic() + 30
+    while not {"node0", "node1"} <= set(os.listdir(tmp_path)):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    end_s = time.monotonic() + 10
+    while left := [one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(one.info)]:
+        assert time.monotonic() < end_s, left
+        time.sleep(0.05)
+
+
+def test_what_the_cluster_lacks_is_refused(any_mpi, cluster, earlybird, refused, tmp_path):
+    (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n")
+    words = ["replay", "pair.csv", "--mpi", any_mpi]
+    refused(earlybird(*words, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
+    refused(earlybird(*words, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
+    result = earlybird(*words, "--layout", "2x1x1", "--launcher", "cluster:none-such", check=False)
+    refused(result, "none-such", "cluster up")
+
+
+def _begin_replay(cluster, mpi, folder):
+    (folder / "pattern.csv").write_text("src,dst,bytes\n0,1,100000\n1,0,100000\n")
+    process = subprocess.Popen(
+        [
+            EARLYBIRD, "replay", "pattern.csv", "--layout", "2x1x1", "--mpi", mpi, *launcher(cluster),
+            "-o", "run", "--launches", "500", "--budget", "300s",
+        ],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end_s = time.monotonic() + 60
+    samples = folder / "run" / "samples.ndjson"
+    while not (samples.exists() and samples.stat().st_size) and process.poll() is None:
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    return process
+
+
+def _job_processes(folder) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            ours = MARKER in process.environ() and process.status() != psutil.STATUS_ZOMBIE
+            if ours and str(folder) in " ".join(process.cmdline()):
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize(("harm", "named"), [(break_node, "node1"), (break_bridge, "br0")])
+def test_a_job_whose_cluster_breaks_ends_soon_and_keeps_what_it_has(mpi, tmp_path, harm, named):
+    with running_cluster(2, RATE, "--no-check") as told:
+        process = _begin_replay(told, mpi, tmp_path)
+        kept = len(Run.open(tmp_path / "run").samples())
+        begin_s = time.monotonic()
+        harm(told)
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 1, stderr
+        assert time.monotonic() - begin_s < 30
+        assert "Traceback" not in stderr
+        (sentence,) = [line for line in stderr.splitlines() if line.startswith("earlybird: ")]
+        assert named in sentence
+        assert "cluster down" in sentence
+        assert _job_processes(tmp_path) == []
+        assert len(Run.open(tmp_path / "run").samples()) >= kept > 0
+
+
+def test_the_demo_runs_over_all_nodes(any_mpi, cluster, earlybird, tmp_path, refused):
+    words = ["demo", "--mpi", any_mpi, *launcher(cluster)]
+    refused(earlybird(*words, "--ranks", "6", check=False), "4 nodes", "multiple of 4")
+    told = earlybird(*words, "--ranks", "4", "--budget", "5s", "--keep", "kept", timeout=200)
+    assert "4x1x1" in told.stdout
+    assert json.loads((tmp_path / "kept" / "profile.json").read_text())["levels"].keys() == {
+        "intra_socket", "inter_node"
+    }  # fmt: skip
+    assert (tmp_path / "report.html").stat().st_size > 0

@@ -1,0 +1,208 @@
+"""A real Slurm: the commands under srun, what ends a step, and the script that --print-script writes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from tests import slurm as real
+from tests.conftest import EARLYBIRD
+
+pytestmark = pytest.mark.mpi
+
+ALLOCATED = ("salloc", "-Q", "-N2", "--exclusive")
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    started, process = real.start()
+    yield started
+    real.stop(started, process)
+
+
+@pytest.fixture
+def allocated(slurm, tmp_path):
+    """Run `earlybird WORDS...` in an allocation of both nodes."""
+
+    def run(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        return slurm.run(*ALLOCATED, EARLYBIRD, *words, timeout=60, cwd=tmp_path, env=env or {})
+
+    yield run
+    deadline = time.monotonic() + 10
+    while slurm.jobs() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert slurm.jobs() == []
+    assert _ranks_of(tmp_path) == []
+
+
+def _ranks_of(folder) -> list[psutil.Process]:
+    """Kernel processes whose plan is in `folder`."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            if process.status() != psutil.STATUS_ZOMBIE and "--plan" in words:
+                plan = words[words.index("--plan") + 1]
+                if plan.startswith(f"{folder}/") and process.name() == "exchange":
+                    found.append(process)
+    return found
+
+
+def _launches(folder) -> list[dict]:
+    return [json.loads(line) for line in (folder / "launches.ndjson").read_text().splitlines()]
+
+
+def _hosts(launch) -> list[str]:
+    return [entry["host"] for entry in launch["placement"]]
+
+
+def test_measure_and_replay_under_srun(mpi, allocated, refused, tmp_path):
+    # Both nodes have this machine's network and folder for temporary files: enough for PMI, not for PMIx.
+    levels = "intra_socket" if mpi == "openmpi" else "intra_socket,inter_node"
+    words = ("--mpi", mpi, "--launcher", "srun", "--launches", "1", "--budget", "2s")
+    measured = allocated(
+        "measure", "pingpong", "--quick", "--sizes", "8,64KiB", "--levels", levels, *words, "-o", "run"
+    )
+    if mpi == "openmpi" and "needs PMIx" in measured.stderr:
+        refused(measured, "PMIx", "--hosts")
+        assert not (tmp_path / "run").exists()
+        pytest.skip("this Slurm has no PMIx; refused in a sentence")
+    assert measured.returncode == 0, measured.stderr
+    samples = [json.loads(line) for line in (tmp_path / "run" / "samples.ndjson").read_text().splitlines()]
+    assert {(s["config"]["level"], s["config"]["size_bytes"]) for s in samples} == {
+        (level, size) for level in levels.split(",") for size in (8, 65536)
+    }
+    for launch in _launches(tmp_path / "run"):
+        assert launch["launcher"] == "srun"
+        assert len(set(_hosts(launch))) == (2 if launch["layout"] == "2x1x1" else 1)
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,100000\n1,2,1000\n2,3,0\n3,0,8\n")
+    # More ranks than cores of a node, each bound to one.
+    replayed = allocated("replay", "p.csv", "--layout", "1x1x4", *words, "-o", "replay", "--json")
+    assert replayed.returncode == 0, replayed.stderr
+    assert len(json.loads(replayed.stdout)["measured_s"]) == 4
+    (launch,) = _launches(tmp_path / "replay")
+    assert all(len(entry["cpus"]) == 1 for entry in launch["placement"])
+    assert "--overcommit" in launch["command_line"] or len(os.sched_getaffinity(0)) >= 4
+
+
+def test_ranks_sit_as_the_layout_says(any_mpi, allocated, tmp_path):
+    if any_mpi == "openmpi":
+        pytest.skip("needs an MPI that speaks PMI-2")
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
+    words = ("replay", "p.csv", "--layout", "2x1x2", "--map-by", "node", "--mpi", any_mpi, "--launches", "1")
+    # As sbatch --cpus-per-task and an outer step would set them.
+    misleading = {"SLURM_CPUS_PER_TASK": "2", "SRUN_CPUS_PER_TASK": "2", "SLURM_EXPORT_ENV": "NONE"}
+    result = allocated(*words, "--launcher", "srun", "-o", "run", env=misleading)
+    assert result.returncode == 0, result.stderr
+    (launch,) = _launches(tmp_path / "run")
+    assert _hosts(launch) == ["n1", "n2", "n1", "n2"]
+
+
+def test_more_nodes_than_allocated_are_refused(any_mpi, allocated, refused, tmp_path):
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
+    words = ("replay", "p.csv", "--layout", "3x1x1", "--mpi", any_mpi, "--launcher", "srun", "-o", "run")
+    refused(allocated(*words), "3 nodes", "has 2")
+
+
+@pytest.mark.parametrize("event", ["interrupt", "scancel", "killed rank", "hung rank"])
+def test_nothing_is_left_of_a_step_that_ends_early(any_mpi, slurm, allocated, tmp_path, event):
+    if any_mpi == "openmpi":
+        pytest.skip("needs an MPI that speaks PMI-2")
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,100000\n1,0,100000\n")
+    words = ("replay", "p.csv", "--layout", "2x1x1", "--mpi", any_mpi, "--stall-limit", "3s")
+    process = subprocess.Popen(
+        [*ALLOCATED, EARLYBIRD, *words, "--launcher", "srun", "--launches", "100", "--budget", "200s",
+         "-o", tmp_path / "run"],
+        cwd=tmp_path, env=dict(os.environ) | slurm.environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        ranks = _two_ranks(process, tmp_path)
+        if event == "interrupt":
+            (child,) = [one for one in psutil.Process(process.pid).children() if "replay" in one.cmdline()]
+            child.send_signal(signal.SIGINT)
+        elif event == "scancel":
+            assert slurm.run("scancel", *slurm.run("squeue", "-h", "-o", "%i").stdout.split()).returncode == 0
+        elif event == "killed rank":
+            ranks[0].kill()
+        else:
+            ranks[0].suspend()
+        _, err = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == (130 if event == "interrupt" else 1), err
+    assert "Traceback" not in err and "--resume" in err
+    # Slurm tells that a rank was killed, or that it cancelled the step because of that.
+    said = {
+        "interrupt": ("interrupted",),
+        "scancel": ("CANCELLED",),
+        "killed rank": ("Killed", "CANCELLED"),
+        "hung rank": ("no point was finished",),
+    }
+    assert any(words in err for words in said[event]), err
+    assert (tmp_path / "run" / "samples.ndjson").read_text().count("\n") >= 1
+
+
+def _two_ranks(process, folder) -> list[psutil.Process]:
+    """The ranks of a launch after the first, so that something is there to be kept."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        held = (folder / "run" / "samples.ndjson").exists()
+        if held and len(ranks := _ranks_of(folder)) == 2:
+            return ranks
+        time.sleep(0.01)
+    raise AssertionError("no ranks came up")
+
+
+def test_the_printed_script_measures_and_continues(any_mpi, slurm, earlybird, tmp_path):
+    if any_mpi == "openmpi":
+        pytest.skip("needs an MPI that speaks PMI-2")
+    words = (
+        "measure",
+        "contention",
+        "--quick",
+        "--mpi",
+        any_mpi,
+        "--sizes",
+        "8,1KiB",
+        "--competitors",
+        "1,2",
+    )
+    more = ("--launches", "1", "--budget", "2s", "-o", "my run")
+    script = earlybird(*words, *more, "--print-script", "slurm").stdout
+    (tmp_path / "job.sh").write_text(script)
+    for _ in range(2):  # submitted again it continues what is there, and ends well
+        submitted = slurm.run("sbatch", "--wait", "job.sh", timeout=60, cwd=tmp_path)
+        told = "\n".join(path.read_text() for path in tmp_path.glob("earlybird-*.out"))
+        assert submitted.returncode == 0, submitted.stderr + told
+    samples = (tmp_path / "my run" / "samples.ndjson").read_text().splitlines()
+    assert len(samples) == 2 * 2 * 2  # levels, N, sizes
+    assert {json.loads(line)["config"]["level"] for line in samples} == {"intra_socket", "inter_node"}
+    assert json.loads((tmp_path / "profile.json").read_text())["schema"] == "earlybird.profile/1"
+
+
+def test_hosts_of_an_allocation_are_reached(mpi, allocated, tmp_path):
+    words = (
+        "measure",
+        "pingpong",
+        "--sizes",
+        "8",
+        "--levels",
+        "inter_node",
+        "--launches",
+        "1",
+        "--budget",
+        "1s",
+    )
+    result = allocated(*words, "--mpi", mpi, "--hosts", "n1,n2", "-o", "run")
+    assert result.returncode == 0, result.stderr
+    (launch,) = _launches(tmp_path / "run")
+    assert _hosts(launch) == ["n1", "n2"]

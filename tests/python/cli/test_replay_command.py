@@ -1,0 +1,129 @@
+"""`earlybird replay --profile`: which models are compared, and the options of their predictions."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earlybird.cli.replay_command import compare_run
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import load_pattern
+from earlybird.data.profile import load_profile
+from earlybird.data.run import Run
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture
+def replay(earlybird, tmp_path):
+    """Replay an example against its own profile, samples drawn from that profile; the comparison."""
+
+    def run(example: str, layout: str, *more: str) -> dict:
+        folder = EXAMPLES / example
+        shutil.copy(folder / "profile.json", tmp_path / f"{example}.json")
+        words = (
+            "--profile",
+            f"{example}.json",
+            "--launcher",
+            f"synthetic:{example}.json",
+            "--layout",
+            layout,
+        )
+        earlybird("replay", folder / "pattern.csv", *words, "--quiet", "-o", "run", "--json", *more)
+        return json.loads((tmp_path / "run" / "comparison.json").read_text())
+
+    return run
+
+
+def test_fair_is_compared_where_messages_go_between_nodes(replay):
+    compared = replay("fan-out", "3x1x1")
+    assert list(compared["error"]) == ["staircase", "fair", "max-rate", "postal"]
+    assert compared["predicted_s"]["fair"] == pytest.approx([40e-6, 22e-6, 42e-6])
+    assert compared["share"] == "message"
+
+
+def test_fair_is_left_out_where_it_is_the_staircase(replay):
+    compared = replay("worked", "1x1x4")
+    assert set(compared["error"]) == {"staircase", "max-rate", "postal"}
+    assert "share" not in compared
+
+
+def test_the_share_asked_for_is_predicted_and_kept(replay):
+    assert replay("fan-out", "3x1x1", "--share", "process")["share"] == "process"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--share", "process"), "add --profile"),
+        (("--mixed", "union"), "add --profile"),
+        (("--share", "byte", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of message"),
+        (("--mixed", "both", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of per-level"),
+    ],
+)
+def test_options_of_predictions_are_refused_where_wrong(earlybird, refused, more, says):
+    launcher = ("--launcher", f"synthetic:{EXAMPLES / 'fan-out' / 'profile.json'}", "-o", "run")
+    words = ("replay", EXAMPLES / "fan-out" / "pattern.csv", "--layout", "3x1x1", *launcher, *more)
+    refused(earlybird(*words, check=False), says)
+
+
+LINKS = "virtual links of 200 Mbit/s each way"
+
+
+@pytest.fixture
+def noted(replay, tmp_path, capsys):
+    """The notes on a replay by MPICH whose launches say `told`, compared with profiles of these contexts."""
+
+    def run(told: dict, *contexts: dict, level: str = "inter_node") -> list[str]:
+        replay("fan-out", "3x1x1")
+        for name, change in (("samples", {"config": {"mpi": "mpich"}}), ("launches", told)):
+            path = tmp_path / "run" / f"{name}.ndjson"
+            lines = [json.loads(line) | change for line in path.read_text().splitlines()]
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        profile = load_profile(tmp_path / "fan-out.json")
+        parts = [replace(profile, context=context, levels={level: profile.level("inter_node")})
+                 for context in contexts]  # fmt: skip
+        pattern = load_pattern(EXAMPLES / "fan-out" / "pattern.csv")
+        compared = compare_run(
+            Run.open(tmp_path / "run"), pattern, parse_layout("3x1x1"), profile, None, parts
+        )
+        said = capsys.readouterr().err
+        assert all(f"warning: {one}" in said for one in compared.extra["notes"])
+        return compared.extra["notes"]
+
+    return run
+
+
+def test_a_profile_of_other_threads_is_noted(noted):
+    assert noted({"threads_per_rank": 2}, {"flavour": "mpich"}) == [
+        "the profile was measured with --threads 1, the replay with 2"
+    ]
+
+
+def test_a_profile_of_another_network_is_noted(noted):
+    assert noted({"network": LINKS}, {"flavour": "mpich"}) == [
+        f"the profile's network is not a virtual cluster's and the replay's is {LINKS}"
+    ]
+
+
+def test_every_profile_is_held_against_the_launches(noted):
+    other = {"flavour": "openmpi", "network": LINKS, "threads_per_rank": 4}
+    assert len(noted({}, {"flavour": "mpich"}, other)) == 3
+
+
+def test_a_profile_that_agrees_or_does_not_say_is_not_noted(noted):
+    assert noted({"network": LINKS, "threads_per_rank": 2},
+                 {"flavour": "mpich", "network": LINKS, "threads_per_rank": 2}, {}) == []  # fmt: skip
+
+
+def test_a_profile_of_levels_that_no_message_needs_is_not_noted(noted):
+    assert noted({"threads_per_rank": 2}, {"flavour": "openmpi"}, level="intra_socket") == []
+
+
+def test_threads_of_pretended_ranks_are_said_to_change_nothing(earlybird):
+    folder = EXAMPLES / "fan-out"
+    words = ("--layout", "3x1x1", "--launcher", f"synthetic:{folder / 'profile.json'}", "--threads", "2")
+    told = earlybird("replay", folder / "pattern.csv", *words, "--quiet", "-o", "run").stderr
+    assert "--threads 2 changes nothing" in told
