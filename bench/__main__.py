@@ -2,9 +2,13 @@
 
 import sys
 
-from bench import imb_pingpong
+from bench import cluster_exchanges, cluster_links, imb_pingpong
 
-COMPARISONS = {"imb-pingpong": imb_pingpong.main}
+COMPARISONS = {
+    "imb-pingpong": imb_pingpong.main,
+    "cluster-links": cluster_links.main,
+    "cluster-exchanges": cluster_exchanges.main,
+}
 
 
 def run(names: list[str]) -> int:

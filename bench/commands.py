@@ -1,0 +1,45 @@
+"""What comparisons on a virtual cluster share: the cluster, and `earlybird` as a user types it."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from earlybird.cli.common import note
+from earlybird.machine import flavours
+from earlybird.toolchain.build import is_built
+
+EARLYBIRD = Path(sys.executable).parent / "earlybird"
+
+
+def built_mpis() -> list[str]:
+    return [flavour.name for flavour in flavours.present_flavours() if is_built(flavour)]
+
+
+def earlybird(*words: Any, env: dict[str, str] | None = None) -> dict[str, Any]:
+    """Run `earlybird WORDS... --json`, its warnings passed on, and return what it prints."""
+    command = [str(EARLYBIRD), *map(str, words), "--json"]
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | (env or {}))
+    if result.returncode != 0:
+        raise SystemExit(f"{' '.join(command[1:])} ended with status {result.returncode}")
+    return json.loads(result.stdout)
+
+
+@contextlib.contextmanager
+def virtual_cluster(nodes: int, rate: str) -> Iterator[str]:
+    """The name of a cluster that lives as long as the block."""
+    name = f"bench-{os.getpid()}"
+    earlybird("cluster", "up", "--nodes", nodes, "--rate", rate, "--name", name)
+    try:
+        yield name
+    finally:
+        subprocess.run([EARLYBIRD, "cluster", "down", "--name", name], stdout=subprocess.DEVNULL)
+
+
+def say(text: str) -> None:
+    """A heading of the output, or a remark on how far it is."""
+    note(text)
