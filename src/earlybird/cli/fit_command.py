@@ -1,5 +1,6 @@
 """`earlybird fit`: run folders or a table of ping-pong times to a profile, with a summary of it."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.profile import SCHEMA, Profile, Protocol, save_profile
+from earlybird.data.run import Run
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 
 _HEADER = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
@@ -54,7 +56,7 @@ def fit(
         print_csv(_HEADER, _rows(profile))
     else:
         _print_tables(profile, choices)
-        note(f"wrote {output}; next: earlybird predict PATTERN --profile {output} --layout 1x1x4")
+        note(f"wrote {output}; next: {_next(sources, profile, output)}")
     for warning in profile.extra["warnings"]:
         note(f"warning: {warning}")
 
@@ -80,6 +82,32 @@ def _refuse_fitted_table(path):
         raise InputError(
             f"{path} holds fitted parameters, no times; nothing is left to fit: give run folders or times"
         )
+
+
+def _next(sources: list[Path], profile: Profile, output: Path) -> str:
+    """The command that makes something of the profile, with a layout of the nodes that were measured; where
+    ranks were started elsewhere than here, also the one that starts them there again."""
+    runs = [Run.open(source) for source in sources if source.is_dir()]
+    nodes = max((_num_nodes(launch) for run in runs for launch in run.launches()), default=1)
+    layout = f"{nodes}x1x{2 if 'intra_socket' in profile.levels else 1}" if nodes > 1 else "1x1x4"
+    words = f"PATTERN --profile {shlex.quote(str(output))} --layout {layout}"
+    settings = next((run.header["settings"] for run in runs if run.header.get("settings")), {})
+    where = [
+        f"--{name} {shlex.quote(str(settings[name]))}"
+        for name in ("launcher", "hosts", "agent", "mpi")
+        if settings.get(name) not in (None, "local")
+    ]
+    if nodes == 1 or not where:
+        return f"earlybird predict {words}"
+    return (
+        f"earlybird predict {words}, or with real MPI: earlybird replay {words} {' '.join(where)} -o replay"
+    )
+
+
+def _num_nodes(launch: dict[str, Any]) -> int:
+    """Nodes that a launch could reach: all of a virtual cluster, else those its ranks were placed on."""
+    hosts = {place.get("host") for place in launch.get("placement") or ()}
+    return max(len(hosts), len(launch.get("node_received_bytes") or ()), 1)
 
 
 def _require_replaceable(path: Path) -> None:

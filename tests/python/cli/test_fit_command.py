@@ -66,6 +66,18 @@ def test_a_run_becomes_a_profile_and_a_table(earlybird, tmp_path):
     ]
 
 
+def test_the_next_command_of_a_cluster_has_its_nodes_and_its_launcher(earlybird, tmp_path):
+    run = write_run(tmp_path / "run")
+    header = json.loads((run / "run.json").read_text())
+    header["settings"] = {"launcher": "cluster:mine", "hosts": None, "mpi": "mpich"}
+    (run / "run.json").write_text(json.dumps(header))
+    assert "predict PATTERN --profile profile.json --layout 1x1x4\n" in earlybird("fit", run)[2]
+    Run.open(run).append_launch({"id": "5", "node_received_bytes": [1, 2, None, 4]})
+    err = earlybird("fit", run)[2]
+    assert "predict PATTERN --profile profile.json --layout 4x1x2, " in err
+    assert "--layout 4x1x2 --launcher cluster:mine --mpi mpich -o replay\n" in err
+
+
 def test_the_profile_goes_to_profile_json_and_may_be_made_again(earlybird, tmp_path):
     run = write_run(tmp_path / "run")
     assert earlybird("fit", run)[0] == 0 and earlybird("fit", run)[0] == 0

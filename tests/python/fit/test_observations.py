@@ -188,12 +188,41 @@ def test_threads_and_rates_are_not_mixed(make_run, key, values):
         read_runs(paths)
 
 
-def test_links_that_carried_something_else_are_a_warning_of_the_profile(make_run):
-    path = make_run("run", level="inter_node", launches=3, launch=VIRTUAL | {"link": {"matches": True}})
+LINK = {"expected_bytes_per_s": 24e6, "slowest_node_bytes_per_s": {"1": 23.5e6}, "incast_bytes_per_s": 26e6}
+
+
+def test_a_link_check_that_deviates_is_told_with_its_figures_and_condemns_nothing(make_run):
+    right = {"link": LINK | {"matches": True}, "link_at_start": LINK | {"matches": True}}
+    path = make_run("run", level="inter_node", launches=3, launch=VIRTUAL | right)
     assert read_runs([path]).warnings == ()
-    make_run("run", level="inter_node", launches=2, launch=VIRTUAL | {"link": {"matches": False}})
-    warnings = fit_profile(read_runs([path])).extra["warnings"]
-    assert any("in 2 of 5 launches the virtual links did not carry" in text for text in warnings)
+    make_run(
+        "run", level="inter_node", launches=2, launch=VIRTUAL | right | {"link": LINK | {"matches": False}}
+    )
+    (warning,) = [w for w in fit_profile(read_runs([path])).extra["warnings"] if "virtual links" in w]
+    for words in (
+        "asked 24 MB/s",
+        "found 26 MB/s where all sent to one",
+        "2 of 5 launches",
+        "not of the samples",
+    ):
+        assert words in warning
+    assert "23.5 MB/s" not in warning  # that figure is what was asked
+    assert "other than the longer check when the cluster was started" in warning
+
+
+def test_every_link_check_that_deviates_is_told_once(make_run):
+    for incast in (26e6, 27e6):
+        link = LINK | {"matches": False, "incast_bytes_per_s": incast}
+        path = make_run("run", level="inter_node", launches=2, launch=VIRTUAL | {"link": link})
+    first, second = read_runs([path]).warnings
+    assert "found 26 MB/s" in first and "found 27 MB/s" in second
+    assert "2 of 4 launches" in first and "cluster was started" not in first
+
+
+def test_a_link_check_without_figures_is_told_all_the_same(make_run):
+    path = make_run("run", level="inter_node", launch=VIRTUAL | {"link": {"matches": False}})
+    (warning,) = read_runs([path]).warnings
+    assert "deviated; it stands in the record of 5 of 5 launches" in warning
 
 
 def test_links_do_not_matter_to_messages_inside_a_node(make_run):
