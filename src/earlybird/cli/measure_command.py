@@ -249,6 +249,8 @@ def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
             if kernel == "pipeline":
                 cells = [pipeline_table.pipeline_cells(row, _state(row)) for row in of_kernel]
                 print_table(pipeline_table.HEADER, cells)
+                for remark in pipeline_table.pipeline_remarks(of_kernel):
+                    print(remark)
                 continue
             print_table(
                 ["level", "N", "size", "time", "launches from", "to", "received", "launches", "state"],

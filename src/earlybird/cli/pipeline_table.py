@@ -25,6 +25,9 @@ HEADER = (
     "state",
 )
 BULK = "single"
+# Below it equation (4) gives a fortieth at most with 4 partitions: within what launches differ by.
+_FAINT_GAMMA_BETA = 0.1
+_CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 
 def pipeline_values(samples: Sequence[Sample], bulk: Sequence[Sample]) -> dict[str, Any]:
@@ -65,3 +68,33 @@ def pipeline_cells(row: dict[str, Any], state: str) -> list[Any]:
         row["launches"],
         state,
     ]
+
+
+def pipeline_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """What to know of the table of these rows, a line each, to be printed below it."""
+    ways = [row for row in rows if row["way"] != BULK]
+    remarks = []
+    if any(row["gain"] is not None for row in ways):
+        remarks.append(
+            "gain: the median of the ratios, single over this way, of times taken in turn in one launch; "
+            "the ratio of the two medians under time may differ"
+        )
+    for level in dict.fromkeys(row["level"] for row in ways):
+        faint = [row for row in ways if row["level"] == level and _is_faint(row)]
+        if faint:
+            gamma = _CLEAR_GAMMA_BETA / max(row["bulk_bandwidth_bytes_per_s"] for row in faint)
+            remarks.append(
+                f"{level}: where gamma*beta is below {_FAINT_GAMMA_BETA:g} the delay is too short for a gain "
+                f"to show; --gamma {_two_digits(gamma * 1e12):.0f}us/MB would show it"
+            )
+    return remarks
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.1e}")
+
+
+def _is_faint(row: dict[str, Any]) -> bool:
+    return (
+        row["gamma_beta"] is not None and 0 < row["gamma_beta"] < _FAINT_GAMMA_BETA and row["partitions"] > 1
+    )

@@ -29,6 +29,8 @@ _LINK_S = 0.1
 # The ways of `pipeline`: one message when all partitions are ready, and one message for each.
 PIPELINE_WAYS = ("single", "many")
 _PIPELINE_GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
+# The gamma*beta of that figure (beta = 25 GB/s): what gamma is chosen by where a link's beta is known.
+_PIPELINE_GAMMA_BETA = 2.5
 # A delay beyond this is a slip of units: a bare 100 is 100 s/B.
 _PIPELINE_DELAY_S = 1.0
 
@@ -172,7 +174,8 @@ def completion_groups(options: Options, place: Place, mpi: str) -> list[Group]:
 def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     """A buffer in partitions of which the last is late (Gillis et al. 2023, figure 3), on every level.
 
-    The delay is gamma times the size of a partition; sizes are those of whole buffers.
+    The delay is gamma times the size of a partition; sizes are those of whole buffers. Where the rate of a
+    link is known, gamma is chosen for it: that of a fast network would show nothing on a slow one.
     """
     result = []
     for level in _levels(options, place):
@@ -184,7 +187,7 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                         f"--sizes has {size} bytes, which {partitions} partitions do not share evenly; "
                         f"give multiples of {partitions}, such as {max(size // partitions, 1) * partitions}"
                     )
-                for gamma in options.gammas_s_per_byte or (_PIPELINE_GAMMA_S_PER_BYTE,):
+                for gamma in options.gammas_s_per_byte or (_default_gamma(level, place),):
                     _refuse_long_delay(gamma, size // partitions)
                     points.append({"mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
                                    "gamma_s_per_byte": gamma})  # fmt: skip
@@ -200,12 +203,18 @@ def _default_buffers(options: Options, level: str, place: Place, partitions: int
     return tuple(dict.fromkeys(max(size // partitions, 1) * partitions for size in sizes))
 
 
+def _default_gamma(level: str, place: Place) -> float:
+    if level != "inter_node" or place.link_bytes_per_s is None:
+        return _PIPELINE_GAMMA_S_PER_BYTE
+    return _PIPELINE_GAMMA_BETA / place.link_bytes_per_s
+
+
 def _refuse_long_delay(gamma_s_per_byte: float, partition_bytes: int) -> None:
     delay_s = gamma_s_per_byte * partition_bytes
     if delay_s > _PIPELINE_DELAY_S:
         raise InputError(
-            f"--gamma has {gamma_s_per_byte:g} s/B, which makes a partition of {partition_bytes} bytes "
-            f"{delay_s:g} s late; give a rate that makes it {_PIPELINE_DELAY_S:g} s at most, such as 100us/MB"
+            f"a gamma of {gamma_s_per_byte:g} s/B makes a partition of {partition_bytes} bytes {delay_s:g} s "
+            f"late; give a --gamma that makes it {_PIPELINE_DELAY_S:g} s at most, such as 100us/MB"
         )
 
 

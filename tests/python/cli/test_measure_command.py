@@ -106,6 +106,15 @@ def test_pipeline_tells_what_each_way_takes_and_gains(earlybird, planted):
     table = earlybird(*words, "-o", "again").stdout
     assert f"{many['gain']:.2f}" in table and f"{many['gain_theory']:.2f}" in table
     assert "covers" in table and "94%" in table
+    assert "gain: the median of the ratios" in table and "too short" not in table
+
+
+def test_a_pipeline_whose_delay_is_too_short_for_a_gain_says_so(earlybird, planted):
+    """10 GB/s: gamma*beta is 0.01 here, and 2.5 with what the remark names."""
+    words = ("measure", "pipeline", *SYNTHETIC, "--sizes", "4MiB", "--launches", "2", "--quiet")
+    told = earlybird(*words, "--gamma", "1us/MB", "-o", "run").stdout
+    assert "intra_socket: where gamma*beta is below 0.1 the delay is too short" in told
+    assert "--gamma 250us/MB would show it" in told
 
 
 def test_pipeline_without_a_delay_pays_every_latency(earlybird, planted):

@@ -159,6 +159,17 @@ def test_pipeline_measures_every_level_with_one_delay():
         assert (sizes[0], sizes[-1]) == (1 << 10, 16 << 20)
 
 
+def test_pipeline_chooses_the_delay_for_the_rate_of_a_link():
+    """gamma*beta is 2.5 on it, as in figure 8 of Gillis et al. 2023; a rate that is not known is theirs."""
+    virtual = Place.of(2, 1, nodes=4, link_bytes_per_s=25e6)
+    gammas = {
+        p["level"]: p["gamma_s_per_byte"] for group in groups("pipeline", virtual) for p in group.points
+    }
+    assert gammas == {"intra_socket": 1e-10, "inter_node": pytest.approx(2.5 / 25e6)}
+    (_, link) = groups("pipeline", virtual, gammas_s_per_byte=(3e-9,))
+    assert {point["gamma_s_per_byte"] for point in link.points} == {3e-9}
+
+
 def test_pipeline_crosses_what_is_chosen_and_cuts_its_own_sizes_evenly():
     options = {"sizes_bytes": (0, 64), "partitions": (1, 8), "gammas_s_per_byte": (0.0, 1e-9)}
     (group,) = groups("pipeline", Place.of(2, 1), **options)
