@@ -183,10 +183,15 @@ def _level_rows(profile: Profile, name: str) -> list[tuple]:
                 latency = format_seconds(protocol.latency_s), _range(latency_bounds, format_seconds)
                 head = ("" if k else name, *_beginning(protocol), *latency)
             bounds = _range(bandwidth_bounds.get(str(n)), format_bandwidth)
-            rows.append(
-                (*head, f"{n}{mark}", format_bandwidth(bandwidth), bounds, *(("", "") if j or k else errors))
-            )
+            bound = " bound" if n in _bounded_n(protocol) else ""
+            figure = format_bandwidth(bandwidth) + bound
+            rows.append((*head, f"{n}{mark}", figure, bounds, *(("", "") if j or k else errors)))
     return rows
+
+
+def _bounded_n(protocol: Protocol) -> set[int]:
+    """The N whose figure is a bound: their times do not tell it, or it is more than the link carries."""
+    return {n for key in ("bounded_n", "above_link_n") for n in protocol.extra.get(key, ())}
 
 
 def _beginning(protocol: Protocol) -> tuple[str, str, str]:

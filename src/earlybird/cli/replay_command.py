@@ -50,7 +50,7 @@ from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
 from earlybird.machine import hardware
 from earlybird.measure.suites import exchange_group
-from earlybird.predict import MIXED, MODELS, SHARES, Exchange, merge_profiles
+from earlybird.predict import MIXED, MODELS, SHARES, Exchange, merge_profiles, silent_senders
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
 DEFAULT_LAUNCHES = 5
@@ -218,6 +218,10 @@ def compare_run(
     ]
     for said in notes:
         note(f"warning: {said}")
+    first = next(iter(predictions.values()))
+    if silent := silent_senders(pattern, first.time_s, first.model):
+        note(silent)
+        notes.append(silent)
     oversubscribed = any(sample.oversubscribed for sample in samples)
     if oversubscribed:
         notes.append(

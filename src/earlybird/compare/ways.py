@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.data.run import Sample
+from earlybird.data.run import Sample, round_ratios
 from earlybird.models.statistics import median_coverage, median_interval
 
 
@@ -31,7 +31,7 @@ def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio |
     warm-up of either way are left out, and launches that lack a way; None when nothing is left.
     """
     other = {sample.launch: sample for sample in shorter}
-    ratios = [_ratios(sample, other[sample.launch]) for sample in longer if sample.launch in other]
+    ratios = [round_ratios(sample, other[sample.launch]) for sample in longer if sample.launch in other]
     ratios = [one for one in ratios if len(one)]
     if not ratios:
         return None
@@ -39,16 +39,3 @@ def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio |
     spread = medians if len(ratios) > 1 else ratios[0]
     coverage = median_coverage(len(spread))
     return Ratio(float(np.median(medians)), *median_interval(spread), coverage, len(ratios))
-
-
-def _ratios(a: Sample, b: Sample) -> np.ndarray:
-    """(R,) ratio of each round that both ways measured after their warm-up."""
-    times = [
-        dict(zip(sample.rounds[sample.warmup :].tolist(), sample.steady_times_s().tolist(), strict=True))
-        if sample.rounds is not None
-        else {}
-        for sample in (a, b)
-    ]
-    shared = sorted(times[0].keys() & times[1].keys())
-    numerator, denominator = (np.array([one[key] for key in shared]) for one in times)
-    return numerator[denominator > 0] / denominator[denominator > 0]

@@ -242,6 +242,19 @@ def median_of_launches(samples: Iterable[Sample]) -> float:
     return float(np.median(medians)) if medians else math.nan
 
 
+def round_ratios(a: Sample, b: Sample) -> np.ndarray:
+    """(R,) `a` over `b` of each interleaving round that both measured after their warm-up."""
+    times = [
+        dict(zip(sample.rounds[sample.warmup :].tolist(), sample.steady_times_s().tolist(), strict=True))
+        if sample.rounds is not None
+        else {}
+        for sample in (a, b)
+    ]
+    shared = sorted(times[0].keys() & times[1].keys())
+    numerator, denominator = (np.array([one[key] for key in shared]) for one in times)
+    return numerator[denominator > 0] / denominator[denominator > 0]
+
+
 def rank_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray:
     """(P,) seconds per rank, median over steady iterations, then over launches; each sample must have
     `rank_times_s` of the same P ranks."""

@@ -64,6 +64,7 @@ class Observations:
         median of the steady iterations), oversubscribed.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
     runs : {"id", "sha256"} of each run read.
+    link_bytes_per_s : what TCP can carry over a virtual cluster's links; None without one.
     warnings : what to be wary of in these times.
     """
 
@@ -73,6 +74,7 @@ class Observations:
     machine: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     runs: tuple[Mapping[str, str], ...] = ()
+    link_bytes_per_s: float | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -143,6 +145,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         | _placement(by_level)
         | _noted(list(launches.values())),
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
+        link_bytes_per_s=_link_bytes_per_s(by_level.get("inter_node", [])),
         warnings=_link_warnings(by_level.get("inter_node", [])),
     )
 
@@ -353,6 +356,13 @@ def _unusual(launches, names: str) -> dict[str, Any]:
     )
     common = _common(told, tuple(USUAL_CONTEXT), names)
     return {key: value for key, value in common.items() if value != USUAL_CONTEXT[key]}
+
+
+def _link_bytes_per_s(launches) -> float | None:
+    # One network for all, see `_unusual`, so any launch that tells stands for the others.
+    links = [launch.get("link") for launch in launches]
+    rates = (link.get("expected_bytes_per_s") for link in links if isinstance(link, Mapping))
+    return next((rate for rate in rates if rate), None)
 
 
 def _link_warnings(launches) -> tuple[str, ...]:

@@ -3,15 +3,17 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.units import format_bandwidth
 from earlybird.fit import completion, protocols, switches
 from earlybird.fit.observations import (
+    LINK_TOLERANCE,
     MEASURE_HINT,
     LevelTimes,
     Observations,
@@ -24,6 +26,8 @@ from earlybird.fit.protocols import Lines
 MAX_REPLICATES = 50
 # Launches are bimodal on small machines: below this many, intervals are drawn from too little.
 FEW_LAUNCHES = 5
+# From this share of a virtual link's rate on, the link is taken for the limit, whatever shared the cores.
+LINK_LIMIT = 0.9
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,13 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     warnings = [*observations.warnings, *warnings]
     waiting = completion.find_waiting(observations.completions)
     fitted = [
-        _fit_level(times, observations.thresholds_bytes.get(times.name, {}), waiting.get(times.name), paper)
+        _fit_level(
+            times,
+            observations.thresholds_bytes.get(times.name, {}),
+            waiting.get(times.name),
+            observations.link_bytes_per_s if times.name == "inter_node" else None,
+            paper,
+        )
         for times in usable
     ]
     for part in fitted:
@@ -166,13 +176,15 @@ def _fit_level(
     times: LevelTimes,
     thresholds_bytes: Mapping[str, int],
     waiting: completion.Waiting | None,
+    link_bytes_per_s: float | None,
     paper: bool,
 ) -> _FittedLevel:
     chosen = _divide(times, thresholds_bytes, paper).chosen
     lines = protocols.fit_lines(times, chosen.starts, paper=paper)
     level = _level(times, chosen, lines, _level_extra(times, chosen, thresholds_bytes, paper))
     resampled = protocols.resample(times, chosen.starts, paper=paper)
-    warnings = _level_warnings(times, level)
+    level = _with_bounds_of_link(level, link_bytes_per_s)
+    warnings = _level_warnings(times, level, link_bytes_per_s)
     # Replicates get the same division: whether senders wait is no matter of which launches are drawn.
     level, *replicates = (
         completion.with_senders(one, waiting, thresholds_bytes)
@@ -314,13 +326,39 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, A
     return forms
 
 
-def _level_warnings(times: LevelTimes, level: Level) -> list[str]:
+def _with_bounds_of_link(level: Level, link_bytes_per_s: float | None) -> Level:
+    """`level` with the N marked whose BW(N) is more than a virtual link carries: small messages pass in its
+    bucket or wait in a buffer, so that their times hardly grow with size."""
+    if link_bytes_per_s is None:
+        return level
+    protocols = []
+    for protocol in level.protocols:
+        counts, rates = protocol.bandwidth_table()
+        above = counts[rates > (1 + LINK_TOLERANCE) * link_bytes_per_s].tolist()
+        extra = {**protocol.extra, "above_link_n": above} if above else protocol.extra
+        protocols.append(replace(protocol, extra=extra))
+    return replace(level, protocols=tuple(protocols))
+
+
+def _oversubscription_warning(times: LevelTimes, link_bytes_per_s: float | None) -> str:
+    crowded = times.n[times.oversubscribed]
+    said = f"{times.name}: N = {', '.join(map(str, crowded))} measured with more ranks than cores"
+    time_s = times.median_s()[times.oversubscribed]
+    largest = np.isfinite(time_s).cumsum(axis=1).argmax(axis=1)
+    rates = crowded * times.size_bytes[largest] / time_s[np.arange(len(crowded)), largest]
+    if link_bytes_per_s is None or (rates < LINK_LIMIT * link_bytes_per_s).any():
+        return f"{said}, which measures the scheduler too"
+    return (
+        f"{said}; large messages fill the link all the same (with {format_bandwidth(rates.min())} or more of "
+        f"{format_bandwidth(link_bytes_per_s)}), so their bandwidth is the link's, while times of small ones "
+        "hold the scheduler's turns too"
+    )
+
+
+def _level_warnings(times: LevelTimes, level: Level, link_bytes_per_s: float | None) -> list[str]:
     warnings = []
     if times.oversubscribed.any():
-        which = ", ".join(str(n) for n in times.n[times.oversubscribed])
-        warnings.append(
-            f"{times.name}: N = {which} measured with more ranks than cores, which measures the scheduler too"
-        )
+        warnings.append(_oversubscription_warning(times, link_bytes_per_s))
     launches = protocols.num_launches(times)
     if launches.max() < 2:
         warnings.append(
@@ -341,6 +379,14 @@ def _level_warnings(times: LevelTimes, level: Level) -> list[str]:
             warnings.append(
                 f"{times.name}: the times of the {protocol.name} protocol do not tell BW at N = {which}; "
                 "the figure is a bound"
+            )
+        if above := protocol.extra.get("above_link_n"):
+            which = ", ".join(f"{n} ({format_bandwidth(protocol.bandwidth_bytes_per_s[n])})" for n in above)
+            warnings.append(
+                f"{times.name}: BW of the {protocol.name} protocol at N = {which} is more than the link "
+                f"carries ({format_bandwidth(link_bytes_per_s)}): messages this small are held in a buffer "
+                "or in the link's bucket, their latency is what counts; the figure is a bound, no "
+                "bandwidth of the link"
             )
     return warnings
 

@@ -1,6 +1,6 @@
 """A pattern, a profile and a layout to seconds per rank."""
 
-from earlybird.predict.exchange import MIXED, MODELS, SHARES, Exchange, predict_exchange
+from earlybird.predict.exchange import MIXED, MODELS, SHARES, Exchange, predict_exchange, silent_senders
 from earlybird.predict.profiles import merge_profiles
 
-__all__ = ["MIXED", "MODELS", "SHARES", "Exchange", "merge_profiles", "predict_exchange"]
+__all__ = ["MIXED", "MODELS", "SHARES", "Exchange", "merge_profiles", "predict_exchange", "silent_senders"]

@@ -26,6 +26,8 @@ _ENOUGH_REPLICATES = 40
 # Beyond so many messages, completions within 0.5 % of the time elapsed are one step: times of ranks move by
 # at most about 1.2 %, error (11) by 0.6 %, where the model itself is some 10 % off.
 _FAIR_EXACT_MESSAGES, _FAIR_BATCH_FRACTION = 2_000, 5e-3
+# Ranks that a note names one by one.
+_MOST_NAMED = 8
 INTERVAL_PERCENT = (2.5, 97.5)
 
 # Models in which what a rank receives from its own socket and from others competes.
@@ -70,6 +72,22 @@ def predict_exchange(
     return Exchange(pattern, layout, mixed=mixed).predict(profile, model, share=share)
 
 
+def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | None:
+    """Why ranks that send are predicted to take no time, (P,) `time_s` of `model`; None without any."""
+    senders = np.unique(pattern.src)
+    ranks = senders[time_s[senders] == 0]
+    if not len(ranks):
+        return None
+    named = ", ".join(map(str, ranks[:_MOST_NAMED])) + (", ..." if len(ranks) > _MOST_NAMED else "")
+    who = f"ranks {named} only send and are" if len(ranks) > 1 else f"rank {named} only sends and is"
+    why = (
+        "the profile says that senders of such messages do not wait for delivery"
+        if model in _SHARING
+        else f"{model} counts what a rank receives"
+    )
+    return f"{who} predicted to take 0 s: {why}, and what a send costs by itself is in no model"
+
+
 class Exchange:
     """A pattern on a layout, with all that does not depend on a profile worked out once and kept."""
 
@@ -96,6 +114,8 @@ class Exchange:
             _, intra_s, inter_s = self._times(replicates, model, share)
             interval_s = np.percentile(intra_s + inter_s, INTERVAL_PERCENT, axis=0).T
         notes = self.reservations(profile, model)
+        if silent := silent_senders(self.pattern, intra_node_s + inter_node_s, model):
+            notes.append(silent)
         if len(replicates) < min(len(profile.replicates), _ENOUGH_REPLICATES):
             notes.append(_few_replicates(len(replicates)))
         return Prediction(

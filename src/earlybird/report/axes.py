@@ -1,4 +1,4 @@
-"""Axes and colours of all figures: sizes as 1 KiB, times as us and ms, one colour per flavour and model."""
+"""Axes and colours of all figures: sizes as 1 KiB, times as us, one colour per flavour, model and way."""
 
 import html
 import math
@@ -18,6 +18,8 @@ PALETTE: Mapping[str, tuple[str, str]] = {
     "openmpi": ("#c47a00", "#f2b134"),
     "intel": ("#2f7fc1", "#7cc4f5"),
     "system": ("#8a4b9e", "#c79bd8"),
+    "single": ("#4a5a7b", "#a8b8da"),
+    "many": ("#a3283f", "#ff8095"),
     "other": ("#6b7280", "#9ca3af"),
 }
 SYMBOLS = {
@@ -30,13 +32,15 @@ SYMBOLS = {
     "fair": "diamond",
     "max-rate": "triangle-up",
     "postal": "x",
+    "single": "square",
+    "many": "circle",
 }
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour or model; `faint` is the same colour for shading and raw samples."""
+    """CSS variable of a flavour, model or way; `faint` is the same colour for shading and raw samples."""
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
@@ -148,6 +152,11 @@ def linear_time_axis(maximum_s: float, title: str) -> dict[str, Any]:
 
 def linear_bandwidth_axis(maximum: float, title: str) -> dict[str, Any]:
     return _linear(maximum, title, format_bandwidth)
+
+
+def linear_axis(maximum: float, title: str) -> dict[str, Any]:
+    """Plain numbers from 0."""
+    return _linear(maximum, title, lambda value: f"{value:g}")
 
 
 def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[str, Any]:

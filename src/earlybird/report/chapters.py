@@ -16,7 +16,9 @@ from earlybird.report.exchange_figures import ranks_figure, scatter_figure, wait
 from earlybird.report.exchanges import Exchange, exchanges
 from earlybird.report.material import Material
 from earlybird.report.matrix_figure import matrix_figure
-from earlybird.report.parts import Chapter, Figure, Table
+from earlybird.report.parts import Chapter, Figure, Light, Table
+from earlybird.report.pipeline_figures import pipeline_figures
+from earlybird.report.pipelines import pipelines
 
 QUESTIONS = {
     "measured": "What was measured?",
@@ -63,13 +65,8 @@ def _measured(material: Material) -> Chapter:
             known,
             absent=[("Measurements are made by", MEASURE)],
         )
-    lights = [light for run in runs for light in provenance.lights(run, len(runs) > 1)]
-    header = ["measurement", "samples", "noisy", "oversubscribed", "wrong data"]
-    rows = [
-        [light.what, *map(str, (light.samples, light.noisy, light.oversubscribed, light.wrong))]
-        for light in lights
-    ]
-    table = Table("Samples of each measurement, one per point and launch", header, rows)
+    lights = [light for run in runs for light in provenance.lights(run, len(runs) > 1, material.patterns)]
+    table = _lights_table(lights)
     return Chapter(
         "measured",
         QUESTIONS["measured"],
@@ -82,10 +79,24 @@ def _measured(material: Material) -> Chapter:
     )
 
 
+def _lights_table(lights: Sequence[Light]) -> Table:
+    header = ["measurement", "samples", "noisy", "oversubscribed", "wrong data"]
+    rows = [
+        [light.what, *map(str, (light.samples, light.noisy, light.oversubscribed, light.wrong))]
+        for light in lights
+    ]
+    if any(light.link_limited for light in lights):
+        header.insert(4, "link the limit")
+        for row, light in zip(rows, lights, strict=True):
+            row.insert(4, str(light.link_limited))
+    return Table("Samples of each measurement, one per point and launch", header, rows)
+
+
 def _machine(material: Material) -> Chapter:
     curves, lines, items = pingpong_curves(material), fits(material), contentions(material)
+    sent = pipelines(material)
     levels = sorted({item.level for item in [*curves, *lines, *items]}, key=words.level_order)
-    if not levels:
+    if not levels and not sent:
         return Chapter(
             "machine",
             QUESTIONS["machine"],
@@ -100,10 +111,15 @@ def _machine(material: Material) -> Chapter:
     return Chapter(
         "machine",
         QUESTIONS["machine"],
-        " ".join(sentences.curve_sentences(curves, lines) + sentences.contention_sentence(items)),
+        " ".join(
+            sentences.curve_sentences(curves, lines)
+            + sentences.contention_sentence(items)
+            + sentences.pipeline_sentences(sent)
+        ),
         _warnings(material),
         figures=[
-            figure for level in levels for figure in level_figures(level, curves, lines, items, material)
+            *(figure for level in levels for figure in level_figures(level, curves, lines, items, material)),
+            *pipeline_figures(sent),
         ],
         tables=[
             table
@@ -111,6 +127,7 @@ def _machine(material: Material) -> Chapter:
                 tables.points_table(curves),
                 tables.fit_table(material, lines),
                 tables.bandwidth_table(items),
+                tables.pipelines_table(sent),
             )
             if table.rows
         ],
@@ -119,6 +136,7 @@ def _machine(material: Material) -> Chapter:
             for table in (
                 tables.brief_points_table(curves),
                 tables.brief_bandwidth_table(large_message_protocols(items)),
+                tables.brief_pipelines_table(sent),
             )
             if table.rows
         ],
@@ -174,11 +192,22 @@ def _exchange(found: Sequence[Exchange]) -> Chapter:
 
 def _notes(timed: Sequence[Exchange]) -> list[str]:
     """What the comparisons remark; about more ranks than cores the report says more than their note."""
-    crowded = any(item.oversubscribed for item in timed)
+    crowded = [item for item in timed if item.oversubscribed]
+    said = [_on_the_link(item) for item in crowded if item.link_limited]
+    said += [CROWDED] if any(not item.link_limited for item in crowded) else []
     notes = [
         note for item in timed for note in item.notes if not (crowded and "more ranks than cores" in note)
     ]
-    return ([CROWDED] if crowded else []) + [words.capital(note) for note in dict.fromkeys(notes)]
+    return said + [words.capital(note) for note in dict.fromkeys(notes)]
+
+
+def _on_the_link(item: Exchange) -> str:
+    node, share = item.link
+    name = f" ({item.name})" if item.name else ""
+    return (
+        f"More ranks than cores took part{name}, but the links were the limit: that of node {node}, the "
+        f"busiest, needs {words.percent(min(share, 1))} of the measured time for its bytes alone."
+    )
 
 
 def _named(figure: Figure, item: Exchange) -> Figure:
@@ -200,13 +229,17 @@ def _accuracy(found: Sequence[Exchange]) -> Chapter:
         "accuracy",
         QUESTIONS["accuracy"],
         " ".join(sentences.accuracy_sentence(item) for item in compared),
-        [ERROR_MEANS, *([CROWDED_ERRORS] if any(item.oversubscribed for item in compared) else [])],
+        [ERROR_MEANS, *([CROWDED_ERRORS] if any(map(_is_crowded, compared)) else [])],
         figures=[
             _named(scatter_figure(item, f"scatter-{k}"), item) for k, item in enumerate(found) if item.error
         ],
         shown=errors,
         brief=errors,
     )
+
+
+def _is_crowded(item: Exchange) -> bool:
+    return item.oversubscribed and not item.link_limited
 
 
 def _advice() -> Chapter:

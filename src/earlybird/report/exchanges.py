@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample, rank_medians_of_launches
-from earlybird.report import words
-from earlybird.report.material import Material
+from earlybird.report import links, words
+from earlybird.report.material import Material, MeasuredRun
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,17 @@ class Exchange:
     oversubscribed: bool
     notes: tuple[str, ...]
     name: str = ""
+    link: tuple[int, float] | None = None  # the busiest node's, and its share, see `links.exchange_share`
 
     @property
     def title(self) -> str:
         """Ranks, messages, layout, MPI and pattern, as far as they are known."""
         return ", ".join(part for part in self.parts if part)
+
+    @property
+    def link_limited(self) -> bool:
+        """Whether a virtual link was the limit, however many ranks shared a core."""
+        return self.link is not None and self.link[1] >= links.EXCHANGE_LIMIT_SHARE
 
     @property
     def timed(self) -> bool:
@@ -62,7 +69,7 @@ def exchanges(material: Material) -> list[Exchange]:
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
     for run in material.runs:
         if str(run.header.get("id")) not in compared:
-            result += _from_samples(run.samples, patterns)
+            result += _from_samples(run, patterns)
     by_pattern: dict[tuple[str, int], dict[str, np.ndarray]] = defaultdict(dict)
     for k, prediction in enumerate(material.predictions):
         if k not in used:
@@ -118,14 +125,21 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
                 notes=tuple(str(note) for note in notes) if isinstance(notes, list | tuple) else (),
                 layout=str(comparison.extra.get("layout", "")),
                 mpi=mpi,
+                launch=_launch_of(run),
             )
         )
     return result, used
 
 
-def _from_samples(samples: tuple[Sample, ...], patterns: Mapping[str, Pattern]) -> list[Exchange]:
+def _launch_of(run: MeasuredRun | None) -> Mapping[str, Any] | None:
+    """The last launch of a run that says where its ranks were."""
+    launches = run.launches if run else ()
+    return next((launch for launch in reversed(launches) if launch.get("placement")), None)
+
+
+def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
     groups: dict[tuple, list[Sample]] = defaultdict(list)
-    for sample in samples:
+    for sample in run.samples:
         if sample.kernel == "exchange" and sample.rank_times_s is not None and sample.rank_times_s.size:
             config = sample.config
             key = (
@@ -144,6 +158,7 @@ def _from_samples(samples: tuple[Sample, ...], patterns: Mapping[str, Pattern]) 
             layout=layout,
             mpi=mpi,
             oversubscribed=any(sample.oversubscribed for sample in group),
+            launch=_launch_of(run),
         )
         for (mpi, layout, digest, num_ranks), group in groups.items()
     ]
@@ -162,6 +177,7 @@ def _exchange(
     notes: tuple[str, ...] = (),
     layout: str = "",
     mpi: str = "",
+    launch: Mapping[str, Any] | None = None,
 ) -> Exchange:
     digest = digest or (pattern.sha256() if pattern is not None else "")
     parts = (
@@ -181,6 +197,7 @@ def _exchange(
         slowest_error or {},
         oversubscribed,
         notes,
+        link=None if measured_s is None else links.exchange_share(pattern, launch, float(measured_s.max())),
     )
 
 

@@ -32,13 +32,18 @@ class Figure:
 
 @dataclass(frozen=True)
 class Light:
-    """How far one measurement can be trusted: how many of its samples were noisy, oversubscribed or wrong."""
+    """How far one measurement can be trusted: how many of its samples were noisy, oversubscribed or wrong.
+
+    `link_limited` samples shared cores too, but a virtual link was their limit; `oversubscribed` leaves them
+    out.
+    """
 
     what: str
     samples: int
     noisy: int
     oversubscribed: int
     wrong: int
+    link_limited: int = 0
 
     @property
     def state(self) -> str:
@@ -47,10 +52,12 @@ class Light:
 
     @property
     def word(self) -> str:
-        """The state without colour: `converged`, or what is wrong with how many samples."""
+        """The state without colour: `converged`, or what is wrong with how many samples, and how many shared
+        cores without harm."""
         counts = ((self.wrong, "wrong data"), (self.noisy, "noisy"), (self.oversubscribed, "oversubscribed"))
         found = [f"{word} ({number} of {self.samples})" for number, word in counts if number]
-        return ", ".join(found) or "converged"
+        limited = f"cores shared, the link the limit ({self.link_limited} of {self.samples})"
+        return ", ".join(found or ["converged"]) + (f", {limited}" if self.link_limited else "")
 
 
 @dataclass(frozen=True)

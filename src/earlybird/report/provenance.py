@@ -1,13 +1,14 @@
 """Chapter 1's facts: which machine, MPI and placement, and how far each measurement can be trusted."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.report import words
+from earlybird.report import links, words
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import MeasuredRun
 from earlybird.report.parts import Light, Table
@@ -86,16 +87,19 @@ def run_table(run: MeasuredRun) -> Table:
     return Table(f"Provenance of {run.name}", ["what", "value"], rows)
 
 
-def lights(run: MeasuredRun, several: bool) -> list[Light]:
+def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
     """One light per MPI, kernel and level of a run."""
+    limited = {id(sample) for sample in links.limited_samples(run, patterns)}
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     for sample in run.samples:
         config = sample.config
         groups[(str(config.get("mpi", "")), sample.kernel, str(config.get("level", "")))].append(sample)
-    return [_light(run.name if several else "", key, samples) for key, samples in groups.items()]
+    return [_light(run.name if several else "", key, samples, limited) for key, samples in groups.items()]
 
 
-def _light(run_name: str, key: tuple[str, str, str], samples: Sequence[Sample]) -> Light:
+def _light(
+    run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], limited: Collection[int]
+) -> Light:
     mpi, kernel, level = key
     words_of = [words.flavour(mpi), KERNELS.get(kernel, kernel), words.level(level) if level else ""]
     what = (f"{run_name}: " if run_name else "") + " ".join(word for word in words_of if word)
@@ -103,8 +107,9 @@ def _light(run_name: str, key: tuple[str, str, str], samples: Sequence[Sample]) 
         what,
         len(samples),
         noisy=sum(not sample.converged for sample in samples),
-        oversubscribed=sum(sample.oversubscribed for sample in samples),
+        oversubscribed=sum(sample.oversubscribed and id(sample) not in limited for sample in samples),
         wrong=sum(not sample.validated for sample in samples),
+        link_limited=sum(id(sample) in limited for sample in samples),
     )
 
 
@@ -122,6 +127,14 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
         found.append(
             "Oversubscribed: more ranks than cores, so waiting ranks yield and the times hold the switches "
             "between them; for figures without that, use no more ranks than cores."
+        )
+    if any(light.link_limited for light in shown):
+        shares = f"{words.percent(links.LIMIT_SHARE)} or more, of an exchange "
+        shares += words.percent(links.EXCHANGE_LIMIT_SHARE)
+        found.append(
+            "Cores shared, the link the limit: there were more ranks than cores, but the bytes of these "
+            f"samples kept a virtual link busy for most of the time ({shares}), so that they tell what the "
+            "link does."
         )
     return found
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 FLAVOURS = {"mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI", "system": "the system's MPI"}
 LEVELS = {"intra_socket": "within a socket", "inter_socket": "between sockets", "inter_node": "between nodes"}
+WAYS = {"single": "one message", "many": "by partition"}
 MODELS = ("staircase", "fair", "max-rate", "postal")
 
 
@@ -13,6 +14,10 @@ def flavour(name: str) -> str:
 
 def level(name: str) -> str:
     return LEVELS.get(name, name.replace("_", " "))
+
+
+def way(name: str) -> str:
+    return WAYS.get(name, name)
 
 
 def level_order(name: str) -> int:

@@ -78,6 +78,20 @@ def test_the_next_command_of_a_cluster_has_its_nodes_and_its_launcher(earlybird,
     assert "--layout 4x1x2 --launcher cluster:mine --mpi mpich -o replay\n" in err
 
 
+def test_a_figure_that_is_a_bound_says_so_in_the_table(earlybird, tmp_path):
+    run = Run.create(tmp_path / "run", machine={}, command=["earlybird"], seed=1)
+    run.append_launch({"id": "0", "flavour": "mpich", "version": "1", "launcher": "local"})
+    config = {"mpi": "mpich", "level": "intra_socket", "competitors": 1, "repeats": 4}
+    run.append_samples(
+        Sample(
+            "contention", "time_per_repeat", config | {"size_bytes": size}, "0", 1e-6 + 0 * _some([1, 2, 3])
+        )
+        for size in (1, 2, 4, 8, 16)
+    )
+    assert "B/s bound" in earlybird("fit", run.path)[1]
+    assert "bound" not in earlybird("fit", write_run(tmp_path / "other"))[1]
+
+
 def test_the_profile_goes_to_profile_json_and_may_be_made_again(earlybird, tmp_path):
     run = write_run(tmp_path / "run")
     assert earlybird("fit", run)[0] == 0 and earlybird("fit", run)[0] == 0

@@ -143,6 +143,36 @@ def test_oversubscribed_n_are_marked_and_do_not_give_the_latency(make_run):
     )
 
 
+def link_run(make_run, name, time_s, **more):
+    link = {"link": {"expected_bytes_per_s": 24e6, "matches": True}}
+    return fitted(make_run(name, time_s, level="inter_node", launch=link, **more))
+
+
+def test_a_bandwidth_above_the_link_is_a_bound_with_its_reason(make_run):
+    """One sender's messages of up to 256 B wait in a buffer: their times do not grow as the link's would."""
+    rates = {1: 437e6, 2: 20e6, 4: 20e6}
+    sizes = tuple(2**k for k in range(3, 20))
+    times = lambda n, size: 7e-6 + n * size / rates[n] if size <= 256 else n * (3e-6 + size / 23.5e6)  # noqa: E731
+    profile = link_run(make_run, "run", times, sizes=sizes)
+    small, large = profile.levels["inter_node"].protocols
+    assert small.extra["above_link_n"] == [1] and "above_link_n" not in large.extra
+    (warning,) = [w for w in profile.extra["warnings"] if "more than the link carries" in w]
+    for words in (f"the {small.name} protocol at N = 1 (437 MB/s)", "(24 MB/s)", "latency is what counts"):
+        assert words in warning
+    profile = fitted(make_run("no-link", times, sizes=sizes, level="inter_node"))
+    assert "above_link_n" not in profile.levels["inter_node"].protocols[0].extra
+
+
+@pytest.mark.parametrize(("rate", "full"), [(23.5e6, True), (12e6, False)])
+def test_shared_cores_behind_a_full_link_are_not_blamed(make_run, rate, full):
+    profile = link_run(
+        make_run, "run", lambda n, size: 1e-5 + n * size / rate, oversubscribed=lambda n: n > 1
+    )
+    (warning,) = [w for w in profile.extra["warnings"] if "more ranks than cores" in w]
+    assert ("large messages fill the link" in warning) == full
+    assert warning.endswith("which measures the scheduler too") != full
+
+
 def test_unconverged_samples_are_counted_in_a_warning(make_run):
     profile = fitted(make_run("run", launches=5, ns=(1, 2), sizes=(64, 128, 256), converged=False))
     assert "30 of 30 samples had not converged" in profile.extra["warnings"]

@@ -45,6 +45,27 @@ def test_one_equal_message_each_is_n_times_s_over_bandwidth_plus_tau():
     assert prediction.inter_node_s.tolist() == [0] * 4
 
 
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [("staircase", "do not wait for delivery"), ("postal", "postal counts what a rank receives")],
+)
+def test_a_rank_that_only_sends_without_waiting_is_told_to_take_no_time(model, reason):
+    """Ranks 0 and 2 send; rank 2 also receives."""
+    sends = _pattern((0, 1, 1000), (2, 1, 1000), (1, 2, 1000))
+    eager = _profile(intra_socket=_level(_protocol(sender_waits=False)))
+    (note,) = predict_exchange(sends, parse_layout("1x1x3"), eager, model).extra["notes"]
+    assert note.startswith("rank 0 only sends and is predicted to take 0 s: ") and reason in note
+    waits = predict_exchange(sends, parse_layout("1x1x3"), _profile(intra_socket=_level()))
+    assert "notes" not in waits.extra and waits.time_s[0] > 0
+
+
+def test_of_many_ranks_that_only_send_a_few_are_named():
+    fan_in = _pattern(*((rank, 0, 1000) for rank in range(1, 20)))
+    eager = _profile(intra_socket=_level(_protocol(sender_waits=False, table={"1": 1e9, "20": 1e9})))
+    (note,) = predict_exchange(fan_in, parse_layout("1x1x20"), eager).extra["notes"]
+    assert note.startswith("ranks 1, 2, 3, 4, 5, 6, 7, 8, ... only send and are")
+
+
 def test_groups_are_the_receivers_socket_inside_a_node_and_its_node_outside():
     intra = _pattern((0, 1, 1000), (2, 3, 1000))
     by_socket = predict_exchange(intra, parse_layout("1x2x2"), _profile(intra_socket=_level()))

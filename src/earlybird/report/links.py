@@ -1,0 +1,73 @@
+"""Whether the link of a virtual cluster, and not the cores it is made of, was the limit of a measurement."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.pattern import Pattern
+from earlybird.data.run import Sample
+from earlybird.report.curves import number_or_none
+from earlybird.report.material import MeasuredRun
+
+# From this share of its time on a sample is the link's: in the rest the cores may have done what they did.
+LIMIT_SHARE = 0.9
+# An exchange seldom keeps its busiest link busy from beginning to end, however fast the cores are.
+EXCHANGE_LIMIT_SHARE = 0.75
+
+
+def link_bytes_per_s(launch: Mapping[str, Any]) -> float | None:
+    """What TCP can carry over each link of the launch; None but for virtual clusters."""
+    link = launch.get("link") or launch.get("link_at_start")
+    asked = number_or_none(link.get("expected_bytes_per_s")) if isinstance(link, Mapping) else None
+    return asked if asked else None
+
+
+def limited_samples(run: MeasuredRun, patterns: Iterable[Pattern]) -> list[Sample]:
+    """The samples with more ranks than cores whose link was the limit all the same; `patterns` are those that
+    exchanges may be of."""
+    launches = {str(launch.get("id")): launch for launch in run.launches}
+    by_digest = {pattern.sha256(): pattern for pattern in patterns}
+    return [
+        sample
+        for sample in run.samples
+        if sample.oversubscribed and _is_limited(sample, launches.get(sample.launch, {}), by_digest)
+    ]
+
+
+def _is_limited(sample: Sample, launch: Mapping[str, Any], patterns: Mapping[str, Pattern]) -> bool:
+    if sample.kernel != "exchange":
+        return _link_share(sample, link_bytes_per_s(launch)) >= LIMIT_SHARE
+    pattern = patterns.get(str(sample.config.get("pattern_sha256")))
+    busiest = exchange_share(pattern, launch, sample.median_s())
+    return busiest is not None and busiest[1] >= EXCHANGE_LIMIT_SHARE
+
+
+def _link_share(sample: Sample, rate: float | None) -> float:
+    """For which part of its time a link had to be busy with the bytes of a sample between two nodes."""
+    size_bytes = number_or_none(sample.config.get("size_bytes"))
+    count = number_or_none(sample.config.get("competitors", 1))
+    if rate is None or sample.config.get("level") != "inter_node" or not size_bytes or not count:
+        return 0.0
+    return count * size_bytes / rate / max(sample.median_s(), 1e-12)
+
+
+def exchange_share(
+    pattern: Pattern | None, launch: Mapping[str, Any] | None, time_s: float
+) -> tuple[int, float] | None:
+    """The node with the most to send or to receive, and for which part of `time_s` its link had to be busy
+    with it; None where nodes or links are not known."""
+    rate = link_bytes_per_s(launch) if launch else None
+    node = {place.get("rank"): place.get("node") for place in (launch or {}).get("placement") or ()}
+    if pattern is None or rate is None or not time_s > 0 or None in node.values():
+        return None
+    if not set(range(pattern.num_ranks_named)) <= node.keys():
+        return None
+    of_rank = np.array([node[rank] for rank in range(pattern.num_ranks_named)], dtype=np.int64)
+    src, dst = of_rank[pattern.src], of_rank[pattern.dst]
+    across = src != dst
+    if not across.any():
+        return None
+    ends = (np.bincount(end[across], pattern.bytes[across]) for end in (src, dst))
+    busiest = max(ends, key=np.max)
+    return int(busiest.argmax()), float(busiest.max()) / rate / time_s
