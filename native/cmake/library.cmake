@@ -1,0 +1,24 @@
+# Installs the library target `earlybird` so that others find it: header, pkg-config file, CMake package. All of it may
+# be moved as a whole.
+include(CMakePackageConfigHelpers)
+
+# The toolchain sets these; by hand, a build is of no version in particular.
+set(EARLYBIRD_VERSION "0" CACHE STRING "The version that the installed package tells")
+set(EARLYBIRD_MPI "${MPI_C_COMPILER}" CACHE STRING "The MPI that the installed package says it is for")
+
+# Always lib: it is told by no other name where to look for what to preload.
+install(TARGETS earlybird LIBRARY DESTINATION lib)
+install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/include/earlybird.h DESTINATION include)
+
+configure_file(${CMAKE_CURRENT_LIST_DIR}/earlybird.pc.in ${CMAKE_CURRENT_BINARY_DIR}/earlybird.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/earlybird.pc DESTINATION lib/pkgconfig)
+
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/EarlybirdConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/EarlybirdConfig.cmake
+  INSTALL_DESTINATION lib/cmake/Earlybird)
+write_basic_package_version_file(
+  ${CMAKE_CURRENT_BINARY_DIR}/EarlybirdConfigVersion.cmake
+  VERSION ${EARLYBIRD_VERSION} COMPATIBILITY SameMinorVersion)
+install(
+  FILES ${CMAKE_CURRENT_BINARY_DIR}/EarlybirdConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/EarlybirdConfigVersion.cmake
+  DESTINATION lib/cmake/Earlybird)

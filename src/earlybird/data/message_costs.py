@@ -1,0 +1,125 @@
+"""What libearlybird is told of the cost of messages, EARLYBIRD_COSTS: from a profile, and back."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Level, Profile
+from earlybird.data.units import MAX_BYTES
+
+# The network that each key stands for, and the levels of a profile that are of it.
+NETWORKS = {"intra_node": ("intra_socket", "inter_socket"), "inter_node": ("inter_node",)}
+# Segments are of about this size, the smallest that a transfer is divided into unasked: by it, the dearer
+# level is told.
+_TYPICAL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class ProtocolCost:
+    """One protocol: seconds of a message, seconds of one more message, bytes per second of one pair."""
+
+    min_bytes: int
+    latency_s: float
+    overhead_s: float
+    bandwidth_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class MessageCosts:
+    """The protocols of each network, `intra_node` and `inter_node`; one may be absent.
+
+    `levels` names the level of the profile that each network's costs are of.
+    """
+
+    networks: Mapping[str, tuple[ProtocolCost, ...]]
+    levels: Mapping[str, str]
+
+    def to_text(self) -> str:
+        """`intra_node_protocols=MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH,... inter_node_protocols=...`."""
+        return " ".join(
+            f"{network}_protocols="
+            + ",".join(
+                f"{p.min_bytes}:{p.latency_s!r}:{p.overhead_s!r}:{p.bandwidth_bytes_per_s!r}"
+                for p in protocols
+            )
+            for network, protocols in self.networks.items()
+        )
+
+    def describe(self) -> str:
+        """Where each number is from."""
+        sources = " and ".join(
+            f"{network.replace('_', '-')} of {self.levels[network]}" for network in self.networks
+        )
+        return f"{sources}; one more message is taken to cost its latency, a profile knows nothing closer"
+
+
+def costs_of_profile(profile: Profile) -> MessageCosts:
+    """The costs of a single pair in `profile`; inside a node those of the dearer level.
+
+    One more message costs `overhead_s` = `latency_s`, because tau of the models is per message.
+    """
+    networks, levels = {}, {}
+    for network, names in NETWORKS.items():
+        present = [profile.levels[name] for name in names if name in profile.levels]
+        if present:
+            level = max(present, key=_typical_cost_s)
+            networks[network] = _protocols_of(level)
+            levels[network] = level.name
+    return MessageCosts(networks, levels)
+
+
+def parse_costs(text: str) -> MessageCosts:
+    """The inverse of `to_text`; InputError names the word that makes no sense."""
+    networks = {}
+    for word in text.split():
+        key, _, value = word.partition("=")
+        network = key.removesuffix("_protocols")
+        if network not in NETWORKS or key == network or network in networks:
+            raise InputError(
+                f"EARLYBIRD_COSTS has {word!r}; give intra_node_protocols=, inter_node_protocols=, each once"
+            )
+        protocols = tuple(_parse_protocol(entry) for entry in value.split(","))
+        starts = [protocol.min_bytes for protocol in protocols]
+        if starts[0] != 0 or starts != sorted(set(starts)):
+            raise InputError(f"EARLYBIRD_COSTS: {key} begins at {starts}; it must begin at 0 and ascend")
+        networks[network] = protocols
+    if not networks:
+        raise InputError("EARLYBIRD_COSTS is empty; give intra_node_protocols= or leave it unset")
+    return MessageCosts(networks, dict.fromkeys(networks, ""))
+
+
+def _parse_protocol(entry: str) -> ProtocolCost:
+    words = entry.split(":")
+    if len(words) == 4 and re.fullmatch(r"[0-9]{1,19}", words[0]):
+        try:
+            latency_s, overhead_s, bandwidth = map(float, words[1:])
+        except ValueError:
+            pass
+        else:
+            times_fit = all(0 <= time < math.inf for time in (latency_s, overhead_s))
+            if times_fit and 0 < bandwidth < math.inf and int(words[0]) <= MAX_BYTES:
+                return ProtocolCost(int(words[0]), latency_s, overhead_s, bandwidth)
+    raise InputError(
+        f"EARLYBIRD_COSTS has the protocol {entry!r}; give MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH in bytes, "
+        "seconds and bytes per second"
+    )
+
+
+def _protocols_of(level: Level) -> tuple[ProtocolCost, ...]:
+    costs: list[ProtocolCost] = []
+    for protocol in level.protocols:
+        counts, bandwidth = protocol.bandwidth_table()
+        # A table without N = 1 begins with the fewest processes that were measured; each gets its share.
+        one = float(bandwidth[0] / counts[0])
+        cost = ProtocolCost(protocol.min_bytes, protocol.latency_s, protocol.latency_s, one)
+        # `fit` divides a protocol where senders begin to wait, which costs a message nothing.
+        if not costs or (cost.latency_s, one) != (costs[-1].latency_s, costs[-1].bandwidth_bytes_per_s):
+            costs.append(cost)
+    return tuple(costs)
+
+
+def _typical_cost_s(level: Level) -> float:
+    cost = [cost for cost in _protocols_of(level) if cost.min_bytes <= _TYPICAL_BYTES][-1]
+    return cost.latency_s + _TYPICAL_BYTES / cost.bandwidth_bytes_per_s

@@ -1,0 +1,30 @@
+"""What one message costs by its size alone: the lines of an MPI's protocols, one after the other."""
+
+import numpy as np
+
+
+def message_cost_s(
+    size_bytes: np.ndarray,
+    min_bytes: np.ndarray,
+    latency_s: np.ndarray,
+    bandwidth_bytes_per_s: np.ndarray,
+) -> np.ndarray:
+    """T = tau_p + s/BW_p, equation (1) of Thune et al. 2023 with the parameters of the protocol p of s bytes:
+    the one with the largest `min_bytes` that is not above s.
+
+    This is what libearlybird weighs segments by (native/partitioned/cost.c), of EARLYBIRD_COSTS.
+
+    Parameters
+    ----------
+    size_bytes : of any shape, 0 or more.
+    min_bytes : (C,) ascending from 0, where each protocol begins.
+    latency_s, bandwidth_bytes_per_s : (C,) of a single pair.
+
+    Returns
+    -------
+    Seconds, of the shape of `size_bytes`. Stops holding, as the postal model does, where messages share a
+    link or a memory bus.
+    """
+    size_bytes = np.asarray(size_bytes)
+    protocol = np.searchsorted(np.asarray(min_bytes), size_bytes, side="right") - 1
+    return np.asarray(latency_s)[protocol] + size_bytes / np.asarray(bandwidth_bytes_per_s)[protocol]

@@ -1,0 +1,52 @@
+"""Copy libearlybird, built for one MPI, to where other projects look for it: what `make install` does."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from earlybird.data.errors import EarlybirdError, WorkError
+from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.toolchain.build import LIBRARY, native_prefix, require_library
+
+# Of a native build, what belongs to the library; the rest are Earlybird's own kernels.
+_PARTS = (
+    f"lib/{LIBRARY}*",
+    "lib/pkgconfig/earlybird.pc",
+    "lib/cmake/Earlybird/*.cmake",
+    "include/earlybird.h",
+)
+
+
+def export_library(flavour: Flavour, prefix: Path) -> list[Path]:
+    """Copy library, header, pkg-config file and CMake package to `prefix`; return the files there."""
+    require_library(flavour)
+    built = native_prefix(flavour)
+    copied = []
+    for source in (path for part in _PARTS for path in sorted(built.glob(part))):
+        target = prefix / source.relative_to(built)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Not onto the old one: programs that run now keep it.
+            target.unlink(missing_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+        except OSError as error:
+            raise WorkError(
+                f"cannot write {target}: {error.strerror}; check PREFIX and permissions"
+            ) from error
+        copied.append(target)
+    return copied
+
+
+def main(flavour: str, prefix: str) -> int:
+    """The exit status."""
+    try:
+        for path in export_library(find_flavour(flavour), Path(prefix).absolute()):
+            print(path)
+    except EarlybirdError as error:
+        print(f"earlybird: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,211 @@
+"""`exec` puts libearlybird into the ranks and into nothing else, with every launcher and on every node."""
+
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from earlybird.machine.flavours import find_flavour
+from earlybird.toolchain.build import has_library, library_path
+from tests import slurm as real_slurm
+from tests.cluster import running_cluster
+from tests.conftest import EARLYBIRD
+
+pytestmark = pytest.mark.mpi
+
+WHERE = Path(__file__).parent / "programs" / "where.c"
+PROFILE = Path(__file__).parents[1] / "recorded" / "golden" / "profile-1.json"
+# What may stand in a variable of ours, such as fitted costs.
+NOTE = "intra=0:1e-6,8:2 inter='a \"b"
+
+
+@pytest.fixture(scope="session")
+def where_of(tmp_path_factory):
+    """The program that tells where it is, compiled for an MPI; a test skips without its libearlybird."""
+    folder = tmp_path_factory.mktemp("where")
+
+    def compiled(mpi: str) -> str:
+        if not has_library(find_flavour(mpi)):
+            pytest.skip(f"libearlybird is not built for {mpi}")
+        program = folder / f"where-{mpi}"
+        if not program.exists():
+            words = [EARLYBIRD, "exec", "--no-interpose", "--mpi", mpi, "--", "mpicc", WHERE, "-o", program]
+            subprocess.run(words, check=True, timeout=60)
+        return str(program)
+
+    return compiled
+
+
+def ranks(text: str) -> list[dict[str, str]]:
+    """What each rank told, by rank."""
+    lines = [line for line in text.splitlines() if line.startswith("rank=")]
+    told = [dict(word.split("=", 1) for word in line.split("|")) for line in lines]
+    return sorted(told, key=lambda one: int(one["rank"]))
+
+
+def assert_reached(told: list[dict[str, str]], num_ranks: int, mpi: str) -> None:
+    """Every rank has the library, no process above one has, and it is there once."""
+    assert [(one["rank"], one["size"]) for one in told] == [
+        (str(k), str(num_ranks)) for k in range(num_ranks)
+    ]
+    for one in told:
+        assert one["reached"] == "1"
+        assert one["preload"].split(":").count(str(library_path(find_flavour(mpi)))) == 1
+        above = [word for word in one["above"].split() if ":" in word]
+        assert above and not [word for word in above if word.endswith(":1")], above
+
+
+def test_ranks_of_a_launcher_are_reached_and_nothing_above_them(mpi, earlybird, where_of):
+    where = where_of(mpi)
+    result = earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", where, "a b", "*")
+    told = ranks(result.stdout)
+    assert_reached(told, 2, mpi)
+    assert told[0]["arguments"] == "a b *"
+    daemon = "prterun:0" if mpi == "openmpi" else "hydra_pmi_proxy:0 mpiexec"
+    assert daemon in told[0]["above"]
+    assert "earlybird" not in result.stderr
+
+
+def test_a_launcher_by_its_path_and_one_in_a_script_are_reached(mpi, earlybird, where_of, tmp_path):
+    where, path = where_of(mpi), find_flavour(mpi).mpiexec
+    assert_reached(ranks(earlybird("exec", "--mpi", mpi, "--", path, "-n", "2", where).stdout), 2, mpi)
+    (tmp_path / "job").write_text(f"#!/bin/sh\nmpirun -n 1 {where} one : -n 1 {where} two\nexit 7\n")
+    (tmp_path / "job").chmod(0o755)
+    result = earlybird("exec", "--mpi", mpi, "--", "./job", check=False)
+    assert result.returncode == 7
+    told = ranks(result.stdout)
+    assert_reached(told, 2, mpi)
+    assert [one["arguments"] for one in told] == ["one", "two"]
+    assert "job:0" in told[0]["above"]
+
+
+def test_a_program_without_launcher_is_reached_and_other_commands_are_not(mpi, earlybird, where_of):
+    assert_reached(ranks(earlybird("exec", "--mpi", mpi, "--", where_of(mpi)).stdout), 1, mpi)
+    for command in (["cat", "/proc/self/maps"], ["sh", "-c", "cat /proc/self/maps"]):
+        assert "libearlybird" not in earlybird("exec", "--mpi", mpi, "--", *command).stdout
+
+
+def test_an_exec_inside_an_exec_adds_nothing_twice(any_mpi, earlybird, where_of):
+    where, inner = where_of(any_mpi), [EARLYBIRD, "exec", "--mpi", any_mpi, "--"]
+    words = ["exec", "--mpi", any_mpi, "--", *inner, "mpiexec", "-n", "2"]
+    assert_reached(ranks(earlybird(*words, where).stdout), 2, any_mpi)
+    around = ranks(earlybird(*words, *inner, where).stdout)
+    assert [one["preload"].count("libearlybird.so") for one in around] == [1, 1]
+    # Without --mpi it is the MPI of the exec around it.
+    assert_reached(ranks(earlybird(*words[:4], EARLYBIRD, "exec", "--", where).stdout), 1, any_mpi)
+    alone = earlybird(*words[:4], EARLYBIRD, "exec", "--no-interpose", "--", "mpiexec", "-n", "2", where)
+    assert [one["reached"] for one in ranks(alone.stdout)] == ["0", "0"]
+
+
+def test_what_a_person_preloads_and_sets_stays(mpi, earlybird, where_of):
+    own = {"LD_PRELOAD": "libm.so.6", "EARLYBIRD_TEST_NOTE": NOTE}
+    told = ranks(earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", where_of(mpi), env=own).stdout)
+    assert_reached(told, 2, mpi)
+    assert all(one["preload"].startswith("libm.so.6:") and one["note"] == NOTE for one in told)
+
+
+def test_no_interpose_leaves_the_mpi_alone(any_mpi, earlybird, where_of):
+    words = ("exec", "--no-interpose", "--mpi", any_mpi, "--", "mpiexec", "-n", "2", where_of(any_mpi))
+    result = earlybird(*words)
+    assert [one["reached"] for one in ranks(result.stdout)] == ["0", "0"]
+    assert result.stderr == ""
+
+
+def test_a_static_program_is_told_of_and_runs(any_mpi, earlybird, where_of, tmp_path):
+    where_of(any_mpi)
+    (tmp_path / "app.c").write_text('#include <stdio.h>\nint main(void) { puts("ran"); return 0; }\n')
+    made = subprocess.run(["cc", "-static", "app.c", "-o", "app"], cwd=tmp_path, capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("no static libc is installed")
+    result = earlybird("exec", "--mpi", any_mpi, "--", "mpiexec", "-n", "2", "./app")
+    assert result.stdout.split() == ["ran", "ran"]
+    (sentence,) = [line for line in result.stderr.splitlines() if line.startswith("earlybird: ")]
+    assert "./app" in sentence and "statically" in sentence
+
+
+def test_a_program_of_another_mpi_is_told_of_and_is_left_alone(earlybird, where_of):
+    where = where_of("mpich")
+    where_of("openmpi")
+    # Each process starts by itself: an mpiexec of another MPI makes no ranks of them.
+    result = earlybird("exec", "--mpi", "openmpi", "--", where)
+    assert [one["reached"] for one in ranks(result.stdout)] == ["0"]
+    (sentence,) = [line for line in result.stderr.splitlines() if line.startswith("earlybird: ")]
+    for part in (where, "MPICH", "libmpi.so.12", "openmpi", "libmpi.so.40", "--mpi mpich"):
+        assert part in sentence
+
+
+def test_of_python_nothing_is_said(any_mpi, earlybird, where_of):
+    where_of(any_mpi)
+    script = "print('libearlybird.so' in open('/proc/self/maps').read())"
+    result = earlybird("exec", "--mpi", any_mpi, "--", "mpiexec", "-n", "2", sys.executable, "-c", script)
+    assert result.stdout.split() == ["True", "True"]
+    assert result.stderr == ""
+
+
+def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refused):
+    where_of(any_mpi)
+    words = ("exec", "--mpi", any_mpi, "--profile", PROFILE)
+    result = earlybird(*words, "--", "mpiexec", "-n", "1", "printenv", "EARLYBIRD_COSTS")
+    assert result.stdout.startswith("intra_node_protocols=0:")
+    assert "latency" in result.stderr
+    refused(earlybird(*words, "--no-interpose", "--", "true", check=False), "--profile", "--no-interpose")
+
+
+def test_a_missing_library_is_told_with_the_command_that_builds_it(any_mpi, earlybird, tmp_path):
+    # A copy of the MPI's compiler, for which nothing was ever built.
+    mpicc = tmp_path / "mpicc"
+    mpicc.write_text(f'#!/bin/sh\nexec "{find_flavour(any_mpi).mpicc}" "$@"\n')
+    (tmp_path / "mpiexec").write_text(f'#!/bin/sh\nexec "{find_flavour(any_mpi).mpiexec}" "$@"\n')
+    for path in (mpicc, tmp_path / "mpiexec"):
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    result = earlybird("exec", "--mpi", mpicc, "--", "echo", "ran")
+    assert result.stdout == "ran\n"
+    assert f"`earlybird build --mpi {mpicc}`" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with running_cluster(2, "1gbit", "--no-check") as told:
+        yield told
+
+
+def test_ranks_on_other_nodes_are_reached_with_our_variables(mpi, cluster, earlybird, where_of):
+    words = ["cluster", "mpiexec", "--name", cluster["name"], "--layout", "2x1x1", "--", where_of(mpi)]
+    result = earlybird("exec", "--mpi", mpi, "--", EARLYBIRD, *words, env={"EARLYBIRD_TEST_NOTE": NOTE})
+    told = ranks(result.stdout)
+    assert [one["host"] for one in told] == ["node0", "node1"]
+    assert_reached(told, 2, mpi)
+    assert [one["note"] for one in told] == [NOTE, NOTE]
+    outside = ranks(earlybird(*words[:3], words[3], "--mpi", mpi, *words[4:]).stdout)
+    assert [one["reached"] for one in outside] == ["0", "0"]
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    started, process = real_slurm.start()
+    yield started
+    real_slurm.stop(started, process)
+
+
+def test_ranks_of_srun_are_reached(slurm, where_of, any_mpi, tmp_path):
+    if any_mpi == "openmpi":
+        pytest.skip("needs an MPI that speaks PMI-2")
+    where = where_of(any_mpi)
+    begin = ["salloc", "-Q", "-N2", EARLYBIRD, "exec", "--mpi", any_mpi, "--"]
+    environment = {"EARLYBIRD_TEST_NOTE": NOTE}
+    step = ["srun", "--mpi=pmi2", "-N2", "-n2"]
+    for words in ([*step, where], [shutil.which("srun"), *step[1:], "--export=NONE", where, "--export=x"]):
+        result = slurm.run(*begin, *words, cwd=tmp_path, env=environment)
+        assert result.returncode == 0, result.stderr
+        told = ranks(result.stdout)
+        assert_reached(told, 2, any_mpi)
+        assert sorted(one["host"] for one in told) == list(real_slurm.NODES)
+        assert [one["note"] for one in told] == [NOTE, NOTE]
+    assert told[0]["arguments"] == "--export=x"
+    # An mpiexec that starts its daemons with srun, which then must not be reached.
+    result = slurm.run(*begin, "mpiexec", "-n", "2", "-ppn", "1", where, cwd=tmp_path, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert_reached(ranks(result.stdout), 2, any_mpi)

@@ -1,0 +1,97 @@
+"""EARLYBIRD_COSTS: what of a profile goes in, and that it comes out again digit by digit."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earlybird.data.errors import InputError
+from earlybird.data.message_costs import MessageCosts, ProtocolCost, costs_of_profile, parse_costs
+from earlybird.data.profile import profile_from_json
+
+
+def profile(**levels):
+    return profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
+
+
+def level(*protocols):
+    return {
+        "protocols": [
+            {"min_bytes": start, "latency_s": latency, "bandwidth_bytes_per_s": table}
+            for start, latency, table in protocols
+        ]
+    }
+
+
+SHORT, LONG = (0, 1e-6, {"1": 2e9, "2": 3e9}), (4096, 3e-6, {"1": 1e10})
+
+
+def test_every_protocol_of_a_level_is_an_entry_with_the_bandwidth_of_one_pair():
+    costs = costs_of_profile(
+        profile(intra_socket=level(SHORT, LONG), inter_node=level((0, 5e-5, {"1": 1e8})))
+    )
+    assert costs.to_text() == (
+        "intra_node_protocols=0:1e-06:1e-06:2000000000.0,4096:3e-06:3e-06:10000000000.0 "
+        "inter_node_protocols=0:5e-05:5e-05:100000000.0"
+    )
+    assert "inter-node of inter_node" in costs.describe()
+
+
+def test_inside_a_node_the_dearer_level_counts():
+    dear = level((0, 2e-6, {"1": 1e9}))
+    assert costs_of_profile(profile(intra_socket=level(SHORT, LONG), inter_socket=dear)).levels == {
+        "intra_node": "inter_socket"
+    }
+    assert costs_of_profile(profile(intra_socket=dear, inter_socket=level(SHORT, LONG))).levels == {
+        "intra_node": "intra_socket"
+    }
+
+
+def test_a_table_without_a_single_pair_gives_each_its_share():
+    (only,) = costs_of_profile(profile(inter_node=level((0, 1e-6, {"4": 4e9, "8": 5e9})))).networks[
+        "inter_node"
+    ]
+    assert only.bandwidth_bytes_per_s == 1e9
+
+
+def test_a_protocol_divided_by_its_senders_alone_is_one_entry():
+    divided = profile(intra_socket=level(SHORT, (1024, *SHORT[1:]), LONG))
+    assert (
+        costs_of_profile(divided).to_text()
+        == costs_of_profile(profile(intra_socket=level(SHORT, LONG))).to_text()
+    )
+
+
+times = st.floats(0, 10, allow_nan=False)
+protocols = st.lists(
+    st.tuples(st.integers(1, 2**62), times, times, st.floats(1, 1e15)),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda p: p[0],
+).map(lambda rows: tuple(ProtocolCost(k and row[0], *row[1:]) for k, row in enumerate(sorted(rows))))
+
+
+@given(st.dictionaries(st.sampled_from(["intra_node", "inter_node"]), protocols, min_size=1))
+def test_what_is_written_is_read_back_exactly(networks):
+    assert parse_costs(MessageCosts(networks, {}).to_text()).networks == networks
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "empty"),
+        ("protocols=0:1:1:1", "protocols=0:1:1:1"),
+        ("intra_node=0:1:1:1", "intra_node="),
+        ("intra_node_protocols=0:1:1", "'0:1:1'"),
+        ("intra_node_protocols=0:1:1:0", "'0:1:1:0'"),
+        ("intra_node_protocols=0:nan:1:1", "nan"),
+        ("intra_node_protocols=0:1:inf:1", "inf"),
+        ("intra_node_protocols=0:1:1:x", "'0:1:1:x'"),
+        ("intra_node_protocols=8:1:1:1", "begin at 0"),
+        ("intra_node_protocols=0:1:1:1,0:2:2:2", "ascend"),
+        ("intra_node_protocols=0:1:1:1 intra_node_protocols=0:1:1:1", "once"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(text, named):
+    with pytest.raises(InputError, match=r"EARLYBIRD_COSTS") as refused:
+        parse_costs(text)
+    assert named in str(refused.value)
