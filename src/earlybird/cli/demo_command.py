@@ -94,7 +94,7 @@ def demo(
     effort = suited_to(place, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
     replayed = create_run(folder / "replay", "replay", effort, layout=layout.text, launcher=launcher, mpi=mpi)
     save_pattern(pattern, replayed.path / "pattern.npz")
-    group = suites.exchange_group(pattern, layout, starter.flavour)
+    group = suites.exchange_group(pattern, layout, starter.flavour, place.link_bytes_per_s)
     run_session(replayed, starter, [group], effort, quiet, resumable=False)
     comparison = compare_run(replayed, pattern, layout, profile, predictions)
 

@@ -147,7 +147,7 @@ def replay(
         run = create_run(output, "replay", effort, **settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
-    group = exchange_group(messages, where, starter.flavour)
+    group = exchange_group(messages, where, starter.flavour, place.link_bytes_per_s)
     run_session(run, starter, [group], effort, quiet)
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} changes nothing: times were drawn from a profile")

@@ -78,29 +78,40 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
     done = held.points(plan)
     total = plan.num_points()
     first = done
+    expected_s = 0.0  # what the points measured so far were expected to take
 
     for index, group in _order_of_launches(plan, order):
-        spent_s = time.monotonic() - begin_s
-        started = done > first
         points = [point for point in group.points if held.launches(group, point) <= index]
-        if not points or (started and spent_s > plan.budget_s and held.every_point(plan)):
-            continue
         order.shuffle(points)
+        ahead = _Ahead.of(plan, held, group, points)
+        pace = _Pace(done - first, expected_s, time.monotonic() - begin_s)
+        # The last launch is the one of which more than half fits.
+        ends_s = pace.spent_s + pace.seconds(sum(ahead.costs_s), len(points)) / 2
+        spent = done > first and ends_s > plan.budget_s and held.every_point(plan)
+        if not points or spent:
+            continue
         request = Request(
             _launch_id(run, group), group.kernel, points, group.layout,
             _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.ways,
         )  # fmt: skip
 
-        def heard(count: int, last: Sample | None, before: int = done, request: Request = request) -> None:
-            elapsed_s = time.monotonic() - begin_s
-            pace_s = elapsed_s / max(before + count - first, 1)
-            left_s = min(pace_s * (total - before - count), max(plan.budget_s - elapsed_s, 0.0))
+        def heard(
+            count: int,
+            last: Sample | None,
+            before: int = done,
+            request: Request = request,
+            ahead: _Ahead = ahead,
+            begun: _Pace = pace,
+        ) -> None:
+            pace = begun.after(ahead.costs_s[:count], time.monotonic() - begin_s)
+            left_s = ahead.seconds(count, pace, plan.budget_s)
             progress.update(before + count, total, _describe_point(request, count), left_s, last)
 
         launched = _launch(run, launcher, request, heard)
         require_placed(group.layout, launched.record.get("placement", []))
         held.add(launched.samples)
         done = held.points(plan)
+        expected_s += sum(ahead.costs_s)
         _keep(run, launched)
         if launched.interrupted:
             raise KeyboardInterrupt
@@ -174,6 +185,82 @@ def _share_budget(plan: Plan, group: Group) -> Rules:
     share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(series, 1)
     share_s = min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S)
     return replace(plan.rules, budget_s=share_s * max(len(group.ways), 1))
+
+
+def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
+    """What measuring `point` once should take: its share of the budget, or what the link needs for the
+    iterations that every point gets."""
+    rules = plan.rules
+    iterations = rules.paper_iterations if rules.mode == "paper" else rules.min_iterations
+    return max(_share_budget(plan, group).budget_s, iterations * group.link_s(point))
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How long `points` points really took, `spent_s`, and were expected to take."""
+
+    points: int
+    expected_s: float
+    spent_s: float
+
+    def seconds(self, expected_s: float, points: int) -> float:
+        """How long further `points` take that are expected to take `expected_s`.
+
+        What was lost so far is taken for a cost of every point (starting ranks, checking data), what was
+        gained for a share of the time (points that converge early).
+        """
+        if self.points == 0:
+            return expected_s
+        lost_s = self.spent_s - self.expected_s
+        if lost_s >= 0:
+            return expected_s + points * lost_s / self.points
+        return expected_s * self.spent_s / self.expected_s
+
+    def after(self, costs_s: Sequence[float], spent_s: float) -> "_Pace":
+        """The pace after points of these expected costs, with `spent_s` spent in all."""
+        return _Pace(self.points + len(costs_s), self.expected_s + sum(costs_s), spent_s)
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """What is ahead when a launch begins, its own points included.
+
+    Attributes
+    ----------
+    costs_s : expected seconds of each point of the launch, in its order; new : whether it has no launch yet.
+    new_points, new_s : all points without any launch, which the budget does not stop.
+    more_points, more_s : further launches of points, which it does.
+    """
+
+    costs_s: Sequence[float]
+    new: Sequence[bool]
+    new_points: int
+    new_s: float
+    more_points: int
+    more_s: float
+
+    @classmethod
+    def of(cls, plan: Plan, held: _Held, group: Group, points: Sequence[Mapping[str, Any]]) -> "_Ahead":
+        costs_s = [_expected_s(plan, group, point) for point in points]
+        new = [held.launches(group, point) == 0 for point in points]
+        new_points, new_s, more_points, more_s = 0, 0.0, 0, 0.0
+        for other in plan.groups:
+            for point in other.points:
+                launches, cost_s = held.launches(other, point), _expected_s(plan, other, point)
+                missing = max(plan.launches - launches, 0)
+                if missing and not launches:
+                    new_points, new_s, missing = new_points + 1, new_s + cost_s, missing - 1
+                more_points, more_s = more_points + missing, more_s + missing * cost_s
+        return cls(costs_s, new, new_points, new_s, more_points, more_s)
+
+    def seconds(self, count: int, pace: _Pace, budget_s: float) -> float:
+        """Left at this pace once `count` points of the launch are measured."""
+        measured = list(zip(self.costs_s, self.new, strict=True))[:count]
+        news = [cost_s for cost_s, is_new in measured if is_new]
+        others = [cost_s for cost_s, is_new in measured if not is_new]
+        new_s = pace.seconds(self.new_s - sum(news), self.new_points - len(news))
+        more_s = pace.seconds(self.more_s - sum(others), self.more_points - len(others))
+        return max(new_s + max(min(more_s, budget_s - pace.spent_s - new_s), 0.0), 0.0)
 
 
 def _launch_id(run: Run, group: Group) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _CONTENTION_REPEATS = 64
 
 # Processes of a virtual node that receive at once: they share its link, however few its cores are.
 VIRTUAL_COMPETITORS = 4
-# How long one message, or the messages of one rank in a timed region, may keep a virtual node's link busy.
+# How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
 _LINK_S = 0.1
 
 
@@ -33,17 +34,48 @@ _PIPELINE_GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
 _PIPELINE_GAMMA_BETA = 2.5
 # A delay beyond this is a slip of units: a bare 100 is 100 s/B.
 _PIPELINE_DELAY_S = 1.0
+# How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
+_LATE_DELIVERIES = 3
 
 
 @dataclass(frozen=True)
 class Group:
-    """Points that one launch can measure together: same kernel, same placement, same ways (if it has any)."""
+    """Points that one launch can measure together: same kernel, same placement, same ways (if it has any).
+
+    `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
+    """
 
     kernel: str
     layout: Layout
     points: tuple[dict[str, Any], ...]
     pattern: Pattern | None = None
     ways: tuple[str, ...] = ()
+    link_bytes_per_s: float | None = None
+
+    def link_s(self, point: Mapping[str, Any]) -> float:
+        """For how long an iteration of `point`, one of each way, keeps a link busy at least."""
+        if self.link_bytes_per_s is None:
+            return 0.0
+        return max(len(self.ways), 1) * self._link_bytes(point) / self.link_bytes_per_s
+
+    def _link_bytes(self, point: Mapping[str, Any]) -> float:
+        if self.pattern is not None:
+            return self._exchange_link_bytes
+        size_bytes = point["size_bytes"]
+        if self.kernel == "pingpong":
+            return 2 * size_bytes
+        if self.kernel == "contention":
+            return size_bytes * point["competitors"] * point["repeats"]
+        # The pause of a late receiver goes by the time of a delivery.
+        return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
+
+    @cached_property
+    def _exchange_link_bytes(self) -> float:
+        """The most that a node sends to, or receives from, other nodes."""
+        src, dst = self.layout.node[self.pattern.src], self.layout.node[self.pattern.dst]
+        across = src != dst
+        ends = [np.bincount(end[across], self.pattern.bytes[across], minlength=1) for end in (src, dst)]
+        return float(max(end.max() for end in ends))
 
 
 @dataclass(frozen=True)
@@ -118,7 +150,8 @@ def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
             {"mpi": mpi, "level": level, "size_bytes": size, "buffers": options.buffers or "vary"}
             for size in sizes
         )
-        result.append(Group("pingpong", _pair_layout(level, 1, place), points))
+        link = _link_of(level, place)
+        result.append(Group("pingpong", _pair_layout(level, 1, place), points, link_bytes_per_s=link))
     return result
 
 
@@ -128,13 +161,15 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     for level in _levels(options, place):
         sizes = options.sizes_bytes or _powers(_largest(4 * MIB, level, place), 4 if options.quick else 2)
         _refuse_large(sizes)
-        volume_bytes = _largest(_CONTENTION_BYTES, level, place)
         for competitors in options.competitors or _competitor_counts(place.cores[level]):
             if level == "intra_socket" and competitors > 1 and competitors % 2:
                 raise InputError(
                     f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even "
                     "numbers (odd ones are interpolated)"
                 )
+            # Quick means half of what else keeps the link busy; sizes stay as they are.
+            share = competitors * (2 if options.quick else 1)
+            volume_bytes = _largest(_CONTENTION_BYTES, level, place, share)
             points = tuple(
                 {
                     "mpi": mpi,
@@ -147,28 +182,29 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                 }
                 for size in sizes
             )
-            result.append(Group("contention", _pair_layout(level, competitors, place), points))
+            layout, link = _pair_layout(level, competitors, place), _link_of(level, place)
+            result.append(Group("contention", layout, points, link_bytes_per_s=link))
     return result
 
 
 def completion_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     """When the send of one message is complete, its receiver prompt or late, on every level."""
-    large = _powers(4 * MIB, 4 if options.quick else 2, first=1 << 10)
     small = (1,) if options.quick else _powers(256, 4)
-    sizes = options.sizes_bytes or (*small, *large)
-    _refuse_large(sizes)
-    return [
-        Group(
-            "completion",
-            _pair_layout(level, 1, place),
-            tuple(
-                {"mpi": mpi, "level": level, "size_bytes": size, "receiver": receiver}
-                for size in sizes
-                for receiver in ("prompt", "late")
-            ),
+    result = []
+    for level in _levels(options, place):
+        # A pause of three deliveries makes the largest messages dear on a slow link.
+        largest = _largest(4 * MIB, level, place) if options.quick else 4 * MIB
+        large = _powers(largest, 4 if options.quick else 2, first=1 << 10)
+        sizes = options.sizes_bytes or (*small, *large)
+        _refuse_large(sizes)
+        points = tuple(
+            {"mpi": mpi, "level": level, "size_bytes": size, "receiver": receiver}
+            for size in sizes
+            for receiver in ("prompt", "late")
         )
-        for level in _levels(options, place)
-    ]
+        link = _link_of(level, place)
+        result.append(Group("completion", _pair_layout(level, 1, place), points, link_bytes_per_s=link))
+    return result
 
 
 def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
@@ -192,7 +228,8 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                     points.append({"mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
                                    "gamma_s_per_byte": gamma})  # fmt: skip
         _refuse_large([point["size_bytes"] for point in points])
-        result.append(Group("pipeline", _pair_layout(level, 1, place), tuple(points), ways=PIPELINE_WAYS))
+        layout, link = _pair_layout(level, 1, place), _link_of(level, place)
+        result.append(Group("pipeline", layout, tuple(points), ways=PIPELINE_WAYS, link_bytes_per_s=link))
     return result
 
 
@@ -204,9 +241,8 @@ def _default_buffers(options: Options, level: str, place: Place, partitions: int
 
 
 def _default_gamma(level: str, place: Place) -> float:
-    if level != "inter_node" or place.link_bytes_per_s is None:
-        return _PIPELINE_GAMMA_S_PER_BYTE
-    return _PIPELINE_GAMMA_BETA / place.link_bytes_per_s
+    link = _link_of(level, place)
+    return _PIPELINE_GAMMA_S_PER_BYTE if link is None else _PIPELINE_GAMMA_BETA / link
 
 
 def _refuse_long_delay(gamma_s_per_byte: float, partition_bytes: int) -> None:
@@ -282,7 +318,9 @@ def check_options(suites: Sequence[Suite], options: Options) -> None:
             raise InputError(f"the suite {suites[0].name} takes no {words[name]}; it takes {known}")
 
 
-def exchange_group(pattern: Pattern, layout: Layout, mpi: str) -> Group:
+def exchange_group(
+    pattern: Pattern, layout: Layout, mpi: str, link_bytes_per_s: float | None = None
+) -> Group:
     """Algorithm 2 of Thune et al. 2023: all messages of a pattern at once."""
     pattern.check_ranks(layout.num_ranks)
     _refuse_large([int(pattern.bytes.max(initial=0))])
@@ -290,7 +328,7 @@ def exchange_group(pattern: Pattern, layout: Layout, mpi: str) -> Group:
         "mpi": mpi, "layout": layout.text.replace(" ", "_"), "pattern_sha256": pattern.sha256(),
         "ranks": layout.num_ranks, "messages": pattern.num_messages,
     }  # fmt: skip
-    return Group("exchange", layout, (point,), pattern)
+    return Group("exchange", layout, (point,), pattern, link_bytes_per_s=link_bytes_per_s)
 
 
 def _pair_layout(level: str, competitors: int, place: Place) -> Layout:
@@ -325,11 +363,15 @@ def _competitor_counts(limit: int) -> tuple[int, ...]:
     return tuple(sorted({1, 2, max(2, limit - limit % 2)} | powers))
 
 
-def _largest(size_bytes: int, level: str, place: Place) -> int:
-    """`size_bytes`, or what a virtual node's link carries in `_LINK_S` where that is less."""
-    if level != "inter_node" or place.link_bytes_per_s is None:
-        return size_bytes
-    return min(size_bytes, max(1, round(_LINK_S * place.link_bytes_per_s)))
+def _link_of(level: str, place: Place) -> float | None:
+    """The rate of the links that messages of `level` take; None where none limits them."""
+    return place.link_bytes_per_s if level == "inter_node" else None
+
+
+def _largest(size_bytes: int, level: str, place: Place, shares: int = 1) -> int:
+    """`size_bytes`, or one of `shares` of what a virtual link carries in `_LINK_S` where that is less."""
+    link = _link_of(level, place)
+    return size_bytes if link is None else min(size_bytes, max(1, round(_LINK_S * link / shares)))
 
 
 def _powers(last: int, factor: int, first: int = 1) -> tuple[int, ...]:

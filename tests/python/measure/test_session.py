@@ -9,11 +9,12 @@ import pytest
 
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern
 from earlybird.data.run import Run, Sample
 from earlybird.launch.launcher import Launched, Rules
 from earlybird.measure import session
 from earlybird.measure.session import Plan, measure
-from earlybird.measure.suites import Group
+from earlybird.measure.suites import Group, exchange_group
 
 
 def group(kernel, num_points=3, layout="1x1x2"):
@@ -280,3 +281,74 @@ def test_time_left_is_told_at_the_pace_so_far(run, monkeypatch):
     start(run, Slow(), plan(), heard)
     ends = [update for update in heard.updates if update[0] * 10.0 == pytest.approx(120 - update[3])]
     assert len(ends) >= len(GROUPS) * 3
+
+
+class Clock:
+    """Stands in for the session's clock: launches take `point_s(request, point)` for every point."""
+
+    def __init__(self, monkeypatch, point_s):
+        self.now_s, self.point_s = 0.0, point_s
+        monkeypatch.setattr(session.time, "monotonic", lambda: self.now_s)
+
+    def launcher(clock):
+        class Slow(FakeLauncher):
+            def launch(self, request, scratch, progress):
+                progress(0, None)
+                clock.now_s += sum(clock.point_s(request, point) for point in request.points)
+                return super().launch(request, scratch, progress)
+
+        return Slow()
+
+
+def link_group(kernel, sizes):
+    points = tuple({"mpi": "fake", "level": "inter_node", "size_bytes": size} for size in sizes)
+    return Group(kernel, parse_layout("1x1x2"), points, link_bytes_per_s=1e6)
+
+
+def test_time_left_knows_what_the_link_needs_before_anything_is_measured(run, monkeypatch):
+    """A ping-pong of 1 MB takes 2 s over this link, eight of them 16 s, budget or not."""
+    rules = Rules(min_iterations=8)
+    groups = (link_group("pingpong", (1_000_000,)), link_group("completion", (1, 2)))
+    clock = Clock(monkeypatch, lambda request, point: 16.0 if request.kernel == "pingpong" else 0.001)
+    heard = Heard()
+    start(run, clock.launcher(), Plan(groups, 3, 0.006, rules, 1), heard)
+    done, _, _, left_s, _ = heard.updates[0]
+    assert done == 0 and left_s == pytest.approx(16.0, rel=0.01)
+    after = [left_s for done, _, what, left_s, _ in heard.updates if done == 3]
+    assert after[-1] < 0.1
+
+
+def test_a_launch_of_which_less_than_half_fits_into_the_budget_is_not_begun(run, monkeypatch):
+    """Long launches take 10 s, short ones 1 s; no long one fits after the first."""
+    groups = (link_group("pingpong", (500_000,)), link_group("completion", (1,)))
+    clock = Clock(monkeypatch, lambda request, point: 10.0 if request.kernel == "pingpong" else 1.0)
+    launcher = clock.launcher()
+    result = start(run, launcher, Plan(groups, 5, 15.0, Rules(min_iterations=10), 1))
+    kernels = Counter(request.kernel for request in launcher.requests)
+    assert kernels["pingpong"] == 1 and kernels["completion"] == 5
+    assert result.missing == 4 and clock.now_s == 15.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "point", "ways", "seconds"),
+    [
+        ("pingpong", {}, (), 2.0),
+        ("contention", {"competitors": 4, "repeats": 3}, (), 12.0),
+        ("completion", {"receiver": "prompt"}, (), 1.0),
+        ("completion", {"receiver": "late"}, (), 4.0),
+        ("pipeline", {"partitions": 4, "gamma_s_per_byte": 0.0}, ("single", "many"), 2.0),
+    ],
+)
+def test_an_iteration_keeps_the_link_busy_with_its_bytes(kernel, point, ways, seconds):
+    point = {"size_bytes": 1_000_000} | point
+    layout = parse_layout("2x1x1")
+    assert Group(kernel, layout, (point,), ways=ways, link_bytes_per_s=1e6).link_s(point) == seconds
+    assert Group(kernel, layout, (point,), ways=ways).link_s(point) == 0
+
+
+def test_an_exchange_keeps_its_busiest_link_busy():
+    pattern = Pattern([0, 1, 2, 0], [2, 3, 0, 1], [300_000, 400_000, 500_000, 9_000_000])
+    group = exchange_group(pattern, parse_layout("2x1x2"), "mpich", 1e6)
+    assert group.link_s(group.points[0]) == pytest.approx(0.7)
+    inside = exchange_group(Pattern([0], [1], [8]), parse_layout("2x1x2"), "mpich", 1e6)
+    assert inside.link_s(inside.points[0]) == 0

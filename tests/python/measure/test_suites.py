@@ -170,6 +170,18 @@ def test_pipeline_chooses_the_delay_for_the_rate_of_a_link():
     assert {point["gamma_s_per_byte"] for point in link.points} == {3e-9}
 
 
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_timed_region_keeps_a_link_busy_for_a_tenth_of_a_second_or_one_message_of_each_rank(quick):
+    virtual = Place.of(2, 1, nodes=4, link_bytes_per_s=25e6)
+    found = groups("contention", virtual, levels=("inter_node",), quick=quick)
+    assert {group.points[0]["competitors"] for group in found} == {1, 2, 4}
+    for group in found:
+        for point in group.points:
+            assert point["repeats"] == 1 or group.link_s(point) <= (0.05 if quick else 0.1)
+    (completion,) = groups("completion", virtual, levels=("inter_node",), quick=quick)
+    assert max(point["size_bytes"] for point in completion.points) == (1 << 20 if quick else 4 << 20)
+
+
 def test_pipeline_crosses_what_is_chosen_and_cuts_its_own_sizes_evenly():
     options = {"sizes_bytes": (0, 64), "partitions": (1, 8), "gammas_s_per_byte": (0.0, 1e-9)}
     (group,) = groups("pipeline", Place.of(2, 1), **options)
