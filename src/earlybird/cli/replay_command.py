@@ -9,35 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from earlybird.cli import batch_script
+from earlybird.cli import batch_script, measuring, options
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import launcher_of
-from earlybird.cli.measuring import (
-    Effort,
-    create_run,
-    extend,
-    keep_place,
-    open_run,
-    refuse_changes,
-    refuse_other_network,
-    run_session,
-    suited_to,
-)
-from earlybird.cli.options import (
-    AgentOption,
-    HostsOption,
-    LauncherOption,
-    MixedOption,
-    MpiOption,
-    PrintScriptOption,
-    QuietOption,
-    ResumeOption,
-    RunOption,
-    ShareOption,
-    StallLimitOption,
-    ThreadsOption,
-    TimeLimitOption,
-)
 from earlybird.compare import compare_times, measured_times
 from earlybird.data import files, units
 from earlybird.data.comparison import Comparison
@@ -70,22 +44,22 @@ def replay(
     profile: Annotated[
         list[Path] | None, typer.Option(help="Compare with this profile's predictions.")
     ] = None,
-    share: ShareOption = None,
-    mixed: MixedOption = None,
-    output: RunOption = None,
-    mpi: MpiOption = None,
-    launcher: LauncherOption = "local",
-    hosts: HostsOption = None,
-    agent: AgentOption = None,
-    threads: ThreadsOption = 1,
+    share: options.ShareOption = None,
+    mixed: options.MixedOption = None,
+    output: options.RunOption = None,
+    mpi: options.MpiOption = None,
+    launcher: options.LauncherOption = "local",
+    hosts: options.HostsOption = None,
+    agent: options.AgentOption = None,
+    threads: options.ThreadsOption = 1,
     budget: Annotated[str | None, typer.Option(help="Time for all launches together; 20s.")] = None,
     launches: Annotated[int | None, typer.Option(help="How often the exchange is started anew; 5.")] = None,
     seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
-    time_limit: TimeLimitOption = "1h",
-    stall_limit: StallLimitOption = "60s",
-    resume: ResumeOption = False,
-    print_script: PrintScriptOption = None,
-    quiet: QuietOption = False,
+    time_limit: options.TimeLimitOption = "1h",
+    stall_limit: options.StallLimitOption = "60s",
+    resume: options.ResumeOption = False,
+    print_script: options.PrintScriptOption = None,
+    quiet: options.QuietOption = False,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
@@ -95,9 +69,11 @@ def replay(
     if print_script is not None:
         batch_script.check_kind(print_script, launcher=launcher, hosts=hosts, resume=resume)
     if resume:
-        run, settings, effort = open_run(output, SETTINGS)
-        refuse_changes(run, settings, {"mpi": mpi, "hosts": hosts, "agent": agent, "layout": layout})
-        effort = extend(effort, launches, budget)
+        run, settings, effort = measuring.open_run(output, SETTINGS)
+        measuring.refuse_changes(
+            run, settings, {"mpi": mpi, "hosts": hosts, "agent": agent, "layout": layout}
+        )
+        effort = measuring.extend(effort, launches, budget)
         messages = load_pattern(run.path / "pattern.npz")
         # As it was then: the layout's own file may have changed or be out of sight.
         where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
@@ -118,7 +94,7 @@ def replay(
             "layout": layout,
             "layout_text": where.text,
         }
-        effort = Effort(
+        effort = measuring.Effort(
             DEFAULT_LAUNCHES if launches is None else launches,
             DEFAULT_BUDGET_S if budget is None else units.parse_duration(budget, "--budget"),
             seed=seed,
@@ -135,20 +111,20 @@ def replay(
         return
     starter, place = launcher_of(settings, effort.seed)
     if not resume:
-        effort = suited_to(place, effort)
+        effort = measuring.suited_to(place, effort)
     check_exchange(messages, where, starter)
     # Before anything is measured: a profile that does not fit is refused at once.
-    options = (share or SHARES[0], mixed or MIXED[0])
-    predictions = None if joined is None else predict_all(messages, where, joined, *options)
+    variant = (share or SHARES[0], mixed or MIXED[0])
+    predictions = None if joined is None else predict_all(messages, where, joined, *variant)
     if resume:
-        refuse_other_network(run, settings, starter)
+        measuring.refuse_other_network(run, settings, starter)
     else:
-        keep_place(settings, starter)
-        run = create_run(output, "replay", effort, **settings)
+        measuring.keep_place(settings, starter)
+        run = measuring.create_run(output, "replay", effort, **settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
     group = exchange_group(messages, where, starter.flavour, place.link_bytes_per_s)
-    run_session(run, starter, [group], effort, quiet)
+    measuring.run_session(run, starter, [group], effort, quiet)
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} changes nothing: times were drawn from a profile")
     if joined is None:
