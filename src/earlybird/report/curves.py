@@ -73,6 +73,7 @@ class Contention:
     interval: np.ndarray  # (len(count), 2): the profile's, else the lowest and highest median of a launch
     oversubscribed: np.ndarray
     fitted: bool
+    bound: frozenset[int] = frozenset()  # the N whose figure is a bound only, says the profile
 
     def straight_line(self) -> np.ndarray:
         """min(N*BW(1), BW_max), equation (3) of Thune et al. 2023, BW_max the largest value measured."""
@@ -200,8 +201,7 @@ def _of_protocol(profile: Profile, label: str, level: str, protocol: Protocol) -
     bounds = profile_interval(profile, level, protocol.name, "bandwidth_bytes_per_s")
     bounds = bounds if isinstance(bounds, dict) else {}
     pairs = [pair_or_none(bounds.get(str(n))) or (b, b) for n, b in zip(counts, bandwidth, strict=True)]
-    over = protocol.extra.get("oversubscribed_n", [])
-    over = {int(n) for n in over if number_or_none(n) is not None} if isinstance(over, list) else set()
+    over = _numbers_of(protocol, "oversubscribed_n")
     return Contention(
         profile_mpi(profile),
         level,
@@ -212,6 +212,17 @@ def _of_protocol(profile: Profile, label: str, level: str, protocol: Protocol) -
         np.array(pairs, dtype=float),
         np.array([int(n) in over for n in counts]),
         True,
+        _numbers_of(protocol, "bounded_n") | _numbers_of(protocol, "above_link_n"),
+    )
+
+
+def _numbers_of(protocol: Protocol, key: str) -> frozenset[int]:
+    """The N that a protocol lists under `key`; none where the file has something else there."""
+    listed = protocol.extra.get(key, [])
+    return (
+        frozenset(int(n) for n in listed if number_or_none(n) is not None)
+        if isinstance(listed, list)
+        else frozenset()
     )
 
 

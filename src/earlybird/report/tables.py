@@ -103,7 +103,7 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
             words.level(item.level),
             item.protocol or "largest size",
             str(int(n)) + (" *" if over else ""),
-            format_bandwidth(b),
+            format_bandwidth(b) + (" (bound)" if int(n) in item.bound else ""),
             f"{format_bandwidth(low)} to {format_bandwidth(high)}" if low < high else "-",
             format_bandwidth(line),
             words.signed_percent(b / line - 1),

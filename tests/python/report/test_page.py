@@ -153,6 +153,17 @@ def test_protocols_say_whether_their_senders_wait_and_one_line_is_drawn_once(mak
     assert [len(figure.data) for figure in chapter.figures] == [len(figure.data) for figure in before.figures]
 
 
+def test_a_bandwidth_that_is_a_bound_is_called_one(make):
+    value = make.profile_json("mpich")
+    value["levels"]["intra_socket"]["protocols"][0] |= {"above_link_n": [1], "bounded_n": [2, "x"]}
+    (*_, table) = chapters(Material(profiles=(profile_from_json(value),)))[1].tables
+    told = {(row[2], row[3].removesuffix(" *")): row[4] for row in table.rows}
+    assert {key for key, figure in told.items() if figure.endswith(" (bound)")} == {
+        ("short", "1"),
+        ("short", "2"),
+    }
+
+
 def test_runs_alone_show_contention_from_samples(tmp_path, make):
     figures = read(collect([make.measured_run(tmp_path / "run")])).figures()
     trace = next(t for t in figures["contention-intra_socket"]["data"] if t["name"] == "MPICH: measured")
