@@ -15,6 +15,14 @@ probe(HAS_LARGE_COUNT "MPI_Request r; MPI_Isend_c(0, 0, MPI_BYTE, 0, 0, MPI_COMM
 probe(HAS_SESSIONS "MPI_Session s; MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &s);")
 probe(HAS_STREAMS "MPIX_Stream s; MPIX_Stream_create(MPI_INFO_NULL, &s);")
 
+probe(HAS_IDUP_WITH_INFO "MPI_Request r; MPI_Comm c; MPI_Comm_idup_with_info(MPI_COMM_SELF, MPI_INFO_NULL, &c, &r);")
+probe(HAS_REQUEST_GET_STATUS_ALL "int f; MPI_Request_get_status_all(0, 0, &f, MPI_STATUSES_IGNORE);")
+if(HAS_PARTITIONED AND NOT PARTITIONED_COUNT_IS_MPI_COUNT)
+  set(EB_PARTITIONED_COUNT int)
+else()
+  set(EB_PARTITIONED_COUNT MPI_Count)
+endif()
+
 set(features "")
 foreach(name IN ITEMS HAS_PARTITIONED PARTITIONED_COUNT_IS_MPI_COUNT HAS_LARGE_COUNT HAS_SESSIONS HAS_STREAMS)
   string(TOLOWER ${name} key)

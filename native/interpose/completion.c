@@ -1,0 +1,267 @@
+/* MPI_Wait, MPI_Test and their kin, with our requests among any others.
+ *
+ * To the MPI a handle of ours is an inactive persistent request, which all these calls pass over. So they are given
+ * the user's whole array, and our part is added to what they found.
+ */
+#include <sched.h>
+
+#include "interpose/complete.h"
+#include "interpose/interpose.h"
+
+static MPI_Status *status_at(MPI_Status *statuses, int index) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
+}
+
+/* After a test or wait has found it done, or failed with a code. */
+static int finish(eb_channel *channel, int rc, MPI_Status *status) {
+  if (rc == MPI_SUCCESS) return eb_channel_finish(channel, status);
+  channel->is_active = false;
+  return rc;
+}
+
+EB_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
+  eb_channel *channel = eb_ours(*request);
+  if (!channel) return PMPI_Wait(request, status);
+  if (!channel->is_active) {
+    eb_status_empty(status);
+    return MPI_SUCCESS;
+  }
+  const int rc = finish(channel, eb_channel_wait(channel), status);
+  return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
+}
+
+/* Tests one of ours. True when it is done (or failed: then *rc tells) and finished. */
+static bool poll_one(eb_channel *channel, MPI_Status *status, int *rc) {
+  bool done;
+  *rc = eb_channel_test(channel, &done);
+  if (*rc == MPI_SUCCESS && !done) return false;
+  *rc = finish(channel, *rc, status);
+  return true;
+}
+
+EB_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+  eb_channel *channel = eb_ours(*request);
+  if (!channel) return PMPI_Test(request, flag, status);
+  int rc = MPI_SUCCESS;
+  *flag = 1;
+  if (!channel->is_active) eb_status_empty(status);
+  else *flag = poll_one(channel, status, &rc);
+  return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
+}
+
+/* Finishes all of ours that are active, waiting where `waits`; statuses come later, because the MPI's own call
+ * writes them too. The first error, told by *failed. */
+static int finish_all(int count, const MPI_Request *requests, bool waits, eb_channel **failed) {
+  int first_rc = MPI_SUCCESS;
+  for (int r = 0; r < count; r++) {
+    eb_channel *channel = eb_requests_find(requests[r]);
+    if (!channel || !channel->is_active) continue;
+    const int rc = finish(channel, waits ? eb_channel_wait(channel) : MPI_SUCCESS, MPI_STATUS_IGNORE);
+    channel->is_told = true;
+    if (rc != MPI_SUCCESS && first_rc == MPI_SUCCESS) {
+      first_rc = rc;
+      *failed = channel;
+    }
+  }
+  return first_rc;
+}
+
+static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *statuses, const eb_channel *failed, int rc) {
+  for (int r = 0; r < count; r++) {
+    eb_channel *channel = eb_requests_find(requests[r]);
+    if (!channel || !channel->is_told) continue;
+    channel->is_told = false;
+    if (statuses == MPI_STATUSES_IGNORE) continue;
+    eb_channel_fill_status(channel, &statuses[r]);
+    if (failed) statuses[r].MPI_ERROR = channel == failed ? rc : MPI_SUCCESS;
+  }
+}
+
+/* What a call for several requests returns: MPI_ERR_IN_STATUS where there are statuses to look into. */
+static int many_failed(eb_channel *failed, int rc, const MPI_Status *statuses) {
+  if (statuses == MPI_STATUSES_IGNORE) return eb_raise_for(failed, rc);
+  return eb_raise_code(failed->view, MPI_ERR_IN_STATUS);
+}
+
+EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  if (!eb_any_ours(count, requests)) return PMPI_Waitall(count, requests, statuses);
+  eb_channel *failed = NULL;
+  const int our_rc = finish_all(count, requests, true, &failed);
+  const int rc = PMPI_Waitall(count, requests, statuses);
+  for (int r = 0; failed && rc == MPI_SUCCESS && statuses != MPI_STATUSES_IGNORE && r < count; r++)
+    statuses[r].MPI_ERROR = MPI_SUCCESS;
+  fill_statuses(count, requests, statuses, failed, our_rc);
+  return failed ? many_failed(failed, our_rc, statuses) : rc;
+}
+
+EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+  if (!eb_any_ours(count, requests)) return PMPI_Testall(count, requests, flag, statuses);
+  *flag = 0;
+  eb_channel *failed = NULL;
+  for (int r = 0; r < count; r++) {
+    eb_channel *channel = eb_requests_find(requests[r]);
+    bool done = true;
+    if (!channel || !channel->is_active) continue;
+    /* Only asked here: nothing may be deactivated before everything is done. */
+    const int rc = eb_channel_test(channel, &done);
+    if (rc != MPI_SUCCESS) {
+      channel->is_active = false;
+      return eb_raise_for(channel, rc);
+    }
+    if (!done) return MPI_SUCCESS;
+  }
+  const int rc = PMPI_Testall(count, requests, flag, statuses);
+  if (rc != MPI_SUCCESS || !*flag) return rc;
+  const int our_rc = finish_all(count, requests, false, &failed);
+  fill_statuses(count, requests, statuses, failed, our_rc);
+  return failed ? many_failed(failed, our_rc, statuses) : MPI_SUCCESS;
+}
+
+/* The first of ours that is done, finished; MPI_UNDEFINED when none is. *any tells whether any is active. */
+static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, bool *any, int *rc) {
+  *any = false;
+  *rc = MPI_SUCCESS;
+  for (int r = 0; r < count; r++) {
+    eb_channel *channel = eb_requests_find(requests[r]);
+    if (!channel || !channel->is_active) continue;
+    *any = true;
+    if (!poll_one(channel, status, rc)) continue;
+    if (*rc != MPI_SUCCESS) *rc = eb_raise_for(channel, *rc);
+    return r;
+  }
+  return MPI_UNDEFINED;
+}
+
+EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+  if (!eb_any_ours(count, requests)) return PMPI_Testany(count, requests, index, flag, status);
+  bool any;
+  int rc;
+  const int ours = poll_any(count, requests, status, &any, &rc);
+  if (ours != MPI_UNDEFINED) {
+    *index = ours;
+    *flag = 1;
+    return rc;
+  }
+  rc = PMPI_Testany(count, requests, index, flag, status);
+  /* To the MPI there may be nothing active, and that is told as done. */
+  if (rc == MPI_SUCCESS && *flag && *index == MPI_UNDEFINED && any) *flag = 0;
+  return rc;
+}
+
+/* Gives the core away now and then: what is waited for may need it. */
+static void pause_polling(unsigned *round) {
+  if (++*round % 64 == 0) sched_yield();
+}
+
+EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
+  if (!eb_any_ours(count, requests)) return PMPI_Waitany(count, requests, index, status);
+  for (unsigned round = 0;; pause_polling(&round)) {
+    int flag;
+    const int rc = MPI_Testany(count, requests, index, &flag, status);
+    if (rc != MPI_SUCCESS || flag) return rc;
+  }
+}
+
+EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+  if (!eb_any_ours(incount, requests)) return PMPI_Testsome(incount, requests, outcount, indices, statuses);
+  int rc = PMPI_Testsome(incount, requests, outcount, indices, statuses);
+  if (rc != MPI_SUCCESS) return rc;
+  int num = *outcount == MPI_UNDEFINED ? 0 : *outcount;
+  bool any = *outcount != MPI_UNDEFINED;
+  for (int r = 0; r < incount; r++) {
+    eb_channel *channel = eb_requests_find(requests[r]);
+    if (!channel || !channel->is_active) continue;
+    any = true;
+    if (!poll_one(channel, status_at(statuses, num), &rc)) continue;
+    indices[num++] = r;
+    if (rc == MPI_SUCCESS) continue;
+    for (int s = 0; statuses != MPI_STATUSES_IGNORE && s < num; s++) statuses[s].MPI_ERROR = s == num - 1 ? rc : MPI_SUCCESS;
+    *outcount = num;
+    return many_failed(channel, rc, statuses);
+  }
+  *outcount = any ? num : MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+  if (!eb_any_ours(incount, requests)) return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
+  for (unsigned round = 0;; pause_polling(&round)) {
+    const int rc = MPI_Testsome(incount, requests, outcount, indices, statuses);
+    if (rc != MPI_SUCCESS || *outcount != 0) return rc;
+  }
+}
+
+EB_EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+  eb_channel *channel = eb_ours(request);
+  if (!channel) return PMPI_Request_get_status(request, flag, status);
+  bool done = true;
+  const int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
+  if (rc != MPI_SUCCESS) return eb_raise_for(channel, rc);
+  *flag = done;
+  if (done && channel->is_active) eb_channel_fill_status(channel, status);
+  else if (done) eb_status_empty(status);
+  return MPI_SUCCESS;
+}
+
+#ifdef EB_HAS_REQUEST_GET_STATUS_ALL
+/* Under names of our own, because headers differ in a const of their arrays. */
+#define AS(name) __asm__(#name)
+EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) AS(MPI_Request_get_status_all);
+EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+    AS(MPI_Request_get_status_any);
+EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+    AS(MPI_Request_get_status_some);
+
+EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) {
+  if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_all(count, (MPI_Request *)requests, flag, statuses);
+  for (int r = 0; r < count; r++) {
+    const int rc = MPI_Request_get_status(requests[r], flag, status_at(statuses, r));
+    if (rc != MPI_SUCCESS || !*flag) return rc;
+  }
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+/* MPI 4.1 section 3.7.5: null and inactive requests are passed over, unless there are no others. */
+static bool is_idle(MPI_Request request) {
+  eb_channel *channel = eb_ours(request);
+  return request == MPI_REQUEST_NULL || (channel && !channel->is_active);
+}
+
+EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status) {
+  if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_any(count, (MPI_Request *)requests, index, flag, status);
+  bool any = false;
+  for (int r = 0; r < count; r++) {
+    eb_channel *channel = eb_ours(requests[r]);
+    if (!channel || is_idle(requests[r])) continue;
+    any = true;
+    const int rc = MPI_Request_get_status(requests[r], flag, status);
+    if (rc == MPI_SUCCESS && !*flag) continue;
+    *index = r;
+    return rc;
+  }
+  const int rc = PMPI_Request_get_status_any(count, (MPI_Request *)requests, index, flag, status);
+  if (rc == MPI_SUCCESS && *flag && *index == MPI_UNDEFINED && any) *flag = 0;
+  return rc;
+}
+
+EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
+  if (!eb_any_ours(incount, requests))
+    return PMPI_Request_get_status_some(incount, (MPI_Request *)requests, outcount, indices, statuses);
+  int rc = PMPI_Request_get_status_some(incount, (MPI_Request *)requests, outcount, indices, statuses);
+  if (rc != MPI_SUCCESS) return rc;
+  bool any = *outcount != MPI_UNDEFINED;
+  int num = any ? *outcount : 0;
+  for (int r = 0; r < incount; r++) {
+    eb_channel *channel = eb_ours(requests[r]);
+    if (!channel || is_idle(requests[r])) continue;
+    any = true;
+    int flag;
+    rc = MPI_Request_get_status(requests[r], &flag, status_at(statuses, num));
+    if (rc != MPI_SUCCESS) return rc;
+    if (flag) indices[num++] = r;
+  }
+  *outcount = any ? num : MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+#endif

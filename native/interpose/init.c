@@ -1,0 +1,24 @@
+/* MPI_Init, MPI_Init_thread, MPI_Finalize: where the library's work begins and ends. */
+#include "interpose/interpose.h"
+#include "partitioned/loaded.h"
+
+static int begun(int rc) {
+  if (rc == MPI_SUCCESS && eb_loaded_mpi_is_ours()) eb_world_begin();
+  return rc;
+}
+
+EB_EXPORT int MPI_Init(int *argc, char ***argv) {
+  int provided;
+  if (eb_settings_wants_progress_thread()) return begun(PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
+  return begun(PMPI_Init(argc, argv));
+}
+
+EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  if (eb_settings_wants_progress_thread()) required = MPI_THREAD_MULTIPLE;
+  return begun(PMPI_Init_thread(argc, argv, required, provided));
+}
+
+EB_EXPORT int MPI_Finalize(void) {
+  eb_world_end();
+  return PMPI_Finalize();
+}

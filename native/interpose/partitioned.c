@@ -1,0 +1,143 @@
+/* MPI_Psend_init, MPI_Precv_init, MPI_Pready and its kin, MPI_Parrived. */
+#include "interpose/complete.h"
+#include "interpose/interpose.h"
+
+/* The MPI's own, where it has them, for communicators that have no shadow: weak, so that they may be missing. */
+int PMPI_Psend_init(const void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *)
+    __attribute__((weak));
+int PMPI_Precv_init(void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *)
+    __attribute__((weak));
+int PMPI_Pready(int, MPI_Request) __attribute__((weak));
+int PMPI_Parrived(MPI_Request, int, int *) __attribute__((weak));
+
+static int refuse_communicator(MPI_Comm comm) {
+  int code = MPI_ERR_UNSUPPORTED_OPERATION;
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+/* What MPI 4.1 section 4.2.1 and the calls it refers to demand; the sentence of the first fault, or NULL. */
+static const char *find_fault(const eb_view *view, const eb_channel_arguments *given, int *error_class) {
+#define FAULT_IF(condition, class, sentence) \
+  if (condition) return *error_class = (class), (sentence)
+  FAULT_IF(given->num_partitions <= 0, MPI_ERR_ARG, "the number of partitions must be at least 1");
+  FAULT_IF(given->count < 0, MPI_ERR_COUNT, "the count of a partition must not be negative");
+  FAULT_IF(given->type == MPI_DATATYPE_NULL, MPI_ERR_TYPE, "the datatype of a partitioned transfer is MPI_DATATYPE_NULL");
+  FAULT_IF(given->peer == MPI_ANY_SOURCE, MPI_ERR_RANK, "partitioned communication takes no wildcard for the rank");
+  FAULT_IF(given->peer != MPI_PROC_NULL && (given->peer < 0 || given->peer >= view->size), MPI_ERR_RANK,
+           "the rank of a partitioned transfer is outside its communicator");
+  FAULT_IF(given->tag == MPI_ANY_TAG, MPI_ERR_TAG, "partitioned communication takes no wildcard for the tag");
+  FAULT_IF(given->tag < 0, MPI_ERR_TAG, "the tag of a partitioned transfer must not be negative");
+#undef FAULT_IF
+  return NULL;
+}
+
+static const char *sentence_of(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_OTHER: return "more partitioned requests live on one communicator than its tags can tell apart";
+    case MPI_ERR_NO_MEM: return "there is no memory left for a partitioned request";
+    case MPI_ERR_COUNT: return "the bytes of a partitioned transfer exceed 63 bits";
+    case MPI_ERR_TRUNCATE: return "the two sides of a partitioned transfer differ in their total size";
+    default: return NULL;
+  }
+}
+
+int eb_raise_for(eb_channel *channel, int code) {
+  const char *sentence = sentence_of(code);
+  return sentence ? eb_raise(channel->view, code, sentence) : eb_raise_code(channel->view, code);
+}
+
+static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *request) {
+  int error_class;
+  const char *fault = find_fault(view, given, &error_class);
+  if (fault) return eb_raise(view, error_class, fault);
+  eb_channel *channel;
+  const int rc = eb_channel_make(view, given, &channel);
+  if (rc == MPI_SUCCESS) {
+    *request = channel->entry.handle;
+    return rc;
+  }
+  return sentence_of(rc) ? eb_raise(view, rc, sentence_of(rc)) : eb_raise_code(view, rc);
+}
+
+EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int dest, int tag,
+                             MPI_Comm comm, MPI_Info info, MPI_Request *request) {
+  eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
+  if (view)
+    return make(view, &(eb_channel_arguments){true, (void *)buf, partitions, count, datatype, dest, tag, info}, request);
+  return PMPI_Psend_init ? PMPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
+                         : refuse_communicator(comm);
+}
+
+EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int source, int tag,
+                             MPI_Comm comm, MPI_Info info, MPI_Request *request) {
+  eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
+  if (view)
+    return make(view, &(eb_channel_arguments){false, buf, partitions, count, datatype, source, tag, info}, request);
+  return PMPI_Precv_init ? PMPI_Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request)
+                         : refuse_communicator(comm);
+}
+
+static int refuse_pready(eb_channel *channel, int code) {
+  if (!channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with a receive request");
+  if (!channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with a request that is not started");
+  if (code == MPI_SUCCESS) return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Pready was called with a partition out of range");
+  if (code == MPI_ERR_ARG) return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Pready was called twice for a partition");
+  return eb_raise_for(channel, code);
+}
+
+static inline int pready_range(eb_channel *channel, int low, int high) {
+  if (!EB_LIKELY(channel->is_send && channel->is_active && low >= 0 && high < channel->num_partitions))
+    return refuse_pready(channel, MPI_SUCCESS);
+  for (int p = low; p <= high; p++) {
+    const int rc = eb_channel_pready(channel, p);
+    if (!EB_LIKELY(rc == MPI_SUCCESS)) return refuse_pready(channel, rc);
+  }
+  return MPI_SUCCESS;
+}
+
+/* A handle that is not ours: the MPI's own partitioned request, or no such request at all. */
+static int pready_of_others(int partition, MPI_Request request) {
+  if (PMPI_Pready && request != MPI_REQUEST_NULL) return PMPI_Pready(partition, request);
+  return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Pready was called with a request that is no partitioned send");
+}
+
+EB_EXPORT int MPI_Pready(int partition, MPI_Request request) {
+  eb_channel *channel = eb_ours(request);
+  return EB_LIKELY(channel != NULL) ? pready_range(channel, partition, partition) : pready_of_others(partition, request);
+}
+
+EB_EXPORT int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {
+  eb_channel *channel = eb_ours(request);
+  if (channel) return pready_range(channel, partition_low, partition_high);
+  int rc = MPI_SUCCESS;
+  for (int p = partition_low; rc == MPI_SUCCESS && p <= partition_high; p++) rc = pready_of_others(p, request);
+  return rc;
+}
+
+/* Under a name of our own, because headers differ in a const of its list. */
+EB_EXPORT int eb_pready_list(int length, const int *partitions, MPI_Request request) __asm__("MPI_Pready_list");
+EB_EXPORT int eb_pready_list(int length, const int *partitions, MPI_Request request) {
+  eb_channel *channel = eb_ours(request);
+  int rc = MPI_SUCCESS;
+  for (int p = 0; rc == MPI_SUCCESS && p < length; p++)
+    rc = channel ? pready_range(channel, partitions[p], partitions[p]) : pready_of_others(partitions[p], request);
+  return rc;
+}
+
+EB_EXPORT int MPI_Parrived(MPI_Request request, int partition, int *flag) {
+  eb_channel *channel = eb_ours(request);
+  if (!channel) {
+    *flag = 1; /* of MPI_REQUEST_NULL, MPI 4.1 section 4.2.4 */
+    if (request == MPI_REQUEST_NULL) return MPI_SUCCESS;
+    if (PMPI_Parrived) return PMPI_Parrived(request, partition, flag);
+    return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Parrived was called with a request that is no partitioned receive");
+  }
+  if (channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Parrived was called with a send request");
+  if (partition < 0 || partition >= channel->num_partitions)
+    return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Parrived was called with a partition out of range");
+  bool arrived = true;
+  const int rc = channel->is_active ? eb_channel_parrived(channel, partition, &arrived) : MPI_SUCCESS;
+  *flag = arrived;
+  return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
+}

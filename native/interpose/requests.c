@@ -1,0 +1,36 @@
+/* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel. */
+#include "interpose/complete.h"
+#include "interpose/interpose.h"
+
+static int start(eb_channel *channel) {
+  if (channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Start was called with a request that is active");
+  const int rc = eb_channel_start(channel);
+  return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
+}
+
+EB_EXPORT int MPI_Start(MPI_Request *request) {
+  eb_channel *channel = eb_ours(*request);
+  return channel ? start(channel) : PMPI_Start(request);
+}
+
+EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
+  if (!eb_any_ours(count, requests)) return PMPI_Startall(count, requests);
+  int rc = MPI_SUCCESS;
+  for (int r = 0; r < count && rc == MPI_SUCCESS; r++) rc = MPI_Start(&requests[r]);
+  return rc;
+}
+
+EB_EXPORT int MPI_Request_free(MPI_Request *request) {
+  eb_channel *channel = eb_ours(*request);
+  if (!channel) return PMPI_Request_free(request);
+  /* MPI 4.1 section 4.2.2 */
+  if (channel->is_active)
+    return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Request_free was called with a partitioned request that is active");
+  return eb_channel_free(channel, request);
+}
+
+EB_EXPORT int MPI_Cancel(MPI_Request *request) {
+  eb_channel *channel = eb_ours(*request);
+  if (!channel) return PMPI_Cancel(request);
+  return eb_raise(channel->view, MPI_ERR_REQUEST, "a partitioned request cannot be cancelled");
+}

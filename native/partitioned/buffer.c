@@ -1,0 +1,85 @@
+/* Tells contiguous types from others, and packs the others. */
+#include "partitioned/buffer.h"
+
+#include <stdlib.h>
+
+/* MPI 3.1's pack calls take an int of bytes. */
+#define PACK_MAX_BYTES (INT64_C(1) << 30)
+
+/* Is an array of the type its bytes in order? Size and extents alone do not tell: an indexed type may permute. */
+static bool is_plain(MPI_Datatype type) {
+  int num_integers, num_addresses, num_types, combiner, size;
+  MPI_Aint lower_bound, extent;
+  if (PMPI_Type_get_envelope(type, &num_integers, &num_addresses, &num_types, &combiner) != MPI_SUCCESS) return false;
+  if (combiner == MPI_COMBINER_NAMED)
+    return PMPI_Type_size(type, &size) == MPI_SUCCESS && PMPI_Type_get_extent(type, &lower_bound, &extent) == MPI_SUCCESS &&
+           lower_bound == 0 && extent == size;
+  if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) return false;
+  int integers[1];
+  MPI_Aint addresses[1];
+  MPI_Datatype inner;
+  if (num_integers > 1 || num_addresses > 0 || num_types != 1 ||
+      PMPI_Type_get_contents(type, num_integers, 0, 1, integers, addresses, &inner) != MPI_SUCCESS)
+    return false;
+  const bool plain = is_plain(inner);
+  /* A named type is no new reference and must not be freed (MPI 4.1 section 5.1.13). */
+  if (PMPI_Type_get_envelope(inner, &num_integers, &num_addresses, &num_types, &combiner) == MPI_SUCCESS &&
+      combiner != MPI_COMBINER_NAMED)
+    PMPI_Type_free(&inner);
+  return plain;
+}
+
+int eb_buffer_begin(eb_channel *channel, void *buffer, int num_partitions, MPI_Count count, MPI_Datatype type) {
+  MPI_Count size;
+  MPI_Aint lower_bound;
+  int rc = PMPI_Type_size_x(type, &size);
+  if (rc != MPI_SUCCESS) return rc;
+  if ((rc = PMPI_Type_get_extent(type, &lower_bound, &channel->extent)) != MPI_SUCCESS) return rc;
+  channel->buffer = buffer;
+  channel->num_partitions = num_partitions;
+  channel->count = count;
+  channel->element_bytes = size;
+  channel->type = MPI_DATATYPE_NULL;
+  if (__builtin_mul_overflow((int64_t)count, (int64_t)size, &channel->partition_bytes) ||
+      __builtin_mul_overflow(channel->partition_bytes, (int64_t)num_partitions, &channel->total_bytes))
+    return MPI_ERR_COUNT;
+  if (channel->total_bytes == 0 || is_plain(type)) return MPI_SUCCESS;
+  channel->staging = malloc((size_t)channel->total_bytes);
+  if (!channel->staging) return MPI_ERR_NO_MEM;
+  return PMPI_Type_dup(type, &channel->type); /* the user may free theirs */
+}
+
+void eb_buffer_end(eb_channel *channel) {
+  if (channel->type != MPI_DATATYPE_NULL) PMPI_Type_free(&channel->type);
+  free(channel->staging);
+  channel->staging = NULL;
+}
+
+char *eb_buffer_wire(const eb_channel *channel) { return channel->staging ? channel->staging : channel->buffer; }
+
+static int move(eb_channel *channel, int partition, bool packs) {
+  char *user = channel->buffer + (MPI_Aint)partition * channel->count * channel->extent;
+  char *packed = channel->staging + (int64_t)partition * channel->partition_bytes;
+  const int64_t most = PACK_MAX_BYTES / channel->element_bytes > 0 ? PACK_MAX_BYTES / channel->element_bytes : 1;
+  for (int64_t left = channel->count; left > 0;) {
+    const int now = (int)(left < most ? left : most);
+    const int bytes = (int)(now * channel->element_bytes);
+    int at = 0;
+    const int rc =
+        packs ? PMPI_Pack(user, now, channel->type, packed, bytes, &at, channel->view->shadow->comm)
+              : PMPI_Unpack(packed, bytes, &at, user, now, channel->type, channel->view->shadow->comm);
+    if (rc != MPI_SUCCESS) return rc;
+    user += now * channel->extent;
+    packed += bytes;
+    left -= now;
+  }
+  return MPI_SUCCESS;
+}
+
+int eb_buffer_pack(eb_channel *channel, int partition) {
+  return channel->staging ? move(channel, partition, true) : MPI_SUCCESS;
+}
+
+int eb_buffer_unpack(eb_channel *channel, int partition) {
+  return channel->staging ? move(channel, partition, false) : MPI_SUCCESS;
+}

@@ -1,0 +1,115 @@
+/* Times single messages and trains of them between one pair of ranks per level. */
+#include "partitioned/calibrate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioned/world.h"
+
+/* Both regimes of every MPI seen (they switch between 4 KiB and 64 KiB) and the long messages. */
+static const int sizes[] = {64, 1024, 4096, 16384, 65536, 262144, 1048576};
+enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 4, MAX_REPEATS = 15 };
+
+/* No size takes longer than this on a slow link. */
+#define BUDGET_S 3e-3
+
+enum { TAG_DATA = 1, TAG_REPLY = 2 };
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *values, int num) {
+  qsort(values, (size_t)num, sizeof *values, ascending);
+  return values[num / 2];
+}
+
+/* Seconds from the first of `num` sends to the receiver's reply; the receiver returns 0. Both sides do as many
+ * repeats as the sender's clock allows: its reply-to-the-reply tells whether to go on. */
+static double train_s(MPI_Comm comm, int peer, int is_sender, char *memory, int num, int bytes) {
+  double times[MAX_REPEATS];
+  MPI_Request requests[TRAIN];
+  const double begin_s = eb_now_s();
+  int done = 0, more = 1;
+  while (more) {
+    if (!is_sender)
+      for (int m = 0; m < num; m++)
+        PMPI_Irecv(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, peer, TAG_DATA, comm, &requests[m]);
+    /* The receives are posted before the clock starts, as they are in a partitioned transfer. */
+    if (!is_sender) PMPI_Send(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm);
+    else PMPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm, MPI_STATUS_IGNORE);
+    const double start_s = eb_now_s();
+    if (is_sender) {
+      for (int m = 0; m < num; m++)
+        PMPI_Isend(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, peer, TAG_DATA, comm, &requests[m]);
+      PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
+      PMPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm, MPI_STATUS_IGNORE);
+      times[done++] = eb_now_s() - start_s;
+      more = done < MAX_REPEATS && (done < 3 || eb_now_s() - begin_s < BUDGET_S);
+      PMPI_Send(&more, 1, MPI_INT, peer, TAG_DATA, comm);
+    } else {
+      PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
+      PMPI_Send(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm);
+      PMPI_Recv(&more, 1, MPI_INT, peer, TAG_DATA, comm, MPI_STATUS_IGNORE);
+    }
+  }
+  return is_sender ? median(times, done) : 0;
+}
+
+/* Straight lines between the measured sizes; the last one goes on. */
+static void to_cost(const double *one_s, const double *overhead_s, eb_cost *cost) {
+  cost->num = NUM_SIZES;
+  for (int s = 0; s < NUM_SIZES; s++) {
+    const int a = s < NUM_SIZES - 1 ? s : NUM_SIZES - 2, b = a + 1;
+    /* Noise may turn a slope around: a longer message never takes less. */
+    const double rise_s = one_s[b] - one_s[a] > 1e-12 ? one_s[b] - one_s[a] : 1e-12;
+    const double bandwidth = (sizes[b] - sizes[a]) / rise_s;
+    cost->protocols[s] = (eb_protocol){s ? sizes[s] : 0, one_s[a] - sizes[a] / bandwidth, overhead_s[s], bandwidth};
+  }
+}
+
+static void measure(MPI_Comm comm, int peer, int is_sender, eb_cost *cost) {
+  char *memory = calloc(TRAIN, (size_t)sizes[NUM_SIZES - 1]);
+  double one_s[NUM_SIZES], four_s[NUM_SIZES], overhead_s[NUM_SIZES];
+  if (!memory) PMPI_Abort(comm, 1); /* the partner would wait for ever */
+  (void)train_s(comm, peer, is_sender, memory, TRAIN, sizes[0]); /* connections are made here */
+  const double reply_s = train_s(comm, peer, is_sender, memory, 1, 0) / 2;
+  for (int s = 0; s < NUM_SIZES; s++) {
+    one_s[s] = train_s(comm, peer, is_sender, memory, 1, sizes[s]) - reply_s;
+    four_s[s] = train_s(comm, peer, is_sender, memory, TRAIN, sizes[s]) - reply_s;
+  }
+  free(memory);
+  if (!is_sender) return;
+  for (int s = 0; s < NUM_SIZES; s++) {
+    if (s && one_s[s] < one_s[s - 1]) one_s[s] = one_s[s - 1];
+    /* What three more messages cost beyond their bytes: against one message of four times the size. */
+    const double same_bytes_s = s + 1 < NUM_SIZES ? one_s[s] + (one_s[s + 1] - one_s[s]) * 3.0 * sizes[s] / (sizes[s + 1] - sizes[s])
+                                                  : 4 * one_s[s];
+    const double more_s = (four_s[s] - same_bytes_s) / (TRAIN - 1);
+    overhead_s[s] = more_s > 0 ? more_s : 0;
+    if (s && overhead_s[s] < overhead_s[0]) overhead_s[s] = overhead_s[0];
+  }
+  to_cost(one_s, overhead_s, cost);
+}
+
+/* The two lowest ranks of one node, or of two different nodes. */
+static int find_pair(const int *node_of_rank, int size, int same_node, int *first, int *second) {
+  for (*first = 0; *first < size; ++*first)
+    for (*second = *first + 1; *second < size; ++*second) {
+      if ((node_of_rank[*first] == node_of_rank[*second]) == same_node) return 1;
+      if (!same_node && *first > 0) break; /* rank 0 has met everybody: all are on one node */
+    }
+  return 0;
+}
+
+void eb_calibrate(MPI_Comm comm, const int *node_of_rank, int rank, int size, eb_cost *intra_node, eb_cost *inter_node) {
+  for (int same_node = 1; same_node >= 0; same_node--) {
+    eb_cost *cost = same_node ? intra_node : inter_node;
+    int first, second;
+    if (cost->num > 0 || !find_pair(node_of_rank, size, same_node, &first, &second)) continue;
+    if (rank == first) measure(comm, second, 1, cost);
+    if (rank == second) measure(comm, first, 0, cost);
+    PMPI_Bcast(cost, sizeof *cost, MPI_BYTE, first, comm);
+  }
+}

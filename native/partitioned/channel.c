@@ -1,0 +1,608 @@
+/* The life of a channel: made, started, made ready or arrived, finished, freed. */
+#include "partitioned/channel.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioned/buffer.h"
+#include "partitioned/issue.h"
+#include "partitioned/outbox.h"
+#include "partitioned/plan.h"
+#include "partitioned/record.h"
+#include "partitioned/world.h"
+
+/* Below so many partitions every one has a cache line of its own where threads can meet. */
+#define MAX_SPREAD_PARTITIONS 4096
+
+/* Channels are kept when freed: a search of the table in another thread may still be on one. */
+static eb_channel *unused;
+
+static eb_channel *take_unused(void) {
+  eb_lock();
+  eb_channel *channel = unused;
+  if (channel) unused = channel->next_expecting;
+  eb_unlock();
+  if (channel) {
+    /* All but the entry, which a search may be reading. */
+    memset((char *)channel + sizeof channel->entry, 0, sizeof *channel - sizeof channel->entry);
+    return channel;
+  }
+  return calloc(1, sizeof *channel);
+}
+
+static void put_unused(eb_channel *channel) {
+  eb_lock();
+  channel->next_expecting = unused;
+  unused = channel;
+  eb_unlock();
+}
+
+static void drop_wire(eb_channel *channel) {
+  for (int s = 0; channel->is_built && s < channel->segments.num; s++)
+    if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
+  free(channel->requests);
+  free(channel->states);
+  channel->requests = NULL;
+  channel->states = NULL;
+  channel->is_built = false;
+}
+
+/* Forgets a channel that nobody refers to any more. */
+static void destroy(eb_channel *channel) {
+  drop_wire(channel);
+  eb_segments_free(&channel->segments);
+  eb_segments_free(&channel->next_segments);
+  eb_buffer_end(channel);
+  free(channel->partitions);
+  free(channel->ready_s);
+  free(channel->plan);
+  eb_view_release(channel->view);
+  put_unused(channel);
+}
+
+/* Which states and partitions belong together, after the segments were set. */
+static int build_maps(eb_channel *channel) {
+  const size_t num = (size_t)channel->segments.num;
+  drop_wire(channel);
+  channel->requests = malloc((num + 1) * sizeof *channel->requests);
+  channel->states = aligned_alloc(_Alignof(eb_segment_state), num * sizeof *channel->states);
+  if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
+  memset(channel->states, 0, num * sizeof *channel->states);
+  for (size_t s = 0; s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
+  for (size_t s = 0; s < num; s++) channel->states[s].channel = channel;
+  for (int p = 0; p < channel->num_partitions; p++) {
+    eb_partition_state *partition = eb_partition(channel, p);
+    const int64_t begin = p * channel->partition_bytes;
+    eb_segments_cover(&channel->segments, begin, begin + channel->partition_bytes, &partition->first_segment,
+                      &partition->last_segment);
+    for (int s = partition->first_segment; s <= partition->last_segment; s++) channel->states[s].num_partitions++;
+  }
+  return MPI_SUCCESS;
+}
+
+static int build_requests(eb_channel *channel) {
+  char *wire = eb_buffer_wire(channel);
+  const MPI_Comm comm = channel->view->shadow->comm;
+  for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
+    const int64_t begin = channel->segments.first_byte[s];
+    const int bytes = (int)(channel->segments.first_byte[s + 1] - begin);
+    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->peer, channel->base + s, comm,
+                                                     &channel->requests[s])
+                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->peer, channel->base + s, comm,
+                                                     &channel->requests[s]);
+    if (rc != MPI_SUCCESS) return rc;
+  }
+  channel->is_built = true;
+  return MPI_SUCCESS;
+}
+
+static int set_segments(eb_channel *channel, int64_t step_bytes) {
+  eb_segments made;
+  const int failed = step_bytes ? eb_segments_uniform(channel->total_bytes, step_bytes, &made)
+                                : eb_segments_canonical(channel->total_bytes, &made);
+  if (failed) return MPI_ERR_NO_MEM;
+  eb_segments_free(&channel->segments);
+  channel->segments = made;
+  return build_maps(channel);
+}
+
+/* The tags of a sender: canonical where both sides know them, else fresh ids that the receiver is told. */
+static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) {
+  eb_shadow *shadow = channel->view->shadow;
+  const int64_t step_bytes =
+      eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
+  int rc = set_segments(channel, step_bytes);
+  if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
+    channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
+    channel->num_ids = 1;
+    return MPI_SUCCESS;
+  }
+  eb_matching_collect_releases(shadow);
+  channel->num_ids = eb_tags_ids_needed(&shadow->tags, channel->segments.num);
+  eb_lock();
+  channel->first_id = eb_ids_take(&shadow->ids, channel->num_ids);
+  eb_unlock();
+  if (channel->first_id < 0) {
+    channel->first_id = 0;
+    return MPI_ERR_OTHER;
+  }
+  channel->base = eb_tags_channel_base(&shadow->tags, channel->first_id);
+  channel->is_copying = true;
+  const eb_setup setup = {.context = channel->view->context,
+                          .total_bytes = channel->total_bytes,
+                          .step_bytes = step_bytes,
+                          .first_id = channel->first_id,
+                          .num_ids = channel->num_ids,
+                          .tag = channel->tag};
+  return eb_matching_announce(shadow, channel->peer, &setup);
+}
+
+static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order) {
+  eb_shadow *shadow = channel->view->shadow;
+  channel->num_ids = 1;
+  int rc = set_segments(channel, 0);
+  if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags))
+    channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
+  else
+    eb_matching_expect(channel);
+  return MPI_SUCCESS;
+}
+
+static const eb_cost *cost_to(const eb_view *view, int peer) {
+  MPI_Group group, world;
+  int rank = MPI_UNDEFINED;
+  if (peer == MPI_PROC_NULL) return &eb_world.settings.intra_node;
+  if (PMPI_Comm_group(view->shadow->comm, &group) == MPI_SUCCESS) {
+    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+      PMPI_Group_translate_ranks(group, 1, &peer, world, &rank);
+      PMPI_Group_free(&world);
+    }
+    PMPI_Group_free(&group);
+  }
+  const bool is_near = rank >= 0 && rank < eb_world.size &&
+                       eb_world.node_of_rank[rank] == eb_world.node_of_rank[eb_world.rank];
+  return is_near ? &eb_world.settings.intra_node : &eb_world.settings.inter_node;
+}
+
+static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
+  eb_view *view = channel->view;
+  channel->is_send = arguments->is_send;
+  channel->peer = arguments->peer;
+  channel->tag = arguments->tag;
+  channel->base = -1;
+  channel->mode = eb_settings_mode(&eb_world.settings, arguments->info);
+  channel->cost = cost_to(view, channel->peer);
+  int rc = eb_buffer_begin(channel, arguments->buffer, arguments->num_partitions, arguments->count, arguments->type);
+  if (rc != MPI_SUCCESS) return rc;
+  const bool spread = eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
+  channel->partition_stride = spread ? 64 : sizeof(eb_partition_state);
+  channel->partitions = calloc((size_t)channel->num_partitions, channel->partition_stride);
+  if (!channel->partitions) return MPI_ERR_NO_MEM;
+  int64_t order = 0;
+  if (channel->peer != MPI_PROC_NULL && view->context == 0) {
+    eb_lock();
+    order = eb_view_next_order(channel->is_send ? &view->sends : &view->receives, channel->peer, channel->tag);
+    eb_unlock();
+    if (order < 0) return MPI_ERR_NO_MEM;
+  }
+  /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
+  const bool is_canonical = view->context == 0 && eb_world.settings.mode.kind == EB_AUTO &&
+                            eb_tags_is_canonical(&view->shadow->tags, channel->tag, (uint64_t)order);
+  return channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
+}
+
+int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_channel **made) {
+  eb_outbox_progress();
+  eb_channel *channel = take_unused();
+  if (!channel) return MPI_ERR_NO_MEM;
+  channel->type = MPI_DATATYPE_NULL;
+  channel->view = view;
+  eb_view_retain(view);
+  int rc = fill(channel, arguments);
+  /* A request that is never started: what the user holds, unique and freeable on every MPI. Its peer is oneself,
+   * because Intel MPI's Testany takes an inactive one of MPI_PROC_NULL for completed. */
+  if (rc == MPI_SUCCESS) rc = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, eb_world.self, &channel->entry.handle);
+  if (rc == MPI_SUCCESS) {
+    eb_lock();
+    if (eb_requests_add(&channel->entry) != 0) rc = MPI_ERR_NO_MEM;
+    eb_unlock();
+    if (rc != MPI_SUCCESS) PMPI_Request_free(&channel->entry.handle);
+  }
+  if (rc != MPI_SUCCESS) {
+    destroy(channel);
+    return rc;
+  }
+  eb_record_made(channel);
+  *made = channel;
+  return MPI_SUCCESS;
+}
+
+void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
+  channel->first_id = setup->first_id;
+  channel->num_ids = setup->num_ids;
+  if (channel->is_freed) {
+    /* Freed before it was matched: it has consumed its place in the order, and that is all. */
+    (void)eb_matching_release(channel->view->shadow, channel->peer, channel->first_id);
+    destroy(channel);
+    return;
+  }
+  int rc = setup->total_bytes == channel->total_bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+  if (rc == MPI_SUCCESS && setup->step_bytes) rc = set_segments(channel, setup->step_bytes);
+  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
+  /* Another thread may be waiting to post: it looks at nothing else before it has seen this. */
+  atomic_store_explicit(&channel->base, eb_tags_channel_base(&channel->view->shadow->tags, setup->first_id), memory_order_release);
+}
+
+/* Posts a receiver's segments. */
+static int post(eb_channel *channel) {
+  int rc = atomic_load(&channel->error);
+  if (rc == MPI_SUCCESS && !channel->is_built) rc = build_requests(channel);
+  if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  if (channel->segments.num == 1) return PMPI_Start(&channel->requests[0]);
+  return PMPI_Startall(channel->segments.num, channel->requests);
+}
+
+/* Under eb_lock or not: only the thread that works on the channel comes here. */
+static int post_deferred(eb_channel *channel) {
+  if (channel->base < 0) {
+    eb_matching_progress(channel->view->shadow);
+    if (channel->base < 0) return MPI_SUCCESS;
+  }
+  channel->is_deferred = false;
+  __atomic_fetch_sub(&eb_num_deferred, 1, __ATOMIC_RELAXED);
+  return post(channel);
+}
+
+static bool exchanges_plans(const eb_channel *channel) {
+  /* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
+  return eb_world.settings.mode.kind == EB_AUTO && channel->peer != MPI_PROC_NULL &&
+         channel->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&channel->view->shadow->tags);
+}
+
+static size_t plan_bytes(const eb_channel *channel) {
+  return (2 + (size_t)eb_tags_max_segments(&channel->view->shadow->tags)) * sizeof *channel->plan;
+}
+
+/* Uses what the last plan said. */
+static int adopt_plan(eb_channel *channel) {
+  if (channel->next_segments.num == 0) return MPI_SUCCESS;
+  drop_wire(channel);
+  eb_segments_free(&channel->segments);
+  channel->segments = channel->next_segments;
+  channel->next_segments = (eb_segments){0, NULL};
+  return build_maps(channel);
+}
+
+/* Turns a plan's ends into the segments of the next start, if they differ from today's. */
+static int set_next_segments(eb_channel *channel) {
+  const int64_t num = channel->plan[0];
+  if (channel->plan[1] != channel->total_bytes) return MPI_ERR_TRUNCATE;
+  eb_segments made;
+  if (eb_segments_from_ends((int)num, channel->plan + 2, &made) != 0) return MPI_ERR_NO_MEM;
+  if (eb_segments_equal(&made, &channel->segments)) eb_segments_free(&made);
+  else channel->next_segments = made;
+  return MPI_SUCCESS;
+}
+
+static int make_plan(eb_channel *channel) {
+  const int max_segments = eb_tags_max_segments(&channel->view->shadow->tags);
+  const int64_t step_bytes = eb_mode_step_bytes(channel->mode, channel->num_partitions, channel->partition_bytes);
+  int num = 0;
+  channel->plan[1] = channel->total_bytes;
+  /* Cut further at EB_SEGMENT_MAX_BYTES, a plan must still fit the tags. */
+  const int64_t extra = channel->total_bytes / EB_SEGMENT_MAX_BYTES;
+  if (extra > 0 && 2 * extra + 2 > max_segments) {
+    num = 0;
+  } else if (step_bytes) {
+    int64_t step = step_bytes;
+    while ((channel->total_bytes + step - 1) / step + extra > max_segments) step += channel->partition_bytes;
+    for (int64_t end = step; end < channel->total_bytes; end += step) channel->plan[2 + num++] = end;
+    channel->plan[2 + num++] = channel->total_bytes;
+  } else if (channel->ready_s) {
+    num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, channel->ready_s,
+                         max_segments - (int)extra, channel->plan + 2);
+  }
+  if (num <= 0) {
+    /* Nothing better is known: what is used now. */
+    num = channel->segments.num;
+    memcpy(channel->plan + 2, channel->segments.first_byte + 1, (size_t)num * sizeof *channel->plan);
+  }
+  channel->plan[0] = num;
+  return set_next_segments(channel);
+}
+
+static int exchange_plan(eb_channel *channel) {
+  if (!channel->plan && !(channel->plan = malloc(plan_bytes(channel)))) return MPI_ERR_NO_MEM;
+  MPI_Request *request = &channel->requests[channel->segments.num];
+  eb_shadow *shadow = channel->view->shadow;
+  const int tag = eb_tags_plan(&shadow->tags, channel->base, channel->num_ids);
+  if (!channel->is_send)
+    return PMPI_Irecv(channel->plan, (int)plan_bytes(channel), MPI_BYTE, channel->peer, tag, shadow->comm, request);
+  const int rc = make_plan(channel);
+  if (rc != MPI_SUCCESS) return rc;
+  const size_t bytes = (2 + (size_t)channel->plan[0]) * sizeof *channel->plan;
+  return eb_outbox_send(channel->plan, bytes, channel->peer, tag, shadow->comm);
+}
+
+static int start_sender(eb_channel *channel) {
+  int rc = MPI_SUCCESS;
+  if (!channel->is_built && !channel->is_copying) rc = build_requests(channel);
+  for (int s = 0; s < channel->segments.num; s++) {
+    atomic_store_explicit(&channel->states[s].num_unready, channel->states[s].num_partitions, memory_order_relaxed);
+    atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
+  }
+  atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
+  channel->is_recording =
+      channel->mode.kind == EB_AUTO && exchanges_plans(channel) && eb_plan_is_recorded(channel->num_starts);
+  if (channel->is_recording && !channel->ready_s) {
+    channel->ready_s = calloc((size_t)channel->num_partitions, sizeof *channel->ready_s);
+    if (!channel->ready_s) rc = MPI_ERR_NO_MEM;
+  }
+  channel->own_s = 0;
+  if (channel->is_recording || eb_record_on) channel->started_s = eb_now_s();
+  return rc;
+}
+
+static int start_receiver(eb_channel *channel) {
+  for (int s = 0; s < channel->segments.num; s++)
+    atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
+  if (channel->base >= 0 || channel->peer == MPI_PROC_NULL) return post(channel);
+  channel->is_deferred = true;
+  __atomic_fetch_add(&eb_num_deferred, 1, __ATOMIC_RELAXED);
+  return post_deferred(channel);
+}
+
+int eb_channel_start(eb_channel *channel) {
+  eb_outbox_progress();
+  channel->num_starts++;
+  if (++channel->stamp == 0) channel->stamp = 1;
+  /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
+   * waits for us, before it has taken the setup, and our completion must not depend on it. */
+  if (channel->is_copying && channel->num_starts == 2) channel->is_copying = false;
+  int rc = adopt_plan(channel);
+  /* A receiver's second start comes after its first transfer, so its tags are known by now. */
+  if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = exchange_plan(channel);
+  if (rc == MPI_SUCCESS) rc = channel->is_send ? start_sender(channel) : start_receiver(channel);
+  if (rc == MPI_SUCCESS) channel->is_active = true;
+  return rc;
+}
+
+void eb_channel_issue(eb_channel *channel, int segment) {
+  const double begin_s = channel->is_recording || eb_record_on ? eb_now_s() : 0;
+  int rc = MPI_SUCCESS;
+  if (channel->is_copying) {
+    const int64_t begin = channel->segments.first_byte[segment];
+    rc = eb_outbox_send(eb_buffer_wire(channel) + begin, (size_t)(channel->segments.first_byte[segment + 1] - begin),
+                        channel->peer, channel->base + segment, channel->view->shadow->comm);
+  } else if (channel->peer != MPI_PROC_NULL) {
+    rc = PMPI_Start(&channel->requests[segment]);
+  }
+  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
+  if (begin_s != 0) {
+    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed) + eb_now_s() - begin_s;
+    atomic_store_explicit(&channel->own_s, own_s, memory_order_relaxed);
+    channel->states[segment].issued_s = begin_s;
+    if (eb_record_on) eb_record_segment_sent(channel, segment, begin_s);
+  }
+  atomic_fetch_sub_explicit(&channel->num_unissued, 1, memory_order_release);
+}
+
+/* Kept out of the way of the ordinary Pready. */
+static __attribute__((noinline)) void note_ready(eb_channel *channel, int partition) {
+  const double now_s = eb_now_s();
+  if (channel->is_recording)
+    channel->ready_s[partition] =
+        now_s - channel->started_s - atomic_load_explicit(&channel->own_s, memory_order_relaxed);
+  if (eb_record_on) {
+    atomic_store_explicit(&channel->last_pready_s, now_s, memory_order_relaxed);
+    eb_record_pready(channel, partition, now_s);
+  }
+}
+
+int eb_channel_pready(eb_channel *channel, int partition) {
+  eb_partition_state *state = eb_partition(channel, partition);
+  const uint32_t stamp = channel->stamp;
+  /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
+  if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == stamp, 0)) return MPI_ERR_ARG;
+  atomic_store_explicit(&state->done_at, stamp, memory_order_relaxed);
+  if (__builtin_expect(channel->is_recording || eb_record_on, 0)) note_ready(channel, partition);
+  if (__builtin_expect(channel->staging != NULL, 0)) {
+    const int rc = eb_buffer_pack(channel, partition);
+    if (rc != MPI_SUCCESS) return rc;
+  }
+  for (int s = state->first_segment; s <= state->last_segment; s++) {
+    eb_segment_state *segment = &channel->states[s];
+    if (eb_world.multiple) {
+      if (atomic_fetch_sub_explicit(&segment->num_unready, 1, memory_order_acq_rel) == 1) eb_issue(segment);
+    } else {
+      const int left = atomic_load_explicit(&segment->num_unready, memory_order_relaxed) - 1;
+      atomic_store_explicit(&segment->num_unready, left, memory_order_relaxed);
+      if (left == 0) eb_issue(segment);
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+/* Asks the MPI about the segments one by one, so that arrivals can be told apart. */
+static int test_each(eb_channel *channel, bool *done) {
+  *done = true;
+  for (int s = 0; s < channel->segments.num; s++) {
+    eb_segment_state *state = &channel->states[s];
+    if (atomic_load_explicit(&state->arrived, memory_order_relaxed)) continue;
+    int flag = 1;
+    if (channel->requests[s] != MPI_REQUEST_NULL) {
+      const int rc = PMPI_Test(&channel->requests[s], &flag, MPI_STATUS_IGNORE);
+      if (rc != MPI_SUCCESS) return rc;
+    }
+    if (flag) {
+      if (!channel->is_send) eb_record_segment_arrived(channel, s);
+      atomic_store_explicit(&state->arrived, true, memory_order_release);
+    }
+    *done = *done && flag;
+  }
+  if (*done && channel->requests[channel->segments.num] != MPI_REQUEST_NULL) {
+    int flag = 0;
+    const int rc = PMPI_Test(&channel->requests[channel->segments.num], &flag, MPI_STATUS_IGNORE);
+    *done = flag;
+    return rc;
+  }
+  return MPI_SUCCESS;
+}
+
+/* Brings a channel to where only the MPI's requests are left; *ready tells whether it is there. */
+static int prepare(eb_channel *channel, bool *ready) {
+  *ready = false;
+  eb_outbox_progress();
+  if (channel->is_deferred) {
+    const int rc = post_deferred(channel);
+    if (rc != MPI_SUCCESS || channel->is_deferred) return rc;
+  }
+  if (channel->is_send && atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
+    eb_issue_drain();
+    if (atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
+      /* Segments that have left still need the MPI's progress; a probe makes it without touching them. */
+      int flag;
+      return PMPI_Iprobe(MPI_ANY_SOURCE, eb_tags_control(&channel->view->shadow->tags, EB_CONTROL_SETUP),
+                         channel->view->shadow->comm, &flag, MPI_STATUS_IGNORE);
+    }
+  }
+  *ready = true;
+  return atomic_load_explicit(&channel->error, memory_order_relaxed);
+}
+
+static int num_requests(const eb_channel *channel) {
+  const int num = channel->segments.num;
+  return num + (channel->requests[num] != MPI_REQUEST_NULL);
+}
+
+int eb_channel_test(eb_channel *channel, bool *done) {
+  *done = false;
+  bool ready;
+  int flag = 1;
+  int rc = prepare(channel, &ready);
+  if (rc != MPI_SUCCESS || !ready) return rc;
+  if (channel->is_copying) {
+    *done = true; /* the copies are the outbox's */
+    return MPI_SUCCESS;
+  }
+  if (eb_record_on) return test_each(channel, done);
+  rc = PMPI_Testall(num_requests(channel), channel->requests, &flag, MPI_STATUSES_IGNORE);
+  *done = flag;
+  return rc;
+}
+
+static int wait_for(eb_channel *channel) {
+  for (;;) {
+    bool ready;
+    int rc = prepare(channel, &ready);
+    if (rc != MPI_SUCCESS) return rc;
+    if (ready) {
+      if (channel->is_copying) return MPI_SUCCESS;
+      if (!eb_record_on) {
+        const int num = num_requests(channel);
+        if (num == 1) return PMPI_Wait(&channel->requests[0], MPI_STATUS_IGNORE);
+        return PMPI_Waitall(num, channel->requests, MPI_STATUSES_IGNORE);
+      }
+      rc = test_each(channel, &ready);
+      if (rc != MPI_SUCCESS || ready) return rc;
+    }
+    sched_yield(); /* other threads of ours are to be waited for: they may need this core */
+  }
+}
+
+int eb_channel_wait(eb_channel *channel) {
+  if (!eb_record_on) return wait_for(channel);
+  const double begin_s = eb_now_s();
+  const int rc = wait_for(channel);
+  eb_record_waited(channel, begin_s);
+  return rc;
+}
+
+void eb_status_empty(MPI_Status *status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+  PMPI_Status_set_elements_x(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+}
+
+void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  eb_status_empty(status);
+  if (channel->is_send) return;
+  status->MPI_SOURCE = channel->peer;
+  if (channel->peer == MPI_PROC_NULL) return;
+  status->MPI_TAG = channel->tag;
+  PMPI_Status_set_elements_x(status, MPI_BYTE, channel->total_bytes);
+}
+
+int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
+  int rc = MPI_SUCCESS;
+  channel->is_active = false;
+  if (!channel->is_send) {
+    for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
+      if (atomic_load_explicit(&eb_partition(channel, p)->done_at, memory_order_relaxed) == channel->stamp) continue;
+      rc = eb_buffer_unpack(channel, p);
+    }
+    if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = set_next_segments(channel);
+  }
+  if (eb_record_on) eb_record_finished(channel);
+  eb_channel_fill_status(channel, status);
+  return rc;
+}
+
+int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
+  *arrived = true;
+  eb_partition_state *state = eb_partition(channel, partition);
+  /* One thread asks; the others see what it found. */
+  const bool asks = !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
+  int rc = MPI_SUCCESS;
+  if (asks && channel->is_deferred) rc = post_deferred(channel);
+  if (channel->is_deferred) *arrived = false;
+  for (int s = state->first_segment; rc == MPI_SUCCESS && *arrived && s <= state->last_segment; s++) {
+    eb_segment_state *segment = &channel->states[s];
+    int flag = atomic_load_explicit(&segment->arrived, memory_order_acquire);
+    if (!flag && asks && channel->requests[s] == MPI_REQUEST_NULL) flag = 1; /* MPI_PROC_NULL */
+    else if (!flag && asks) rc = PMPI_Test(&channel->requests[s], &flag, MPI_STATUS_IGNORE);
+    if (flag && asks && !atomic_exchange_explicit(&segment->arrived, true, memory_order_release) && eb_record_on)
+      eb_record_segment_arrived(channel, s);
+    *arrived = flag;
+  }
+  if (rc == MPI_SUCCESS && *arrived && channel->staging &&
+      atomic_load_explicit(&state->done_at, memory_order_acquire) != channel->stamp) {
+    if (asks) {
+      rc = eb_buffer_unpack(channel, partition);
+      atomic_store_explicit(&state->done_at, channel->stamp, memory_order_release);
+    } else {
+      *arrived = false; /* another thread may be unpacking it: told next time */
+    }
+  }
+  if (asks) atomic_flag_clear_explicit(&channel->testing, memory_order_release);
+  return rc;
+}
+
+int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
+  eb_shadow *shadow = channel->view->shadow;
+  int rc = MPI_SUCCESS;
+  eb_lock();
+  eb_requests_remove(&channel->entry);
+  rc = PMPI_Request_free(handle);
+  if (channel->is_send) {
+    if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
+    destroy(channel);
+  } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
+    channel->is_freed = true; /* stays among the expecting until its setup has come */
+    eb_matching_progress(shadow);
+  } else {
+    if (channel->first_id) {
+      const int released = eb_matching_release(shadow, channel->peer, channel->first_id);
+      if (rc == MPI_SUCCESS) rc = released;
+    }
+    destroy(channel);
+  }
+  eb_unlock();
+  return rc;
+}

@@ -1,0 +1,127 @@
+/* A channel: one side of a partitioned transfer, from MPI_Psend_init or MPI_Precv_init until its request is freed. */
+#ifndef EB_CHANNEL_H
+#define EB_CHANNEL_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "partitioned/communicator.h"
+#include "partitioned/cost.h"
+#include "partitioned/matching.h"
+#include "partitioned/requests.h"
+#include "partitioned/segment.h"
+#include "partitioned/settings.h"
+
+/* A cache line each, so that threads on different segments do not meet. */
+typedef struct eb_segment_state {
+  _Alignas(64) atomic_int num_unready; /* partitions of a sender that are still missing */
+  struct eb_segment_state *next_ready; /* in the stack of segments to issue */
+  struct eb_channel *channel;
+  int num_partitions; /* that overlap the segment */
+  atomic_bool arrived; /* a test has seen it complete */
+  double issued_s;     /* for statistics alone */
+} eb_segment_state;
+
+typedef struct {
+  int first_segment, last_segment;
+  _Atomic uint32_t done_at; /* the start at which it was made ready, or unpacked */
+} eb_partition_state;
+
+typedef struct eb_channel {
+  eb_entry entry; /* first: the table of handles finds the channel by it */
+  bool is_send, is_active, is_freed;
+  int peer, tag;
+  eb_view *view;
+  struct eb_channel *next_expecting;
+
+  /* The user's buffer. Types with gaps go through `staging`, packed partition by partition. */
+  char *buffer;
+  MPI_Datatype type; /* our duplicate; MPI_DATATYPE_NULL when partitions are contiguous bytes */
+  MPI_Count count;
+  MPI_Aint extent;
+  int64_t element_bytes, partition_bytes, total_bytes;
+  int num_partitions;
+  char *staging;
+
+  /* The wire. base < 0: a receiver that does not know its tags yet. */
+  _Atomic int base; /* set last, by whichever thread takes the setup */
+  int64_t first_id, num_ids; /* first_id 0: canonical */
+  eb_mode mode;
+  const eb_cost *cost;
+  eb_segments segments;
+  MPI_Request *requests; /* [segments.num + 1]; persistent; the last is the plan's, which is not */
+  eb_segment_state *states;
+  char *partitions; /* [num_partitions] of stride partition_stride */
+  size_t partition_stride;
+  bool is_built;    /* requests fit the segments */
+  bool is_deferred; /* a receiver was started before its setup came */
+  bool is_told;     /* a completion call has finished it and owes its status */
+  bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
+
+  uint64_t num_starts;
+  uint32_t stamp; /* of the present start, never 0 */
+  atomic_int num_unissued;
+  _Atomic int error;   /* the first one that issuing met */
+  atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments */
+
+  /* Plans: what is sent or received in this start, and used from the next on. */
+  int64_t *plan; /* [2 + max segments]: number of ends, total, ends */
+  eb_segments next_segments; /* num 0: as now */
+  bool is_recording;
+  double started_s;
+  _Atomic double own_s;    /* spent in our own sends since the start */
+  double *ready_s;         /* [num_partitions] since the start, own_s taken off */
+  _Atomic double last_pready_s; /* for statistics alone */
+} eb_channel;
+
+static inline eb_partition_state *eb_partition(const eb_channel *channel, int partition) {
+  return (eb_partition_state *)(channel->partitions + (size_t)partition * channel->partition_stride);
+}
+
+/* All of these return MPI codes. None calls an error handler: that is the callers' part, who know the call. */
+
+typedef struct {
+  bool is_send;
+  void *buffer;
+  int num_partitions;
+  MPI_Count count;
+  MPI_Datatype type;
+  int peer, tag;
+  MPI_Info info;
+} eb_channel_arguments;
+
+/* Checked arguments only. On success *made has a handle in the table. */
+int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_channel **made);
+
+int eb_channel_start(eb_channel *channel);
+
+/* Marks a partition; the thread that completes a segment issues it. The partition must be in range and the
+ * channel an active sender; MPI_ERR_ARG when the partition was marked before. Any number of threads. */
+int eb_channel_pready(eb_channel *channel, int partition);
+
+/* Has all of it arrived (or left)? Makes progress. When *done, nothing of the transfer is left but eb_channel_finish. */
+int eb_channel_test(eb_channel *channel, bool *done);
+/* Blocks until then. */
+int eb_channel_wait(eb_channel *channel);
+/* Unpacks, fills the status (unless it is MPI_STATUS_IGNORE) and makes the channel inactive. */
+int eb_channel_finish(eb_channel *channel, MPI_Status *status);
+/* The status alone, as MPI_Request_get_status wants it. */
+void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status);
+/* What MPI says of an inactive or null request (MPI 4.1 section 3.7.3). */
+void eb_status_empty(MPI_Status *status);
+
+/* Has a receiver's partition arrived? Unpacks it if so. */
+int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived);
+
+/* An inactive channel goes; *handle becomes MPI_REQUEST_NULL. */
+int eb_channel_free(eb_channel *channel, MPI_Request *handle);
+
+/* A receiver's setup has come. Under eb_lock. */
+void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup);
+
+/* Sends a segment: called by issue.c alone, by one thread at a time. */
+void eb_channel_issue(eb_channel *channel, int segment);
+
+#endif

@@ -1,0 +1,220 @@
+/* Shadows, views, the counting of requests, and errors through the user's handler. */
+#include "partitioned/communicator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioned/matching.h"
+#include "partitioned/world.h"
+
+static eb_shadow *shadows;
+
+eb_shadow *eb_shadows(void) { return shadows; }
+
+void eb_shadow_release(eb_shadow *shadow) {
+  if (--shadow->references > 0) return;
+  for (eb_shadow **at = &shadows; *at; at = &(*at)->next) {
+    if (*at == shadow) {
+      *at = shadow->next;
+      break;
+    }
+  }
+  eb_matching_forget(shadow);
+  eb_ids_end(&shadow->ids);
+  /* Freeing is collective by the letter; in MPICH, Open MPI and Intel MPI it only drops a reference, so ranks whose
+   * last request goes earlier or later than the others' do not wait for one another. */
+  PMPI_Comm_free(&shadow->comm);
+  free(shadow);
+}
+
+void eb_view_retain(eb_view *view) {
+  eb_lock();
+  view->references++;
+  eb_unlock();
+}
+
+void eb_view_release(eb_view *view) {
+  eb_lock();
+  if (--view->references == 0) {
+    eb_shadow_release(view->shadow);
+    if (view->errhandler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&view->errhandler);
+    free(view->sends.slots);
+    free(view->receives.slots);
+    free(view);
+  }
+  eb_unlock();
+}
+
+/* MPI calls this when the user's communicator goes; requests may hold the view longer. */
+static int communicator_freed(MPI_Comm comm, int keyval, void *value, void *extra) {
+  (void)keyval, (void)extra;
+  eb_view *view = value;
+  eb_lock();
+  if (PMPI_Comm_get_errhandler(comm, &view->errhandler) != MPI_SUCCESS) view->errhandler = MPI_ERRHANDLER_NULL;
+  view->user = MPI_COMM_NULL;
+  eb_view_release(view);
+  eb_unlock();
+  return MPI_SUCCESS;
+}
+
+int eb_communicator_begin(void) {
+  return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, communicator_freed, &eb_world.keyval, NULL);
+}
+
+void eb_communicator_end(void) {
+  const MPI_Comm predefined[] = {MPI_COMM_SELF, MPI_COMM_WORLD};
+  for (int c = 0; c < 2; c++)
+    if (eb_communicator_view(predefined[c])) PMPI_Comm_delete_attr(predefined[c], eb_world.keyval);
+}
+
+static void attach(eb_shadow *shadow, MPI_Comm user, uint64_t context) {
+  eb_view *view = calloc(1, sizeof *view);
+  if (!view) return;
+  view->shadow = shadow;
+  view->user = user;
+  view->errhandler = MPI_ERRHANDLER_NULL;
+  view->references = 1;
+  view->context = context;
+  if (PMPI_Comm_rank(shadow->comm, &view->rank) != MPI_SUCCESS || PMPI_Comm_size(shadow->comm, &view->size) != MPI_SUCCESS ||
+      PMPI_Comm_set_attr(user, eb_world.keyval, view) != MPI_SUCCESS) {
+    free(view);
+    return;
+  }
+  eb_lock();
+  shadow->references++;
+  eb_unlock();
+}
+
+static MPI_Comm make_shadow_comm(MPI_Comm user) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Group group;
+  MPI_Errhandler handler;
+  /* A failure here (no context ids left) must not be the user's error: their communicator was made. */
+  if (PMPI_Comm_get_errhandler(user, &handler) != MPI_SUCCESS) return made;
+  PMPI_Comm_set_errhandler(user, MPI_ERRORS_RETURN);
+  if (PMPI_Comm_group(user, &group) == MPI_SUCCESS) {
+    /* Not MPI_Comm_dup: that would run the copy callbacks of the user's attributes. */
+    if (PMPI_Comm_create(user, group, &made) != MPI_SUCCESS) made = MPI_COMM_NULL;
+    PMPI_Group_free(&group);
+  }
+  PMPI_Comm_set_errhandler(user, handler);
+  PMPI_Errhandler_free(&handler);
+  if (made != MPI_COMM_NULL) PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return made;
+}
+
+void eb_communicator_adopt(MPI_Comm user) {
+  int is_inter, found, *tag_ub;
+  if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter) return;
+  const MPI_Comm comm = make_shadow_comm(user);
+  if (comm == MPI_COMM_NULL) return;
+  eb_shadow *shadow = calloc(1, sizeof *shadow);
+  if (!shadow || PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found) != MPI_SUCCESS || !found) {
+    free(shadow);
+    return;
+  }
+  const int64_t pretended = eb_world.settings.tag_bits ? (INT64_C(1) << eb_world.settings.tag_bits) - 1 : *tag_ub;
+  shadow->comm = comm;
+  shadow->tags = eb_tags_layout(pretended < *tag_ub ? pretended : *tag_ub);
+  shadow->references = 1; /* ours, until the view has it */
+  shadow->last_setup = &shadow->setups;
+  shadow->last_expecting = &shadow->expecting;
+  eb_ids_begin(&shadow->ids, eb_tags_num_ids(&shadow->tags));
+  eb_lock();
+  shadow->next = shadows;
+  shadows = shadow;
+  attach(shadow, user, 0);
+  eb_shadow_release(shadow);
+  eb_unlock();
+}
+
+void eb_communicator_adopt_idup(MPI_Comm parent, MPI_Comm user) {
+  eb_view *view = eb_communicator_view(parent);
+  if (!view || user == MPI_COMM_NULL) return;
+  eb_lock();
+  /* The path of idups from the shadow's own communicator, 16 bits a step. A longer or wider family goes without. */
+  const uint64_t child = ++view->num_idups;
+  if (child < 1 << 16 && view->context < UINT64_C(1) << 48) attach(view->shadow, user, view->context << 16 | child);
+  eb_unlock();
+}
+
+eb_view *eb_communicator_view(MPI_Comm user) {
+  eb_view *view;
+  int found = 0;
+  if (user == MPI_COMM_NULL || PMPI_Comm_get_attr(user, eb_world.keyval, &view, &found) != MPI_SUCCESS) return NULL;
+  return found ? view : NULL;
+}
+
+static eb_order *slot_of(const eb_order_map *map, uint64_t key) {
+  uint64_t at = key * UINT64_C(0x9E3779B97F4A7C15) >> 20;
+  while (map->slots[at & map->mask].key != 0 && map->slots[at & map->mask].key != key) at++;
+  return &map->slots[at & map->mask];
+}
+
+static int grow_orders(eb_order_map *map) {
+  eb_order_map larger = {.mask = map->slots ? 2 * map->mask + 1 : 15};
+  larger.slots = calloc(larger.mask + 1, sizeof *larger.slots);
+  if (!larger.slots) return -1;
+  for (uint64_t s = 0; map->slots && s <= map->mask; s++) {
+    if (map->slots[s].key == 0) continue;
+    *slot_of(&larger, map->slots[s].key) = map->slots[s];
+    larger.num_used++;
+  }
+  free(map->slots);
+  *map = larger;
+  return 0;
+}
+
+int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) {
+  const uint64_t key = ((uint64_t)(uint32_t)peer << 32 | (uint32_t)tag) + 1;
+  if ((!map->slots || 2 * map->num_used > map->mask) && grow_orders(map) != 0) return -1;
+  eb_order *slot = slot_of(map, key);
+  if (slot->key == 0) {
+    slot->key = key;
+    map->num_used++;
+  }
+  return (int64_t)slot->num++;
+}
+
+int eb_raise_code(const eb_view *view, int code) {
+  if (view && view->user != MPI_COMM_NULL) {
+    PMPI_Comm_call_errhandler(view->user, code);
+  } else if (view && view->errhandler != MPI_ERRHANDLER_NULL) {
+    /* The user's communicator is gone: its handler is called for the shadow, which has the same group. */
+    eb_lock();
+    PMPI_Comm_set_errhandler(view->shadow->comm, view->errhandler);
+    PMPI_Comm_call_errhandler(view->shadow->comm, code);
+    PMPI_Comm_set_errhandler(view->shadow->comm, MPI_ERRORS_RETURN);
+    eb_unlock();
+  } else {
+    /* MPI 4.1 section 9.3: errors of no communicator are MPI_COMM_SELF's. */
+    PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
+  }
+  return code;
+}
+
+int eb_raise(const eb_view *view, int error_class, const char *sentence) {
+  /* One code per sentence for ever: MPIs have few of them. */
+  static struct {
+    const char *sentence;
+    int code;
+  } known[64];
+  int code = error_class;
+  eb_lock();
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    if (known[k].sentence == sentence) {
+      code = known[k].code;
+      break;
+    }
+    if (!known[k].sentence) {
+      int made;
+      if (PMPI_Add_error_code(error_class, &made) == MPI_SUCCESS && PMPI_Add_error_string(made, sentence) == MPI_SUCCESS) {
+        known[k].sentence = sentence;
+        known[k].code = code = made;
+      }
+      break;
+    }
+  }
+  eb_unlock();
+  return eb_raise_code(view, code);
+}

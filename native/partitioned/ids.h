@@ -1,0 +1,29 @@
+/* Gives out ranges of channel ids and takes them back. Knows no MPI.
+ *
+ * An id is in use until both sides have let go of it: the sender by freeing its request, the receiver by a release
+ * message. Without the second, a receiver that is behind could take a new channel's message for an old one's.
+ */
+#ifndef EB_IDS_H
+#define EB_IDS_H
+
+#include <stdint.h>
+
+typedef struct {
+  int64_t first, num; /* ids first .. first+num-1 */
+  int holders;        /* 2, 1, then the range is free */
+} eb_id_range;
+
+typedef struct {
+  int64_t end; /* ids are 1 .. end-1 */
+  eb_id_range *ranges; /* sorted by first */
+  int num_ranges, capacity;
+} eb_ids;
+
+void eb_ids_begin(eb_ids *ids, int64_t end);
+void eb_ids_end(eb_ids *ids);
+/* The first of `num` consecutive ids, or -1 when none are left or memory is short. */
+int64_t eb_ids_take(eb_ids *ids, int64_t num);
+/* One holder of the range that begins at `first` lets go. Unknown ranges are ignored. */
+void eb_ids_release(eb_ids *ids, int64_t first);
+
+#endif

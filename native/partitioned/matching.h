@@ -1,0 +1,45 @@
+/* Setup messages: how a receiver learns of a transfer that has no canonical tags.
+ *
+ * The sender sends one when its request is made; setups from one sender arrive in the order of making (MPI's
+ * non-overtaking rule), and each goes to the first receiver that expects that communicator, source and tag: the
+ * matching order of MPI 4.1 section 4.2.
+ */
+#ifndef EB_MATCHING_H
+#define EB_MATCHING_H
+
+#include <stdint.h>
+
+#include "partitioned/communicator.h"
+
+typedef struct eb_setup {
+  uint64_t context;
+  int64_t total_bytes, step_bytes; /* step 0: canonical segments */
+  int64_t first_id, num_ids;
+  int32_t tag;
+  int32_t source; /* filled in by the receiver */
+  struct eb_setup *next;
+} eb_setup;
+
+/* The number of receivers, anywhere, that wait for their setup after being started. */
+extern int eb_num_deferred;
+
+/* Sends a setup; returns an MPI error code. */
+int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup);
+
+/* A receiver wants its setup. It is given by eb_channel_take_setup, now or in a later progress. */
+void eb_matching_expect(struct eb_channel *channel);
+
+/* Takes what has come. */
+void eb_matching_progress(eb_shadow *shadow);
+/* The same on all communicators. */
+void eb_matching_progress_all(void);
+
+/* The receiver needs the ids no more; returns an MPI error code. */
+int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id);
+/* The sender takes in what receivers have released. */
+void eb_matching_collect_releases(eb_shadow *shadow);
+
+/* Drops what was never matched, when the shadow goes. */
+void eb_matching_forget(eb_shadow *shadow);
+
+#endif

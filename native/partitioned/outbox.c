@@ -1,0 +1,56 @@
+/* Keeps sent copies until they have left. */
+#include "partitioned/outbox.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioned/world.h"
+
+typedef struct letter {
+  struct letter *next;
+  MPI_Request request;
+  char bytes[];
+} letter;
+
+static letter *letters;
+static atomic_int num_letters;
+
+int eb_outbox_send(const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm) {
+  letter *made = malloc(sizeof *made + num_bytes);
+  if (!made) return MPI_ERR_NO_MEM;
+  if (num_bytes) memcpy(made->bytes, bytes, num_bytes);
+  const int rc = PMPI_Isend(made->bytes, (int)num_bytes, MPI_BYTE, peer, tag, comm, &made->request);
+  if (rc != MPI_SUCCESS) {
+    free(made);
+    return rc;
+  }
+  eb_lock();
+  made->next = letters;
+  letters = made;
+  num_letters++;
+  eb_unlock();
+  return MPI_SUCCESS;
+}
+
+void eb_outbox_progress(void) {
+  if (atomic_load_explicit(&num_letters, memory_order_relaxed) == 0) return;
+  eb_lock();
+  for (letter **at = &letters; *at;) {
+    letter *const here = *at;
+    int left = 0;
+    if (PMPI_Test(&here->request, &left, MPI_STATUS_IGNORE) != MPI_SUCCESS) left = 1;
+    if (left) {
+      *at = here->next;
+      free(here);
+      num_letters--;
+    } else {
+      at = &here->next;
+    }
+  }
+  eb_unlock();
+}
+
+void eb_outbox_finish(void) {
+  while (atomic_load_explicit(&num_letters, memory_order_relaxed) > 0) eb_outbox_progress();
+}

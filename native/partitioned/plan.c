@@ -1,0 +1,170 @@
+/* The planner: candidate groupings of partitions, each priced on one timeline, the cheapest kept. */
+#include "partitioned/plan.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Partitions are first joined into at most so many atoms: planning stays below some tens of microseconds. */
+#define MAX_ATOMS 64
+#define WANTED_GAIN 0.15
+#define WANTED_GAIN_S 0.3e-6
+
+bool eb_plan_is_due(uint64_t start) {
+  return start == 2 || start == 8 || start == 32 || start == 128 || (start > 128 && start % 256 == 0);
+}
+
+bool eb_plan_is_recorded(uint64_t start) { return eb_plan_is_due(start + 1); }
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* The sender's and the link's state while segments leave one after another. */
+typedef struct {
+  double sender_free_s, link_free_s, done_s;
+} timeline;
+
+static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t bytes) {
+  const double overhead_s = eb_cost_overhead_s(cost, bytes);
+  const double on_link_s = (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
+  /* What a lone message takes beyond its overhead and its bytes at full bandwidth. */
+  const double rest_s = larger(0, eb_cost_time_s(cost, bytes) - overhead_s - on_link_s);
+  line->sender_free_s = larger(line->sender_free_s, ready_s) + overhead_s;
+  line->link_free_s = larger(line->link_free_s, line->sender_free_s) + on_link_s;
+  line->done_s = larger(line->done_s, line->link_free_s + rest_s);
+}
+
+double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes) {
+  int *order = malloc((size_t)num * sizeof *order);
+  if (!order) return DBL_MAX;
+  /* Insertion sort: the times are nearly sorted, one way or the other, and few. */
+  for (int s = 0; s < num; s++) {
+    int at = s;
+    while (at > 0 && ready_s[order[at - 1]] > ready_s[s]) {
+      order[at] = order[at - 1];
+      at--;
+    }
+    order[at] = s;
+  }
+  timeline line = {0, 0, 0};
+  for (int i = 0; i < num; i++) advance(&line, cost, ready_s[order[i]], bytes[order[i]]);
+  const double last_s = num ? ready_s[order[num - 1]] : 0;
+  free(order);
+  return line.done_s - last_s;
+}
+
+/* Contiguous runs of partitions that are planned as one. */
+typedef struct {
+  int num;
+  double ready_s[MAX_ATOMS];
+  int64_t end_byte[MAX_ATOMS];
+} atoms;
+
+/* Partitions whose readiness differs least from their neighbours' are joined until at most MAX_ATOMS are left:
+ * first equal runs of partitions, then the run of the latest partition cut out of its neighbours. */
+static void join(atoms *made, int num_partitions, int64_t partition_bytes, const double *ready_s) {
+  int latest = 0;
+  for (int p = 1; p < num_partitions; p++)
+    if (ready_s[p] > ready_s[latest]) latest = p;
+  const int room = num_partitions <= MAX_ATOMS ? MAX_ATOMS : MAX_ATOMS - 2;
+  const int run = (num_partitions + room - 1) / room;
+  made->num = 0;
+  for (int p = 0; p < num_partitions; p++) {
+    const int previous = p - 1;
+    const bool begins = p % run == 0 || p == latest || previous == latest;
+    if (begins) made->ready_s[made->num++] = ready_s[p];
+    const int a = made->num - 1;
+    made->ready_s[a] = larger(made->ready_s[a], ready_s[p]);
+    made->end_byte[a] = (p + 1) * partition_bytes;
+  }
+}
+
+typedef struct {
+  int num;
+  int last_atom[MAX_ATOMS]; /* of every segment */
+} grouping;
+
+static double price(const eb_cost *cost, const atoms *of, const grouping *group) {
+  double ready_s[MAX_ATOMS];
+  int64_t bytes[MAX_ATOMS];
+  int atom = 0;
+  for (int g = 0; g < group->num; g++) {
+    bytes[g] = of->end_byte[group->last_atom[g]] - (g ? of->end_byte[group->last_atom[g - 1]] : 0);
+    ready_s[g] = 0;
+    for (; atom <= group->last_atom[g]; atom++) ready_s[g] = larger(ready_s[g], of->ready_s[atom]);
+  }
+  return eb_plan_predict_s(cost, group->num, ready_s, bytes);
+}
+
+/* The best grouping when segments leave from the first to the last atom (or from the last to the first): dynamic
+ * programming over the end of the last group, keeping for each the timeline that ends soonest. Exact where
+ * readiness ascends (descends), a candidate like others elsewhere. */
+static void by_programming(const eb_cost *cost, const atoms *of, bool descending, int max_segments, grouping *best) {
+  const int n = of->num;
+  timeline state[MAX_ATOMS + 1];
+  int from[MAX_ATOMS + 1], count[MAX_ATOMS + 1];
+  state[0] = (timeline){0, 0, 0};
+  count[0] = 0;
+  for (int end = 1; end <= n; end++) {
+    double found_s = DBL_MAX, ready_s = 0;
+    for (int begin = end - 1; begin >= 0; begin--) {
+      const int low = descending ? n - end : begin, high = descending ? n - begin - 1 : end - 1;
+      ready_s = larger(ready_s, of->ready_s[descending ? high : low]);
+      if (count[begin] + 1 > max_segments) continue;
+      timeline line = state[begin];
+      advance(&line, cost, ready_s, of->end_byte[high] - (low ? of->end_byte[low - 1] : 0));
+      if (line.done_s < found_s) {
+        found_s = line.done_s;
+        state[end] = line;
+        from[end] = begin;
+        count[end] = count[begin] + 1;
+      }
+    }
+    if (found_s == DBL_MAX) {
+      best->num = 1;
+      best->last_atom[0] = n - 1;
+      return;
+    }
+  }
+  best->num = count[n];
+  int at = n;
+  for (int g = 0; g < best->num; g++) {
+    /* Walked from the end: descending groups come out in ascending order of atoms. */
+    best->last_atom[descending ? g : best->num - 1 - g] = descending ? n - from[at] - 1 : at - 1;
+    at = from[at];
+  }
+}
+
+static void uniform(const atoms *of, int num, grouping *made) {
+  made->num = num;
+  for (int g = 0; g < num; g++) made->last_atom[g] = (int)((int64_t)of->num * (g + 1) / num) - 1;
+}
+
+int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_bytes, const double *ready_s,
+                   int max_segments, int64_t *end_byte) {
+  atoms of = {0};
+  join(&of, num_partitions, partition_bytes, ready_s);
+  grouping best, candidate;
+  uniform(&of, 1, &best);
+  const double one_s = price(cost, &of, &best);
+  double best_s = one_s;
+  const int most = max_segments < of.num ? max_segments : of.num;
+  for (int kind = 0; cost->num > 0 && kind < 2; kind++) {
+    by_programming(cost, &of, kind == 1, most, &candidate);
+    const double candidate_s = price(cost, &of, &candidate);
+    if (candidate_s < best_s) {
+      best = candidate;
+      best_s = candidate_s;
+    }
+  }
+  for (int num = 2; cost->num > 0 && num <= most; num *= 2) {
+    uniform(&of, num, &candidate);
+    const double candidate_s = price(cost, &of, &candidate);
+    if (candidate_s < best_s) {
+      best = candidate;
+      best_s = candidate_s;
+    }
+  }
+  if (one_s - best_s < WANTED_GAIN * one_s || one_s - best_s < WANTED_GAIN_S) uniform(&of, 1, &best);
+  for (int g = 0; g < best.num; g++) end_byte[g] = of.end_byte[best.last_atom[g]];
+  return best.num;
+}

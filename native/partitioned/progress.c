@@ -1,0 +1,57 @@
+/* The progress thread: a probe of the shadow of MPI_COMM_WORLD every few microseconds while requests live. */
+#include "partitioned/progress.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "partitioned/communicator.h"
+#include "partitioned/matching.h"
+#include "partitioned/outbox.h"
+#include "partitioned/world.h"
+
+/* Between polls: short against the transfer of the segments that are worth sending early (64 KiB take 5 us). */
+#define BUSY_NS 5000
+/* While nothing lives. */
+#define IDLE_NS 1000000
+
+static pthread_t thread;
+static atomic_bool running;
+
+static void *poll_mpi(void *shadow_comm) {
+  MPI_Comm comm = *(MPI_Comm *)shadow_comm;
+  while (atomic_load(&running)) {
+    const int lives = __atomic_load_n(&eb_num_live, __ATOMIC_RELAXED) > 0;
+    if (lives) {
+      int flag;
+      eb_outbox_progress();
+      eb_matching_progress_all();
+      PMPI_Iprobe(MPI_ANY_SOURCE, 0, comm, &flag, MPI_STATUS_IGNORE);
+    }
+    nanosleep(&(struct timespec){0, lives ? BUSY_NS : IDLE_NS}, NULL);
+  }
+  return NULL;
+}
+
+void eb_progress_thread_begin(void) {
+  static MPI_Comm comm;
+  eb_view *world = eb_communicator_view(MPI_COMM_WORLD);
+  if (!eb_world.multiple || !world) {
+    if (eb_world.rank == 0)
+      fprintf(stderr, "earlybird: no progress thread, because this MPI does not give MPI_THREAD_MULTIPLE\n");
+    return;
+  }
+  comm = world->shadow->comm;
+  atomic_store(&running, true);
+  const int error = pthread_create(&thread, NULL, poll_mpi, &comm);
+  if (error) {
+    atomic_store(&running, false);
+    fprintf(stderr, "earlybird: rank %d has no progress thread (%s)\n", eb_world.rank, strerror(error));
+  }
+}
+
+void eb_progress_thread_end(void) {
+  if (!atomic_exchange(&running, false)) return;
+  pthread_join(thread, NULL);
+}

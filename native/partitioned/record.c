@@ -1,0 +1,205 @@
+/* Collects events and sums per rank; rank 0 writes them at MPI_Finalize. */
+#include "partitioned/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "partitioned/world.h"
+
+/* 100 MB of text a rank; what comes later is counted and said. */
+#define MAX_TRACE_BYTES (100u << 20)
+
+bool eb_record_on;
+
+typedef struct {
+  int64_t requests, starts, partitions, segments, bytes;
+  double early_s; /* summed over segments: from a segment's sending to the last Pready of its start */
+} sums;
+
+static struct {
+  pthread_mutex_t lock;
+  char *text;
+  size_t length, capacity;
+  int64_t lost;
+  double realtime_at_zero_s; /* CLOCK_REALTIME where CLOCK_MONOTONIC is 0: one axis for ranks of several nodes */
+  sums sent, received;
+} record = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool traces(void) { return eb_world.settings.trace[0] != '\0'; }
+
+void eb_record_begin(void) {
+  struct timespec now;
+  eb_record_on = eb_world.settings.statistics || traces();
+  clock_gettime(CLOCK_REALTIME, &now);
+  record.realtime_at_zero_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - eb_now_s();
+}
+
+/* One event of the trace event format: "X" has a duration, "i" none. */
+static void add_event(const char *name, const char *arguments, double begin_s, double duration_s) {
+  char line[512];
+  const double ts_us = (record.realtime_at_zero_s + begin_s) * 1e6;
+  int length;
+  if (!traces()) return;
+  if (duration_s >= 0)
+    length = snprintf(line, sizeof line, "{\"name\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%ld,\"args\":{%s}},\n",
+                      name, ts_us, duration_s * 1e6, eb_world.rank, (long)gettid(), arguments);
+  else
+    length = snprintf(line, sizeof line, "{\"name\":\"%s\",\"ph\":\"i\",\"s\":\"t\",\"ts\":%.3f,\"pid\":%d,\"tid\":%ld,\"args\":{%s}},\n",
+                      name, ts_us, eb_world.rank, (long)gettid(), arguments);
+  pthread_mutex_lock(&record.lock);
+  if (record.length + (size_t)length > record.capacity) {
+    const size_t capacity = record.capacity ? 2 * record.capacity : 1u << 16;
+    char *grown = capacity <= MAX_TRACE_BYTES ? realloc(record.text, capacity) : NULL;
+    if (grown) {
+      record.text = grown;
+      record.capacity = capacity;
+    }
+  }
+  if (record.length + (size_t)length <= record.capacity) {
+    memcpy(record.text + record.length, line, (size_t)length);
+    record.length += (size_t)length;
+  } else {
+    record.lost++;
+  }
+  pthread_mutex_unlock(&record.lock);
+}
+
+static void describe(char *text, size_t size, const eb_channel *channel, const char *what, int index, int64_t bytes) {
+  snprintf(text, size, "\"%s\":%d,\"bytes\":%lld,\"peer\":%d,\"tag\":%d,\"start\":%llu", what, index, (long long)bytes,
+           channel->peer, channel->tag, (unsigned long long)channel->num_starts);
+}
+
+static int64_t segment_bytes(const eb_channel *channel, int segment) {
+  return channel->segments.first_byte[segment + 1] - channel->segments.first_byte[segment];
+}
+
+void eb_record_made(const eb_channel *channel) {
+  if (!eb_record_on) return;
+  pthread_mutex_lock(&record.lock);
+  (channel->is_send ? &record.sent : &record.received)->requests++;
+  pthread_mutex_unlock(&record.lock);
+}
+
+void eb_record_pready(const eb_channel *channel, int partition, double now_s) {
+  char text[200];
+  describe(text, sizeof text, channel, "partition", partition, channel->partition_bytes);
+  add_event("pready", text, now_s, -1);
+}
+
+void eb_record_segment_sent(const eb_channel *channel, int segment, double begin_s) {
+  char text[200];
+  describe(text, sizeof text, channel, "segment", segment, segment_bytes(channel, segment));
+  add_event("segment send", text, begin_s, eb_now_s() - begin_s);
+}
+
+void eb_record_segment_arrived(const eb_channel *channel, int segment) {
+  char text[200];
+  if (!eb_record_on) return;
+  describe(text, sizeof text, channel, "segment", segment, segment_bytes(channel, segment));
+  add_event("segment arrival", text, eb_now_s(), -1);
+}
+
+void eb_record_waited(const eb_channel *channel, double begin_s) {
+  char text[200];
+  describe(text, sizeof text, channel, "segments", channel->segments.num, channel->total_bytes);
+  add_event(channel->is_send ? "wait for send" : "wait for receive", text, begin_s, eb_now_s() - begin_s);
+}
+
+void eb_record_finished(const eb_channel *channel) {
+  double early_s = 0;
+  for (int s = 0; channel->is_send && s < channel->segments.num; s++)
+    early_s += atomic_load_explicit(&channel->last_pready_s, memory_order_relaxed) - channel->states[s].issued_s;
+  pthread_mutex_lock(&record.lock);
+  sums *sum = channel->is_send ? &record.sent : &record.received;
+  sum->starts++;
+  sum->partitions += channel->num_partitions;
+  sum->segments += channel->segments.num;
+  sum->bytes += channel->total_bytes;
+  if (early_s > 0) sum->early_s += early_s;
+  pthread_mutex_unlock(&record.lock);
+}
+
+static void print_row(int rank, const char *side, const sums *sum) {
+  if (sum->requests == 0) return;
+  fprintf(stderr, "%6d %9s %9lld %9lld %11lld %10lld %15lld", rank, side, (long long)sum->requests, (long long)sum->starts,
+          (long long)sum->partitions, (long long)sum->segments, (long long)sum->bytes);
+  if (sum->segments > 0 && side[0] == 's') fprintf(stderr, " %12.1f", 1e6 * sum->early_s / (double)sum->segments);
+  fputc('\n', stderr);
+}
+
+static void print_table(void) {
+  sums mine[2] = {record.sent, record.received}, *all = NULL;
+  if (eb_world.rank == 0) all = malloc((size_t)eb_world.size * sizeof mine);
+  if (PMPI_Gather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS && all) {
+    fprintf(stderr, "earlybird: partitioned communication\n%6s %9s %9s %9s %11s %10s %15s %12s\n", "rank", "side", "requests",
+            "starts", "partitions", "segments", "bytes", "us early");
+    for (int r = 0; r < eb_world.size; r++) {
+      print_row(r, "sends", &all[2 * r]);
+      print_row(r, "receives", &all[2 * r + 1]);
+    }
+    fprintf(stderr, "us early: how long before the last partition of its start was ready a segment was sent, on average\n");
+  }
+  free(all);
+}
+
+/* Writes through a temporary file, so that a trace is whole or absent. */
+static void write_trace(const char *text, const int *lengths, int64_t lost) {
+  char temporary[1100];
+  snprintf(temporary, sizeof temporary, "%s.part", eb_world.settings.trace);
+  FILE *file = fopen(temporary, "w");
+  bool written = file != NULL;
+  size_t total = 0;
+  for (int r = 0; r < eb_world.size; r++) total += (size_t)lengths[r];
+  if (total >= 2) total -= 2; /* the last comma and its line's end */
+  written = written && fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n") > 0 &&
+            fwrite(text, 1, total, file) == total && fprintf(file, "\n]}\n") > 0;
+  const int why = errno;
+  written = file && fclose(file) == 0 && written;
+  if (!written || rename(temporary, eb_world.settings.trace) != 0)
+    fprintf(stderr, "earlybird: the trace %s cannot be written (%s); nothing else is affected\n", eb_world.settings.trace,
+            strerror(why ? why : errno));
+  if (lost > 0)
+    fprintf(stderr, "earlybird: the trace lacks %lld events of ranks that had more than 100 MB of them\n", (long long)lost);
+}
+
+static void gather_trace(void) {
+  int length = (int)record.length, *lengths = NULL, *starts = NULL;
+  char *all = NULL;
+  int64_t lost = 0, total = 0;
+  PMPI_Reduce(&record.lost, &lost, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (eb_world.rank == 0) {
+    lengths = malloc((size_t)eb_world.size * sizeof *lengths);
+    starts = malloc((size_t)eb_world.size * sizeof *starts);
+  }
+  if (PMPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS) return;
+  if (eb_world.rank == 0) {
+    for (int r = 0; r < eb_world.size; r++) {
+      starts[r] = (int)total; /* an int's worth, checked below */
+      total += lengths[r];
+    }
+    all = total <= INT32_MAX ? malloc((size_t)total + 1) : NULL;
+  }
+  int fits = eb_world.rank != 0 || all != NULL;
+  PMPI_Bcast(&fits, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (fits && PMPI_Gatherv(record.text, length, MPI_CHAR, all, lengths, starts, MPI_CHAR, 0, MPI_COMM_WORLD) == MPI_SUCCESS &&
+      eb_world.rank == 0)
+    write_trace(all, lengths, lost);
+  if (!fits && eb_world.rank == 0)
+    fprintf(stderr, "earlybird: the trace of all ranks exceeds 2 GB and is not written; trace fewer starts or ranks\n");
+  free(all);
+  free(lengths);
+  free(starts);
+}
+
+void eb_record_end(void) {
+  if (eb_world.settings.statistics) print_table();
+  if (traces()) gather_trace();
+  free(record.text);
+  record.text = NULL;
+  record.length = record.capacity = 0;
+  eb_record_on = false;
+}

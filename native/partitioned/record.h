@@ -1,0 +1,21 @@
+/* What EARLYBIRD_TRACE and EARLYBIRD_STATS ask for: events for a timeline, sums for a table. */
+#ifndef EB_RECORD_H
+#define EB_RECORD_H
+
+#include "partitioned/channel.h"
+
+/* Does anybody want either? The functions below are called only then (eb_record_made asks itself). */
+extern bool eb_record_on;
+
+void eb_record_begin(void);
+/* Writes the trace and prints the table; collective over MPI_COMM_WORLD. */
+void eb_record_end(void);
+
+void eb_record_made(const eb_channel *channel);
+void eb_record_pready(const eb_channel *channel, int partition, double now_s);
+void eb_record_segment_sent(const eb_channel *channel, int segment, double begin_s);
+void eb_record_segment_arrived(const eb_channel *channel, int segment);
+void eb_record_waited(const eb_channel *channel, double begin_s);
+void eb_record_finished(const eb_channel *channel);
+
+#endif

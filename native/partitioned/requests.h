@@ -1,0 +1,53 @@
+/* From the user's request handles to our channels. */
+#ifndef EB_REQUESTS_H
+#define EB_REQUESTS_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct eb_channel;
+
+/* A channel's place in the table. */
+typedef struct eb_entry {
+  MPI_Request handle;
+  _Atomic(struct eb_entry *) next;
+} eb_entry;
+
+typedef struct {
+  size_t mask;
+  _Atomic(eb_entry *) buckets[];
+} eb_bucket_array;
+
+extern _Atomic(eb_bucket_array *) eb_buckets;
+extern atomic_uint eb_table_version; /* odd while the table is being changed */
+
+/* Handles are small integers or addresses: their low bits alone would crowd a few buckets. */
+static inline size_t eb_handle_hash(MPI_Request handle) {
+  const uint64_t bits = (uint64_t)(uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15);
+  return (size_t)(bits >> 32);
+}
+
+/* The channel behind a handle, NULL where it is none of ours. Lock-free: entries are never returned to the system,
+ * and a search that fails while the table changes is made again. */
+static inline struct eb_channel *eb_requests_find(MPI_Request handle) {
+  if (handle == MPI_REQUEST_NULL) return NULL;
+  for (;;) {
+    const unsigned before = atomic_load_explicit(&eb_table_version, memory_order_acquire);
+    eb_bucket_array *const array = atomic_load_explicit(&eb_buckets, memory_order_acquire);
+    if (!array) return NULL;
+    eb_entry *entry = atomic_load_explicit(&array->buckets[eb_handle_hash(handle) & array->mask], memory_order_acquire);
+    for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
+      if (entry->handle == handle) return (struct eb_channel *)entry; /* a channel begins with its entry */
+    atomic_thread_fence(memory_order_acquire);
+    if (before == atomic_load_explicit(&eb_table_version, memory_order_relaxed) && !(before & 1)) return NULL;
+  }
+}
+
+/* Both are called under eb_lock. Returns 0, or -1 when memory is short. The handle must leave the table before
+ * it is freed: MPIs give freed handles out again at once. */
+int eb_requests_add(eb_entry *entry);
+void eb_requests_remove(eb_entry *entry);
+
+#endif

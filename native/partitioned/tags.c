@@ -1,0 +1,39 @@
+/* Divides the tags of a shadow communicator among control messages, canonical transfers and channels. */
+#include "partitioned/tags.h"
+
+static int clamp(int value, int low, int high) { return value < low ? low : value > high ? high : value; }
+
+eb_tags eb_tags_layout(int64_t tag_ub) {
+  int bits = 0;
+  while (bits < EB_TAG_BITS_MAX && (INT64_C(1) << (bits + 1)) - 1 <= tag_ub) bits++;
+  /* 128 segments where there is room; Intel MPI over tcp has 19 bits and gets 16. */
+  const int segment_bits = clamp(bits / 4, 4, 7);
+  const int order_bits = (bits - 1 - segment_bits + 1) / 2;
+  return (eb_tags){bits, segment_bits, order_bits, bits - 1 - segment_bits - order_bits};
+}
+
+int eb_tags_max_segments(const eb_tags *tags) { return (1 << tags->segment_bits) - 1; }
+
+bool eb_tags_is_canonical(const eb_tags *tags, int user_tag, uint64_t order) {
+  return user_tag < (1 << tags->user_bits) && order < (UINT64_C(1) << tags->order_bits);
+}
+
+int eb_tags_canonical_base(const eb_tags *tags, int user_tag, uint64_t order) {
+  return (int)(((uint64_t)user_tag << tags->order_bits | order) << tags->segment_bits);
+}
+
+int64_t eb_tags_num_ids(const eb_tags *tags) { return INT64_C(1) << (tags->bits - 1 - tags->segment_bits); }
+
+int eb_tags_channel_base(const eb_tags *tags, int64_t id) {
+  return (int)((UINT64_C(1) << (tags->bits - 1)) | (uint64_t)id << tags->segment_bits);
+}
+
+int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments) {
+  return (num_segments >> tags->segment_bits) + 1;
+}
+
+int eb_tags_plan(const eb_tags *tags, int base, int64_t num_ids) {
+  return (int)(base + (num_ids << tags->segment_bits) - 1);
+}
+
+int eb_tags_control(const eb_tags *tags, int what) { return eb_tags_channel_base(tags, 0) + what; }
