@@ -36,13 +36,13 @@ def running_cluster(nodes: int, rate: str, *words: str) -> Iterator[dict]:
     require_cluster()
     name = new_name()
     asked = ["cluster", "up", "--nodes", str(nodes), "--rate", rate, "--name", name, "--json", *words]
-    result = subprocess.run([EARLYBIRD, *asked], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([EARLYBIRD, *asked], capture_output=True, text=True, timeout=180)
     assert result.returncode == 0, result.stderr
     told = json.loads(result.stdout)
     try:
         yield told
     finally:
-        subprocess.run([EARLYBIRD, "cluster", "down", "--name", name], capture_output=True, timeout=60)
+        subprocess.run([EARLYBIRD, "cluster", "down", "--name", name], capture_output=True, timeout=180)
         assert processes_of(told) == []
         assert not folder_of(name).exists()
 
@@ -67,7 +67,7 @@ def break_bridge(told: dict) -> None:
     """Take the cluster's bridge away."""
     enter = Way(told["user_namespace"]).enter(told["keeper"]["pid"], "net")
     script = "from pyroute2 import IPRoute\nwith IPRoute() as route: route.link('del', ifname='br0')"
-    subprocess.run([*enter, sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([*enter, sys.executable, "-c", script], check=True, timeout=120)
 
 
 def is_running(pid: int) -> bool:

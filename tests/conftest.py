@@ -50,7 +50,7 @@ def any_mpi() -> str:
 def earlybird(tmp_path):
     """Run `earlybird WORDS...` in a folder of its own and return the finished process."""
 
-    def run(*words: str, check: bool = True, timeout: float = 120, **more) -> subprocess.CompletedProcess:
+    def run(*words: str, check: bool = True, timeout: float = 300, **more) -> subprocess.CompletedProcess:
         result = subprocess.run(
             [EARLYBIRD, *map(str, words)],
             cwd=more.pop("cwd", tmp_path),

@@ -18,7 +18,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc", "scance
 NODES = ("n1", "n2")
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
-_UP_S = 20.0
+_UP_S = 90.0
 
 # In a process namespace of its own, whose first process this script is: when that dies, the kernel kills
 # daemons, steps and ranks alike. Each node has its own host name and shared memory, so that an MPI takes
@@ -75,7 +75,7 @@ class Slurm:
     def environment(self) -> dict[str, str]:
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
-    def run(self, *words: str, timeout: float = 30, **more) -> subprocess.CompletedProcess:
+    def run(self, *words: str, timeout: float = 120, **more) -> subprocess.CompletedProcess:
         """Run one of its commands to its end."""
         return subprocess.run(
             [*map(str, words)],

@@ -57,14 +57,16 @@ void Sampler::iterate(const Operation &operation, std::vector<double> &own, bool
 void Sampler::collect(const Operation &operation, const std::vector<double> &own, Series &series) {
   const std::vector<double> all = team_.gather(own);
   const bool from_rank_0 = operation.reduction == Reduction::delivery && team_.one_clock();
+  const bool from_first = operation.reduction == Reduction::slowest_from_first && starts_from_first();
   // The rank whose time stands for all; -1 is the slowest.
   const int only = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? 1 : -1;
   for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_readings) {
     const double delay_s = all[k + 2];
-    double kept_s = 0;
+    double kept_s = 0, first_s = all[k];
+    for (int r = 1; r < team_.size(); ++r) first_s = std::min(first_s, all[static_cast<std::size_t>(r) * own.size() + k]);
     for (int r = 0; r < team_.size(); ++r) {
       const double *reading = &all[static_cast<std::size_t>(r) * own.size() + k];
-      const double begin_s = from_rank_0 ? all[k] : reading[0];
+      const double begin_s = from_rank_0 ? all[k] : from_first ? first_s : reading[0];
       const double time_s = (reading[1] - begin_s - delay_s) / operation.batch / operation.divisor;
       if (r == only || (only < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
       if (operation.keep_rank_times) series.rank_times_s.push_back(time_s);
@@ -183,6 +185,8 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
     }
     if (operation.reduction == Reduction::delivery)
       object.add("clock", json_text(team_.one_clock() ? "one" : "each rank's own"));
+    if (operation.reduction == Reduction::slowest_from_first)
+      object.add("clock", json_text(starts_from_first() ? "one" : "each rank's own"));
     object.add("warmup", json_number(static_cast<long long>(series.warmup)));
     object.add("batch", json_number(static_cast<long long>(operation.batch)));
     object.add("converged", json_bool(series.converged));

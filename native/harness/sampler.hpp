@@ -24,7 +24,11 @@ struct Series {
 
 // Which time stands for an iteration: a ping-pong's round trip is rank 0's alone; a delivery lasts from rank 0's start to
 // rank 1's end where both read one clock, and is otherwise the slowest rank's, each from its own start.
-enum class Reduction { slowest_rank, rank_0, delivery };
+//
+// slowest_from_first is the slowest rank's, each from its own start unless ranks share cores and read one clock: a rank
+// that waits for its core leaves the barrier when others have long sent to it, and would seem faster than the link. Each
+// then counts from the moment at which the first rank left.
+enum class Reduction { slowest_rank, slowest_from_first, rank_0, delivery };
 
 // What a kernel measures at one point. `prepare` fills buffers outside the timed region, `run` is timed between the
 // harness's barrier and its own return.
@@ -70,6 +74,7 @@ class Sampler {
   void iterate(const Operation &operation, std::vector<double> &own, bool &delivered);
   void collect(const Operation &operation, const std::vector<double> &own, Series &series);
   void measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all);
+  bool starts_from_first() const { return team_.one_clock() && team_.oversubscribed(); }
   bool judge_paper(Series &series) const;
   int next_rounds(std::vector<Series> &all, double spent_s) const;
 

@@ -21,7 +21,7 @@ class Team {
   bool oversubscribed() const { return oversubscribed_; }
   void set_oversubscribed(bool value) { oversubscribed_ = value; }
 
-  // Whether all ranks are on one host and so read the same clock.
+  // Whether all ranks are on one machine, under one name or several virtual ones, and so read the same clock.
   bool one_clock() const { return one_clock_; }
   void set_one_clock(bool value) { one_clock_ = value; }
 

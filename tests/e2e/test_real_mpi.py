@@ -14,6 +14,7 @@ import pytest
 
 from earlybird.launch import shared_memory
 from earlybird.launch.process import MARKER
+from earlybird.launch.temporary_files import TOPOLOGY
 from earlybird.machine.flavours import find_flavour
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
@@ -48,8 +49,9 @@ def _job_processes_in(folder) -> list[psutil.Process]:
 
 @pytest.fixture
 def long_replay(tmp_path):
-    """Start a replay that would take a minute and wait until its ranks run; returns (process, ranks)."""
-    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,100000\n1,0,100000\n")
+    """Start a replay that would take a minute and wait until its ranks run; returns the process."""
+    # Large messages: ranks of smaller ones have come and gone before anybody sees them.
+    (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,20000000\n1,0,20000000\n")
     started, since_s = [], time.time()
 
     def start(mpi: str, *words: str):
@@ -60,21 +62,21 @@ def long_replay(tmp_path):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         started.append(process)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            ranks = _ranks_in(tmp_path)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
             held = (tmp_path / "run" / "samples.ndjson").exists()
-            if len(ranks) == 2 and held:
-                return process, ranks
+            if held and len(_ranks_in(tmp_path)) == 2:
+                return process
             time.sleep(0.01)
-        raise AssertionError(f"no ranks came up: {process.poll()}")
+        process.kill()
+        raise AssertionError(f"no ranks came up: {process.communicate()}")
 
     yield start
     for process in started:
         if process.poll() is None:
             process.kill()
             process.wait()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _job_processes_in(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _job_processes_in(tmp_path) == []
@@ -85,6 +87,17 @@ def _finish(process, timeout: float) -> tuple[int, str]:
     _, err = process.communicate(timeout=timeout)
     assert "Traceback" not in err
     return process.returncode, err
+
+
+def _strike(process, folder, blow) -> None:
+    """Deal the first rank a `blow` until `process` ends: one that came after the rank's last word hits
+    nothing, and the next launch follows."""
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        for rank in _ranks_in(folder)[:1]:
+            with suppress(psutil.NoSuchProcess):
+                blow(rank)
+        time.sleep(0.02)
 
 
 def _samples(folder) -> list[dict]:
@@ -122,7 +135,7 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
     launches = [
         json.loads(line) for line in (tmp_path / "replay" / "launches.ndjson").read_text().splitlines()
     ]
-    assert len(launches) == 5
+    assert 1 <= len(launches) <= 5  # as many as a busy machine gets done in 10 s
     assert all(len(launch["placement"]) == 2 and launch["exit"] == 0 for launch in launches)
     earlybird("report", "run", "profile.json", "replay", "-o", "report.html")
     assert not list(tmp_path.glob("**/.launch-*"))
@@ -178,24 +191,32 @@ def test_hosts_are_started_by_name(mpi, earlybird, tmp_path):
     assert [entry["node"] for entry in launch["placement"]] == [0, 0]
 
 
+def test_a_host_that_cannot_be_reached_is_named(mpi, earlybird, tmp_path, refused):
+    agent = tmp_path / "agent"
+    agent.write_text("#!/bin/sh\necho 'no route to that' >&2\nexit 255\n")
+    agent.chmod(0o755)
+    words = ("measure", "pingpong", "--sizes", "8", "--hosts", "nosuch.invalid", "--mpi", mpi)
+    result = earlybird(*words, "--agent", agent, "-o", "run", check=False)
+    refused(result, "host nosuch.invalid cannot be reached by", str(agent), "no route to that", status=1)
+
+
 def test_a_killed_rank_ends_the_job_and_what_was_measured_is_kept(mpi, long_replay, tmp_path):
-    process, ranks = long_replay(mpi, "--stall-limit", "5s")
+    process = long_replay(mpi, "--stall-limit", "15s")
     held = len(_samples(tmp_path / "run"))
-    with suppress(psutil.NoSuchProcess):
-        ranks[0].kill()
-    status, err = _finish(process, 50)
+    _strike(process, tmp_path, psutil.Process.kill)
+    status, err = _finish(process, 120)
     assert status == 1
     assert "failed: " in err and "--resume" in err
     assert len(_samples(tmp_path / "run")) >= held > 0
 
 
 def test_a_hung_rank_is_ended_after_the_stall_limit(mpi, long_replay, tmp_path):
-    process, ranks = long_replay(mpi, "--stall-limit", "2s")
-    with suppress(psutil.NoSuchProcess):
-        ranks[1].suspend()
-    status, err = _finish(process, 30)
+    # Long enough for ranks to start on a busy machine: until then, too, no point is finished.
+    process = long_replay(mpi, "--stall-limit", "6s")
+    _strike(process, tmp_path, psutil.Process.suspend)
+    status, err = _finish(process, 120)
     assert status == 1
-    assert "no point was finished for 2 s" in err
+    assert "no point was finished for 6 s" in err
 
 
 def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
@@ -216,11 +237,12 @@ def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_path, number):
-    process, _ = long_replay(any_mpi)
+    process = long_replay(any_mpi)
     process.send_signal(number)
-    status, err = _finish(process, 20)
+    status, err = _finish(process, 120)
     assert status == 130
-    assert "--resume" in err
+    (sentence,) = [line for line in err.splitlines() if "interrupted" in line and "points" not in line]
+    assert sentence.startswith("earlybird: interrupted; what was complete is kept") and "--resume" in sentence
     held = _samples(tmp_path / "run")
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
     settings["settings"]["effort"]["launches"] = len(held) + 1
@@ -232,15 +254,33 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
 
 def test_an_interrupted_job_leaves_no_shared_memory(mpi, long_replay, tmp_path):
     before = {path.name for path in Path("/dev/shm").iterdir()}
-    process, _ = long_replay(mpi)
+    process = long_replay(mpi)
     process.send_signal(signal.SIGINT)
-    _finish(process, 20)
+    _finish(process, 120)
     left = {path.name for path in Path("/dev/shm").iterdir()} - before
     assert not [name for name in left if name.startswith(shared_memory.PREFIXES)]
 
 
+def test_a_killed_mpiexec_leaves_nothing_in_tmp(mpi, long_replay, tmp_path):
+    process = long_replay(mpi)
+    since_s = time.time() - 60
+    own = set()
+    while process.poll() is None and time.time() < since_s + 180:
+        with suppress(psutil.Error):
+            for one in psutil.Process(process.pid).children(recursive=True):
+                own.add(one.pid)
+                one.kill()
+        time.sleep(0.02)
+    status, err = _finish(process, 120)
+    assert status == 1, err
+    left = [path for path in Path("/tmp").glob("ompi.*") if path.name.removeprefix("ompi.") in map(str, own)]
+    topologies = [path for path in Path("/tmp").glob(f"{TOPOLOGY}*") if path.stat().st_ctime > since_s]
+    # Others may be starting ranks of their own meanwhile.
+    assert left == [] and (topologies == [] or _alive(lambda one: one.name() == "hydra_pmi_proxy"))
+
+
 def test_ranks_die_with_an_earlybird_that_is_killed_outright(any_mpi, long_replay):
-    process, _ = long_replay(any_mpi)
+    process = long_replay(any_mpi)
     process.kill()  # the fixture's end asserts that no process of the job is left
 
 

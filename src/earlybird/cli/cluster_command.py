@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from earlybird.cli.options import MpiOption, ThreadsOption
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.layout import parse_layout
-from earlybird.launch import interpose
+from earlybird.launch import interpose, temporary_files
 from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.cluster.node import TEMPORARY
@@ -43,7 +44,7 @@ def up(
     Needs root or user namespaces, `earlybird doctor` says which. `down` ends it, and so do a
     crash of its keeper and a reboot: nothing is left behind.
     """
-    cluster = control.up(name, nodes, units.parse_bandwidth(rate, "--rate"))
+    cluster = control.up(name, nodes, _parse_rate(rate))
     try:
         if check:
             cluster = control.keep_link(cluster, link.measure_link(cluster))
@@ -79,7 +80,7 @@ def list_(format: Format = FORMAT, json: bool = JSON) -> None:
 
 def run(
     node: Annotated[str, typer.Argument(help="Which node, such as node0 or 0.")],
-    command: Annotated[list[str], typer.Argument(help="What to run there, after --.")],
+    command: Annotated[list[str], typer.Argument(help="What to run there.")],
     name: NameOption = "",
 ) -> None:
     """Run a command on a node; the exit status is the command's own."""
@@ -92,14 +93,16 @@ def run(
         )
     if not names[node].process.runs():
         raise WorkError(cluster.trouble() or f"{names[node].name} has died")
+    words = _own_words(command)
+    _warn_of_job(cluster)
     # Joining a node's mounts leads to its root folder; the command is to begin where the person stands.
     shell = ["/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", os.getcwd()]
-    words = [*cluster.node_words(names[node]), *shell, *command]
+    words = [*cluster.node_words(names[node]), *shell, *words]
     os.execvpe(words[0], words, os.environ | {"TMPDIR": TEMPORARY})
 
 
 def mpiexec(
-    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after --.")],
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
     layout: Annotated[str, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")],
     map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
     mpi: MpiOption = None,
@@ -114,15 +117,19 @@ def mpiexec(
     launcher = ClusterLauncher(choose_flavour(mpi), cluster, threads=threads)
     where = parse_layout(layout, map_by)
     launcher.check(where)
+    words = _own_words(command)
     cluster.require_whole()
+    _warn_of_job(cluster)
     with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
         made = launcher.invocation(where, Path(folder))
         environment = launcher.mpi.environment() | made.env
-        words = [*made.words, *command]
+        words = [*made.words, *words]
         if interpose.inside():
             require_library(launcher.mpi)
             words, environment = interpose.through_shim(words, launcher.mpi, environment)
-        raise typer.Exit(_run_to_its_end(words, environment))
+        status = _run_to_its_end(words, environment)
+    cluster.require_whole()  # Open MPI's mpiexec may end with 0 when a node dies
+    raise typer.Exit(status)
 
 
 def down(
@@ -137,8 +144,31 @@ def down(
         print(f"{each} is down")
 
 
+def _parse_rate(text: str) -> float:
+    try:
+        return units.parse_bandwidth(text, "--rate")
+    except InputError as error:
+        raise InputError(f"--rate is {text!r}; give 10mbit to 32gbit, such as 200mbit or 2gbit") from error
+
+
+def _own_words(command: list[str]) -> list[str]:
+    """The command to run, of what stood after the options: with or without -- before it."""
+    words = command[1:] if command[0] == "--" else command
+    if not words or words[0].startswith("-"):
+        raise InputError(
+            f"{' '.join(command)} is no command to run; give options first, then the command and its own"
+        )
+    return words
+
+
+def _warn_of_job(cluster: Cluster) -> None:
+    if (job := state.job_on(cluster)) is not None:
+        note(f"warning: {job} is measuring on the cluster {cluster.name}, and what runs now disturbs it")
+
+
 def _run_to_its_end(words: list[str], environment: Mapping[str, str]) -> int:
     """The exit status of a command; on Ctrl-C it is asked to end, so that mpiexec takes its ranks along."""
+    begin_s = time.time()
     process = subprocess.Popen(words, env=environment)
     try:
         return process.wait()
@@ -150,6 +180,8 @@ def _run_to_its_end(words: list[str], environment: Mapping[str, str]) -> int:
             process.kill()
             process.wait()
         raise
+    finally:
+        temporary_files.remove_left(begin_s)
 
 
 def _sentence(cluster: Cluster) -> str:
@@ -213,3 +245,6 @@ command = make_group(
     name="cluster",
     help="Several nodes on this one machine: a virtual cluster of Linux namespaces.",
 )
+# What follows the first word that is no option belongs to the command to run: `cluster run node0 ls -la`.
+for _name in ("run", "mpiexec"):
+    command.commands[_name].allow_interspersed_args = False

@@ -46,6 +46,7 @@ def _built_flavour(name: str | None) -> flavours.Flavour:
 
 def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Place]:
     """As `make_launcher`, from the settings that a run keeps; runs of earlier versions have fewer."""
+    _require_cluster_again(settings)
     return make_launcher(
         settings["launcher"],
         settings["mpi"],
@@ -53,6 +54,18 @@ def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Place
         seed,
         settings.get("agent"),
         settings.get("threads", 1),
+    )
+
+
+def _require_cluster_again(settings: Mapping[str, Any]) -> None:
+    """Raise InputError with the command to type when the cluster that a run was begun on is gone."""
+    kind, _, name = settings["launcher"].partition(":")
+    rate = state.LINKS.fullmatch(settings.get("network") or "")
+    if kind != "cluster" or rate is None or name in [cluster.name for cluster in state.all_running()]:
+        return
+    again = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {rate[1]}mbit --name {name}"
+    raise InputError(
+        f"the cluster {name}, which this run was begun on, is gone; start it anew with `{again}`"
     )
 
 
@@ -87,6 +100,7 @@ def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launche
     cluster = state.find(name)
     flavour = _built_flavour(mpi)
     cluster.require_whole()
+    state.begin_job(cluster)
     place = _place(len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
     return ClusterLauncher(flavour, cluster, threads=threads), place
 

@@ -36,6 +36,7 @@ from earlybird.cli.options import (
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches
+from earlybird.launch.launcher import Launcher
 from earlybird.measure import suites
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
@@ -152,6 +153,7 @@ def measure(
         _print_script(context, output or Path("run"), chosen, options, effort)
         return
     starter, place = launcher_of(settings, effort.seed)
+    _refuse_pretended_threads(settings, starter)
     if not resume:
         effort = suited_to(place, effort)
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
@@ -169,6 +171,14 @@ def measure(
     # Of a pipeline alone no profile is fitted.
     after = "" if settings["suites"] == ["pipeline"] else f"; next: earlybird fit {run.path} -o profile.json"
     note(f"samples are in {run.path}{after}")
+
+
+def _refuse_pretended_threads(settings: dict, launcher: Launcher) -> None:
+    if launcher.name == "synthetic" and settings.get("threads", 1) > 1:
+        raise InputError(
+            f"--threads is {settings['threads']} and the launcher synthetic draws times from a profile, "
+            "whatever the threads; leave --threads out"
+        )
 
 
 def _print_script(

@@ -11,7 +11,7 @@ from earlybird import __version__
 from earlybird.cli.common import note
 from earlybird.cli.launchers import network_of, with_link_measured
 from earlybird.cli.progress import ProgressLine
-from earlybird.data.errors import InputError
+from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
 from earlybird.data.units import parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
@@ -22,6 +22,12 @@ from earlybird.measure.suites import Group, Place
 
 # A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
 _LINK_MIN_ITERATIONS = 8
+
+
+class Interrupted(EarlybirdError):
+    """Ctrl-C while measuring, with a word on what is kept."""
+
+    exit_status = 130
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,7 @@ def keep_place(settings: dict[str, Any], launcher: Launcher) -> None:
     settings["network"] = network_of(launcher)
     if isinstance(launcher, ClusterLauncher):
         settings["launcher"] = f"cluster:{launcher.cluster.name}"
+        settings["nodes"] = len(launcher.cluster.nodes)
 
 
 def refuse_other_network(run: Run, settings: dict[str, Any], launcher: Launcher) -> None:
@@ -154,9 +161,7 @@ def run_session(
     try:
         result = measure(run, launcher, effort.plan(groups), progress)
     except KeyboardInterrupt:
-        progress.close()
-        note(f"interrupted; what was complete is kept in {run.path}{again}")
-        raise
+        raise Interrupted(f"interrupted; what was complete is kept in {run.path}{again}") from None
     finally:
         progress.close()
     if result.missing:

@@ -19,7 +19,10 @@ ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads of every 
 RunOption = Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to make.")]
 TimeLimitOption = Annotated[str, typer.Option("--time-limit", help="End a launch after this long.")]
 StallLimitOption = Annotated[
-    str, typer.Option("--stall-limit", help="End a launch that finishes no point for this long.")
+    str,
+    typer.Option(
+        "--stall-limit", help="End a launch that finishes no point for this long, Slurm's queue included."
+    ),
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue the run named by -o as it was begun.")]
 PrintScriptOption = Annotated[

@@ -105,19 +105,19 @@ def run_kernel(
         )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
-        return replace(_collect(request, record, out, ended, job.one_clock), interrupted=True)
+        return replace(_collect(request, record, out, ended, job), interrupted=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{words[0]} cannot be started ({error}); run `earlybird doctor`") from error
-    return _collect(request, record, out, ended, job.one_clock)
+    return _collect(request, record, out, ended, job)
 
 
-def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, one_clock: bool) -> Launched:
+def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:
     told, samples = _read_scratch(out, request.id)
     observed = placement.observed_layout(told.pop("placement", []))
     num_hosts = len({entry["host"] for entry in observed})
     if "clock" in told:
         # Ranks of one machine read one clock; of several, each rank's times are differences of its own.
-        told["clock"]["residual_s"] = 0.0 if num_hosts == 1 or one_clock else None
+        told["clock"]["residual_s"] = 0.0 if num_hosts == 1 or job.one_clock else None
     record |= told | {
         "placement": observed,
         # Which way messages went inside a node or between nodes is the library's secret.
@@ -128,7 +128,9 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
     cause = ended.cause
     done = request.points_in(len(samples))
     if cause is None and done < len(request.points):
-        cause = f"it ended after {done} of {len(request.points)} points without saying why"
+        # Open MPI's prterun 5.0.11 ends with 0 when a node dies while ranks are being started on it.
+        told_by_place = job.watch() if job.watch else None
+        cause = told_by_place or f"it ended after {done} of {len(request.points)} points without saying why"
     if cause is not None:
         record["cause"] = cause
     return Launched(record, samples, cause)

@@ -3,8 +3,11 @@
 import os
 import re
 import shutil
+import socket
+import subprocess
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earlybird.data.errors import InputError
@@ -15,6 +18,11 @@ from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Reach
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
+
+# What every MPI takes for this machine, without reaching for it.
+_OWN_NAMES = ("localhost", "127.0.0.1")
+# How long a host may take to answer once a launch has failed, and how long all of them are asked.
+_ANSWER_LIMIT_S, _REACH_LIMIT_S = 10.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,38 @@ class MpiexecLauncher:
             threads=self.threads,
         )
         job = Job(self.name, self.mpi, binding.name, self.threads)
-        return run_kernel(job, invocation, request, scratch, progress)
+        launched = run_kernel(job, invocation, request, scratch, progress)
+        if launched.cause is None or launched.interrupted or launched.record["placement"] or reach is None:
+            return launched
+        cause = self._unreachable(tuple(dict.fromkeys(reach.hosts))) or launched.cause
+        return replace(launched, record=launched.record | {"cause": cause}, cause=cause)
+
+    def _unreachable(self, hosts: tuple[str, ...]) -> str | None:
+        """A sentence naming the first of `hosts` that cannot be reached; None where all can, or where it is
+        Slurm that reaches them."""
+        if self.agent is None and "SLURM_JOB_ID" in os.environ:
+            return None
+        agent = [self.agent] if self.agent else ["ssh", "-o", "BatchMode=yes"]
+        give_up_s = time.monotonic() + _REACH_LIMIT_S
+        for host in hosts:
+            if host in _OWN_NAMES or host == socket.gethostname() or time.monotonic() > give_up_s:
+                continue
+            try:
+                tried = subprocess.run(
+                    [*agent, host, "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                    errors="replace", timeout=_ANSWER_LIMIT_S,
+                )  # fmt: skip
+            except (OSError, subprocess.TimeoutExpired) as error:
+                why = error.strerror if isinstance(error, OSError) else f"no answer in {_ANSWER_LIMIT_S:g} s"
+            else:
+                if tried.returncode == 0:
+                    continue
+                why = (tried.stderr.strip().splitlines() or [f"status {tried.returncode}"])[-1].strip()
+            return (
+                f"the host {host} cannot be reached by {agent[0]} ({why}); check that "
+                f"`{agent[0]} {host} true` works and asks for no password"
+            )
+        return None
 
     def _binding(self, layout: Layout) -> placement.Binding:
         if not self.hosts:

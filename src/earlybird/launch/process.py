@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from earlybird.launch import shared_memory
+from earlybird.launch import shared_memory, temporary_files
 
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
 _POLL_S = 0.05
@@ -74,6 +74,8 @@ def run_tree(
                 _end_tree(process, job)
             if process.returncode != 0:
                 shared_memory.remove_left(begin_wall_s)
+            # Also after a good end: Open MPI's daemon may be killed because it does not leave.
+            temporary_files.remove_left(begin_wall_s)
         words = os.pread(told, 1 << 20, 0).decode(errors="replace")
     finally:
         os.close(told)

@@ -216,6 +216,12 @@ def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
     assert len(calls) == 1
 
 
+def test_threads_of_pretended_ranks_are_refused(earlybird, planted, refused, tmp_path):
+    words = ("measure", "pingpong", *SYNTHETIC, *SMALL, "--threads", "2", "-o", "run")
+    refused(earlybird(*words, check=False), "--threads is 2", "synthetic")
+    assert not (tmp_path / "run").exists()
+
+
 def test_measure_alone_lists_the_suites(earlybird):
     told = earlybird("measure").stdout
     assert "pingpong" in told and "contention" in told and "earlybird measure" in told

@@ -67,7 +67,7 @@ def test_a_bad_end_is_told_by_the_line_that_says_most(script, cause):
 def test_a_job_ends_at_its_time_limit():
     ended = run("sleep 100", Limits(0.3, 20))
     assert ended.cause == "it ran past its time limit of 0.3 s"
-    assert ended.duration_s < 5
+    assert ended.duration_s < 60
 
 
 def test_a_job_that_finishes_no_point_ends_at_its_stall_limit():
@@ -75,7 +75,7 @@ def test_a_job_that_finishes_no_point_ends_at_its_stall_limit():
     counts = iter(range(4))
     ended = run("sleep 100", Limits(20, 0.3), lambda: next(counts, 4))
     assert "no point was finished for 0.3 s" in ended.cause
-    assert time.monotonic() - begin_s < 5
+    assert time.monotonic() - begin_s < 60
 
 
 def test_a_job_that_goes_on_does_not_stall():

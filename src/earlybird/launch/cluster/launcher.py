@@ -7,8 +7,9 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
-from earlybird.launch import mpiexec, placement, shared_memory
+from earlybird.launch import mpiexec, placement, shared_memory, temporary_files
 from earlybird.launch.cluster import network
+from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
@@ -71,7 +72,9 @@ class ClusterLauncher:
         ]
         if launched.cause is not None:
             for node in self.cluster.nodes:
-                shared_memory.remove_left(begin_s, Path(f"/proc/{node.pid}/root/dev/shm"))
+                root = Path(f"/proc/{node.pid}/root")
+                shared_memory.remove_left(begin_s, root / "dev/shm")
+                temporary_files.remove_left(begin_s, root / TEMPORARY.lstrip("/"), root / "proc")
         return launched
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:

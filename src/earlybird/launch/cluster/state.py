@@ -1,10 +1,12 @@
-"""What is known of a cluster: its folder, its file, whether its keeper lives."""
+"""What is known of a cluster: its folder, its file, whether its keeper lives, who measures on it."""
 
 import contextlib
 import fcntl
 import os
 import re
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ from earlybird.machine.namespaces import Way
 SCHEMA = "earlybird.cluster/1"
 NODE_NAMESPACES = ("net", "uts", "ipc", "pid", "mount")
 _SENT_BYTES = 8  # a column of /proc/net/dev: what the bridge's end of a link has sent, the node has received
+LINKS = re.compile(r"virtual links of (\S+) Mbit/s each way")  # what `Cluster.describe` says
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
@@ -132,7 +135,7 @@ class Cluster:
 
     def describe(self) -> str:
         """The network in words, the same for all clusters alike."""
-        return f"virtual links of {8 * self.rate_bytes_per_s / 1e6:g} Mbit/s each way"
+        return f"virtual links of {8 * self.rate_bytes_per_s / 1e6:.10g} Mbit/s each way"
 
     def _network_devices(self) -> dict[str, list[int]]:
         """Counters of every device at the cluster's head, as /proc/net/dev lists them."""
@@ -216,6 +219,38 @@ def claim(name: str) -> int:
     return lock
 
 
+def begin_job(cluster: Cluster) -> None:
+    """Keep other measurements off `cluster` until this process ends, by a lock that the kernel takes back.
+
+    InputError naming the process that measures on it already.
+    """
+    path = _job_file(cluster)
+    with _registry():
+        if (other := _job_on(path)) is not None:
+            raise InputError(
+                f"{other} is measuring on the cluster {cluster.name}, and each would disturb the other; wait "
+                "for it or end it, or start another cluster with `earlybird cluster up --name NAME`"
+            )
+        # Never closed here, and programs started from here do not inherit it.
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, f"process {os.getpid()} ({shlex.join(['earlybird', *sys.argv[1:]])})".encode())
+
+
+def job_on(cluster: Cluster) -> str | None:
+    """The process that measures on `cluster` in words, None where there is none."""
+    with _registry():
+        return _job_on(_job_file(cluster))
+
+
+def _job_file(cluster: Cluster) -> Path:
+    return folder_of(cluster.name) / "job"
+
+
+def _job_on(path: Path) -> str | None:
+    return path.read_text() if path.exists() and _is_locked(path) else None
+
+
 def _load(folder: Path) -> Cluster:
     value = files.read_json(folder / "cluster.json", "cluster", SCHEMA)
     return Cluster(
@@ -230,10 +265,10 @@ def _load(folder: Path) -> Cluster:
     )
 
 
-def _is_locked(folder: Path) -> bool:
-    """Whether some process holds the lock of the cluster in `folder`."""
+def _is_locked(path: Path) -> bool:
+    """Whether some process holds the lock of the cluster whose folder is `path`, or of the file `path`."""
     try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

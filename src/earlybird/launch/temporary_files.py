@@ -1,0 +1,60 @@
+"""Remove the files and folders that killed jobs leave in /tmp, where nobody would look for them."""
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+FOLDER = Path("/tmp")
+# hydra's description of the machine for the ranks, in MPICH 5.0.2 and Intel MPI 2021.18. The path is fixed in
+# hydra_pmi_proxy, which removes the file when it ends by itself; TMPDIR does not move it.
+TOPOLOGY = "hydra_hwloc_xmlfile_"
+_PROXY = "hydra_pmi_proxy"
+# By how much the kernel's time of a process's beginning may be off against a file's.
+_SLACK_S = 2.0
+# The folder of a daemon of Open MPI 5.0.11, named after its process.
+_SESSION = re.compile(r"ompi\.(\d+)")
+
+
+def remove_left(since_s: float, folder: Path = FOLDER, processes: Path = Path("/proc")) -> None:
+    """Delete what jobs of this user made in `folder` since `since_s` (seconds of time.time) and whose maker
+    has ended.
+
+    `folder` and `processes` are those of a virtual node where they are seen from outside.
+    """
+    topologies = {}
+    for path, made_s in _made_since(since_s, folder):
+        if path.name.startswith(TOPOLOGY):
+            topologies[path] = made_s
+        elif (session := _SESSION.fullmatch(path.name)) and not (processes / session[1]).exists():
+            shutil.rmtree(path, ignore_errors=True)
+    # Which proxy made a file is not told: one that lives and began before the file may have.
+    oldest_s = min(_beginnings(), default=float("inf")) - _SLACK_S if topologies else 0.0
+    for path, made_s in topologies.items():
+        if made_s < oldest_s:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _made_since(since_s: float, folder: Path) -> Iterator[tuple[Path, float]]:
+    """This user's files and folders in `folder`, and when each was made or last changed."""
+    with contextlib.suppress(OSError):
+        for path in list(folder.iterdir()):
+            with contextlib.suppress(OSError):
+                status = path.lstat()
+                if status.st_uid == os.geteuid() and status.st_ctime >= since_s:
+                    yield path, status.st_ctime
+
+
+def _beginnings() -> list[float]:
+    """When each proxy that is alive began."""
+    begun = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.name() == _PROXY and process.status() != psutil.STATUS_ZOMBIE:
+                begun.append(process.create_time())
+    return begun

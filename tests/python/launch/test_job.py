@@ -1,0 +1,58 @@
+"""What a launch says of its end, whatever its mpiexec said."""
+
+import json
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from earlybird.data.layout import parse_layout
+from earlybird.launch import job as jobs
+from earlybird.launch.launcher import Request
+from earlybird.launch.mpiexec import Invocation
+
+POINT = {"mpi": "none", "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}
+SAMPLE = {"kernel": "pingpong", "quantity": "half_round_trip", "config": POINT, "times_s": [1e-6],
+          "warmup": 0, "batch": 1, "converged": True, "oversubscribed": False, "validated": True}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a script in the place of mpiexec and its ranks; `$OUT` is where samples go."""
+    monkeypatch.setattr(jobs, "kernel_path", lambda mpi, kernel: tmp_path / kernel)
+    mpi = SimpleNamespace(name="none", version="0", environment=lambda: dict(os.environ))
+
+    def launch(script: str, watch=None):
+        words = ("sh", "-c", script, "mpiexec")
+        job = jobs.Job("local", mpi, "core", watch=watch)
+        request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), time_limit_s=20, stall_limit_s=20)
+        return jobs.run_kernel(
+            job, Invocation(words, {"OUT": str(tmp_path / "samples.ndjson")}), request, tmp_path,
+            lambda *told: None,
+        )  # fmt: skip
+
+    return launch
+
+
+def _complete() -> str:
+    record = {"launch_record": {"placement": [{"rank": 0, "host": "here", "sockets": [0], "cpus": [0]}]}}
+    lines = "\n".join(json.dumps(line) for line in (record, SAMPLE))
+    return f"printf '%s\\n' '{lines}' > $OUT"
+
+
+def test_points_missing_after_a_good_end_are_put_down_to_what_has_died(run):
+    """prterun ends with 0 when a node is killed while ranks are being started on it."""
+    assert run("exit 0", watch=lambda: "node1 is gone").cause == "node1 is gone"
+
+
+@pytest.mark.parametrize("watch", [None, lambda: None])
+def test_points_missing_without_any_reason_are_told(run, watch):
+    launched = run("exit 0", watch=watch)
+    assert launched.cause == "it ended after 0 of 1 points without saying why"
+    assert launched.record["cause"] == launched.cause
+
+
+def test_what_dies_after_the_last_point_does_not_matter(run):
+    launched = run(_complete(), watch=lambda: "node1 is gone")
+    assert launched.cause is None
+    assert [sample.config for sample in launched.samples] == [POINT]

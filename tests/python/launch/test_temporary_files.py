@@ -1,0 +1,54 @@
+"""What killed jobs leave in /tmp is removed, and nothing of a job that lives."""
+
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from earlybird.launch import temporary_files
+from earlybird.launch.temporary_files import TOPOLOGY, remove_left
+
+
+@pytest.fixture
+def no_other_proxy(monkeypatch):
+    """Only what a test says is alive, whatever else runs on this machine."""
+    monkeypatch.setattr(temporary_files, "_beginnings", list)
+
+
+def test_what_was_made_since_a_job_began_is_removed(tmp_path, no_other_proxy):
+    (tmp_path / f"{TOPOLOGY}abcdef").write_text("<xml/>")
+    (tmp_path / "hydra_hosts").touch()
+    remove_left(time.time() + 60, tmp_path)
+    assert (tmp_path / f"{TOPOLOGY}abcdef").exists()  # older than the job
+    remove_left(time.time() - 60, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["hydra_hosts"]
+
+
+def test_what_a_living_proxy_may_have_made_stays(tmp_path):
+    sleep = shutil.copy(shutil.which("sleep"), tmp_path / "hydra_pmi_proxy")
+    proxy = subprocess.Popen([sleep, "100"])
+    try:
+        path = tmp_path / f"{TOPOLOGY}abcdef"
+        path.touch()
+        remove_left(0, tmp_path)
+        assert path.exists()
+    finally:
+        proxy.kill()
+        proxy.wait()
+
+
+def test_the_folder_of_a_daemon_goes_with_it(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for name in (f"ompi.{ended.pid}", f"ompi.{os.getpid()}", "ompi.host.0"):
+        (tmp_path / name / "0").mkdir(parents=True)
+    remove_left(time.time() + 60, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3  # older than the job
+    remove_left(time.time() - 60, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"ompi.{os.getpid()}", "ompi.host.0"])
+
+
+def test_no_folder_is_no_fault(tmp_path):
+    remove_left(0, tmp_path / "none")
