@@ -86,7 +86,8 @@
 #pragma weak PMPI_Waitany
 #pragma weak PMPI_Waitsome
 
-/* Open MPI's predefined handles are addresses. */
+/* Open MPI's predefined handles and callbacks are addresses. */
+#pragma weak OMPI_C_MPI_COMM_NULL_COPY_FN
 #pragma weak ompi_mpi_byte
 #pragma weak ompi_mpi_char
 #pragma weak ompi_mpi_comm_null

@@ -137,10 +137,10 @@ def test_a_program_of_another_mpi_is_told_of_and_is_left_alone(earlybird, where_
         assert part in sentence
 
 
-def test_of_python_nothing_is_said(any_mpi, earlybird, where_of):
-    where_of(any_mpi)
+def test_scripts_run_with_the_library_and_nothing_is_said(mpi, earlybird, where_of):
+    where_of(mpi)
     script = "print('libearlybird.so' in open('/proc/self/maps').read())"
-    result = earlybird("exec", "--mpi", any_mpi, "--", "mpiexec", "-n", "2", sys.executable, "-c", script)
+    result = earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", sys.executable, "-c", script)
     assert result.stdout.split() == ["True", "True"]
     assert result.stderr == ""
 

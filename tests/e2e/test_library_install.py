@@ -1,12 +1,14 @@
 """What `make install` leaves serves other projects: pkg-config, CMake, C, C++, also when moved."""
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import has_library
@@ -84,6 +86,24 @@ def test_the_header_compiles_alone(installed, tmp_path, language):
     words += ["-c", "header.src", "-o", "header.o", f"-I{prefix}/include"]
     run(flavour, flavour.mpicc, *words, "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX", cwd=tmp_path)
     assert " U MPI_Psend_init\n" in run(flavour, "nm", "header.o", cwd=tmp_path)
+
+
+def test_the_library_exports_mpi_names_and_loads_where_no_mpi_is(installed):
+    _, prefix = installed
+    with open(prefix / "lib" / "libearlybird.so", "rb") as stream:
+        elf = ELFFile(stream)
+        symbols = [
+            (symbol.name, symbol.entry.st_shndx, symbol.entry.st_info.bind)
+            for symbol in elf.get_section_by_name(".dynsym").iter_symbols()
+            if symbol.name
+        ]
+        needs = [tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
+    exported = [name for name, section, _ in symbols if section != "SHN_UNDEF"]
+    assert exported and not [name for name in exported if not name.startswith("MPI_")]
+    # A shell that preloads it has none of the MPI's symbols, and must start all the same.
+    strong = {name for name, section, bind in symbols if section == "SHN_UNDEF" and bind != "STB_WEAK"}
+    assert not [name for name in strong if re.match(r"P?MPI|ompi|OMPI|MPL|mpi", name)]
+    assert not [name for name in needs if "mpi" in name or "stdc++" in name]
 
 
 def test_an_installation_replaces_an_older_one_and_holds_nothing_else(installed, tmp_path):
