@@ -1,36 +1,31 @@
 /* Times single messages and trains of them between one pair of ranks per level. */
 #include "partitioned/calibrate.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "partitioned/world.h"
 
 /* Both regimes of every MPI seen (they switch between 4 KiB and 64 KiB) and the long messages. */
-static const int sizes[] = {64, 1024, 4096, 16384, 65536, 262144, 1048576};
-enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 4, MAX_REPEATS = 15 };
+static const int sizes[] = {256, 1024, 4096, 16384, 65536, 262144, 1048576};
+enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 4, MAX_REPEATS = 200, LONGEST_TRAIN = 65536 };
+
+/* No message is faster than the clock can tell. */
+#define LEAST_S 2e-8
 
 /* No size takes longer than this on a slow link. */
-#define BUDGET_S 3e-3
+#define BUDGET_S 2e-3
 
 enum { TAG_DATA = 1, TAG_REPLY = 2 };
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *values, int num) {
-  qsort(values, (size_t)num, sizeof *values, ascending);
-  return values[num / 2];
-}
-
-/* Seconds from the first of `num` sends to the receiver's reply; the receiver returns 0. Both sides do as many
- * repeats as the sender's clock allows: its reply-to-the-reply tells whether to go on. */
+/* Seconds from the first of `num` sends to the receiver's reply, the least of all repeats, because whatever else runs
+ * on the machine only adds; the receiver returns 0. Both sides do as many repeats as the sender's clock allows: its
+ * reply to the reply tells whether to go on. */
 static double train_s(MPI_Comm comm, int peer, int is_sender, char *memory, int num, int bytes) {
-  double times[MAX_REPEATS];
   MPI_Request requests[TRAIN];
   const double begin_s = eb_now_s();
+  double least_s = DBL_MAX;
   int done = 0, more = 1;
   while (more) {
     if (!is_sender)
@@ -45,8 +40,9 @@ static double train_s(MPI_Comm comm, int peer, int is_sender, char *memory, int 
         PMPI_Isend(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, peer, TAG_DATA, comm, &requests[m]);
       PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
       PMPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm, MPI_STATUS_IGNORE);
-      times[done++] = eb_now_s() - start_s;
-      more = done < MAX_REPEATS && (done < 3 || eb_now_s() - begin_s < BUDGET_S);
+      const double took_s = eb_now_s() - start_s;
+      if (took_s < least_s) least_s = took_s;
+      more = ++done < MAX_REPEATS && (done < 3 || eb_now_s() - begin_s < BUDGET_S);
       PMPI_Send(&more, 1, MPI_INT, peer, TAG_DATA, comm);
     } else {
       PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
@@ -54,41 +50,48 @@ static double train_s(MPI_Comm comm, int peer, int is_sender, char *memory, int 
       PMPI_Recv(&more, 1, MPI_INT, peer, TAG_DATA, comm, MPI_STATUS_IGNORE);
     }
   }
-  return is_sender ? median(times, done) : 0;
+  return is_sender ? least_s : 0;
 }
 
-/* Straight lines between the measured sizes; the last one goes on. */
+/* Straight lines between the measured sizes. Beyond the last one, the bandwidth of the last: the slope between two
+ * long messages is a difference of large numbers, and planning lives from it. */
 static void to_cost(const double *one_s, const double *overhead_s, eb_cost *cost) {
   cost->num = NUM_SIZES;
   for (int s = 0; s < NUM_SIZES; s++) {
-    const int a = s < NUM_SIZES - 1 ? s : NUM_SIZES - 2, b = a + 1;
-    /* Noise may turn a slope around: a longer message never takes less. */
-    const double rise_s = one_s[b] - one_s[a] > 1e-12 ? one_s[b] - one_s[a] : 1e-12;
-    const double bandwidth = (sizes[b] - sizes[a]) / rise_s;
-    cost->protocols[s] = (eb_protocol){s ? sizes[s] : 0, one_s[a] - sizes[a] / bandwidth, overhead_s[s], bandwidth};
+    const int b = s + 1;
+    /* Noise may make a slope vanish: a longer message never takes less. */
+    const double rise_s = b < NUM_SIZES ? one_s[b] - one_s[s] : 0;
+    const double bandwidth = rise_s > 1e-12 ? (sizes[b] - sizes[s]) / rise_s : b < NUM_SIZES ? sizes[b] / 1e-12 : sizes[s] / one_s[s];
+    cost->protocols[s] = (eb_protocol){s ? sizes[s] : 0, one_s[s] - sizes[s] / bandwidth, overhead_s[s], bandwidth};
   }
 }
 
 static void measure(MPI_Comm comm, int peer, int is_sender, eb_cost *cost) {
   char *memory = calloc(TRAIN, (size_t)sizes[NUM_SIZES - 1]);
-  double one_s[NUM_SIZES], four_s[NUM_SIZES], overhead_s[NUM_SIZES];
+  double one_s[NUM_SIZES], train[NUM_SIZES], overhead_s[NUM_SIZES];
   if (!memory) PMPI_Abort(comm, 1); /* the partner would wait for ever */
-  (void)train_s(comm, peer, is_sender, memory, TRAIN, sizes[0]); /* connections are made here */
+  /* Memory that was never written is not where transfers take place; connections are made here too. */
+  memset(memory, 1, (size_t)TRAIN * (size_t)sizes[NUM_SIZES - 1]);
+  (void)train_s(comm, peer, is_sender, memory, TRAIN, sizes[0]);
   const double reply_s = train_s(comm, peer, is_sender, memory, 1, 0) / 2;
   for (int s = 0; s < NUM_SIZES; s++) {
     one_s[s] = train_s(comm, peer, is_sender, memory, 1, sizes[s]) - reply_s;
-    four_s[s] = train_s(comm, peer, is_sender, memory, TRAIN, sizes[s]) - reply_s;
+    if (sizes[s] <= LONGEST_TRAIN) train[s] = train_s(comm, peer, is_sender, memory, TRAIN, sizes[s]) - reply_s;
   }
   free(memory);
   if (!is_sender) return;
+  for (int s = NUM_SIZES - 1; s >= 0; s--) {
+    /* Noise only adds, so of two times that contradict each other the lower one is right. */
+    if (s + 1 < NUM_SIZES && one_s[s] > one_s[s + 1]) one_s[s] = one_s[s + 1];
+    if (one_s[s] < LEAST_S) one_s[s] = LEAST_S;
+  }
   for (int s = 0; s < NUM_SIZES; s++) {
-    if (s && one_s[s] < one_s[s - 1]) one_s[s] = one_s[s - 1];
-    /* What three more messages cost beyond their bytes: against one message of four times the size. */
-    const double same_bytes_s = s + 1 < NUM_SIZES ? one_s[s] + (one_s[s + 1] - one_s[s]) * 3.0 * sizes[s] / (sizes[s + 1] - sizes[s])
-                                                  : 4 * one_s[s];
-    const double more_s = (four_s[s] - same_bytes_s) / (TRAIN - 1);
-    overhead_s[s] = more_s > 0 ? more_s : 0;
-    if (s && overhead_s[s] < overhead_s[0]) overhead_s[s] = overhead_s[0];
+    overhead_s[s] = s ? overhead_s[s - 1] : 0;
+    if (sizes[s] > LONGEST_TRAIN) continue;
+    /* What three more messages cost beyond their bytes: against one message of four times the size, the
+     * next one. */
+    const double more_s = (train[s] - one_s[s + 1]) / (TRAIN - 1);
+    overhead_s[s] = more_s > LEAST_S ? more_s : LEAST_S;
   }
   to_cost(one_s, overhead_s, cost);
 }

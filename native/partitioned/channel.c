@@ -302,8 +302,13 @@ static int make_plan(eb_channel *channel) {
     for (int64_t end = step; end < channel->total_bytes; end += step) channel->plan[2 + num++] = end;
     channel->plan[2 + num++] = channel->total_bytes;
   } else if (channel->ready_s) {
-    num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, channel->ready_s,
+    double *typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s);
+    if (!typical_s) return MPI_ERR_NO_MEM;
+    for (int p = 0; p < channel->num_partitions; p++)
+      typical_s[p] = eb_plan_typical_s(channel->ready_s + (size_t)p * EB_PLAN_RECORDS, eb_plan_num_records(channel->num_starts));
+    num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, typical_s,
                          max_segments - (int)extra, channel->plan + 2);
+    free(typical_s);
   }
   if (num <= 0) {
     /* Nothing better is known: what is used now. */
@@ -335,14 +340,14 @@ static int start_sender(eb_channel *channel) {
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
   }
   atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
-  channel->is_recording =
-      channel->mode.kind == EB_AUTO && exchanges_plans(channel) && eb_plan_is_recorded(channel->num_starts);
-  if (channel->is_recording && !channel->ready_s) {
-    channel->ready_s = calloc((size_t)channel->num_partitions, sizeof *channel->ready_s);
+  channel->record =
+      channel->mode.kind == EB_AUTO && exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
+  if (channel->record >= 0 && !channel->ready_s) {
+    channel->ready_s = calloc((size_t)channel->num_partitions, EB_PLAN_RECORDS * sizeof *channel->ready_s);
     if (!channel->ready_s) rc = MPI_ERR_NO_MEM;
   }
   channel->own_s = 0;
-  if (channel->is_recording || eb_record_on) channel->started_s = eb_now_s();
+  if (channel->record >= 0 || eb_record_on) channel->started_s = eb_now_s();
   return rc;
 }
 
@@ -371,7 +376,7 @@ int eb_channel_start(eb_channel *channel) {
 }
 
 void eb_channel_issue(eb_channel *channel, int segment) {
-  const double begin_s = channel->is_recording || eb_record_on ? eb_now_s() : 0;
+  const double begin_s = channel->record >= 0 || eb_record_on ? eb_now_s() : 0;
   int rc = MPI_SUCCESS;
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
@@ -393,9 +398,12 @@ void eb_channel_issue(eb_channel *channel, int segment) {
 /* Kept out of the way of the ordinary Pready. */
 static __attribute__((noinline)) void note_ready(eb_channel *channel, int partition) {
   const double now_s = eb_now_s();
-  if (channel->is_recording)
-    channel->ready_s[partition] =
-        now_s - channel->started_s - atomic_load_explicit(&channel->own_s, memory_order_relaxed);
+  if (channel->record >= 0) {
+    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed);
+    channel->ready_s[(size_t)partition * EB_PLAN_RECORDS + (size_t)channel->record] = now_s - channel->started_s - own_s;
+    /* Looking at the clock is no work of the program's either. */
+    atomic_store_explicit(&channel->own_s, own_s + eb_world.clock_s, memory_order_relaxed);
+  }
   if (eb_record_on) {
     atomic_store_explicit(&channel->last_pready_s, now_s, memory_order_relaxed);
     eb_record_pready(channel, partition, now_s);
@@ -408,7 +416,7 @@ int eb_channel_pready(eb_channel *channel, int partition) {
   /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
   if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == stamp, 0)) return MPI_ERR_ARG;
   atomic_store_explicit(&state->done_at, stamp, memory_order_relaxed);
-  if (__builtin_expect(channel->is_recording || eb_record_on, 0)) note_ready(channel, partition);
+  if (__builtin_expect(channel->record >= 0 || eb_record_on, 0)) note_ready(channel, partition);
   if (__builtin_expect(channel->staging != NULL, 0)) {
     const int rc = eb_buffer_pack(channel, partition);
     if (rc != MPI_SUCCESS) return rc;

@@ -69,10 +69,10 @@ typedef struct eb_channel {
   /* Plans: what is sent or received in this start, and used from the next on. */
   int64_t *plan; /* [2 + max segments]: number of ends, total, ends */
   eb_segments next_segments; /* num 0: as now */
-  bool is_recording;
+  int record; /* where this start's ready times go, or -1 */
   double started_s;
   _Atomic double own_s;    /* spent in our own sends since the start */
-  double *ready_s;         /* [num_partitions] since the start, own_s taken off */
+  double *ready_s;         /* [num_partitions][EB_PLAN_RECORDS] since the start, own_s taken off */
   _Atomic double last_pready_s; /* for statistics alone */
 } eb_channel;
 

@@ -14,7 +14,20 @@ bool eb_plan_is_due(uint64_t start) {
   return start == 2 || start == 8 || start == 32 || start == 128 || (start > 128 && start % 256 == 0);
 }
 
-bool eb_plan_is_recorded(uint64_t start) { return eb_plan_is_due(start + 1); }
+int eb_plan_record(uint64_t start) {
+  for (int ahead = 1; ahead <= EB_PLAN_RECORDS; ahead++)
+    if (eb_plan_is_due(start + (uint64_t)ahead)) return EB_PLAN_RECORDS - ahead;
+  return -1;
+}
+
+int eb_plan_num_records(uint64_t start) { return start > EB_PLAN_RECORDS ? EB_PLAN_RECORDS : 1; }
+
+double eb_plan_typical_s(const double *records_s, int num) {
+  if (num == 1) return records_s[EB_PLAN_RECORDS - 1];
+  const double a = records_s[0], b = records_s[1], c = records_s[2];
+  if ((a <= b) == (b <= c)) return b;
+  return (b <= a) == (a <= c) ? a : c;
+}
 
 static double larger(double a, double b) { return a > b ? a : b; }
 

@@ -7,10 +7,17 @@
 #include "partitioned/cost.h"
 #include "partitioned/segment.h"
 
-/* Plans are made at these starts of a request (2, 8, 32, 128, then every 256) and used from the next start on.
- * The ready times are those of the start before. */
+/* Starts before a plan whose ready times it is made of: one may be disturbed, two of three are not. */
+enum { EB_PLAN_RECORDS = 3 };
+
+/* Plans are made at these starts of a request (2, 8, 32, 128, then every 256) and used from the next start on. */
 bool eb_plan_is_due(uint64_t start);
-bool eb_plan_is_recorded(uint64_t start);
+/* The place among EB_PLAN_RECORDS that this start's ready times go to, or -1. */
+int eb_plan_record(uint64_t start);
+/* The records that a plan made at this start has: 1 or EB_PLAN_RECORDS, the last ones. */
+int eb_plan_num_records(uint64_t start);
+/* The median of the records of a partition, of which there are 1 or 3. */
+double eb_plan_typical_s(const double *records_s, int num);
 
 /* Seconds from the last partition's readiness to the arrival of all: segments leave in the order of their
  * readiness, each keeps the sender busy for its overhead, and they share one link (EQUATIONS.md section 1 joined

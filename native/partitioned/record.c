@@ -131,6 +131,22 @@ static void print_row(int rank, const char *side, const sums *sum) {
   fputc('\n', stderr);
 }
 
+/* As EARLYBIRD_COSTS takes them: what was measured here can be given to the next run. */
+static void print_costs(void) {
+  const eb_cost *costs[] = {&eb_world.settings.intra_node, &eb_world.settings.inter_node};
+  const char *names[] = {"intra_node_protocols", "inter_node_protocols"};
+  fprintf(stderr, "message costs used: EARLYBIRD_COSTS=\"");
+  for (int level = 0; level < 2; level++) {
+    for (int p = 0; p < costs[level]->num; p++) {
+      const eb_protocol *protocol = &costs[level]->protocols[p];
+      if (p == 0) fprintf(stderr, "%s%s=", level && costs[0]->num ? " " : "", names[level]);
+      fprintf(stderr, "%s%lld:%.3g:%.3g:%.3g", p ? "," : "", (long long)protocol->min_bytes, protocol->latency_s,
+              protocol->overhead_s, protocol->bandwidth_bytes_per_s);
+    }
+  }
+  fprintf(stderr, "\"\n");
+}
+
 static void print_table(void) {
   sums mine[2] = {record.sent, record.received}, *all = NULL;
   if (eb_world.rank == 0) all = malloc((size_t)eb_world.size * sizeof mine);
@@ -142,6 +158,7 @@ static void print_table(void) {
       print_row(r, "receives", &all[2 * r + 1]);
     }
     fprintf(stderr, "us early: how long before the last partition of its start was ready a segment was sent, on average\n");
+    print_costs();
   }
   free(all);
 }

@@ -16,6 +16,7 @@ typedef struct {
   int rank, size;
   int *node_of_rank; /* [size]: the lowest rank on the same host */
   MPI_Comm self;     /* where the never started requests live whose handles the user gets */
+  double clock_s;    /* what a look at the clock takes */
   int keyval;        /* finds our view of a communicator */
 } eb_world_state;
 
