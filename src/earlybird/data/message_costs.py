@@ -14,6 +14,7 @@ NETWORKS = {"intra_node": ("intra_socket", "inter_socket"), "inter_node": ("inte
 # Segments are of about this size, the smallest that a transfer is divided into unasked: by it, the dearer
 # level is told.
 _TYPICAL_BYTES = 1 << 16
+MAX_PROTOCOLS = 16  # EB_COST_MAX_PROTOCOLS of native/partitioned/cost.h
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,7 @@ class MessageCosts:
     def to_text(self) -> str:
         """`intra_node_protocols=MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH,... inter_node_protocols=...`."""
         return " ".join(
-            f"{network}_protocols="
-            + ",".join(
-                f"{p.min_bytes}:{p.latency_s!r}:{p.overhead_s!r}:{p.bandwidth_bytes_per_s!r}"
-                for p in protocols
-            )
+            f"{network}_protocols=" + ",".join(map(_entry, protocols))
             for network, protocols in self.networks.items()
         )
 
@@ -57,6 +54,8 @@ class MessageCosts:
 
 def costs_of_profile(profile: Profile) -> MessageCosts:
     """The costs of a single pair in `profile`; inside a node those of the dearer level.
+
+    InputError where a level has more protocols than libearlybird holds.
 
     One more message costs `overhead_s` = `latency_s`, because tau of the models is per message.
     """
@@ -90,6 +89,12 @@ def parse_costs(text: str) -> MessageCosts:
     return MessageCosts(networks, dict.fromkeys(networks, ""))
 
 
+def _entry(protocol: ProtocolCost) -> str:
+    # Nine digits: no measurement has more, and the library reads 1023 characters for a network.
+    numbers = protocol.latency_s, protocol.overhead_s, protocol.bandwidth_bytes_per_s
+    return ":".join([str(protocol.min_bytes), *(f"{number:.9g}" for number in numbers)])
+
+
 def _parse_protocol(entry: str) -> ProtocolCost:
     words = entry.split(":")
     if len(words) == 4 and re.fullmatch(r"[0-9]{1,19}", words[0]):
@@ -117,6 +122,11 @@ def _protocols_of(level: Level) -> tuple[ProtocolCost, ...]:
         # `fit` divides a protocol where senders begin to wait, which costs a message nothing.
         if not costs or (cost.latency_s, one) != (costs[-1].latency_s, costs[-1].bandwidth_bytes_per_s):
             costs.append(cost)
+    if len(costs) > MAX_PROTOCOLS:
+        raise InputError(
+            f"the level {level.name} has {len(costs)} protocols and libearlybird holds {MAX_PROTOCOLS}; "
+            "give a profile with fewer"
+        )
     return tuple(costs)
 
 

@@ -1,5 +1,7 @@
 """EARLYBIRD_COSTS: what of a profile goes in, and that it comes out again digit by digit."""
 
+from dataclasses import astuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,8 +32,8 @@ def test_every_protocol_of_a_level_is_an_entry_with_the_bandwidth_of_one_pair():
         profile(intra_socket=level(SHORT, LONG), inter_node=level((0, 5e-5, {"1": 1e8})))
     )
     assert costs.to_text() == (
-        "intra_node_protocols=0:1e-06:1e-06:2000000000.0,4096:3e-06:3e-06:10000000000.0 "
-        "inter_node_protocols=0:5e-05:5e-05:100000000.0"
+        "intra_node_protocols=0:1e-06:1e-06:2e+09,4096:3e-06:3e-06:1e+10 "
+        "inter_node_protocols=0:5e-05:5e-05:100000000"
     )
     assert "inter-node of inter_node" in costs.describe()
 
@@ -61,7 +63,7 @@ def test_a_protocol_divided_by_its_senders_alone_is_one_entry():
     )
 
 
-times = st.floats(0, 10, allow_nan=False)
+times = st.floats(0, 10, allow_subnormal=False)
 protocols = st.lists(
     st.tuples(st.integers(1, 2**62), times, times, st.floats(1, 1e15)),
     min_size=1,
@@ -71,8 +73,21 @@ protocols = st.lists(
 
 
 @given(st.dictionaries(st.sampled_from(["intra_node", "inter_node"]), protocols, min_size=1))
-def test_what_is_written_is_read_back_exactly(networks):
-    assert parse_costs(MessageCosts(networks, {}).to_text()).networks == networks
+def test_what_is_written_is_read_back_to_nine_digits(networks):
+    text = MessageCosts(networks, {}).to_text()
+    read = parse_costs(text)
+    assert read.to_text() == text
+    for network, written in networks.items():
+        for one, other in zip(written, read.networks[network], strict=True):
+            assert astuple(other)[0] == one.min_bytes
+            assert astuple(other)[1:] == pytest.approx(astuple(one)[1:], rel=1e-8, abs=0)
+
+
+def test_more_protocols_than_the_library_holds_are_refused():
+    rows = [(k, (k + 1) * 1e-6, {"1": 1e9}) for k in range(17)]
+    with pytest.raises(InputError, match="17 protocols"):
+        costs_of_profile(profile(intra_socket=level(*rows)))
+    assert len(costs_of_profile(profile(intra_socket=level(*rows[:16]))).networks["intra_node"]) == 16
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""libearlybird weighs messages by the formula of models/, of the costs that `exec --profile` hands over."""
+
+import ctypes
+import subprocess
+
+import numpy as np
+import pytest
+
+from earlybird.data.message_costs import MAX_PROTOCOLS, costs_of_profile
+from earlybird.data.profile import profile_from_json
+from earlybird.models.message_cost import message_cost_s
+from earlybird.toolchain.build import native_sources
+
+
+class Protocol(ctypes.Structure):
+    _fields_ = (
+        ("min_bytes", ctypes.c_int64),
+        ("latency_s", ctypes.c_double),
+        ("overhead_s", ctypes.c_double),
+        ("bandwidth_bytes_per_s", ctypes.c_double),
+    )
+
+
+class Cost(ctypes.Structure):
+    _fields_ = (("num", ctypes.c_int), ("protocols", Protocol * MAX_PROTOCOLS))
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    """native/partitioned/cost.c, which knows no MPI."""
+    library = tmp_path_factory.mktemp("cost") / "cost.so"
+    sources = native_sources()
+    source = sources / "partitioned" / "cost.c"
+    words = ["cc", "-std=c11", "-shared", "-fPIC", f"-I{sources}", source, "-o", library, "-lm"]
+    subprocess.run(words, check=True, timeout=60)
+    loaded = ctypes.CDLL(str(library))
+    loaded.eb_cost_parse.restype = ctypes.c_bool
+    loaded.eb_cost_time_s.restype = ctypes.c_double
+    loaded.eb_cost_overhead_s.restype = ctypes.c_double
+    return loaded
+
+
+@pytest.mark.parametrize("num_protocols", [1, 3, MAX_PROTOCOLS])
+def test_both_languages_agree_on_every_message(native, num_protocols):
+    random = np.random.default_rng(num_protocols)
+    starts = [0, *np.unique(random.integers(1, 1 << 50, num_protocols - 1)).tolist()]
+    protocols = [
+        {"min_bytes": start, "latency_s": latency, "bandwidth_bytes_per_s": {"1": bandwidth}}
+        for start, latency, bandwidth in zip(
+            starts, random.uniform(1e-8, 1e-3, num_protocols), random.uniform(1e7, 1e11, num_protocols),
+            strict=True,
+        )
+    ]  # fmt: skip
+    value = {"schema": "earlybird.profile/1", "levels": {"inter_node": {"protocols": protocols}}}
+    costs = costs_of_profile(profile_from_json(value))
+    text = costs.to_text().removeprefix("inter_node_protocols=").encode()
+    cost = Cost()
+    assert native.eb_cost_parse(text, len(text), ctypes.byref(cost))
+    assert cost.num == num_protocols
+    sizes = np.array([0, 1, 1 << 40, *starts, *(np.array(starts[1:], dtype=np.int64) - 1)], dtype=np.int64)
+    lines = costs.networks["inter_node"]
+    expected = message_cost_s(
+        sizes,
+        [line.min_bytes for line in lines],
+        [line.latency_s for line in lines],
+        [line.bandwidth_bytes_per_s for line in lines],
+    )
+    found = [native.eb_cost_time_s(ctypes.byref(cost), ctypes.c_int64(int(size))) for size in sizes]
+    assert found == pytest.approx(expected, rel=1e-8)
+    overhead_s = native.eb_cost_overhead_s(ctypes.byref(cost), ctypes.c_int64(0))
+    assert overhead_s == pytest.approx(lines[0].overhead_s, rel=1e-8)
