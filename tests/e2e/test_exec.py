@@ -1,5 +1,6 @@
 """`exec` puts libearlybird into the ranks and into nothing else, with every launcher and on every node."""
 
+import re
 import shutil
 import stat
 import subprocess
@@ -17,6 +18,7 @@ from tests.conftest import EARLYBIRD
 pytestmark = pytest.mark.mpi
 
 WHERE = Path(__file__).parent / "programs" / "where.c"
+PAGE = Path(__file__).parents[2] / "docs" / "exec.md"
 PROFILE = Path(__file__).parents[1] / "recorded" / "golden" / "profile-1.json"
 # What may stand in a variable of ours, such as fitted costs.
 NOTE = "intra=0:1e-6,8:2 inter='a \"b"
@@ -143,6 +145,17 @@ def test_scripts_run_with_the_library_and_nothing_is_said(mpi, earlybird, where_
     result = earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", sys.executable, "-c", script)
     assert result.stdout.split() == ["True", "True"]
     assert result.stderr == ""
+
+
+def test_the_example_of_the_page_runs(any_mpi, earlybird, where_of, tmp_path):
+    where_of(any_mpi)
+    (source,) = re.findall(r"^```c\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "app.c").write_text(source)
+    words = ("exec", "--mpi", any_mpi)
+    earlybird(*words, "--", "mpicc", "-O2", "-Wall", "-Werror", "app.c", "-o", "app")
+    for alone in ([], ["--no-interpose"]):
+        told = earlybird(*words, *alone, "--", "mpiexec", "-n", "2", "./app").stdout
+        assert re.fullmatch(r"\d+\.\d\d ms from the last MPI_Pready until all has arrived\n", told)
 
 
 def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refused):

@@ -22,7 +22,7 @@ COMMANDS = {
     "replay": "The same exchange on real MPI, compared with the prediction",
     "gain": "The closed-form gain of pipelined communication",
     "cluster": "Several nodes on this one machine",
-    "exec": "Run a command in an MPI flavour's environment",
+    "exec": "Run a command in an MPI flavour's environment, libearlybird in its ranks",
     "report": "One self-contained page from runs, profiles, predictions and comparisons",
     "demo": "The main job, end to end",
 }
