@@ -7,15 +7,16 @@
 
 #include "partitioned/world.h"
 
-/* Both regimes of every MPI seen (they switch between 4 KiB and 64 KiB) and the long messages. */
-static const int sizes[] = {256, 1024, 4096, 16384, 65536, 262144, 1048576};
-enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 4, MAX_REPEATS = 200, LONGEST_TRAIN = 65536 };
+/* Dense where MPIs change from eager to rendezvous (between 4 KiB and 64 KiB), then the long messages. */
+static const int sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1048576};
+enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 8, MAX_REPEATS = 100, LONGEST_TRAIN = 65536 };
 
 /* No message is faster than the clock can tell. */
 #define LEAST_S 2e-8
 
-/* No size takes longer than this on a slow link. */
-#define BUDGET_S 2e-3
+/* No size takes longer than this on a slow link, once it has been seen a few times. */
+#define BUDGET_S 1e-3
+#define LEAST_REPEATS 5
 
 enum { TAG_DATA = 1, TAG_REPLY = 2 };
 
@@ -42,7 +43,7 @@ static double train_s(MPI_Comm comm, int peer, int is_sender, char *memory, int 
       PMPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm, MPI_STATUS_IGNORE);
       const double took_s = eb_now_s() - start_s;
       if (took_s < least_s) least_s = took_s;
-      more = ++done < MAX_REPEATS && (done < 3 || eb_now_s() - begin_s < BUDGET_S);
+      more = ++done < MAX_REPEATS && (done < LEAST_REPEATS || eb_now_s() - begin_s < BUDGET_S);
       PMPI_Send(&more, 1, MPI_INT, peer, TAG_DATA, comm);
     } else {
       PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
@@ -88,9 +89,9 @@ static void measure(MPI_Comm comm, int peer, int is_sender, eb_cost *cost) {
   for (int s = 0; s < NUM_SIZES; s++) {
     overhead_s[s] = s ? overhead_s[s - 1] : 0;
     if (sizes[s] > LONGEST_TRAIN) continue;
-    /* What three more messages cost beyond their bytes: against one message of four times the size, the
-     * next one. */
-    const double more_s = (train[s] - one_s[s + 1]) / (TRAIN - 1);
+    /* What each further message of a train adds beyond its bytes at full bandwidth: exactly what the planner adds. */
+    const double bytes_s = sizes[s] * one_s[NUM_SIZES - 1] / sizes[NUM_SIZES - 1];
+    const double more_s = (train[s] - one_s[s]) / (TRAIN - 1) - bytes_s;
     overhead_s[s] = more_s > LEAST_S ? more_s : LEAST_S;
   }
   to_cost(one_s, overhead_s, cost);

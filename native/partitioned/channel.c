@@ -1,6 +1,7 @@
 /* The life of a channel: made, started, made ready or arrived, finished, freed. */
 #include "partitioned/channel.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,6 @@
 #include "partitioned/buffer.h"
 #include "partitioned/issue.h"
 #include "partitioned/outbox.h"
-#include "partitioned/plan.h"
 #include "partitioned/record.h"
 #include "partitioned/world.h"
 
@@ -199,6 +199,8 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
   eb_channel *channel = take_unused();
   if (!channel) return MPI_ERR_NO_MEM;
   channel->type = MPI_DATATYPE_NULL;
+  channel->record = -1;
+  eb_trial_begin(&channel->trial);
   channel->view = view;
   eb_view_retain(view);
   int rc = fill(channel, arguments);
@@ -287,35 +289,109 @@ static int set_next_segments(eb_channel *channel) {
   return MPI_SUCCESS;
 }
 
+/* What a receiver tells of the recorded starts. */
+typedef struct {
+  uint64_t start; /* the last of them */
+  double done_s[EB_PLAN_RECORDS];
+} report;
+
+static bool exchanges_reports(const eb_channel *channel) {
+  return exchanges_plans(channel) && channel->peer != channel->view->rank;
+}
+
+static int send_report(eb_channel *channel) {
+  eb_shadow *shadow = channel->view->shadow;
+  report told = {.start = channel->num_starts};
+  memcpy(told.done_s, channel->done_s, sizeof told.done_s);
+  return eb_outbox_send(&told, sizeof told, channel->peer, eb_tags_report(&shadow->tags, channel->base, channel->num_ids),
+                        shadow->comm);
+}
+
+/* Takes what reports have come; the typical time of the recorded starts if the last one tells it, else NAN. */
+static double observed_s(eb_channel *channel) {
+  eb_shadow *shadow = channel->view->shadow;
+  double observed = NAN;
+  while (exchanges_reports(channel)) {
+    report told;
+    MPI_Message message;
+    int found = 0;
+    if (PMPI_Improbe(channel->peer, eb_tags_report(&shadow->tags, channel->base, channel->num_ids), shadow->comm, &found,
+                     &message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+        !found || PMPI_Mrecv(&told, sizeof told, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      break;
+    if (told.start + 2 != channel->num_starts) continue;
+    for (int r = 0; r < EB_PLAN_RECORDS; r++) told.done_s[r] -= channel->done_s[r];
+    observed = eb_plan_typical_s(told.done_s, EB_PLAN_RECORDS);
+  }
+  return observed;
+}
+
+/* The predicted time of the segments in use. */
+static double predict_now_s(const eb_channel *channel, const double *typical_s) {
+  const int num = channel->segments.num;
+  double *ready_s = calloc((size_t)num, sizeof *ready_s), result_s = 0;
+  int64_t *bytes = calloc((size_t)num, sizeof *bytes);
+  for (int p = 0; ready_s && p < channel->num_partitions; p++) {
+    const eb_partition_state *partition = eb_partition(channel, p);
+    for (int s = partition->first_segment; s <= partition->last_segment; s++)
+      if (typical_s[p] > ready_s[s]) ready_s[s] = typical_s[p];
+  }
+  for (int s = 0; bytes && s < num; s++) bytes[s] = channel->segments.first_byte[s + 1] - channel->segments.first_byte[s];
+  if (ready_s && bytes) result_s = eb_plan_predict_s(channel->cost, num, ready_s, bytes);
+  free(ready_s);
+  free(bytes);
+  return result_s;
+}
+
+/* Chooses the next segments from recorded times; writes their ends and returns how many, 0 to keep today's. */
+static int choose(eb_channel *channel, int max_segments, int64_t *end_byte) {
+  double *typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s);
+  double observed = observed_s(channel), best_s = 0, last_s = 0;
+  if (!typical_s || channel->cost->num == 0 || !channel->ready_s) {
+    free(typical_s);
+    return 0;
+  }
+  for (int p = 0; p < channel->num_partitions; p++) {
+    typical_s[p] = eb_plan_typical_s(channel->ready_s + (size_t)p * EB_PLAN_RECORDS, eb_plan_num_records(channel->num_starts));
+    if (typical_s[p] > last_s) last_s = typical_s[p];
+  }
+  int num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, typical_s, max_segments, end_byte,
+                           &best_s);
+  const double one_s = eb_plan_predict_s(channel->cost, 1, &last_s, &channel->total_bytes);
+  const eb_decision decision =
+      eb_trial_decide(&channel->trial, channel->num_starts, channel->segments.num == 1, observed,
+                      predict_now_s(channel, typical_s), best_s, one_s);
+  free(typical_s);
+  if (decision == EB_KEEP) return 0;
+  if (decision == EB_USE_ONE) {
+    num = 1;
+    end_byte[0] = channel->total_bytes;
+  }
+  return num;
+}
+
 static int make_plan(eb_channel *channel) {
   const int max_segments = eb_tags_max_segments(&channel->view->shadow->tags);
   const int64_t step_bytes = eb_mode_step_bytes(channel->mode, channel->num_partitions, channel->partition_bytes);
+  /* Segments are cut at EB_SEGMENT_MAX_BYTES, and with these cuts too they must fit the tags. */
+  const int64_t cuts = channel->total_bytes / EB_SEGMENT_MAX_BYTES;
   int num = 0;
-  channel->plan[1] = channel->total_bytes;
-  /* Cut further at EB_SEGMENT_MAX_BYTES, a plan must still fit the tags. */
-  const int64_t extra = channel->total_bytes / EB_SEGMENT_MAX_BYTES;
-  if (extra > 0 && 2 * extra + 2 > max_segments) {
-    num = 0;
-  } else if (step_bytes) {
-    int64_t step = step_bytes;
-    while ((channel->total_bytes + step - 1) / step + extra > max_segments) step += channel->partition_bytes;
-    for (int64_t end = step; end < channel->total_bytes; end += step) channel->plan[2 + num++] = end;
-    channel->plan[2 + num++] = channel->total_bytes;
-  } else if (channel->ready_s) {
-    double *typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s);
-    if (!typical_s) return MPI_ERR_NO_MEM;
-    for (int p = 0; p < channel->num_partitions; p++)
-      typical_s[p] = eb_plan_typical_s(channel->ready_s + (size_t)p * EB_PLAN_RECORDS, eb_plan_num_records(channel->num_starts));
-    num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, typical_s,
-                         max_segments - (int)extra, channel->plan + 2);
-    free(typical_s);
+  if (2 * cuts + 2 <= max_segments) {
+    if (step_bytes) {
+      int64_t step = step_bytes;
+      while ((channel->total_bytes + step - 1) / step + cuts > max_segments) step += channel->partition_bytes;
+      for (int64_t end = step; end < channel->total_bytes; end += step) channel->plan[2 + num++] = end;
+      channel->plan[2 + num++] = channel->total_bytes;
+    } else {
+      num = choose(channel, max_segments - (int)cuts, channel->plan + 2);
+    }
   }
-  if (num <= 0) {
-    /* Nothing better is known: what is used now. */
+  if (num == 0) {
     num = channel->segments.num;
     memcpy(channel->plan + 2, channel->segments.first_byte + 1, (size_t)num * sizeof *channel->plan);
   }
   channel->plan[0] = num;
+  channel->plan[1] = channel->total_bytes;
   return set_next_segments(channel);
 }
 
@@ -354,6 +430,7 @@ static int start_sender(eb_channel *channel) {
 static int start_receiver(eb_channel *channel) {
   for (int s = 0; s < channel->segments.num; s++)
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
+  channel->record = exchanges_reports(channel) ? eb_plan_record(channel->num_starts) : -1;
   if (channel->base >= 0 || channel->peer == MPI_PROC_NULL) return post(channel);
   channel->is_deferred = true;
   __atomic_fetch_add(&eb_num_deferred, 1, __ATOMIC_RELAXED);
@@ -399,6 +476,7 @@ void eb_channel_issue(eb_channel *channel, int segment) {
 static __attribute__((noinline)) void note_ready(eb_channel *channel, int partition) {
   const double now_s = eb_now_s();
   if (channel->record >= 0) {
+    channel->done_s[channel->record] = now_s; /* of the last one, whichever thread that is */
     const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed);
     channel->ready_s[(size_t)partition * EB_PLAN_RECORDS + (size_t)channel->record] = now_s - channel->started_s - own_s;
     /* Looking at the clock is no work of the program's either. */
@@ -551,11 +629,13 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   int rc = MPI_SUCCESS;
   channel->is_active = false;
   if (!channel->is_send) {
+    if (channel->record >= 0) channel->done_s[channel->record] = eb_now_s();
     for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
       if (atomic_load_explicit(&eb_partition(channel, p)->done_at, memory_order_relaxed) == channel->stamp) continue;
       rc = eb_buffer_unpack(channel, p);
     }
     if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = set_next_segments(channel);
+    if (rc == MPI_SUCCESS && exchanges_reports(channel) && eb_plan_is_reported(channel->num_starts)) rc = send_report(channel);
   }
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
@@ -599,6 +679,7 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   eb_requests_remove(&channel->entry);
   rc = PMPI_Request_free(handle);
   if (channel->is_send) {
+    (void)observed_s(channel); /* a report left lying could be taken for another channel's */
     if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
     destroy(channel);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {

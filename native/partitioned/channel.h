@@ -10,6 +10,7 @@
 #include "partitioned/communicator.h"
 #include "partitioned/cost.h"
 #include "partitioned/matching.h"
+#include "partitioned/plan.h"
 #include "partitioned/requests.h"
 #include "partitioned/segment.h"
 #include "partitioned/settings.h"
@@ -69,6 +70,8 @@ typedef struct eb_channel {
   /* Plans: what is sent or received in this start, and used from the next on. */
   int64_t *plan; /* [2 + max segments]: number of ends, total, ends */
   eb_segments next_segments; /* num 0: as now */
+  eb_trial trial;
+  double done_s[EB_PLAN_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
   int record; /* where this start's ready times go, or -1 */
   double started_s;
   _Atomic double own_s;    /* spent in our own sends since the start */

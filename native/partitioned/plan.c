@@ -2,25 +2,37 @@
 #include "partitioned/plan.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Partitions are first joined into at most so many atoms: planning stays below some tens of microseconds. */
 #define MAX_ATOMS 64
+/* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
+#define CAUTION 1.2
+/* Plans are compared with one segment between this start and the one before it that is due. */
+#define TRIAL_BEGINS 8
+#define TRIAL_ENDS 14
+/* What a plan must take of one segment's time to be kept, and of the time in use to replace it. */
+#define CLEARLY_LESS 0.98
+#define CHANGED 0.85
 #define WANTED_GAIN 0.15
 #define WANTED_GAIN_S 0.3e-6
 
 bool eb_plan_is_due(uint64_t start) {
-  return start == 2 || start == 8 || start == 32 || start == 128 || (start > 128 && start % 256 == 0);
+  return start == 2 || start == 8 || start == TRIAL_ENDS || start == 32 || start == 128 || (start > 128 && start % 256 == 0);
 }
 
 int eb_plan_record(uint64_t start) {
-  for (int ahead = 1; ahead <= EB_PLAN_RECORDS; ahead++)
-    if (eb_plan_is_due(start + (uint64_t)ahead)) return EB_PLAN_RECORDS - ahead;
+  if (start == 1) return EB_PLAN_RECORDS - 1;
+  for (int ahead = 2; ahead < 2 + EB_PLAN_RECORDS; ahead++)
+    if (start + (uint64_t)ahead != 2 && eb_plan_is_due(start + (uint64_t)ahead)) return EB_PLAN_RECORDS + 1 - ahead;
   return -1;
 }
 
-int eb_plan_num_records(uint64_t start) { return start > EB_PLAN_RECORDS ? EB_PLAN_RECORDS : 1; }
+bool eb_plan_is_reported(uint64_t start) { return start > 1 && eb_plan_is_due(start + 2); }
+
+int eb_plan_num_records(uint64_t start) { return start > 2 ? EB_PLAN_RECORDS : 1; }
 
 double eb_plan_typical_s(const double *records_s, int num) {
   if (num == 1) return records_s[EB_PLAN_RECORDS - 1];
@@ -37,7 +49,7 @@ typedef struct {
 } timeline;
 
 static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t bytes) {
-  const double overhead_s = eb_cost_overhead_s(cost, bytes);
+  const double overhead_s = CAUTION * eb_cost_overhead_s(cost, bytes);
   const double on_link_s = (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
   /* What a lone message takes beyond its overhead and its bytes at full bandwidth. */
   const double rest_s = larger(0, eb_cost_time_s(cost, bytes) - overhead_s - on_link_s);
@@ -153,7 +165,7 @@ static void uniform(const atoms *of, int num, grouping *made) {
 }
 
 int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_bytes, const double *ready_s,
-                   int max_segments, int64_t *end_byte) {
+                   int max_segments, int64_t *end_byte, double *predicted_s) {
   atoms of = {0};
   join(&of, num_partitions, partition_bytes, ready_s);
   grouping best, candidate;
@@ -177,7 +189,49 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
       best_s = candidate_s;
     }
   }
-  if (one_s - best_s < WANTED_GAIN * one_s || one_s - best_s < WANTED_GAIN_S) uniform(&of, 1, &best);
+  if (one_s - best_s < WANTED_GAIN * one_s || one_s - best_s < WANTED_GAIN_S) {
+    uniform(&of, 1, &best);
+    best_s = one_s;
+  }
+  *predicted_s = best_s;
   for (int g = 0; g < best.num; g++) end_byte[g] = of.end_byte[best.last_atom[g]];
   return best.num;
+}
+
+void eb_trial_begin(eb_trial *trial) { *trial = (eb_trial){NAN, NAN, false, 0}; }
+
+/* While a plan is in use. */
+static eb_decision judge_plan(eb_trial *trial, uint64_t start, double now_s, double best_s, double one_s) {
+  if (isnan(trial->one_s)) {
+    if (start != TRIAL_BEGINS || isnan(trial->many_s)) return one_s <= best_s ? EB_USE_ONE : EB_KEEP;
+    trial->is_trying = true;
+    return EB_USE_ONE;
+  }
+  if (trial->many_s > CLEARLY_LESS * trial->one_s) {
+    trial->refused_gain = now_s / one_s;
+    return EB_USE_ONE;
+  }
+  return best_s < CHANGED * now_s ? EB_USE_BEST : EB_KEEP;
+}
+
+/* While one segment is in use. */
+static eb_decision judge_one(eb_trial *trial, double best_s, double one_s) {
+  const bool was_trying = trial->is_trying;
+  trial->is_trying = false;
+  if (was_trying && trial->many_s > CLEARLY_LESS * trial->one_s) {
+    trial->refused_gain = best_s / one_s;
+    return EB_KEEP;
+  }
+  /* What lost is tried again when the program has changed so much that it promises far more. */
+  if (trial->refused_gain > 0 && best_s / one_s > CHANGED * trial->refused_gain) return EB_KEEP;
+  trial->refused_gain = 0;
+  return best_s < one_s ? EB_USE_BEST : EB_KEEP;
+}
+
+eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, double predicted_now_s,
+                            double predicted_best_s, double predicted_one_s) {
+  if (start == 2) return EB_USE_BEST;
+  if (!isnan(observed_s)) *(is_one ? &trial->one_s : &trial->many_s) = observed_s;
+  return is_one ? judge_one(trial, predicted_best_s, predicted_one_s)
+                : judge_plan(trial, start, predicted_now_s, predicted_best_s, predicted_one_s);
 }

@@ -2,18 +2,22 @@
 #ifndef EB_PLAN_H
 #define EB_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "partitioned/cost.h"
 #include "partitioned/segment.h"
 
-/* Starts before a plan whose ready times it is made of: one may be disturbed, two of three are not. */
+/* Starts before a plan whose times it is made of: one may be disturbed, two of three are not. */
 enum { EB_PLAN_RECORDS = 3 };
 
-/* Plans are made at these starts of a request (2, 8, 32, 128, then every 256) and used from the next start on. */
+/* Plans are sent at these starts of a request (2, 8, 14, 32, 128, then every 256) and used from the next start on. */
 bool eb_plan_is_due(uint64_t start);
-/* The place among EB_PLAN_RECORDS that this start's ready times go to, or -1. */
+/* The place among EB_PLAN_RECORDS that this start's times go to, or -1. They are those of the starts 4, 3 and 2
+ * before a plan, so that the receiver's report of them is there in time; of start 1 before the first. */
 int eb_plan_record(uint64_t start);
+/* Does the receiver report after this start? */
+bool eb_plan_is_reported(uint64_t start);
 /* The records that a plan made at this start has: 1 or EB_PLAN_RECORDS, the last ones. */
 int eb_plan_num_records(uint64_t start);
 /* The median of the records of a partition, of which there are 1 or 3. */
@@ -25,9 +29,27 @@ double eb_plan_typical_s(const double *records_s, int num);
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes);
 
 /* The predicted best groups of contiguous partitions: their ends in bytes, at most max_segments of them, in
- * end_byte[]; returns how many, or -1 when memory is short. ready_s[p] is when partition p was ready. One segment is kept unless the gain is
+ * end_byte[]; returns how many, and their predicted time in *best_s. ready_s[p] is when partition p was ready. One segment is kept unless the gain is
  * clear (15 % and 0.3 us): a prediction is not exact, and fewer messages disturb the rest of the program less. */
 int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_bytes, const double *ready_s,
-                   int max_segments, int64_t *end_byte);
+                   int max_segments, int64_t *end_byte, double *best_s);
+
+/* What was seen of one segment and of the plans, in seconds from the last partition's readiness to the receiver's
+ * completion. The two ends' clocks may differ, by the same for both, so only their order means something. NAN: not
+ * seen. A prediction rests on costs measured in another moment; this is what the transfer itself took. */
+typedef struct {
+  double one_s, many_s;
+  bool is_trying;      /* one segment is in use to be compared with the plan */
+  double refused_gain; /* predicted time of the plan that lost over that of one segment; 0: none has lost */
+} eb_trial;
+
+void eb_trial_begin(eb_trial *trial);
+
+typedef enum { EB_KEEP, EB_USE_ONE, EB_USE_BEST } eb_decision;
+
+/* What to use next. observed_s: the median time of the recorded starts, NAN when unknown; predicted_*: with the
+ * segments in use, the best ones, and one. */
+eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, double predicted_now_s,
+                            double predicted_best_s, double predicted_one_s);
 
 #endif
