@@ -100,6 +100,7 @@
 #pragma weak ompi_mpi_int
 #pragma weak ompi_mpi_int64_t
 #pragma weak ompi_mpi_op_max
+#pragma weak ompi_mpi_op_min
 #pragma weak ompi_mpi_op_sum
 #pragma weak ompi_request_null
 

@@ -83,7 +83,7 @@ static int build_maps(eb_channel *channel) {
 
 static int build_requests(eb_channel *channel) {
   char *wire = eb_buffer_wire(channel);
-  const MPI_Comm comm = channel->view->shadow->comm;
+  const MPI_Comm comm = channel->view->shadow->lanes[channel->lane];
   for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
     const int64_t begin = channel->segments.first_byte[s];
     const int bytes = (int)(channel->segments.first_byte[s + 1] - begin);
@@ -107,6 +107,11 @@ static int set_segments(eb_channel *channel, int64_t step_bytes) {
   return build_maps(channel);
 }
 
+/* Neighbouring tags and successive requests go to different lanes; both sides compute the same. */
+static int canonical_lane(const eb_channel *channel, int64_t order) {
+  return (int)((channel->tag + order) % channel->view->shadow->num_lanes);
+}
+
 /* The tags of a sender: canonical where both sides know them, else fresh ids that the receiver is told. */
 static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) {
   eb_shadow *shadow = channel->view->shadow;
@@ -114,6 +119,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
       eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
   int rc = set_segments(channel, step_bytes);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
     channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
     channel->num_ids = 1;
@@ -135,7 +141,8 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
                           .step_bytes = step_bytes,
                           .first_id = channel->first_id,
                           .num_ids = channel->num_ids,
-                          .tag = channel->tag};
+                          .tag = channel->tag,
+                          .lane = channel->lane};
   return eb_matching_announce(shadow, channel->peer, &setup);
 }
 
@@ -144,6 +151,7 @@ static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order
   channel->num_ids = 1;
   int rc = set_segments(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags))
     channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
   else
@@ -225,6 +233,7 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
 void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   channel->first_id = setup->first_id;
   channel->num_ids = setup->num_ids;
+  channel->lane = setup->lane;
   if (channel->is_freed) {
     /* Freed before it was matched: it has consumed its place in the order, and that is all. */
     (void)eb_matching_release(channel->view->shadow, channel->peer, channel->first_id);
@@ -458,7 +467,7 @@ void eb_channel_issue(eb_channel *channel, int segment) {
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
     rc = eb_outbox_send(eb_buffer_wire(channel) + begin, (size_t)(channel->segments.first_byte[segment + 1] - begin),
-                        channel->peer, channel->base + segment, channel->view->shadow->comm);
+                        channel->peer, channel->base + segment, channel->view->shadow->lanes[channel->lane]);
   } else if (channel->peer != MPI_PROC_NULL) {
     rc = PMPI_Start(&channel->requests[segment]);
   }
@@ -547,7 +556,7 @@ static int prepare(eb_channel *channel, bool *ready) {
     if (rc != MPI_SUCCESS || channel->is_deferred) return rc;
   }
   if (channel->is_send && atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
-    eb_issue_drain();
+    eb_issue_drain(channel->lane);
     if (atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
       /* Segments that have left still need the MPI's progress; a probe makes it without touching them. */
       int flag;

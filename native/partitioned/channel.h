@@ -49,6 +49,7 @@ typedef struct eb_channel {
   /* The wire. base < 0: a receiver that does not know its tags yet. */
   _Atomic int base; /* set last, by whichever thread takes the setup */
   int64_t first_id, num_ids; /* first_id 0: canonical */
+  int lane;
   eb_mode mode;
   const eb_cost *cost;
   eb_segments segments;

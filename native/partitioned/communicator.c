@@ -23,7 +23,7 @@ void eb_shadow_release(eb_shadow *shadow) {
   eb_ids_end(&shadow->ids);
   /* Freeing is collective by the letter; in MPICH, Open MPI and Intel MPI it only drops a reference, so ranks whose
    * last request goes earlier or later than the others' do not wait for one another. */
-  PMPI_Comm_free(&shadow->comm);
+  for (int lane = 0; lane < shadow->num_lanes; lane++) PMPI_Comm_free(&shadow->lanes[lane]);
   free(shadow);
 }
 
@@ -103,6 +103,17 @@ static MPI_Comm make_shadow_comm(MPI_Comm user) {
   return made;
 }
 
+/* More lanes, as many as every rank could make. */
+static void add_lanes(eb_shadow *shadow, MPI_Comm user) {
+  while (shadow->num_lanes < eb_world.settings.num_lanes) {
+    const MPI_Comm lane = make_shadow_comm(user);
+    int made = lane != MPI_COMM_NULL, by_all = 0;
+    PMPI_Allreduce(&made, &by_all, 1, MPI_INT, MPI_MIN, shadow->comm);
+    if (!by_all) return;
+    shadow->lanes[shadow->num_lanes++] = lane;
+  }
+}
+
 void eb_communicator_adopt(MPI_Comm user) {
   int is_inter, found, *tag_ub;
   if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter) return;
@@ -114,7 +125,9 @@ void eb_communicator_adopt(MPI_Comm user) {
     return;
   }
   const int64_t pretended = eb_world.settings.tag_bits ? (INT64_C(1) << eb_world.settings.tag_bits) - 1 : *tag_ub;
-  shadow->comm = comm;
+  shadow->comm = shadow->lanes[0] = comm;
+  shadow->num_lanes = 1;
+  add_lanes(shadow, user);
   shadow->tags = eb_tags_layout(pretended < *tag_ub ? pretended : *tag_ub);
   shadow->references = 1; /* ours, until the view has it */
   shadow->last_setup = &shadow->setups;

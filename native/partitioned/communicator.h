@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "partitioned/ids.h"
+#include "partitioned/settings.h"
 #include "partitioned/tags.h"
 
 struct eb_channel;
@@ -15,7 +16,11 @@ struct eb_setup;
  * that MPI_Comm_idup made of it; freed with the last of them and of their requests. */
 typedef struct eb_shadow {
   struct eb_shadow *next; /* all of them, for progress */
-  MPI_Comm comm;
+  MPI_Comm comm; /* control messages; lanes[0] */
+  /* What data is sent on. One, but where EARLYBIRD_LANES asks for more: an MPI that gives communicators contexts of
+   * their own (MPICH's VCIs) lets threads send on several at once. */
+  MPI_Comm lanes[EB_MAX_LANES];
+  int num_lanes;
   int references;
   eb_tags tags;
   eb_ids ids;

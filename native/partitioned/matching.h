@@ -16,6 +16,7 @@ typedef struct eb_setup {
   int64_t total_bytes, step_bytes; /* step 0: canonical segments */
   int64_t first_id, num_ids;
   int32_t tag;
+  int32_t lane;
   int32_t source; /* filled in by the receiver */
   struct eb_setup *next;
 } eb_setup;

@@ -68,7 +68,7 @@ bool eb_settings_wants_progress_thread(void) {
 }
 
 bool eb_settings_read(eb_settings *settings, char *problem, int problem_size) {
-  *settings = (eb_settings){.mode = {EB_AUTO, 0}};
+  *settings = (eb_settings){.mode = {EB_AUTO, 0}, .num_lanes = 1};
   int64_t number;
   const char *name, *text, *allowed;
 #define REFUSE_UNLESS(variable_name, reads, what)                             \
@@ -80,6 +80,8 @@ bool eb_settings_read(eb_settings *settings, char *problem, int problem_size) {
   REFUSE_UNLESS(EARLYBIRD_ENV_STATS, read_switch(text, &settings->statistics), "0 or 1");
   REFUSE_UNLESS(EARLYBIRD_ENV_TAG_BITS, read_whole(text, EB_TAG_BITS_MIN, EB_TAG_BITS_MAX, &number), "15 to 31");
   if (text) settings->tag_bits = (int)number;
+  REFUSE_UNLESS(EARLYBIRD_ENV_LANES, read_whole(text, 1, EB_MAX_LANES, &number), "1 to 16");
+  if (text) settings->num_lanes = (int)number;
   REFUSE_UNLESS(EARLYBIRD_ENV_COSTS, read_costs(text, settings),
                 "intra_node_protocols=MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH,... inter_node_protocols=...");
   REFUSE_UNLESS(EARLYBIRD_ENV_TRACE, strlen(text) < sizeof settings->trace, "a path of fewer than 1024 characters");

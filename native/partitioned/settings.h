@@ -15,8 +15,12 @@ typedef struct {
   int64_t value; /* the number of segments, or the bytes to aggregate up to */
 } eb_mode;
 
+/* Lanes beyond this number have never been seen to help. */
+enum { EB_MAX_LANES = 16 };
+
 typedef struct {
   eb_mode mode;
+  int num_lanes; /* communicators per shadow */
   bool progress_thread, statistics;
   int tag_bits; /* 0: as many as the MPI has */
   eb_cost intra_node, inter_node; /* num 0: to be measured */
