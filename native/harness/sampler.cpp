@@ -22,6 +22,19 @@ std::size_t turn(int round, std::size_t k, std::size_t count) {
   return (number / count) % 2 == 0 ? (first + k) % count : (first + count - k) % count;
 }
 
+// Where the transient of a series ends: never within what settles.
+std::size_t warmup_of(const Series &series) {
+  if (series.times_s.size() <= series.settling) return series.times_s.empty() ? 0 : series.times_s.size() - 1;
+  const auto settled = series.times_s.begin() + static_cast<std::ptrdiff_t>(series.settling);
+  return series.settling + warmup_count({settled, series.times_s.end()});
+}
+
+bool is_converged(const Series &series, double target, int min_iterations) {
+  if (series.times_s.size() <= series.settling) return false;
+  const auto settled = series.times_s.begin() + static_cast<std::ptrdiff_t>(series.settling);
+  return stop_median({settled, series.times_s.end()}, target, min_iterations);
+}
+
 }  // namespace
 
 Sampler::Sampler(Team &team, const CommandLine &line, const std::string &launch_record)
@@ -101,8 +114,8 @@ int Sampler::next_rounds(std::vector<Series> &all, double spent_s) const {
   bool converged = true;
   int lacking = 0;
   for (Series &series : all) {
-    series.warmup = warmup_count(series.times_s);
-    series.converged = stop_median(series.times_s, rules_.target, rules_.min_iterations);
+    series.warmup = warmup_of(series);
+    series.converged = is_converged(series, rules_.target, rules_.min_iterations);
     converged = converged && series.converged;
     lacking = std::max(lacking, rules_.min_iterations - taken + static_cast<int>(series.warmup));
   }
@@ -120,8 +133,13 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
   const bool paper = rules_.mode == "paper";
   const double begin_s = now_s();
   std::vector<Series> all(operations.size());
+  int settling = 0;
+  for (std::size_t k = 0; k < operations.size(); ++k) {
+    all[k].settling = static_cast<std::size_t>(operations[k].settling);
+    settling = std::max(settling, operations[k].settling);
+  }
   const int set_number = operations.front().iterations;
-  int chunk = set_number > 0 ? set_number : paper ? rules_.paper_iterations + 1 : rules_.min_iterations;
+  int chunk = set_number > 0 ? set_number : settling + (paper ? rules_.paper_iterations + 1 : rules_.min_iterations);
   int taken = 0, retries = 0;
   while (chunk > 0) {
     measure_rounds(operations, taken, chunk, all);
@@ -129,8 +147,8 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
     int next = 0;
     if (team_.rank() == 0 && set_number > 0) {
       for (Series &series : all) {
-        series.warmup = warmup_count(series.times_s);
-        series.converged = stop_median(series.times_s, rules_.target, 1);
+        series.warmup = warmup_of(series);
+        series.converged = is_converged(series, rules_.target, 1);
       }
     } else if (team_.rank() == 0 && paper) {
       bool converged = true;

@@ -18,6 +18,7 @@ struct Series {
   std::vector<double> rank_times_s;  // iteration after iteration, rank after rank
   std::vector<double> delays_s;      // one per iteration where the operation has delays; subtracted from times_s
   std::size_t warmup = 0;
+  std::size_t settling = 0;  // of them at least so many, as the operation says
   bool converged = false;
   bool delivered = true;  // what `check` found on this rank in every iteration
 };
@@ -43,6 +44,7 @@ struct Operation {
   Reduction reduction = Reduction::slowest_rank;
   bool keep_rank_times = false;
   int iterations = 0;  // exactly so many, for an operation that is long by design; 0 leaves it to the stop rule
+  int settling = 0;    // iterations after which what is measured no longer learns: warm-up, whatever they took
 };
 
 class Sampler {

@@ -25,12 +25,13 @@ def point(size_bytes, partitions, gamma_s_per_byte=0.0):
     }
 
 
-def launch(mpi, tmp_path, points, ways=PIPELINE_WAYS, layout="1x1x2"):
+def launch(mpi, tmp_path, points, ways=PIPELINE_WAYS, layout="1x1x2", preload=False, threads=1):
     request = Request(
-        "0", "pipeline", points, parse_layout(layout), Rules(budget_s=0.02), None, 300, 120, ways
+        "0", "pipeline", points, parse_layout(layout), Rules(budget_s=0.02), None, 300, 120, ways, preload
     )
     heard = []
-    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: heard.append(told))
+    launcher = MpiexecLauncher(find_flavour(mpi), threads=threads)
+    launched = launcher.launch(request, tmp_path, lambda *told: heard.append(told))
     assert not heard or heard[-1][0] <= len(points)
     return launched
 
@@ -80,6 +81,44 @@ def test_ranks_that_share_a_core_deliver_too(any_mpi, tmp_path):
         assert min(sample.extra["delays_s"]) >= 1e-3 * (1 - 1e-6)
 
 
+OURS = ("single", "earlybird", "earlybird-fresh")
+
+
+def test_partitioned_ways_deliver_and_say_whose_they_are(mpi, tmp_path):
+    points = [point(21, 3), point(0, 2), point(3 << 20, 3, 1e-10)]
+    for preload, ways in ((False, ("single", "partitioned")), (True, OURS)):
+        scratch = tmp_path / f"{preload}"
+        scratch.mkdir()
+        launched = launch(mpi, scratch, points, ways, preload=preload)
+        assert launched.cause is None
+        assert [(s.config, s.way) for s in launched.samples] == [(p, way) for p in points for way in ways]
+        assert all(sample.validated for sample in launched.samples)
+        names = [os.path.basename(path) for path in launched.record["preloaded"]]
+        assert names == (["libearlybird.so"] if preload else [])
+
+
+def test_libearlybird_plans_before_its_times_count(any_mpi, tmp_path):
+    samples = launch(any_mpi, tmp_path, [point(4096, 4)], OURS, preload=True).samples
+    ours = next(sample for sample in samples if sample.way == "earlybird")
+    assert ours.warmup >= 40 and len(ours.steady_times_s()) >= 30
+
+
+@pytest.mark.parametrize(
+    ("way", "preload", "words"), [("earlybird", False, "not loaded"), ("partitioned", True, "is loaded")]
+)
+def test_a_sample_is_never_of_another_library_than_its_way_says(any_mpi, tmp_path, way, preload, words):
+    launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", way), preload=preload)
+    assert words in launched.cause and launched.samples == []
+
+
+@pytest.mark.parametrize(("preload", "way"), [(False, "partitioned"), (True, "earlybird")])
+def test_threads_share_the_partitions(any_mpi, tmp_path, preload, way):
+    ways = ("single", "many", way)
+    launched = launch(any_mpi, tmp_path, [point(56, 8), point(21, 3, 1e-6)], ways, preload=preload, threads=2)
+    assert launched.cause is None and len(launched.samples) == 6
+    assert all(sample.validated for sample in launched.samples)
+
+
 @pytest.mark.parametrize(
     ("config", "ways", "layout", "words"),
     [
@@ -101,16 +140,26 @@ SHIM = """
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-/* Writes down the size of every message sent with our tag; flips one bit of those of FLIPPED bytes. */
-int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
-              MPI_Request *request) {
-  if (tag == 19) {
+/* Writes down the size of every persistent message started; flips one bit of those of FLIPPED bytes. */
+static struct { MPI_Request request; char *data; int count; } made[64];
+static int num_made;
+int MPI_Send_init(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                  MPI_Request *request) {
+  int rc = PMPI_Send_init(data, count, type, target, tag, comm, request);
+  made[num_made].request = *request;
+  made[num_made].data = (char *)data;
+  made[num_made++].count = count;
+  return rc;
+}
+int MPI_Start(MPI_Request *request) {
+  for (int k = 0; k < num_made; k++) {
+    if (made[k].request != *request) continue;
     FILE *file = fopen(getenv("SENT"), "a");
-    fprintf(file, "%d\\n", count);
+    fprintf(file, "%d\\n", made[k].count);
     fclose(file);
-    if (count == atoi(getenv("FLIPPED"))) ((char *)data)[57] ^= 4;
+    if (made[k].count == atoi(getenv("FLIPPED"))) made[k].data[57] ^= 4;
   }
-  return PMPI_Isend(data, count, type, target, tag, comm, request);
+  return PMPI_Start(request);
 }
 """
 

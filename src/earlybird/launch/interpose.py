@@ -96,9 +96,10 @@ def wrap(
 def through_shim(
     words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """As `wrap`, for words that call the flavour's own mpiexec after others which enter a node, say."""
-    position = list(words).index(str(flavour.mpiexec))
-    launched, inner = wrap(words[position:], flavour, environment)
+    """As `wrap`, for words that call a launcher after others which enter a node, say."""
+    position = next(k for k, word in enumerate(words) if os.path.basename(word) in LAUNCHERS)
+    launcher = shutil.which(words[position], path=without(environment)["PATH"]) or words[position]
+    launched, inner = wrap([launcher, *words[position + 1 :]], flavour, environment)
     return [*words[:position], *launched], inner
 
 

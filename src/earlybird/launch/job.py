@@ -12,12 +12,12 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.run import Sample, sample_from_json
-from earlybird.launch import placement
+from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import Ended, Limits, run_tree
 from earlybird.machine.flavours import Flavour
-from earlybird.toolchain.build import kernel_path
+from earlybird.toolchain.build import kernel_path, library_path, require_library
 
 _RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
 
@@ -62,6 +62,9 @@ def run_kernel(
         words += ["--threads", str(job.threads)]
     words += request.rules.words()
     environment = mpi.environment() | invocation.env
+    if request.preload:
+        require_library(mpi)
+        words, environment = interpose.through_shim(words, mpi, environment)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
 
@@ -92,6 +95,7 @@ def run_kernel(
         "threads_per_rank": job.threads,
         "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
         "set_by_launcher": sorted(invocation.env),
+        "preloaded": [str(library_path(mpi))] if request.preload else [],
         "command_line": words,
         **job.told,
     }

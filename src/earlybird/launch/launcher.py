@@ -40,6 +40,7 @@ class Request:
     """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says.
 
     A kernel that knows several ways measures all of `ways` at every point and leaves a sample for each.
+    `preload`: the ranks, and nothing else, get libearlybird.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Request:
     time_limit_s: float = 3600.0
     stall_limit_s: float = 60.0
     ways: tuple[str, ...] = ()
+    preload: bool = False
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""
