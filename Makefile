@@ -10,7 +10,7 @@ help:
 	@echo "make install PREFIX=... [MPI=mpich]       libearlybird for one MPI: library, header, pkg-config, CMake package"
 	@echo "make demo                                measure, fit, predict, replay; writes report.html"
 	@echo "make test                                the whole test suite"
-	@echo "make bench                               comparisons with other benchmarks (minutes; never part of the tests)"
+	@echo "make bench                               comparisons (an hour and more; never part of the tests)"
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

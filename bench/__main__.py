@@ -1,22 +1,38 @@
 """`make bench`: runs every comparison and prints its table."""
 
 import sys
+from collections.abc import Callable
 
-from bench import cluster_exchanges, cluster_links, imb_pingpong
+from bench import cluster_exchanges, cluster_links, imb_pingpong, partitioned_calls, partitioned_grid
 
-COMPARISONS = {
+COMPARISONS: dict[str, Callable[..., int]] = {
     "imb-pingpong": imb_pingpong.main,
     "cluster-links": cluster_links.main,
     "cluster-exchanges": cluster_exchanges.main,
+    "partitioned-calls": partitioned_calls.main,
+    "partitioned-grid": partitioned_grid.main,
+    "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
 }
+# Those that take words of their own, told by --help.
+WITH_OPTIONS = ("partitioned-calls", "partitioned-grid", "partitioned-grid-cluster")
 
 
-def run(names: list[str]) -> int:
-    """Run the comparisons called `names`, or all; return the worst exit status."""
+def run(words: list[str]) -> int:
+    """Run the comparisons named first, or all; return the worst exit status. Options go to a lone one."""
+    first = next((k for k, word in enumerate(words) if word.startswith("-")), len(words))
+    names, options = words[:first], words[first:]
     unknown = [name for name in names if name not in COMPARISONS]
     if unknown:
         print(f"there is no comparison {unknown[0]!r}; there are {', '.join(COMPARISONS)}", file=sys.stderr)
         return 2
+    if options:
+        if len(names) != 1 or names[0] not in WITH_OPTIONS:
+            print(
+                f"{options[0]} goes with one comparison that has options ({', '.join(WITH_OPTIONS)})",
+                file=sys.stderr,
+            )
+            return 2
+        return COMPARISONS[names[0]](options)
     return max(COMPARISONS[name]() for name in names or COMPARISONS)
 
 

@@ -1,0 +1,339 @@
+"""Partitioned communication by libearlybird and by the MPI itself, beside bulk and one message per partition.
+
+Cells are sizes x partitions x delays of the last partition. In launches with libearlybird one process pair
+measures bulk (`single`), one persistent send per partition (`many`), ours in requests that live (`earlybird`)
+and in requests made anew every second start (`earlybird-fresh`: before any plan applies), all interleaved.
+Launches without it, in turn with those, measure the MPI's own (`partitioned`) beside the same two.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import random
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.commands import built_mpis, say, virtual_cluster
+from earlybird.cli.common import print_table
+from earlybird.cli.launchers import make_launcher
+from earlybird.compare.ways import paired_ratio
+from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.run import Sample, median_of_launches, sample_from_json
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.launch.launcher import Launcher, Request, Rules
+
+SIZES_BYTES = (512, 8 << 10, 128 << 10, 1 << 20, 16 << 20)
+PARTITIONS = (1, 4, 32, 128)
+GAMMAS_S_PER_BYTE = (0.0, 100e-12, 1000e-12)  # 0, 100 and 1000 us/MB
+HUGE_BYTES = 16 << 20
+LAUNCHES, QUICK_LAUNCHES = 5, 1
+RULES = Rules(budget_s=0.15, min_iterations=20)
+QUICK_RULES = Rules(budget_s=0.05, min_iterations=10)
+
+BULK, EACH, OURS, FRESH, OWN = "single", "many", "earlybird", "earlybird-fresh", "partitioned"
+# The four ways that one launch interleaves with libearlybird preloaded, and the three without.
+WAYS = {True: (BULK, EACH, OURS, FRESH), False: (BULK, EACH, OWN)}
+
+# Below them ratios say more of the clock and of single calls than of the way of sending.
+COUNTED_S, JUDGED_S = 1e-6, 5e-6
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Ratios to the better of bulk and one message per partition: of all counted cells, of the worst."""
+
+    mean: float
+    worst: float
+    fresh_mean: float = 1.2
+    fresh_worst: float = 1.6
+    without_huge: bool = False
+
+
+TARGETS = {"mpich": Targets(1.05, 1.25), "openmpi": Targets(1.05, 1.25)}
+# Its largest transfers vary tenfold between launches by themselves: shown, not counted.
+TARGETS["intel"] = Targets(1.20, 1.50, without_huge=True)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid on one MPI: medians over launches of seconds, and of ratios taken round by
+    round."""
+
+    mpi: str
+    size_bytes: int
+    partitions: int
+    gamma_s_per_byte: float
+    better: str
+    better_s: float
+    ours_s: float | None = None
+    ours: float | None = None
+    ours_low: float | None = None
+    ours_high: float | None = None
+    fresh: float | None = None
+    own_s: float | None = None
+    own: float | None = None
+
+    def describe(self) -> str:
+        return (
+            f"{format_bytes(self.size_bytes)} in {self.partitions}, {self.gamma_s_per_byte * 1e12:.0f} us/MB"
+        )
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Measure, or read what was measured, and print a table and the verdicts for each MPI."""
+    options = _parser().parse_args(list(words))
+    try:
+        if options.read is not None:
+            samples = read_samples(options.read)
+        else:
+            mpis = options.mpi or built_mpis()
+            launches = options.launches or (QUICK_LAUNCHES if options.quick else LAUNCHES)
+            rules = QUICK_RULES if options.quick else RULES
+            records, samples = measure(mpis, options.launcher, launches, rules, options.largest)
+            if options.json is not None:
+                write_samples(options.json, records, samples)
+    except InputError as error:
+        say(f"partitioned-grid: {error}")
+        return 2
+    except EarlybirdError as error:
+        say(f"partitioned-grid: {error}")
+        return 1
+    for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):
+        _report(mpi, [sample for sample in samples if sample.config["mpi"] == mpi])
+    return 0
+
+
+def main_on_cluster(words: Sequence[str] = ()) -> int:
+    """The grid between two virtual nodes at 1 Gbit/s."""
+    with virtual_cluster(2, "1gbit") as name:
+        return main([*words, "--launcher", f"cluster:{name}"])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench partitioned-grid", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser.add_argument("--launcher", default="local", help="local or cluster:NAME (without 16 MiB cells)")
+    parser.add_argument("--launches", type=int, help=f"of each kind and MPI; default {LAUNCHES}")
+    parser.add_argument("--largest", type=int, help="leave out cells of more bytes")
+    parser.add_argument("--quick", action="store_true", help="one short launch of each kind")
+    parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
+    parser.add_argument("--from", dest="read", type=Path, help="measure nothing: read what --json kept")
+    return parser
+
+
+def grid(mpi: str, level: str, largest_bytes: int) -> list[dict[str, Any]]:
+    return [
+        {"mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions, "gamma_s_per_byte": gamma}
+        for size in SIZES_BYTES
+        if size <= largest_bytes
+        for partitions in PARTITIONS
+        for gamma in GAMMAS_S_PER_BYTE
+    ]
+
+
+def measure(
+    mpis: Sequence[str], where: str, launches: int, rules: Rules, largest_bytes: int | None
+) -> tuple[list[dict[str, Any]], list[Sample]]:
+    """Launches of every MPI in turn, with and without libearlybird in turn; WorkError when one dies."""
+    across = where != "local"
+    layout, level = (
+        (parse_layout("2x1x1"), "inter_node") if across else (parse_layout("1x1x2"), "intra_socket")
+    )
+    largest_bytes = largest_bytes or (1 << 20 if across else HUGE_BYTES)
+    launchers = {mpi: make_launcher(where, mpi, None, 0)[0] for mpi in mpis}
+    records, samples = [], []
+    for launch in range(launches):
+        for mpi, launcher in launchers.items():
+            # Which goes first alternates, so that neither always meets what the other left.
+            for preload in (True, False) if launch % 2 == 0 else (False, True):
+                points = grid(mpi, level, largest_bytes)
+                random.Random(launch).shuffle(points)
+                request = Request(
+                    f"{mpi}-{launch}-{'with' if preload else 'without'}", "pipeline", points, layout, rules,
+                    ways=WAYS[preload], preload=preload,
+                )  # fmt: skip
+                record, found = run_launch(launcher, request)
+                records.append(record)
+                samples += found
+                say(f"launch {launch + 1} of {launches}, {mpi}, {request.id}: {record['duration_s']:.0f} s")
+    return records, samples
+
+
+def run_launch(launcher: Launcher, request: Request) -> tuple[dict[str, Any], list[Sample]]:
+    """The record and the samples of one launch; ends the program when it dies or data were wrong."""
+    with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
+        launched = launcher.launch(request, Path(folder), lambda *told: None)
+    if launched.interrupted:
+        raise KeyboardInterrupt
+    if launched.cause is not None:
+        raise SystemExit(f"{request.kernel} on {launcher.flavour} died: {launched.cause}")
+    for sample in launched.samples:
+        if not sample.validated:
+            raise SystemExit(
+                f"{request.kernel} on {launcher.flavour} got wrong data: {sample.way} {sample.config}"
+            )
+    return launched.record, launched.samples
+
+
+def write_samples(path: Path, records: list[dict[str, Any]], samples: Iterable[Sample]) -> None:
+    """Everything that was measured, to a tenth of a nanosecond."""
+    kept = [replace(sample, times_s=np.round(sample.times_s, 10)).to_json() for sample in samples]
+    with gzip.open(path, "wt") if path.suffix == ".gz" else open(path, "w") as stream:
+        json.dump(
+            {"launches": records, "samples": kept, "cells": [asdict(c) for c in _all_cells(samples)]}, stream
+        )
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """What `write_samples` wrote; InputError when it is not that."""
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as stream:
+            return [sample_from_json(value, str(path)) for value in json.load(stream)["samples"]]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path} cannot be read ({error!r}); give a file that --json wrote") from error
+
+
+def _all_cells(samples: Iterable[Sample]) -> list[Cell]:
+    by_mpi = defaultdict(list)
+    for sample in samples:
+        by_mpi[sample.config["mpi"]].append(sample)
+    return [cell for of_mpi in by_mpi.values() for cell in cells_of(of_mpi)]
+
+
+def cells_of(samples: Iterable[Sample]) -> list[Cell]:
+    """The grid of one MPI in order. A cell's better way is the same for all launches: choosing by launch
+    would favour the luckier one."""
+    by_point: dict[tuple, dict[tuple, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        config = sample.config
+        point = (config["mpi"], config["size_bytes"], config["partitions"], config["gamma_s_per_byte"])
+        by_point[point][sample.launch.endswith("-with"), sample.way].append(sample)
+    return [_cell(point, ways) for point, ways in sorted(by_point.items())]
+
+
+def _cell(point: tuple, ways: dict[tuple, list[Sample]]) -> Cell:
+    medians = {way: median_of_launches([*ways[True, way], *ways[False, way]]) for way in (BULK, EACH)}
+    better = min(medians, key=medians.get)
+    own = paired_ratio(ways[False, OWN], ways[False, better])
+    # Beside libearlybird in the same launches, where there were any.
+    base = ways[True, better] or ways[False, better]
+    ours, fresh = (paired_ratio(ways[True, way], ways[True, better]) for way in (OURS, FRESH))
+    return Cell(
+        *point,
+        better=better,
+        better_s=median_of_launches(base),
+        ours_s=median_of_launches(ways[True, OURS]) if ours else None,
+        ours=ours and ours.value,
+        ours_low=ours and ours.low,
+        ours_high=ours and ours.high,
+        fresh=fresh and fresh.value,
+        own_s=median_of_launches(ways[False, OWN]) if own else None,
+        own=own and own.value,
+    )
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(float(np.mean(np.log(values)))) if values else math.nan
+
+
+def verdicts(mpi: str, cells: Sequence[Cell]) -> list[str]:
+    """What the cells say of each criterion, a line each."""
+    targets = TARGETS.get(mpi, TARGETS["mpich"])
+    counted = [cell for cell in cells if not (targets.without_huge and cell.size_bytes >= HUGE_BYTES)]
+    lines = []
+    for words, name, mean, worst in (
+        ("libearlybird", "ours", targets.mean, targets.worst),
+        ("libearlybird, first iterations", "fresh", targets.fresh_mean, targets.fresh_worst),
+        ("the MPI's own", "own", None, None),
+    ):
+        lines += _ratio_lines(words, name, counted, mean, worst)
+    return lines + _small_lines(cells)
+
+
+def _ratio_lines(
+    words: str, name: str, cells: Sequence[Cell], mean: float | None, worst: float | None
+) -> list[str]:
+    having = [cell for cell in cells if getattr(cell, name) is not None]
+    taking = [cell for cell in having if cell.better_s >= COUNTED_S]
+    judged = [cell for cell in having if cell.better_s >= JUDGED_S]
+    if not taking:
+        return []
+    found = geometric_mean([getattr(cell, name) for cell in taking])
+    lines = [
+        f"{words}: geometric mean of {len(taking)} cells of 1 us or more {found:.3f}{_judged(found, mean)}"
+    ]
+    if judged:
+        last = max(judged, key=lambda cell: getattr(cell, name))
+        found = getattr(last, name)
+        lines.append(
+            f"{words}: worst of {len(judged)} cells of 5 us or more {found:.2f}{_judged(found, worst)}, "
+            f"{last.describe()}"
+        )
+    return lines
+
+
+def _small_lines(cells: Sequence[Cell]) -> list[str]:
+    small = [cell for cell in cells if cell.ours_s is not None and cell.better_s < JUDGED_S]
+    if not small:
+        return []
+    over_s = {cell: cell.ours_s - cell.better_s - allowed_s(cell.partitions) for cell in small}
+    last = max(small, key=over_s.get)
+    missed = sum(value > 0 for value in over_s.values())
+    return [
+        f"libearlybird: {len(small) - missed} of {len(small)} cells below 5 us are at most 0.3 us + 12 ns "
+        f"per partition above the better way ({'met' if not missed else 'missed'}); nearest to that or "
+        f"farthest beyond: {last.describe()}, {(last.ours_s - last.better_s) * 1e6:+.2f} us of "
+        f"{allowed_s(last.partitions) * 1e6:.2f}"
+    ]
+
+
+def allowed_s(partitions: int) -> float:
+    """What a small transfer may take longer than the better way: the calls themselves cost something."""
+    return 0.3e-6 + 12e-9 * partitions
+
+
+def _judged(found: float, target: float | None) -> str:
+    return "" if target is None else f" (target {target:.2f}, {'met' if found <= target else 'missed'})"
+
+
+def _report(mpi: str, samples: Sequence[Sample]) -> None:
+    cells = cells_of(samples)
+    launches = len({sample.launch for sample in samples if sample.way == OURS})
+    print(
+        f"\n{mpi}: time-to-solution less the delay, medians over {launches} launches; ratios to the better "
+        "of single and many"
+    )
+    print_table(
+        ["size", "partitions", "us/MB", "better", "time", "ours", "ratio", "from .. to", "first two",
+         "MPI's own"],
+        [_row(cell) for cell in cells],
+    )  # fmt: skip
+    for line in verdicts(mpi, cells):
+        print(line)
+    if any(sample.oversubscribed for sample in samples):
+        print("ranks shared cores: these figures tell of the scheduler too")
+    for cell in cells:
+        where = (cell.size_bytes, cell.partitions, cell.gamma_s_per_byte)
+        if where == (HUGE_BYTES, 4, 1000e-12) and cell.own_s and cell.ours_s:
+            times = f"{cell.own_s / cell.ours_s:.2f} times faster than the MPI's own"
+            print(f"4 partitions of 4 MiB, 1000 us/MB: {times}")
+
+
+def _row(cell: Cell) -> list[Any]:
+    def ratio(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
+
+    return [
+        format_bytes(cell.size_bytes), cell.partitions, f"{cell.gamma_s_per_byte * 1e12:.0f}", cell.better,
+        format_seconds(cell.better_s), "" if cell.ours_s is None else format_seconds(cell.ours_s),
+        ratio(cell.ours), "" if cell.ours is None else f"{cell.ours_low:.2f} .. {cell.ours_high:.2f}",
+        ratio(cell.fresh), ratio(cell.own),
+    ]  # fmt: skip
