@@ -3,7 +3,14 @@
 import sys
 from collections.abc import Callable
 
-from bench import cluster_exchanges, cluster_links, imb_pingpong, partitioned_calls, partitioned_grid
+from bench import (
+    cluster_exchanges,
+    cluster_links,
+    imb_pingpong,
+    partitioned_calls,
+    partitioned_grid,
+    partitioned_progress,
+)
 
 COMPARISONS: dict[str, Callable[..., int]] = {
     "imb-pingpong": imb_pingpong.main,
@@ -12,6 +19,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-calls": partitioned_calls.main,
     "partitioned-grid": partitioned_grid.main,
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
+    "partitioned-progress": partitioned_progress.main,
 }
 # Those that take words of their own, told by --help.
 WITH_OPTIONS = ("partitioned-calls", "partitioned-grid", "partitioned-grid-cluster")

@@ -125,7 +125,8 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
     channel->num_ids = 1;
     return MPI_SUCCESS;
   }
-  eb_matching_collect_releases(shadow);
+  eb_matching_collect(shadow);
+  eb_shadows_sweep();
   channel->num_ids = eb_tags_ids_needed(&shadow->tags, channel->segments.num);
   eb_lock();
   channel->first_id = eb_ids_take(&shadow->ids, channel->num_ids);
@@ -298,41 +299,20 @@ static int set_next_segments(eb_channel *channel) {
   return MPI_SUCCESS;
 }
 
-/* What a receiver tells of the recorded starts. */
-typedef struct {
-  uint64_t start; /* the last of them */
-  double done_s[EB_PLAN_RECORDS];
-} report;
-
-static bool exchanges_reports(const eb_channel *channel) {
-  return exchanges_plans(channel) && channel->peer != channel->view->rank;
-}
-
 static int send_report(eb_channel *channel) {
-  eb_shadow *shadow = channel->view->shadow;
-  report told = {.start = channel->num_starts};
-  memcpy(told.done_s, channel->done_s, sizeof told.done_s);
-  return eb_outbox_send(&told, sizeof told, channel->peer, eb_tags_report(&shadow->tags, channel->base, channel->num_ids),
-                        shadow->comm);
+  eb_report report = {.start = channel->num_starts, .base = channel->base};
+  memcpy(report.done_s, channel->done_s, sizeof report.done_s);
+  return eb_matching_report(channel->view->shadow, channel->peer, &report);
 }
 
-/* Takes what reports have come; the typical time of the recorded starts if the last one tells it, else NAN. */
-static double observed_s(eb_channel *channel) {
-  eb_shadow *shadow = channel->view->shadow;
-  double observed = NAN;
-  while (exchanges_reports(channel)) {
-    report told;
-    MPI_Message message;
-    int found = 0;
-    if (PMPI_Improbe(channel->peer, eb_tags_report(&shadow->tags, channel->base, channel->num_ids), shadow->comm, &found,
-                     &message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
-        !found || PMPI_Mrecv(&told, sizeof told, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-      break;
-    if (told.start + 2 != channel->num_starts) continue;
-    for (int r = 0; r < EB_PLAN_RECORDS; r++) told.done_s[r] -= channel->done_s[r];
-    observed = eb_plan_typical_s(told.done_s, EB_PLAN_RECORDS);
-  }
-  return observed;
+/* The typical time of the recorded starts if the receiver's report of them has come, else NAN. */
+static double observed_s(const eb_channel *channel) {
+  eb_report report;
+  if (!eb_matching_take_report(channel->view->shadow, channel->peer, channel->base, &report) ||
+      report.start + 2 != channel->num_starts)
+    return NAN;
+  for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] -= channel->done_s[r];
+  return eb_plan_typical_s(report.done_s, EB_PLAN_RECORDS);
 }
 
 /* The predicted time of the segments in use. */
@@ -427,6 +407,11 @@ static int start_sender(eb_channel *channel) {
   atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
   channel->record =
       channel->mode.kind == EB_AUTO && exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
+  if (exchanges_plans(channel) && eb_plan_is_reported(channel->num_starts)) {
+    eb_lock();
+    channel->view->shadow->num_owed++;
+    eb_unlock();
+  }
   if (channel->record >= 0 && !channel->ready_s) {
     channel->ready_s = calloc((size_t)channel->num_partitions, EB_PLAN_RECORDS * sizeof *channel->ready_s);
     if (!channel->ready_s) rc = MPI_ERR_NO_MEM;
@@ -439,7 +424,7 @@ static int start_sender(eb_channel *channel) {
 static int start_receiver(eb_channel *channel) {
   for (int s = 0; s < channel->segments.num; s++)
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
-  channel->record = exchanges_reports(channel) ? eb_plan_record(channel->num_starts) : -1;
+  channel->record = exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
   if (channel->base >= 0 || channel->peer == MPI_PROC_NULL) return post(channel);
   channel->is_deferred = true;
   __atomic_fetch_add(&eb_num_deferred, 1, __ATOMIC_RELAXED);
@@ -644,7 +629,7 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
       rc = eb_buffer_unpack(channel, p);
     }
     if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = set_next_segments(channel);
-    if (rc == MPI_SUCCESS && exchanges_reports(channel) && eb_plan_is_reported(channel->num_starts)) rc = send_report(channel);
+    if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_reported(channel->num_starts)) rc = send_report(channel);
   }
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);

@@ -11,8 +11,10 @@ static eb_shadow *shadows;
 
 eb_shadow *eb_shadows(void) { return shadows; }
 
-void eb_shadow_release(eb_shadow *shadow) {
-  if (--shadow->references > 0) return;
+/* Frees a shadow that nothing refers to, if no message for it is under way. */
+static void free_if_idle(eb_shadow *shadow) {
+  eb_matching_collect(shadow);
+  if (shadow->num_owed > 0) return;
   for (eb_shadow **at = &shadows; *at; at = &(*at)->next) {
     if (*at == shadow) {
       *at = shadow->next;
@@ -25,6 +27,20 @@ void eb_shadow_release(eb_shadow *shadow) {
    * last request goes earlier or later than the others' do not wait for one another. */
   for (int lane = 0; lane < shadow->num_lanes; lane++) PMPI_Comm_free(&shadow->lanes[lane]);
   free(shadow);
+}
+
+void eb_shadow_release(eb_shadow *shadow) {
+  if (--shadow->references == 0) free_if_idle(shadow);
+}
+
+void eb_shadows_sweep(void) {
+  eb_lock();
+  for (eb_shadow *shadow = shadows; shadow;) {
+    eb_shadow *const next = shadow->next;
+    if (shadow->references == 0) free_if_idle(shadow);
+    shadow = next;
+  }
+  eb_unlock();
 }
 
 void eb_view_retain(eb_view *view) {
@@ -62,9 +78,15 @@ int eb_communicator_begin(void) {
 }
 
 void eb_communicator_end(void) {
+  /* Shadows are left to MPI_Finalize: what a program never received may still be in them, and MPICH ends a program
+   * that frees a communicator with unmatched messages. */
   const MPI_Comm predefined[] = {MPI_COMM_SELF, MPI_COMM_WORLD};
-  for (int c = 0; c < 2; c++)
-    if (eb_communicator_view(predefined[c])) PMPI_Comm_delete_attr(predefined[c], eb_world.keyval);
+  for (int c = 0; c < 2; c++) {
+    eb_view *view = eb_communicator_view(predefined[c]);
+    if (!view) continue;
+    view->shadow->num_owed++; /* never freed */
+    PMPI_Comm_delete_attr(predefined[c], eb_world.keyval);
+  }
 }
 
 static void attach(eb_shadow *shadow, MPI_Comm user, uint64_t context) {
@@ -116,6 +138,7 @@ static void add_lanes(eb_shadow *shadow, MPI_Comm user) {
 
 void eb_communicator_adopt(MPI_Comm user) {
   int is_inter, found, *tag_ub;
+  eb_shadows_sweep();
   if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter) return;
   const MPI_Comm comm = make_shadow_comm(user);
   if (comm == MPI_COMM_NULL) return;

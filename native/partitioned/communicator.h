@@ -11,6 +11,7 @@
 
 struct eb_channel;
 struct eb_setup;
+struct eb_report;
 
 /* A communicator of the user's group that carries nothing but our messages. Shared by a communicator and those
  * that MPI_Comm_idup made of it; freed with the last of them and of their requests. */
@@ -24,6 +25,10 @@ typedef struct eb_shadow {
   int references;
   eb_tags tags;
   eb_ids ids;
+  /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
+   * refers to it: freed, its context id may be given to another communicator, which would receive them. */
+  int64_t num_owed;
+  struct eb_report *reports;                        /* come, not yet asked for; newest first */
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */
 } eb_shadow;
@@ -70,6 +75,9 @@ void eb_shadow_release(eb_shadow *shadow);
 
 /* The number of requests made before for the peer and tag, counted on; -1 when memory is short. */
 int64_t eb_view_next_order(eb_order_map *map, int peer, int tag);
+
+/* Frees the shadows that were only waiting for messages to come. */
+void eb_shadows_sweep(void);
 
 /* Every shadow, for those who make progress on all. Under eb_lock. */
 eb_shadow *eb_shadows(void);

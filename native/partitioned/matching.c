@@ -1,4 +1,4 @@
-/* Sends, receives and matches setup messages, and carries released channel ids back. */
+/* Sends, receives and matches control messages. */
 #include "partitioned/matching.h"
 
 #include <stdlib.h>
@@ -10,6 +10,9 @@
 int eb_num_deferred;
 
 int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup) {
+  eb_lock();
+  shadow->num_owed++; /* the release */
+  eb_unlock();
   return eb_outbox_send(setup, sizeof *setup, peer, eb_tags_control(&shadow->tags, EB_CONTROL_SETUP), shadow->comm);
 }
 
@@ -95,12 +98,48 @@ int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
   return eb_outbox_send(&first_id, sizeof first_id, peer, eb_tags_control(&shadow->tags, EB_CONTROL_RELEASE), shadow->comm);
 }
 
-void eb_matching_collect_releases(eb_shadow *shadow) {
+int eb_matching_report(eb_shadow *shadow, int peer, const eb_report *report) {
+  return eb_outbox_send(report, sizeof *report, peer, eb_tags_control(&shadow->tags, EB_CONTROL_REPORT), shadow->comm);
+}
+
+void eb_matching_collect(eb_shadow *shadow) {
   int64_t first_id;
+  eb_report come;
   int source;
   eb_lock();
-  while (take(shadow, EB_CONTROL_RELEASE, &first_id, sizeof first_id, &source)) eb_ids_release(&shadow->ids, first_id);
+  while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_RELEASE, &first_id, sizeof first_id, &source)) {
+    eb_ids_release(&shadow->ids, first_id);
+    shadow->num_owed--;
+  }
+  while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_REPORT, &come, sizeof come, &source)) {
+    shadow->num_owed--;
+    eb_report *kept = malloc(sizeof *kept);
+    if (!kept) continue; /* a plan is judged later, nothing more */
+    *kept = come;
+    kept->source = source;
+    kept->next = shadow->reports;
+    shadow->reports = kept;
+  }
   eb_unlock();
+}
+
+bool eb_matching_take_report(eb_shadow *shadow, int peer, int base, eb_report *report) {
+  bool found = false;
+  eb_lock();
+  eb_matching_collect(shadow);
+  for (eb_report **at = &shadow->reports; *at;) {
+    eb_report *here = *at;
+    if (here->source != peer || here->base != base) {
+      at = &here->next;
+      continue;
+    }
+    if (!found) *report = *here;
+    found = true;
+    *at = here->next;
+    free(here);
+  }
+  eb_unlock();
+  return found;
 }
 
 void eb_matching_forget(eb_shadow *shadow) {
@@ -108,5 +147,10 @@ void eb_matching_forget(eb_shadow *shadow) {
     eb_setup *next = shadow->setups->next;
     free(shadow->setups);
     shadow->setups = next;
+  }
+  while (shadow->reports) {
+    eb_report *next = shadow->reports->next;
+    free(shadow->reports);
+    shadow->reports = next;
   }
 }

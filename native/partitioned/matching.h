@@ -1,4 +1,5 @@
-/* Setup messages: how a receiver learns of a transfer that has no canonical tags.
+/* Control messages: setups, by which a receiver learns of a transfer that has no canonical tags, and what
+ * receivers tell senders.
  *
  * The sender sends one when its request is made; setups from one sender arrive in the order of making (MPI's
  * non-overtaking rule), and each goes to the first receiver that expects that communicator, source and tag: the
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 #include "partitioned/communicator.h"
+#include "partitioned/plan.h"
 
 typedef struct eb_setup {
   uint64_t context;
@@ -20,6 +22,15 @@ typedef struct eb_setup {
   int32_t source; /* filled in by the receiver */
   struct eb_setup *next;
 } eb_setup;
+
+/* What a receiver tells of the starts before a plan. */
+typedef struct eb_report {
+  double done_s[EB_PLAN_RECORDS]; /* when everything had arrived, by its clock */
+  uint64_t start;                 /* the last of them */
+  int32_t base;                   /* the channel's, as the sender knows it */
+  int32_t source;                 /* filled in by the sender */
+  struct eb_report *next;
+} eb_report;
 
 /* The number of receivers, anywhere, that wait for their setup after being started. */
 extern int eb_num_deferred;
@@ -37,8 +48,12 @@ void eb_matching_progress_all(void);
 
 /* The receiver needs the ids no more; returns an MPI error code. */
 int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id);
-/* The sender takes in what receivers have released. */
-void eb_matching_collect_releases(eb_shadow *shadow);
+/* Reports to the sender; returns an MPI error code. */
+int eb_matching_report(eb_shadow *shadow, int peer, const eb_report *report);
+/* The sender takes in what receivers have released and reported. */
+void eb_matching_collect(eb_shadow *shadow);
+/* The newest report of a channel, if there is one; all of that channel's are dropped. */
+bool eb_matching_take_report(eb_shadow *shadow, int peer, int base, eb_report *report);
 
 /* Drops what was never matched, when the shadow goes. */
 void eb_matching_forget(eb_shadow *shadow);

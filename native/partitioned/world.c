@@ -102,6 +102,7 @@ void eb_world_end(void) {
   if (!eb_world.on) return;
   eb_progress_thread_end();
   eb_outbox_finish();
+  eb_shadows_sweep();
   eb_record_end();
   eb_world.on = false;
   eb_num_live = 0; /* requests that were never freed */
