@@ -23,6 +23,7 @@ typedef struct eb_shadow {
   int num_lanes;
   int references;
   eb_tags tags;
+  int tag_ub; /* of the user's tags: the MPI's, whatever the layout pretends */
   eb_ids ids;
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */

@@ -253,8 +253,14 @@ static void by_status_of_many(struct mixture *m, uint64_t i, MPI_Request *array)
          "MPI_Request_get_status_any tells %d, place %d", flag, index);
   if (!case_failed()) check_status(m, index, &status);
   MPI(MPI_Request_get_status_some(LENGTH, array, &count, indices, statuses));
-  EXPECT(count == NUM_REQUESTS, "MPI_Request_get_status_some tells %d", count);
-  for (int n = 0; n < count && !case_failed(); n++) check_status(m, indices[n], &statuses[n]);
+  /* MPICH 5.0 and Intel MPI 2021 leave out persistent requests of their own. */
+  EXPECT(count == NUM_REQUESTS || count == NUM_REQUESTS - 2, "MPI_Request_get_status_some tells %d", count);
+  int num_partitioned = 0;
+  for (int n = 0; n < count && !case_failed(); n++) {
+    check_status(m, indices[n], &statuses[n]);
+    num_partitioned += indices[n] == SEND_0 || indices[n] == SEND_1 || indices[n] == RECEIVE_0 || indices[n] == RECEIVE_1;
+  }
+  EXPECT(num_partitioned == 4, "MPI_Request_get_status_some tells of %d partitioned requests", num_partitioned);
   MPI(MPI_Waitall(LENGTH, array, statuses));
   for (int place = 0; place < LENGTH; place++) check_status(m, place, &statuses[place]);
 }

@@ -48,7 +48,7 @@ LAUNCHES = {
         Launch("one_segment_per_partition", 2, "serialized", {"EARLYBIRD_SEGMENTS": "partition"}),
         Launch("four_segments", 2, "single", {"EARLYBIRD_SEGMENTS": "4"}),
         Launch("segments_of_16_KiB", 2, "multiple", {"EARLYBIRD_AGGR_SIZE": "16384"}),
-        Launch("12_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "12"}),
+        Launch("15_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "15"}),
         Launch("19_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "19"}, ("matching", "progress")),
         # Intel MPI's tags end at 2^19 - 1 there.
         Launch(
