@@ -105,7 +105,9 @@ def run_cases(
         if begun is None and status == 0:
             break
         if begun is not None and begun not in outcomes:
-            cause = f"the time of the launch, {timeout_s:g} s, ran out" if status is None else f"status {status}"
+            cause = (
+                f"the time of the launch, {timeout_s:g} s, ran out" if status is None else f"status {status}"
+            )
             outcomes[begun] = Outcome("failed", f"{cause}; the end of the output: {told[-1500:]}")
         if not left:
             break

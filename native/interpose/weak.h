@@ -51,6 +51,7 @@
 #pragma weak PMPI_Intercomm_merge
 #pragma weak PMPI_Iprobe
 #pragma weak PMPI_Irecv
+#pragma weak PMPI_Ireduce_scatter_block
 #pragma weak PMPI_Isend
 #pragma weak PMPI_Mrecv
 #pragma weak PMPI_Pack

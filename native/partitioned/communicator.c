@@ -1,6 +1,7 @@
 /* Shadows, views, the counting of requests, and errors through the user's handler. */
 #include "partitioned/communicator.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "partitioned/world.h"
 
 static eb_shadow *shadows;
+static eb_shadow *unused; /* without references, until no message is under way on their communicators */
 
 eb_shadow *eb_shadows(void) { return shadows; }
 
@@ -21,10 +23,49 @@ void eb_shadow_release(eb_shadow *shadow) {
   }
   eb_matching_forget(shadow);
   eb_ids_end(&shadow->ids);
-  /* Freeing is collective by the letter; in MPICH, Open MPI and Intel MPI it only drops a reference, so ranks whose
-   * last request goes earlier or later than the others' do not wait for one another. */
-  for (int lane = 0; lane < shadow->num_lanes; lane++) PMPI_Comm_free(&shadow->lanes[lane]);
-  free(shadow);
+  shadow->next = unused;
+  unused = shadow;
+}
+
+/* One step towards the end of an unused shadow; true when its communicator may go. Every rank that lets go of its last
+ * reference joins the sum of the control messages sent to each, for it sends no more of them, and takes what is still
+ * on the way to it. */
+static bool is_silent(eb_shadow *shadow) {
+  int flag = 0;
+  if (!shadow->is_counting) {
+    int size;
+    if (PMPI_Comm_size(shadow->comm, &size) != MPI_SUCCESS) return false;
+    if (!shadow->num_sent) shadow->num_sent = calloc((size_t)size, sizeof *shadow->num_sent);
+    if (!shadow->num_sent ||
+        PMPI_Ireduce_scatter_block(shadow->num_sent, &shadow->num_expected, 1, MPI_INT, MPI_SUM, shadow->comm,
+                                   &shadow->count) != MPI_SUCCESS)
+      return false;
+    shadow->is_counting = true;
+  }
+  if (!shadow->is_counted) {
+    if (PMPI_Test(&shadow->count, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || !flag) return false;
+    shadow->is_counted = true;
+  }
+  eb_matching_drop(shadow);
+  return shadow->num_taken == shadow->num_expected;
+}
+
+void eb_shadows_bury(void) {
+  eb_lock();
+  for (eb_shadow **at = &unused; *at;) {
+    eb_shadow *const shadow = *at;
+    if (!is_silent(shadow)) {
+      at = &shadow->next;
+      continue;
+    }
+    *at = shadow->next;
+    /* Freeing is collective by the letter; in MPICH, Open MPI and Intel MPI it only drops a reference, so ranks whose
+     * last request goes earlier or later than the others' do not wait for one another. */
+    for (int lane = 0; lane < shadow->num_lanes; lane++) PMPI_Comm_free(&shadow->lanes[lane]);
+    free(shadow->num_sent);
+    free(shadow);
+  }
+  eb_unlock();
 }
 
 void eb_view_retain(eb_view *view) {
@@ -65,6 +106,11 @@ void eb_communicator_end(void) {
   const MPI_Comm predefined[] = {MPI_COMM_SELF, MPI_COMM_WORLD};
   for (int c = 0; c < 2; c++)
     if (eb_communicator_view(predefined[c])) PMPI_Comm_delete_attr(predefined[c], eb_world.keyval);
+  /* A bounded patience: where a rank has left requests unfreed, a shadow never comes to its end. */
+  for (int n = 0; unused && n < 10000; n++) {
+    eb_shadows_bury();
+    if (unused) sched_yield();
+  }
 }
 
 static void attach(eb_shadow *shadow, MPI_Comm user, uint64_t context) {
@@ -117,6 +163,7 @@ static void add_lanes(eb_shadow *shadow, MPI_Comm user) {
 void eb_communicator_adopt(MPI_Comm user) {
   int is_inter, found, *tag_ub;
   if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter) return;
+  eb_shadows_bury(); /* whoever makes communicators may need the contexts */
   const MPI_Comm comm = make_shadow_comm(user);
   if (comm == MPI_COMM_NULL) return;
   eb_shadow *shadow = calloc(1, sizeof *shadow);
@@ -128,6 +175,7 @@ void eb_communicator_adopt(MPI_Comm user) {
   shadow->comm = shadow->lanes[0] = comm;
   shadow->num_lanes = 1;
   add_lanes(shadow, user);
+  shadow->count = MPI_REQUEST_NULL;
   shadow->tag_ub = *tag_ub;
   shadow->tags = eb_tags_layout(pretended < *tag_ub ? pretended : *tag_ub);
   shadow->references = 1; /* ours, until the view has it */

@@ -27,6 +27,10 @@ typedef struct eb_shadow {
   eb_ids ids;
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */
+  /* Control messages sent to every rank (NULL: none yet) and taken here; see eb_shadows_bury. */
+  int *num_sent, num_taken, num_expected;
+  MPI_Request count; /* of the exchange that gives num_expected */
+  bool is_counting, is_counted;
 } eb_shadow;
 
 /* How many requests were made for a peer and tag. */
@@ -68,6 +72,9 @@ void eb_view_release(eb_view *view);
 
 /* Lets go of one reference, under eb_lock; whoever iterates over things that may let go takes one before. */
 void eb_shadow_release(eb_shadow *shadow);
+/* Frees the communicators of shadows that nobody uses any more, as far as that is possible now. A context that still
+ * has a message under way must not come back: MPICH refuses to free it, or its next owner would find the message. */
+void eb_shadows_bury(void);
 
 /* The number of requests made before for the peer and tag, counted on; -1 when memory is short. */
 int64_t eb_view_next_order(eb_order_map *map, int peer, int tag);

@@ -9,8 +9,22 @@
 
 int eb_num_deferred;
 
+/* Counts what it sends, so that the end of the shadow can wait for all of it. */
+static int send_control(eb_shadow *shadow, int peer, int what, const void *bytes, size_t num_bytes) {
+  eb_lock();
+  int size, rc = MPI_SUCCESS;
+  if (!shadow->num_sent && (rc = PMPI_Comm_size(shadow->comm, &size)) == MPI_SUCCESS) {
+    shadow->num_sent = calloc((size_t)size, sizeof *shadow->num_sent);
+    if (!shadow->num_sent) rc = MPI_ERR_NO_MEM;
+  }
+  if (rc == MPI_SUCCESS) rc = eb_outbox_send(bytes, num_bytes, peer, eb_tags_control(&shadow->tags, what), shadow->comm);
+  if (rc == MPI_SUCCESS) shadow->num_sent[peer]++;
+  eb_unlock();
+  return rc;
+}
+
 int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup) {
-  return eb_outbox_send(setup, sizeof *setup, peer, eb_tags_control(&shadow->tags, EB_CONTROL_SETUP), shadow->comm);
+  return send_control(shadow, peer, EB_CONTROL_SETUP, setup, sizeof *setup);
 }
 
 /* One control message of a kind, from anybody; false when there is none. */
@@ -22,6 +36,7 @@ static bool take(eb_shadow *shadow, int what, void *bytes, int num_bytes, int *s
           MPI_SUCCESS || !found)
     return false;
   *source = status.MPI_SOURCE;
+  shadow->num_taken++;
   return PMPI_Mrecv(bytes, num_bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
@@ -92,7 +107,7 @@ void eb_matching_progress_all(void) {
 }
 
 int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
-  return eb_outbox_send(&first_id, sizeof first_id, peer, eb_tags_control(&shadow->tags, EB_CONTROL_RELEASE), shadow->comm);
+  return send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
 }
 
 void eb_matching_collect_releases(eb_shadow *shadow) {
@@ -109,4 +124,12 @@ void eb_matching_forget(eb_shadow *shadow) {
     free(shadow->setups);
     shadow->setups = next;
   }
+}
+
+void eb_matching_drop(eb_shadow *shadow) {
+  eb_setup setup;
+  int64_t first_id;
+  int source;
+  while (take(shadow, EB_CONTROL_SETUP, &setup, sizeof setup, &source)) continue;
+  while (take(shadow, EB_CONTROL_RELEASE, &first_id, sizeof first_id, &source)) continue;
 }

@@ -42,5 +42,7 @@ void eb_matching_collect_releases(eb_shadow *shadow);
 
 /* Drops what was never matched, when the shadow goes. */
 void eb_matching_forget(eb_shadow *shadow);
+/* Takes and drops the control messages that still come for a shadow that nobody uses. Under eb_lock. */
+void eb_matching_drop(eb_shadow *shadow);
 
 #endif
