@@ -94,7 +94,7 @@ def run_cases(
     timeout_s: float = 120,
     max_launches: int = 4,
 ) -> dict[str, Outcome]:
-    """The outcome of each case; a launch that a case ends early is followed by one with the cases after it."""
+    """The outcome of each case; after a launch that a case ended, another runs the cases after it."""
     program = program or suite_program(flavour)
     outcomes: dict[str, Outcome] = {}
     left = list(cases)
@@ -105,9 +105,7 @@ def run_cases(
         if begun is None and status == 0:
             break
         if begun is not None and begun not in outcomes:
-            cause = (
-                f"the time of the launch, {timeout_s:g} s, ran out" if status is None else f"status {status}"
-            )
+            cause = f"{timeout_s:g} s ran out" if status is None else f"status {status}"
             outcomes[begun] = Outcome("failed", f"{cause}; the end of the output: {told[-1500:]}")
         if not left:
             break

@@ -115,7 +115,7 @@ def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):
 
 
 def test_more_than_two_to_the_31_bytes_deliver():
-    """On MPICH only, for the time it takes; by hand on the others: partitioned_cases with the names of the cases."""
+    """On MPICH only, for the time it takes; on the others by hand, by the names of the cases."""
     if psutil.virtual_memory().available < 6 << 30:
         pytest.skip("less than 6 GiB of memory are free")
     try:

@@ -13,10 +13,10 @@ from tests.partitioned import run_cases, run_ranks
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(280)]
 
-# What the MPIs keep until the end of the process or hand between threads in ways that are not ours: nothing of
-# libearlybird or of the programs is named here.
-LEAKS = "leak:libmpi\nleak:libfabric\nleak:libucp\nleak:libucs\nleak:libuct\nleak:libhwloc\nleak:libpmi\nleak:ld-linux\n"
-RACES = "called_from_lib:libmpi.so.12\nrace:libmpi.so.12\nrace:libfabric\nrace:libuc\ndeadlock:libmpi.so.12\nmutex:libmpi.so.12\n"
+# What the MPI keeps until the end of the process or hands between threads: nothing of libearlybird or of the
+# programs is named here.
+LEAKS = "".join(f"leak:{name}\n" for name in ("libmpi", "libfabric", "libuc", "libhwloc", "libpmi", "ld-"))
+RACES = "".join(f"{kind}:libmpi.so.12\n" for kind in ("called_from_lib", "race", "deadlock", "mutex"))
 CASES = [
     "pready_out_of_order_delivers_every_partition",
     "unequal_partition_counts_deliver_every_byte",
@@ -54,7 +54,7 @@ def instrumented(request, tmp_path_factory):
     for words in (
         ["-S", native_sources(), "-B", folder / "build", f"-DMPI_C_COMPILER={flavour.mpicc}",
          f"-DEARLYBIRD_SANITIZE={request.param}"],
-        ["--build", folder / "build", "--parallel", "2", "--target", "partitioned_cases", "partitioned_stress"],
+        ["--build", folder / "build", "-j", "2", "--target", "partitioned_cases", "partitioned_stress"],
     ):  # fmt: skip
         made = subprocess.run([cmake, *words], env=flavour.environment(), capture_output=True, text=True)
         assert made.returncode == 0, made.stdout + made.stderr
