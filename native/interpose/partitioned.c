@@ -11,9 +11,13 @@ int PMPI_Pready(int, MPI_Request) __attribute__((weak));
 int PMPI_Parrived(MPI_Request, int, int *) __attribute__((weak));
 
 static int refuse_communicator(MPI_Comm comm) {
-  int code = MPI_ERR_UNSUPPORTED_OPERATION;
+  const int code = MPI_ERR_UNSUPPORTED_OPERATION;
   PMPI_Comm_call_errhandler(comm, code);
   return code;
+}
+
+static int refuse_null_communicator(void) {
+  return eb_raise(NULL, MPI_ERR_COMM, "partitioned communication was asked for on MPI_COMM_NULL");
 }
 
 /* What MPI 4.1 section 4.2.1 and the calls it refers to demand; the sentence of the first fault, or NULL. */
@@ -27,7 +31,8 @@ static const char *find_fault(const eb_view *view, const eb_channel_arguments *g
   FAULT_IF(given->peer != MPI_PROC_NULL && (given->peer < 0 || given->peer >= view->size), MPI_ERR_RANK,
            "the rank of a partitioned transfer is outside its communicator");
   FAULT_IF(given->tag == MPI_ANY_TAG, MPI_ERR_TAG, "partitioned communication takes no wildcard for the tag");
-  FAULT_IF(given->tag < 0, MPI_ERR_TAG, "the tag of a partitioned transfer must not be negative");
+  FAULT_IF(given->tag < 0 || given->tag > view->shadow->tag_ub, MPI_ERR_TAG,
+           "the tag of a partitioned transfer is negative or above MPI_TAG_UB");
 #undef FAULT_IF
   return NULL;
 }
@@ -65,6 +70,7 @@ EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COU
   eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
   if (view)
     return make(view, &(eb_channel_arguments){true, (void *)buf, partitions, count, datatype, dest, tag, info}, request);
+  if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
   return PMPI_Psend_init ? PMPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
                          : refuse_communicator(comm);
 }
@@ -74,6 +80,7 @@ EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT cou
   eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
   if (view)
     return make(view, &(eb_channel_arguments){false, buf, partitions, count, datatype, source, tag, info}, request);
+  if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
   return PMPI_Precv_init ? PMPI_Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request)
                          : refuse_communicator(comm);
 }

@@ -2,6 +2,7 @@
 // segment, from one or more threads. `segments`: the same where every partition is a message of its own. `test_null`:
 // MPI_Test of no request. `testall`: MPI_Testall of requests that are not partitioned while some that are exist.
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -21,8 +22,8 @@ constexpr int tag = 23;
 constexpr int lonely_tag = 24;
 // An info value is followed from the first plan on, and plans are made at the starts 2, 8 and 32.
 constexpr int starts_until_settled = 40;
-// How long threads and ranks get to be where they should be before what is timed begins.
-constexpr double gather_s = 50e-6;
+// How long a sender waits for its receiver to fall asleep.
+constexpr double falling_asleep_s = 50e-6;
 // How long a receiver sleeps that leaves its core to the sender's threads.
 constexpr double asleep_s = 400e-6;
 
@@ -33,30 +34,40 @@ int whole(const Point &point, const std::string &key, int least, int most) {
   return static_cast<int>(value);
 }
 
-// Seconds from when all workers may begin until the last of them has done job(worker). All threads of a crew take part,
+// Seconds from when all workers are there until the last of them has done job(worker). All threads of a crew take part,
 // those beyond `workers` with nothing to do.
 class Race {
  public:
   Race(Crew &crew, int workers, const std::function<void(int)> &job)
-      : crew_(crew), workers_(workers), job_(job), ends_s_(static_cast<std::size_t>(workers)) {}
+      : crew_(crew), workers_(workers), job_(job), laps_(static_cast<std::size_t>(workers)) {}
 
   double run() {
-    const double begin_s = now_s() + gather_s;
+    std::atomic<int> missing{workers_};
     const std::function<void(int)> part = [&](int thread) {
       if (thread >= workers_) return;
-      while (now_s() < begin_s) continue;
+      Lap &lap = laps_[static_cast<std::size_t>(thread)];
+      missing.fetch_sub(1);
+      while (missing.load() > 0) continue;
+      lap.begin_s = now_s();
       job_(thread);
-      ends_s_[static_cast<std::size_t>(thread)] = now_s();
+      lap.end_s = now_s();
     };
     crew_.run(part, Crew::Then::stand_by);
-    return *std::max_element(ends_s_.begin(), ends_s_.end()) - begin_s;
+    const auto begins = [](const Lap &a, const Lap &b) { return a.begin_s < b.begin_s; };
+    const auto ends = [](const Lap &a, const Lap &b) { return a.end_s < b.end_s; };
+    return std::max_element(laps_.begin(), laps_.end(), ends)->end_s -
+           std::min_element(laps_.begin(), laps_.end(), begins)->begin_s;
   }
 
  private:
+  struct alignas(64) Lap {
+    double begin_s = 0, end_s = 0;
+  };
+
   Crew &crew_;
   const int workers_;
   const std::function<void(int)> job_;
-  std::vector<double> ends_s_;
+  std::vector<Lap> laps_;
 };
 
 int workers_of(const Task &task) { return whole(task.point, "workers", 1, task.crew.size()); }
@@ -125,6 +136,7 @@ std::vector<double> segments(const Task &task) {
     MPI_Start(&request);
     task.team.barrier();
     if (sends) {
+      sleep_until(now_s() + falling_asleep_s);
       const double time_s = race.run();
       MPI_Pready(partitions - 1, request);
       if (k >= starts_until_settled) times_s.push_back(time_s / (partitions - 1));

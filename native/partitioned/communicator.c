@@ -151,6 +151,7 @@ void eb_communicator_adopt(MPI_Comm user) {
   shadow->comm = shadow->lanes[0] = comm;
   shadow->num_lanes = 1;
   add_lanes(shadow, user);
+  shadow->tag_ub = *tag_ub;
   shadow->tags = eb_tags_layout(pretended < *tag_ub ? pretended : *tag_ub);
   shadow->references = 1; /* ours, until the view has it */
   shadow->last_setup = &shadow->setups;

@@ -24,6 +24,7 @@ typedef struct eb_shadow {
   int num_lanes;
   int references;
   eb_tags tags;
+  int tag_ub; /* of the user's tags: the MPI's, whatever the layout pretends */
   eb_ids ids;
   /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
    * refers to it: freed, its context id may be given to another communicator, which would receive them. */

@@ -1,0 +1,147 @@
+/* Counts the messages that the library hands to the MPI: 32 partitions become as many as were asked for.
+
+The library calls PMPI_* only, and its references are resolved in the program first: so this program's own
+functions of these names count, and hand on to the MPI's. */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case.h"
+
+static atomic_int num_messages;
+
+#define FORWARD_TO(name, ...) ((__typeof__(&name))next_symbol(#name))(__VA_ARGS__)
+#define EXPORTED __attribute__((visibility("default")))
+
+static void *next_symbol(const char *name) {
+  void *found = dlsym(RTLD_NEXT, name);
+  if (!found) abort();
+  return found;
+}
+
+EXPORTED int PMPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                        MPI_Request *request) {
+  num_messages++;
+  return FORWARD_TO(PMPI_Isend, data, count, type, target, tag, comm, request);
+}
+
+EXPORTED int PMPI_Send(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm) {
+  num_messages++;
+  return FORWARD_TO(PMPI_Send, data, count, type, target, tag, comm);
+}
+
+EXPORTED int PMPI_Start(MPI_Request *request) {
+  num_messages++;
+  return FORWARD_TO(PMPI_Start, request);
+}
+
+EXPORTED int PMPI_Startall(int count, MPI_Request *requests) {
+  num_messages += count;
+  return FORWARD_TO(PMPI_Startall, count, requests);
+}
+
+#if MPI_AT_LEAST(4, 0)
+EXPORTED int PMPI_Isend_c(const void *data, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                          MPI_Request *request) {
+  num_messages++;
+  return FORWARD_TO(PMPI_Isend_c, data, count, type, target, tag, comm, request);
+}
+#endif
+
+/* What 32 partitions of 4 KiB become, by the environment; 0 where it is not said. */
+static int promised(void) {
+  const char *segments = getenv("EARLYBIRD_SEGMENTS");
+  const long bound = environment_number("EARLYBIRD_AGGR_SIZE", 0);
+  if (bound) return (int)(32 / (bound / 4096 < 1 ? 1 : bound / 4096 > 32 ? 32 : bound / 4096));
+  if (segments && strcmp(segments, "partition") == 0) return 32;
+  return (int)environment_number("EARLYBIRD_SEGMENTS", 0);
+}
+
+static void count(const struct context *context, int tag, MPI_Info info, int expected) {
+  MPI_Comm pair;
+  int num_ranks = 0;
+  MPI(MPI_Comm_split(context->world, context->rank / 2, 0, &pair));
+  MPI(MPI_Comm_size(pair, &num_ranks));
+  if (num_ranks == 2) {
+    const struct shape shape = {32, 4096, MPI_BYTE};
+    const bool sends = context->rank % 2 == 0;
+    struct side transfer;
+    side_create(&transfer, shape, sends);
+    if (sends)
+      MPI(MPI_Psend_init(transfer.buffer, 32, 4096, MPI_BYTE, 1, tag, pair, info, &transfer.request));
+    else
+      MPI(MPI_Precv_init(transfer.buffer, 32, 4096, MPI_BYTE, 0, tag, pair, info, &transfer.request));
+    for (uint64_t i = 0; i < 12; i++) {
+      side_prepare(&transfer, i, 1);
+      num_messages = 0;
+      MPI(MPI_Start(&transfer.request));
+      /* The messages of the transfer alone: what Start sends beside them is the affair of the library. */
+      if (sends) num_messages = 0;
+      if (sends) pready_all(transfer.request, 32, RANDOM, i);
+      MPI(MPI_Wait(&transfer.request, MPI_STATUS_IGNORE));
+      if (!sends) side_check(&transfer, i, 1);
+      /* The first iterations wait for the receiver's part of the setup, or for the first plan. */
+      if (sends && i >= 4 && expected)
+        EXPECT(num_messages == expected, "32 partitions became %d messages in place of %d in iteration %d",
+               num_messages, expected, (int)i);
+      if (sends && !expected)
+        EXPECT(num_messages >= 1 && num_messages <= 32, "32 partitions became %d messages", num_messages);
+      MPI(MPI_Barrier(pair));
+    }
+    side_destroy(&transfer);
+  }
+  MPI(MPI_Comm_free(&pair));
+}
+
+static void by_environment(const struct context *context) {
+  count(context, 3, MPI_INFO_NULL, promised());
+  count(context, 30000, MPI_INFO_NULL, promised());
+}
+
+static void by_info(const struct context *context) {
+  static const struct {
+    const char *key, *value;
+    int messages;
+  } hints[] = {{"earlybird_segments", "4", 4},
+               {"earlybird_segments", "partition", 32},
+               {"earlybird_segments", "1", 1},
+               {"earlybird_aggr_size", "16384", 8},
+               {"earlybird_aggr_size", "20000", 8},
+               {"earlybird_aggr_size", "100", 32},
+               {"earlybird_aggr_size", "1000000", 1}};
+  /* A small tag space holds fewer segments than partitions. */
+  if (promised() || environment_number("EARLYBIRD_TAG_BITS", 31) < 19) {
+    case_skip("the environment of this launch fixes the segments");
+    return;
+  }
+  for (size_t h = 0; h < sizeof hints / sizeof *hints; h++)
+    for (int tag = 4; tag <= 40000; tag *= 10000) {
+      MPI_Info info;
+      MPI(MPI_Info_create(&info));
+      MPI(MPI_Info_set(info, hints[h].key, hints[h].value));
+      count(context, tag, info, hints[h].messages);
+      MPI(MPI_Info_free(&info));
+    }
+}
+
+/* Without partitioned requests the library hands calls on one to one. */
+static void nothing_extra(const struct context *context) {
+  const int next = (context->rank + 1) % context->num_ranks;
+  const int before = (context->rank + context->num_ranks - 1) % context->num_ranks;
+  int sent = 1, received = 0;
+  MPI_Request requests[2];
+  num_messages = 0;
+  MPI(MPI_Irecv(&received, 1, MPI_INT, before, 1, context->world, &requests[0]));
+  MPI(MPI_Isend(&sent, 1, MPI_INT, next, 1, context->world, &requests[1]));
+  MPI(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+  MPI(MPI_Barrier(context->world));
+  EXPECT(num_messages <= 1, "one message became %d", num_messages);
+}
+
+const struct test_case counting_cases[] = {
+    {"thirty_two_partitions_become_the_messages_asked_for", by_environment, 0},
+    {"an_info_key_fixes_the_number_of_messages", by_info, 0},
+    {"ordinary_messages_cause_no_others", nothing_extra, 0},
+    {0},
+};

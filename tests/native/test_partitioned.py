@@ -1,0 +1,128 @@
+"""The partitioned library against its cases: every flavour, numbers of ranks, modes and thread levels."""
+
+import functools
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from earlybird.machine.flavours import find_flavour
+from tests.partitioned import Outcome, run_cases, run_ranks, suite_program
+
+pytestmark = pytest.mark.mpi
+SOURCES = Path(__file__).parents[2] / "native" / "tests"
+# Which case is of which family is read from the sources: the names must be known where nothing is built.
+FAMILIES = {
+    path.stem.removesuffix("_cases"): re.findall(r'^    \{"(\w+)",', path.read_text(), re.MULTILINE)
+    for path in sorted(SOURCES.glob("*_cases.c"))
+    if path.stem != "partitioned_cases"
+}
+EVERYWHERE = tuple(family for family in FAMILIES if family != "size")
+TRANSFERS_OF_A_LAUNCH = 12000  # three flavours, three launches: more than 100,000 in all
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of the program with the cases of some families, on all flavours or on one."""
+
+    name: str
+    num_ranks: int
+    level: str
+    env: dict[str, str] = field(default_factory=dict)
+    families: tuple[str, ...] = EVERYWHERE
+    only: str | None = None
+
+    def cases(self) -> list[str]:
+        return [case for family in self.families for case in FAMILIES[family]]
+
+
+LAUNCHES = {
+    launch.name: launch
+    for launch in (
+        Launch("2_ranks", 2, "multiple"),
+        Launch("3_ranks", 3, "funneled"),
+        Launch("4_ranks", 4, "multiple"),
+        Launch("one_segment_per_partition", 2, "serialized", {"EARLYBIRD_SEGMENTS": "partition"}),
+        Launch("four_segments", 2, "single", {"EARLYBIRD_SEGMENTS": "4"}),
+        Launch("segments_of_16_KiB", 2, "multiple", {"EARLYBIRD_AGGR_SIZE": "16384"}),
+        Launch("15_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "15"}),
+        Launch("19_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "19"}, ("matching", "progress")),
+        # Intel MPI's tags end at 2^19 - 1 there.
+        Launch(
+            "over_tcp",
+            2,
+            "multiple",
+            {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp"},
+            ("matching", "progress", "mixture"),
+            "intel",
+        ),
+    )
+}
+
+
+@functools.cache
+def outcomes(mpi: str, launch_name: str) -> dict[str, Outcome]:
+    launch = LAUNCHES[launch_name]
+    return run_cases(
+        find_flavour(mpi),
+        launch.num_ranks,
+        launch.cases(),
+        ["--level", launch.level],
+        launch.env,
+        timeout_s=120,
+        max_launches=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("launch", "case"), [(launch.name, case) for launch in LAUNCHES.values() for case in launch.cases()]
+)
+def test_partitioned(mpi, launch, case):
+    if LAUNCHES[launch].only not in (None, mpi):
+        pytest.skip(f"a launch of {LAUNCHES[launch].only}")
+    outcome = outcomes(mpi, launch)[case]
+    if outcome.status == "skipped":
+        pytest.skip(outcome.why)
+    assert outcome.status == "ok", outcome.why
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_finalize_returns_after_all_cases(mpi, launch):
+    if LAUNCHES[launch].only not in (None, mpi):
+        pytest.skip(f"a launch of {LAUNCHES[launch].only}")
+    assert outcomes(mpi, launch)["finalize_returns"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "level", "env"),
+    [(2, "multiple", {}), (3, "single", {}), (2, "multiple", {"EARLYBIRD_SEGMENTS": "partition"})],
+)
+def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):
+    """EARLYBIRD_STRESS_SEED and EARLYBIRD_STRESS_TRANSFERS ask for another series, or a longer one."""
+    flavour = find_flavour(mpi)
+    seed = os.environ.get("EARLYBIRD_STRESS_SEED", "20211")
+    transfers = os.environ.get("EARLYBIRD_STRESS_TRANSFERS", str(TRANSFERS_OF_A_LAUNCH))
+    limit_s = 60 + int(transfers) // 200
+    words = ["--transfers", transfers, "--seed", seed, "--level", level, "--seconds", str(limit_s)]
+    status, told = run_ranks(
+        flavour, num_ranks, [suite_program(flavour, "partitioned_stress"), *words], env, limit_s + 20
+    )
+    assert status == 0, f"seed {seed}: {told[-3000:]}"
+    assert int(re.search(r"^transfers (\d+)", told, re.MULTILINE)[1]) >= int(transfers)
+
+
+def test_more_than_two_to_the_31_bytes_deliver():
+    """On MPICH only, for the time it takes; on the others by hand, by the names of the cases."""
+    if psutil.virtual_memory().available < 6 << 30:
+        pytest.skip("less than 6 GiB of memory are free")
+    try:
+        program = suite_program(find_flavour("mpich"))
+    except Exception as error:
+        pytest.skip(str(error))
+    if not program.exists():
+        pytest.skip("mpich is not built")
+    found = run_cases(find_flavour("mpich"), 2, FAMILIES["size"], timeout_s=240)
+    assert {name: outcome for name, outcome in found.items() if outcome.status != "ok"} == {}

@@ -1,0 +1,128 @@
+"""Runs programs that report case by case under an MPI's mpiexec, past cases that crash or hang."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from earlybird.launch.mpiexec import yielding
+from earlybird.machine import hardware
+from earlybird.machine.flavours import Flavour
+from earlybird.toolchain.build import native_prefix
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a case ended: `ok`, `skipped` or `failed`, and why."""
+
+    status: str
+    why: str = ""
+
+
+def suite_program(flavour: Flavour, name: str = "partitioned_cases") -> Path:
+    """A program of the suite in the build for `flavour`."""
+    return native_prefix(flavour) / "libexec" / "earlybird" / "tests" / name
+
+
+def list_cases(program: Path, flavour: Flavour) -> list[str]:
+    """The names of all cases, without starting MPI."""
+    told = subprocess.run([program, "--list"], env=flavour.environment(), capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    return told.stdout.split()
+
+
+def start_words(flavour: Flavour, num_ranks: int) -> list[str]:
+    """mpiexec and its options: ranks are not bound, for their threads share the machine."""
+    words = [str(flavour.mpiexec), "-n", str(num_ranks)]
+    if flavour.family == "openmpi":
+        return [*words, "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
+    return [*words, "-bind-to", "none"] if flavour.family == "mpich" else words
+
+
+def start_environment(flavour: Flavour, num_ranks: int) -> dict[str, str]:
+    """Ranks of Intel MPI in shared memory; waiting ranks yield where the cores are fewer."""
+    env = flavour.environment()
+    if flavour.family == "intel":
+        env |= {"I_MPI_PIN": "0"} | ({} if "I_MPI_FABRICS" in env else {"I_MPI_FABRICS": "shm"})
+    num_cores = sum(len(cores) for cores in hardware.cores_by_socket())
+    return env | (yielding(flavour.family) if num_ranks >= num_cores else {})
+
+
+def run_ranks(
+    flavour: Flavour,
+    num_ranks: int,
+    command: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
+) -> tuple[int | None, str]:
+    """The exit status (None when time ran out) and all that was said; no rank is left behind."""
+    process = subprocess.Popen(
+        [*start_words(flavour, num_ranks), *map(str, command)],
+        env=start_environment(flavour, num_ranks) | dict(env or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        told, _ = process.communicate(timeout=timeout_s)
+        return process.returncode, told
+    except subprocess.TimeoutExpired:
+        process.terminate()  # mpiexec takes its ranks along
+        try:
+            told, _ = process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            told, _ = process.communicate()
+        return None, told
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_cases(
+    flavour: Flavour,
+    num_ranks: int,
+    cases: Sequence[str],
+    options: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    program: Path | None = None,
+    timeout_s: float = 120,
+    max_launches: int = 4,
+) -> dict[str, Outcome]:
+    """The outcome of each case; after a launch that a case ended, another runs the cases after it."""
+    program = program or suite_program(flavour)
+    outcomes: dict[str, Outcome] = {}
+    left = list(cases)
+    for _ in range(max_launches):
+        status, told = run_ranks(flavour, num_ranks, [program, *options, *left], env, timeout_s)
+        begun = _read(told, outcomes)
+        left = [name for name in left if name not in outcomes and name != begun]
+        if begun is None and status == 0:
+            break
+        if begun is not None and begun not in outcomes:
+            cause = f"{timeout_s:g} s ran out" if status is None else f"status {status}"
+            outcomes[begun] = Outcome("failed", f"{cause}; the end of the output: {told[-1500:]}")
+        if not left:
+            break
+    return outcomes | {name: Outcome("failed", "no launch came to it") for name in left}
+
+
+def _read(told: str, outcomes: dict[str, Outcome]) -> str | None:
+    """Adds what the output tells; returns the case that began and did not end."""
+    begun = None
+    for line in told.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "begin":
+            begun = rest
+        elif word in ("ok", "failed", "skipped"):
+            name, _, why = rest.partition(":")
+            name = name.split(" (")[0]
+            # Of the lines of several ranks the first is kept.
+            outcomes.setdefault(name, Outcome(word, why.strip()))
+            begun = None if begun == name else begun
+    return begun
