@@ -158,36 +158,6 @@ static void intercommunicator(const struct context *context) {
   }
   if (request != MPI_REQUEST_NULL) MPI(MPI_Request_free(&request));
   MPI(MPI_Comm_free(&inter));
-  use(made);
-  use(half);
-}
-
-/* The standard allows it; what this MPI cannot do must be told as an error, and must not hang at once. */
-static void intercommunicator(const struct context *context) {
-  MPI_Comm half, inter;
-  const int side = context->rank % 2;
-  MPI(MPI_Comm_split(context->world, side, 0, &half));
-  MPI(MPI_Intercomm_create(half, 0, context->world, 1 - side, 12, &inter));
-  MPI(MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN));
-  int data = 41 + side, code = MPI_SUCCESS, works = 1;
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (context->rank < 2) {
-    if (side == 0)
-      code = MPI_Psend_init(&data, 1, 1, MPI_INT, 0, 13, inter, MPI_INFO_NULL, &request);
-    else
-      code = MPI_Precv_init(&data, 1, 1, MPI_INT, 0, 13, inter, MPI_INFO_NULL, &request);
-    works = code == MPI_SUCCESS;
-  }
-  MPI(MPI_Allreduce(MPI_IN_PLACE, &works, 1, MPI_INT, MPI_LAND, context->world));
-  if (works && context->rank < 2) {
-    MPI(MPI_Start(&request));
-    if (side == 0) MPI(MPI_Pready(0, request));
-    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    EXPECT(data == 41, "received %d in place of 41", data);
-  }
-  if (request != MPI_REQUEST_NULL) MPI(MPI_Request_free(&request));
-  EXPECT(works || context->rank >= 2 || code != MPI_SUCCESS, "only one side refuses an intercommunicator");
-  MPI(MPI_Comm_free(&inter));
   MPI(MPI_Comm_free(&half));
 }
 
