@@ -332,13 +332,19 @@ static double predict_now_s(const eb_channel *channel, const double *typical_s) 
   return result_s;
 }
 
+static bool can_gain(const eb_channel *channel) {
+  return eb_plan_can_gain(channel->cost, channel->total_bytes, channel->partition_bytes);
+}
+
 /* Chooses the next segments from recorded times; writes their ends and returns how many, 0 to keep today's. */
 static int choose(eb_channel *channel, int max_segments, int64_t *end_byte) {
   double *typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s);
   double observed = observed_s(channel), best_s = 0, last_s = 0;
   if (!typical_s || channel->cost->num == 0 || !channel->ready_s) {
     free(typical_s);
-    return 0;
+    if (channel->cost->num == 0 || can_gain(channel)) return 0;
+    end_byte[0] = channel->total_bytes;
+    return 1;
   }
   for (int p = 0; p < channel->num_partitions; p++) {
     typical_s[p] = eb_plan_typical_s(channel->ready_s + (size_t)p * EB_PLAN_RECORDS, eb_plan_num_records(channel->num_starts));
@@ -412,6 +418,7 @@ static int start_sender(eb_channel *channel) {
     channel->view->shadow->num_owed++;
     eb_unlock();
   }
+  if (channel->record >= 0 && !can_gain(channel)) channel->record = -1;
   if (channel->record >= 0 && !channel->ready_s) {
     channel->ready_s = calloc((size_t)channel->num_partitions, EB_PLAN_RECORDS * sizeof *channel->ready_s);
     if (!channel->ready_s) rc = MPI_ERR_NO_MEM;

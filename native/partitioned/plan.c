@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Partitions are first joined into at most so many atoms: planning stays below some tens of microseconds. */
-#define MAX_ATOMS 64
+/* Partitions are first joined into at most so many atoms: planning stays below ten microseconds. */
+#define MAX_ATOMS 32
 /* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
 #define CAUTION 1.2
 /* Plans are compared with one segment between this start and the one before it that is due. */
@@ -75,6 +75,31 @@ double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, co
   const double last_s = num ? ready_s[order[num - 1]] : 0;
   free(order);
   return line.done_s - last_s;
+}
+
+/* Of one segment that leaves at once, as `advance` reckons. */
+static double alone_s(const eb_cost *cost, int64_t bytes) {
+  timeline line = {0, 0, 0};
+  advance(&line, cost, 0, bytes);
+  return line.done_s;
+}
+
+/* Of any segment that is no smaller: a later protocol may be quicker. */
+static double alone_at_least_s(const eb_cost *cost, int64_t bytes) {
+  double least_s = alone_s(cost, bytes);
+  for (int p = 0; p < cost->num; p++) {
+    const double later_s = cost->protocols[p].min_bytes > bytes ? alone_s(cost, cost->protocols[p].min_bytes) : DBL_MAX;
+    if (later_s < least_s) least_s = later_s;
+  }
+  return least_s;
+}
+
+static bool is_clear_gain(double one_s, double best_s) {
+  return one_s - best_s >= WANTED_GAIN * one_s && one_s - best_s >= WANTED_GAIN_S;
+}
+
+bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes) {
+  return cost->num > 0 && is_clear_gain(alone_s(cost, total_bytes), alone_at_least_s(cost, partition_bytes));
 }
 
 /* Contiguous runs of partitions that are planned as one. */
@@ -173,7 +198,11 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
   const double one_s = price(cost, &of, &best);
   double best_s = one_s;
   const int most = max_segments < of.num ? max_segments : of.num;
-  for (int kind = 0; cost->num > 0 && kind < 2; kind++) {
+  /* What the last partition takes is left of any plan. */
+  const bool can_gain = eb_plan_can_gain(cost, num_partitions * partition_bytes, partition_bytes);
+  bool ascends = true;
+  for (int a = 1; a < of.num; a++) ascends = ascends && of.ready_s[a - 1] <= of.ready_s[a];
+  for (int kind = 0; can_gain && kind < (ascends ? 1 : 2); kind++) {
     by_programming(cost, &of, kind == 1, most, &candidate);
     const double candidate_s = price(cost, &of, &candidate);
     if (candidate_s < best_s) {
@@ -181,7 +210,7 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
       best_s = candidate_s;
     }
   }
-  for (int num = 2; cost->num > 0 && num <= most; num *= 2) {
+  for (int num = 2; can_gain && num <= most; num *= 2) {
     uniform(&of, num, &candidate);
     const double candidate_s = price(cost, &of, &candidate);
     if (candidate_s < best_s) {
@@ -189,7 +218,7 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
       best_s = candidate_s;
     }
   }
-  if (one_s - best_s < WANTED_GAIN * one_s || one_s - best_s < WANTED_GAIN_S) {
+  if (!is_clear_gain(one_s, best_s)) {
     uniform(&of, 1, &best);
     best_s = one_s;
   }

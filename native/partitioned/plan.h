@@ -28,6 +28,9 @@ double eb_plan_typical_s(const double *records_s, int num);
  * with the cost of a message). ready_s[s] and bytes[s] belong to segment s. */
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes);
 
+/* Can any segments bring a clear gain, whenever partitions are ready? Where not, nobody needs to look at the clock. */
+bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes);
+
 /* The predicted best groups of contiguous partitions: their ends in bytes, at most max_segments of them, in
  * end_byte[]; returns how many, and their predicted time in *best_s. ready_s[p] is when partition p was ready. One segment is kept unless the gain is
  * clear (15 % and 0.3 us): a prediction is not exact, and fewer messages disturb the rest of the program less. */
