@@ -429,13 +429,16 @@ static int start_sender(eb_channel *channel) {
 }
 
 static int start_receiver(eb_channel *channel) {
+  channel->record = exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
+  /* Until the base is there, another thread that takes the setup may be building the states; they are made clear. */
+  if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
+    channel->is_deferred = true;
+    __atomic_fetch_add(&eb_num_deferred, 1, __ATOMIC_RELAXED);
+    return post_deferred(channel);
+  }
   for (int s = 0; s < channel->segments.num; s++)
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
-  channel->record = exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
-  if (channel->base >= 0 || channel->peer == MPI_PROC_NULL) return post(channel);
-  channel->is_deferred = true;
-  __atomic_fetch_add(&eb_num_deferred, 1, __ATOMIC_RELAXED);
-  return post_deferred(channel);
+  return post(channel);
 }
 
 int eb_channel_start(eb_channel *channel) {
@@ -500,7 +503,10 @@ int eb_channel_pready(eb_channel *channel, int partition) {
     const int rc = eb_buffer_pack(channel, partition);
     if (rc != MPI_SUCCESS) return rc;
   }
-  for (int s = state->first_segment; s <= state->last_segment; s++) {
+  /* Read before the last segment is given up: from then on a thread that waits may start the request anew with other
+   * segments, or free it. */
+  const int last_segment = state->last_segment;
+  for (int s = state->first_segment; s <= last_segment; s++) {
     eb_segment_state *segment = &channel->states[s];
     if (eb_world.multiple) {
       if (atomic_fetch_sub_explicit(&segment->num_unready, 1, memory_order_acq_rel) == 1) eb_issue(segment);

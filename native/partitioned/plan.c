@@ -19,6 +19,8 @@
 #define WANTED_GAIN 0.15
 #define WANTED_GAIN_S 0.3e-6
 
+static double larger(double a, double b) { return a > b ? a : b; }
+
 bool eb_plan_is_due(uint64_t start) {
   return start == 2 || start == 8 || start == TRIAL_ENDS || start == 32 || start == 128 || (start > 128 && start % 256 == 0);
 }
@@ -37,11 +39,8 @@ int eb_plan_num_records(uint64_t start) { return start > 2 ? EB_PLAN_RECORDS : 1
 double eb_plan_typical_s(const double *records_s, int num) {
   if (num == 1) return records_s[EB_PLAN_RECORDS - 1];
   const double a = records_s[0], b = records_s[1], c = records_s[2];
-  if ((a <= b) == (b <= c)) return b;
-  return (b <= a) == (a <= c) ? a : c;
+  return larger(a < b ? a : b, c < larger(a, b) ? c : larger(a, b));
 }
-
-static double larger(double a, double b) { return a > b ? a : b; }
 
 /* The sender's and the link's state while segments leave one after another. */
 typedef struct {
@@ -145,41 +144,91 @@ static double price(const eb_cost *cost, const atoms *of, const grouping *group)
   return eb_plan_predict_s(cost, group->num, ready_s, bytes);
 }
 
-/* The best grouping when segments leave from the first to the last atom (or from the last to the first): dynamic
- * programming over the end of the last group, keeping for each the timeline that ends soonest. Exact where
- * readiness ascends (descends), a candidate like others elsewhere. */
-static void by_programming(const eb_cost *cost, const atoms *of, bool descending, int max_segments, grouping *best) {
-  const int n = of->num;
-  timeline state[MAX_ATOMS + 1];
-  int from[MAX_ATOMS + 1], count[MAX_ATOMS + 1];
-  state[0] = (timeline){0, 0, 0};
-  count[0] = 0;
-  for (int end = 1; end <= n; end++) {
+/* Atoms in the order in which their segments leave: from the first to the last, or the other way. */
+typedef struct {
+  const eb_cost *cost;
+  const atoms *of;
+  bool descending;
+} procession;
+
+/* Grows the group of the places begin .. end-1 in the procession by its earliest atom. */
+static void include(const procession *in, int begin, double *ready_s) {
+  *ready_s = larger(*ready_s, in->of->ready_s[in->descending ? in->of->num - 1 - begin : begin]);
+}
+
+/* The timeline once that group has left, too. */
+static timeline leave(const procession *in, timeline line, int begin, int end, double ready_s) {
+  const int low = in->descending ? in->of->num - end : begin, high = in->descending ? in->of->num - begin - 1 : end - 1;
+  advance(&line, in->cost, ready_s, in->of->end_byte[high] - (low ? in->of->end_byte[low - 1] : 0));
+  return line;
+}
+
+/* Dynamic programming over the end of the last group: for each the timeline that ends soonest. Made for readiness
+ * that ascends (descends), a candidate like others elsewhere; now and then a timeline that ends later, with the sender
+ * free earlier, would have led to a better end. from[end] is where the last group begins; returns the number of groups. */
+static int by_programming(const procession *in, unsigned char *from) {
+  timeline state[MAX_ATOMS + 1] = {{0, 0, 0}};
+  for (int end = 1; end <= in->of->num; end++) {
     double found_s = DBL_MAX, ready_s = 0;
     for (int begin = end - 1; begin >= 0; begin--) {
-      const int low = descending ? n - end : begin, high = descending ? n - begin - 1 : end - 1;
-      ready_s = larger(ready_s, of->ready_s[descending ? high : low]);
-      if (count[begin] + 1 > max_segments) continue;
-      timeline line = state[begin];
-      advance(&line, cost, ready_s, of->end_byte[high] - (low ? of->end_byte[low - 1] : 0));
-      if (line.done_s < found_s) {
-        found_s = line.done_s;
-        state[end] = line;
-        from[end] = begin;
-        count[end] = count[begin] + 1;
-      }
-    }
-    if (found_s == DBL_MAX) {
-      best->num = 1;
-      best->last_atom[0] = n - 1;
-      return;
+      include(in, begin, &ready_s);
+      const timeline line = leave(in, state[begin], begin, end, ready_s);
+      if (line.done_s >= found_s) continue;
+      found_s = line.done_s;
+      state[end] = line;
+      from[end] = (unsigned char)begin;
     }
   }
-  best->num = count[n];
+  int num = 0;
+  for (int at = in->of->num; at > 0; at = from[at]) num++;
+  return num;
+}
+
+/* The same with a number of groups that must not be exceeded: one layer of states for each number. Slower by that
+ * factor, and needed only where tags have few bits for segments. */
+static int by_limited_programming(const procession *in, int max_segments, unsigned char *from) {
+  unsigned char layer_from[MAX_ATOMS + 1][MAX_ATOMS + 1];
+  timeline layers[2][MAX_ATOMS + 1] = {{{0, 0, 0}}};
+  const int n = in->of->num;
+  double best_s = DBL_MAX;
+  int best = 1;
+  for (int num = 1; num <= max_segments; num++) {
+    const timeline *before = layers[(num - 1) % 2];
+    timeline *now = layers[num % 2];
+    for (int end = num; end <= n; end++) {
+      double found_s = DBL_MAX, ready_s = 0;
+      for (int begin = end - 1; begin >= num - 1; begin--) {
+        include(in, begin, &ready_s);
+        if (num == 1 && begin > 0) continue;
+        const timeline line = leave(in, before[begin], begin, end, ready_s);
+        if (line.done_s >= found_s) continue;
+        found_s = line.done_s;
+        now[end] = line;
+        layer_from[num][end] = (unsigned char)begin;
+      }
+    }
+    if (now[n].done_s < best_s) {
+      best_s = now[n].done_s;
+      best = num;
+    }
+  }
   int at = n;
+  for (int num = best; num > 0; num--) {
+    from[at] = layer_from[num][at];
+    at = from[at];
+  }
+  return best;
+}
+
+static void programmed(const eb_cost *cost, const atoms *of, bool descending, int max_segments, grouping *best) {
+  const procession in = {cost, of, descending};
+  unsigned char from[MAX_ATOMS + 1];
+  best->num = by_programming(&in, from);
+  if (best->num > max_segments) best->num = by_limited_programming(&in, max_segments, from);
+  int at = of->num;
   for (int g = 0; g < best->num; g++) {
     /* Walked from the end: descending groups come out in ascending order of atoms. */
-    best->last_atom[descending ? g : best->num - 1 - g] = descending ? n - from[at] - 1 : at - 1;
+    best->last_atom[descending ? g : best->num - 1 - g] = descending ? of->num - from[at] - 1 : at - 1;
     at = from[at];
   }
 }
@@ -203,7 +252,7 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
   bool ascends = true;
   for (int a = 1; a < of.num; a++) ascends = ascends && of.ready_s[a - 1] <= of.ready_s[a];
   for (int kind = 0; can_gain && kind < (ascends ? 1 : 2); kind++) {
-    by_programming(cost, &of, kind == 1, most, &candidate);
+    programmed(cost, &of, kind == 1, most, &candidate);
     const double candidate_s = price(cost, &of, &candidate);
     if (candidate_s < best_s) {
       best = candidate;

@@ -21,7 +21,9 @@ int eb_segments_canonical(int64_t total_bytes, eb_segments *segments) {
   int64_t num = total_bytes / CANONICAL_BYTES;
   if (num < 1) num = 1;
   if (num > CANONICAL_MAX) num = CANONICAL_MAX;
-  if (divide_up(total_bytes, num) > EB_SEGMENT_MAX_BYTES) return eb_segments_uniform(total_bytes, EB_SEGMENT_MAX_BYTES, segments);
+  /* The last segment has what the others' alignment leaves, too. */
+  if (divide_up(total_bytes, num) > EB_SEGMENT_MAX_BYTES - ALIGNMENT_BYTES)
+    return eb_segments_uniform(total_bytes, EB_SEGMENT_MAX_BYTES, segments);
   eb_segments made;
   if (allocate(num, &made) != 0) return -1;
   for (int64_t s = 0; s < num; s++) made.first_byte[s] = total_bytes / num * s & ~(ALIGNMENT_BYTES - 1);
