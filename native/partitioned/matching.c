@@ -9,11 +9,15 @@
 
 int eb_num_deferred;
 
+static int send_control(eb_shadow *shadow, int peer, int what, const void *bytes, size_t num_bytes) {
+  return eb_outbox_send(EB_LETTER_CONTROL, bytes, num_bytes, peer, eb_tags_control(&shadow->tags, what), shadow->comm);
+}
+
 int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup) {
   eb_lock();
   shadow->num_owed++; /* the release */
   eb_unlock();
-  return eb_outbox_send(setup, sizeof *setup, peer, eb_tags_control(&shadow->tags, EB_CONTROL_SETUP), shadow->comm);
+  return send_control(shadow, peer, EB_CONTROL_SETUP, setup, sizeof *setup);
 }
 
 /* One control message of a kind, from anybody; false when there is none. */
@@ -89,17 +93,18 @@ void eb_matching_progress_all(void) {
   for (eb_shadow *shadow = eb_shadows(); shadow;) {
     eb_shadow *const next = shadow->next; /* read before: progress may free the shadow */
     if (shadow->expecting) eb_matching_progress(shadow);
+    else if (shadow->num_owed > 0) eb_matching_collect(shadow);
     shadow = next;
   }
   eb_unlock();
 }
 
 int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
-  return eb_outbox_send(&first_id, sizeof first_id, peer, eb_tags_control(&shadow->tags, EB_CONTROL_RELEASE), shadow->comm);
+  return send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
 }
 
 int eb_matching_report(eb_shadow *shadow, int peer, const eb_report *report) {
-  return eb_outbox_send(report, sizeof *report, peer, eb_tags_control(&shadow->tags, EB_CONTROL_REPORT), shadow->comm);
+  return send_control(shadow, peer, EB_CONTROL_REPORT, report, sizeof *report);
 }
 
 void eb_matching_collect(eb_shadow *shadow) {

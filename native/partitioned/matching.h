@@ -43,7 +43,7 @@ void eb_matching_expect(struct eb_channel *channel);
 
 /* Takes what has come. */
 void eb_matching_progress(eb_shadow *shadow);
-/* The same on all communicators. */
+/* All control messages on all communicators. */
 void eb_matching_progress_all(void);
 
 /* The receiver needs the ids no more; returns an MPI error code. */

@@ -10,13 +10,20 @@
 typedef struct letter {
   struct letter *next;
   MPI_Request request;
+  eb_letter_kind kind;
   char bytes[];
 } letter;
 
 static letter *letters;
-static atomic_int num_letters;
+static atomic_int num_letters[2]; /* of each kind */
 
-int eb_outbox_send(const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm) {
+int eb_outbox_num_data(void) { return atomic_load_explicit(&num_letters[EB_LETTER_DATA], memory_order_relaxed); }
+
+int eb_outbox_num_control(void) {
+  return atomic_load_explicit(&num_letters[EB_LETTER_CONTROL], memory_order_relaxed);
+}
+
+int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm) {
   letter *made = malloc(sizeof *made + num_bytes);
   if (!made) return MPI_ERR_NO_MEM;
   if (num_bytes) memcpy(made->bytes, bytes, num_bytes);
@@ -28,13 +35,14 @@ int eb_outbox_send(const void *bytes, size_t num_bytes, int peer, int tag, MPI_C
   eb_lock();
   made->next = letters;
   letters = made;
-  num_letters++;
+  made->kind = kind;
+  num_letters[kind]++;
   eb_unlock();
   return MPI_SUCCESS;
 }
 
 void eb_outbox_progress(void) {
-  if (atomic_load_explicit(&num_letters, memory_order_relaxed) == 0) return;
+  if (eb_outbox_num_data() + eb_outbox_num_control() == 0) return;
   eb_lock();
   for (letter **at = &letters; *at;) {
     letter *const here = *at;
@@ -42,15 +50,11 @@ void eb_outbox_progress(void) {
     if (PMPI_Test(&here->request, &left, MPI_STATUS_IGNORE) != MPI_SUCCESS) left = 1;
     if (left) {
       *at = here->next;
+      num_letters[here->kind]--;
       free(here);
-      num_letters--;
     } else {
       at = &here->next;
     }
   }
   eb_unlock();
-}
-
-void eb_outbox_finish(void) {
-  while (atomic_load_explicit(&num_letters, memory_order_relaxed) > 0) eb_outbox_progress();
 }

@@ -5,14 +5,16 @@
 #include <mpi.h>
 #include <stddef.h>
 
+typedef enum { EB_LETTER_DATA, EB_LETTER_CONTROL } eb_letter_kind;
+
 /* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. */
-int eb_outbox_send(const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
+int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
 
 /* Frees what has left; cheap when there is nothing. Call at every opportunity: it is the progress of these sends. */
 void eb_outbox_progress(void);
 
-/* Waits until everything has left. A correct program receives all of it (only what nobody will ever match, the
- * setup of a request that was freed at both ends, may stay: it is small and leaves by itself). */
-void eb_outbox_finish(void);
+/* How much has not left: of data, and of control messages. */
+int eb_outbox_num_data(void);
+int eb_outbox_num_control(void);
 
 #endif

@@ -43,13 +43,33 @@ LAUNCHES = {
     launch.name: launch
     for launch in (
         Launch("2_ranks", 2, "multiple"),
-        Launch("3_ranks", 3, "funneled"),
-        Launch("4_ranks", 4, "multiple"),
-        Launch("one_segment_per_partition", 2, "serialized", {"EARLYBIRD_SEGMENTS": "partition"}),
-        Launch("four_segments", 2, "single", {"EARLYBIRD_SEGMENTS": "4"}),
-        Launch("segments_of_16_KiB", 2, "multiple", {"EARLYBIRD_AGGR_SIZE": "16384"}),
-        Launch("15_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "15"}),
-        Launch("19_tag_bits", 2, "multiple", {"EARLYBIRD_TAG_BITS": "19"}, ("matching", "progress")),
+        # What another number of ranks, mode or tag space can change; all of it is run above.
+        Launch("3_ranks", 3, "funneled", {}, ("order", "matching", "communicator", "mixture")),
+        Launch("4_ranks", 4, "multiple", {}, ("order", "thread")),
+        Launch(
+            "one_segment_per_partition",
+            2,
+            "serialized",
+            {"EARLYBIRD_SEGMENTS": "partition"},
+            ("order", "type", "mixture", "progress", "counting"),
+        ),
+        Launch(
+            "four_segments", 2, "single", {"EARLYBIRD_SEGMENTS": "4"}, ("order", "type", "error", "counting")
+        ),
+        Launch(
+            "segments_of_16_KiB",
+            2,
+            "multiple",
+            {"EARLYBIRD_AGGR_SIZE": "16384"},
+            ("order", "progress", "thread", "counting"),
+        ),
+        Launch(
+            "15_tag_bits",
+            2,
+            "multiple",
+            {"EARLYBIRD_TAG_BITS": "15"},
+            ("matching", "progress", "communicator"),
+        ),
         # Intel MPI's tags end at 2^19 - 1 there.
         Launch(
             "over_tcp",
