@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "life-of-a-number.md").read_text()
-NAMED = sorted(set(re.findall(r"`([\w/]+\.(?:py|cpp)):([\w.:]+)`", PAGE)))
+NAMED = sorted(set(re.findall(r"`([\w/]+\.(?:py|cpp|c|h)):([\w.:]+)`", PAGE)))
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 MINUTES = 5
 WORDS_PER_MINUTE = 230
