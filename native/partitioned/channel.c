@@ -477,7 +477,8 @@ void eb_channel_issue(eb_channel *channel, int segment) {
 }
 
 /* Kept out of the way of the ordinary Pready. */
-static __attribute__((noinline)) void note_ready(eb_channel *channel, int partition) {
+__attribute__((noinline))
+static void note_ready(eb_channel *channel, int partition) {
   const double now_s = eb_now_s();
   if (channel->record >= 0) {
     channel->done_s[channel->record] = now_s; /* of the last one, whichever thread that is */
