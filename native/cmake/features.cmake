@@ -16,6 +16,7 @@ probe(HAS_SESSIONS "MPI_Session s; MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RE
 probe(HAS_STREAMS "MPIX_Stream s; MPIX_Stream_create(MPI_INFO_NULL, &s);")
 
 probe(HAS_IDUP_WITH_INFO "MPI_Request r; MPI_Comm c; MPI_Comm_idup_with_info(MPI_COMM_SELF, MPI_INFO_NULL, &c, &r);")
+probe(HAS_TYPE_ENVELOPE_C "MPI_Count a, b, c, d; int e; MPI_Type_get_envelope_c(MPI_BYTE, &a, &b, &c, &d, &e);")
 probe(HAS_REQUEST_GET_STATUS_ALL "int f; MPI_Request_get_status_all(0, 0, &f, MPI_STATUSES_IGNORE);")
 if(HAS_PARTITIONED AND NOT PARTITIONED_COUNT_IS_MPI_COUNT)
   set(EB_PARTITIONED_COUNT int)

@@ -20,7 +20,8 @@ extern "C" {
 #define EARLYBIRD_INFO_SEGMENTS "earlybird_segments"   /* "auto", "partition", or a number of segments */
 #define EARLYBIRD_INFO_AGGR_SIZE "earlybird_aggr_size" /* whole partitions per segment up to so many bytes */
 
-/* Environment variables; the values that rank 0 has at MPI_Init are those of every rank. */
+/* Environment variables; the values that rank 0 has at MPI_Init are those of every rank, but that each rank needs
+ * EARLYBIRD_PROGRESS_THREAD itself, before it has MPI. */
 #define EARLYBIRD_ENV_SEGMENTS "EARLYBIRD_SEGMENTS"
 #define EARLYBIRD_ENV_AGGR_SIZE "EARLYBIRD_AGGR_SIZE"
 #define EARLYBIRD_ENV_COSTS "EARLYBIRD_COSTS"

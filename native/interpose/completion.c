@@ -58,6 +58,7 @@ static int finish_all(int count, const MPI_Request *requests, bool waits, eb_cha
     if (!channel || !channel->is_active) continue;
     const int rc = finish(channel, waits ? eb_channel_wait(channel) : MPI_SUCCESS, MPI_STATUS_IGNORE);
     channel->is_told = true;
+    channel->told_code = rc;
     if (rc != MPI_SUCCESS && first_rc == MPI_SUCCESS) {
       first_rc = rc;
       *failed = channel;
@@ -66,14 +67,14 @@ static int finish_all(int count, const MPI_Request *requests, bool waits, eb_cha
   return first_rc;
 }
 
-static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *statuses, const eb_channel *failed, int rc) {
+static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *statuses, const eb_channel *failed) {
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_requests_find(requests[r]);
     if (!channel || !channel->is_told) continue;
     channel->is_told = false;
     if (statuses == MPI_STATUSES_IGNORE) continue;
     eb_channel_fill_status(channel, &statuses[r]);
-    if (failed) statuses[r].MPI_ERROR = channel == failed ? rc : MPI_SUCCESS;
+    if (failed) statuses[r].MPI_ERROR = channel->told_code;
   }
 }
 
@@ -90,7 +91,7 @@ EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses
   const int rc = PMPI_Waitall(count, requests, statuses);
   for (int r = 0; failed && rc == MPI_SUCCESS && statuses != MPI_STATUSES_IGNORE && r < count; r++)
     statuses[r].MPI_ERROR = MPI_SUCCESS;
-  fill_statuses(count, requests, statuses, failed, our_rc);
+  fill_statuses(count, requests, statuses, failed);
   return failed ? many_failed(failed, our_rc, statuses) : rc;
 }
 
@@ -106,14 +107,15 @@ EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Stat
     const int rc = eb_channel_test(channel, &done);
     if (rc != MPI_SUCCESS) {
       channel->is_active = false;
-      return eb_raise_for(channel, rc);
+      for (int s = 0; statuses != MPI_STATUSES_IGNORE && s < count; s++) statuses[s].MPI_ERROR = s == r ? rc : MPI_ERR_PENDING;
+      return many_failed(channel, rc, statuses);
     }
     if (!done) return MPI_SUCCESS;
   }
   const int rc = PMPI_Testall(count, requests, flag, statuses);
   if (rc != MPI_SUCCESS || !*flag) return rc;
   const int our_rc = finish_all(count, requests, false, &failed);
-  fill_statuses(count, requests, statuses, failed, our_rc);
+  fill_statuses(count, requests, statuses, failed);
   return failed ? many_failed(failed, our_rc, statuses) : MPI_SUCCESS;
 }
 
@@ -132,7 +134,7 @@ static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, 
   return MPI_UNDEFINED;
 }
 
-EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+static int test_any(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
   if (!eb_any_ours(count, requests)) return PMPI_Testany(count, requests, index, flag, status);
   bool any;
   int rc;
@@ -148,6 +150,10 @@ EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *fl
   return rc;
 }
 
+EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+  return test_any(count, requests, index, flag, status);
+}
+
 /* Gives the core away now and then: what is waited for may need it. */
 static void pause_polling(unsigned *round) {
   if (++*round % 64 == 0) sched_yield();
@@ -157,12 +163,12 @@ EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Sta
   if (!eb_any_ours(count, requests)) return PMPI_Waitany(count, requests, index, status);
   for (unsigned round = 0;; pause_polling(&round)) {
     int flag;
-    const int rc = MPI_Testany(count, requests, index, &flag, status);
+    const int rc = test_any(count, requests, index, &flag, status);
     if (rc != MPI_SUCCESS || flag) return rc;
   }
 }
 
-EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+static int test_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
   if (!eb_any_ours(incount, requests)) return PMPI_Testsome(incount, requests, outcount, indices, statuses);
   int rc = PMPI_Testsome(incount, requests, outcount, indices, statuses);
   if (rc != MPI_SUCCESS) return rc;
@@ -183,24 +189,33 @@ EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, i
   return MPI_SUCCESS;
 }
 
+EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+  return test_some(incount, requests, outcount, indices, statuses);
+}
+
 EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
   if (!eb_any_ours(incount, requests)) return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
   for (unsigned round = 0;; pause_polling(&round)) {
-    const int rc = MPI_Testsome(incount, requests, outcount, indices, statuses);
+    const int rc = test_some(incount, requests, outcount, indices, statuses);
     if (rc != MPI_SUCCESS || *outcount != 0) return rc;
   }
 }
 
-EB_EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+static int get_status(MPI_Request request, int *flag, MPI_Status *status) {
   eb_channel *channel = eb_ours(request);
   if (!channel) return PMPI_Request_get_status(request, flag, status);
   bool done = true;
-  const int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
+  int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
+  if (rc == MPI_SUCCESS && done && channel->is_active) rc = eb_channel_deliver(channel);
   if (rc != MPI_SUCCESS) return eb_raise_for(channel, rc);
   *flag = done;
   if (done && channel->is_active) eb_channel_fill_status(channel, status);
   else if (done) eb_status_empty(status);
   return MPI_SUCCESS;
+}
+
+EB_EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+  return get_status(request, flag, status);
 }
 
 #ifdef EB_HAS_REQUEST_GET_STATUS_ALL
@@ -215,7 +230,7 @@ EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *
 EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) {
   if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_all(count, (MPI_Request *)requests, flag, statuses);
   for (int r = 0; r < count; r++) {
-    const int rc = MPI_Request_get_status(requests[r], flag, status_at(statuses, r));
+    const int rc = get_status(requests[r], flag, status_at(statuses, r));
     if (rc != MPI_SUCCESS || !*flag) return rc;
   }
   *flag = 1;
@@ -235,7 +250,7 @@ EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *ind
     eb_channel *channel = eb_ours(requests[r]);
     if (!channel || is_idle(requests[r])) continue;
     any = true;
-    const int rc = MPI_Request_get_status(requests[r], flag, status);
+    const int rc = get_status(requests[r], flag, status);
     if (rc == MPI_SUCCESS && !*flag) continue;
     *index = r;
     return rc;
@@ -257,7 +272,7 @@ EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *
     if (!channel || is_idle(requests[r])) continue;
     any = true;
     int flag;
-    rc = MPI_Request_get_status(requests[r], &flag, status_at(statuses, num));
+    rc = get_status(requests[r], &flag, status_at(statuses, num));
     if (rc != MPI_SUCCESS) return rc;
     if (flag) indices[num++] = r;
   }

@@ -8,15 +8,17 @@ static int start(eb_channel *channel) {
   return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
 }
 
-EB_EXPORT int MPI_Start(MPI_Request *request) {
+static int start_any(MPI_Request *request) {
   eb_channel *channel = eb_ours(*request);
   return channel ? start(channel) : PMPI_Start(request);
 }
 
+EB_EXPORT int MPI_Start(MPI_Request *request) { return start_any(request); }
+
 EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   if (!eb_any_ours(count, requests)) return PMPI_Startall(count, requests);
   int rc = MPI_SUCCESS;
-  for (int r = 0; r < count && rc == MPI_SUCCESS; r++) rc = MPI_Start(&requests[r]);
+  for (int r = 0; r < count && rc == MPI_SUCCESS; r++) rc = start_any(&requests[r]);
   return rc;
 }
 

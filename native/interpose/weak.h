@@ -73,7 +73,6 @@
 #pragma weak PMPI_Testall
 #pragma weak PMPI_Testany
 #pragma weak PMPI_Testsome
-#pragma weak PMPI_Type_dup
 #pragma weak PMPI_Type_free
 #pragma weak PMPI_Type_get_contents
 #pragma weak PMPI_Type_get_envelope
@@ -82,6 +81,10 @@
 #pragma weak PMPI_Type_size_x
 #pragma weak PMPI_Unpack
 #pragma weak PMPI_Wait
+#pragma weak PMPI_Group_size
+#pragma weak PMPI_Type_get_envelope_c
+#pragma weak PMPI_Type_commit
+#pragma weak PMPI_Type_contiguous
 #pragma weak PMPI_Waitall
 #pragma weak PMPI_Waitany
 #pragma weak PMPI_Waitsome

@@ -6,26 +6,38 @@
 /* MPI 3.1's pack calls take an int of bytes. */
 #define PACK_MAX_BYTES (INT64_C(1) << 30)
 
+/* A type's constructor; false when it was made with large counts, of which the older call makes an error. */
+static bool envelope_of(MPI_Datatype type, int *num_integers, int *num_types, int *combiner) {
+#ifdef EB_HAS_TYPE_ENVELOPE_C
+  MPI_Count integers, addresses, large_counts, types;
+  if (PMPI_Type_get_envelope_c(type, &integers, &addresses, &large_counts, &types, combiner) != MPI_SUCCESS) return false;
+  *num_integers = (int)integers;
+  *num_types = (int)types;
+  return large_counts == 0 && addresses == 0 && integers <= 1;
+#else
+  int addresses;
+  return PMPI_Type_get_envelope(type, num_integers, &addresses, num_types, combiner) == MPI_SUCCESS && addresses == 0 &&
+         *num_integers <= 1;
+#endif
+}
+
 /* Is an array of the type its bytes in order? Size and extents alone do not tell: an indexed type may permute. */
 static bool is_plain(MPI_Datatype type) {
-  int num_integers, num_addresses, num_types, combiner, size;
+  int num_integers, num_types, combiner, size;
   MPI_Aint lower_bound, extent;
-  if (PMPI_Type_get_envelope(type, &num_integers, &num_addresses, &num_types, &combiner) != MPI_SUCCESS) return false;
+  if (!envelope_of(type, &num_integers, &num_types, &combiner)) return false;
   if (combiner == MPI_COMBINER_NAMED)
     return PMPI_Type_size(type, &size) == MPI_SUCCESS && PMPI_Type_get_extent(type, &lower_bound, &extent) == MPI_SUCCESS &&
            lower_bound == 0 && extent == size;
-  if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) return false;
+  if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || num_types != 1) return false;
   int integers[1];
   MPI_Aint addresses[1];
   MPI_Datatype inner;
-  if (num_integers > 1 || num_addresses > 0 || num_types != 1 ||
-      PMPI_Type_get_contents(type, num_integers, 0, 1, integers, addresses, &inner) != MPI_SUCCESS)
-    return false;
+  if (PMPI_Type_get_contents(type, num_integers, 0, 1, integers, addresses, &inner) != MPI_SUCCESS) return false;
   const bool plain = is_plain(inner);
   /* A named type is no new reference and must not be freed (MPI 4.1 section 5.1.13). */
-  if (PMPI_Type_get_envelope(inner, &num_integers, &num_addresses, &num_types, &combiner) == MPI_SUCCESS &&
-      combiner != MPI_COMBINER_NAMED)
-    PMPI_Type_free(&inner);
+  const bool is_known = envelope_of(inner, &num_integers, &num_types, &combiner);
+  if (!is_known || combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
   return plain;
 }
 
@@ -43,10 +55,13 @@ int eb_buffer_begin(eb_channel *channel, void *buffer, int num_partitions, MPI_C
   if (__builtin_mul_overflow((int64_t)count, (int64_t)size, &channel->partition_bytes) ||
       __builtin_mul_overflow(channel->partition_bytes, (int64_t)num_partitions, &channel->total_bytes))
     return MPI_ERR_COUNT;
-  if (channel->total_bytes == 0 || is_plain(type)) return MPI_SUCCESS;
+  /* Nothing travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
+  if (channel->total_bytes == 0 || channel->peer == MPI_PROC_NULL || is_plain(type)) return MPI_SUCCESS;
   channel->staging = malloc((size_t)channel->total_bytes);
   if (!channel->staging) return MPI_ERR_NO_MEM;
-  return PMPI_Type_dup(type, &channel->type); /* the user may free theirs */
+  /* The user may free theirs. Not MPI_Type_dup: that would run the copy callbacks of the user's attributes. */
+  if ((rc = PMPI_Type_contiguous(1, type, &channel->type)) != MPI_SUCCESS) return rc;
+  return PMPI_Type_commit(&channel->type);
 }
 
 void eb_buffer_end(eb_channel *channel) {

@@ -212,15 +212,22 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
   eb_trial_begin(&channel->trial);
   channel->view = view;
   eb_view_retain(view);
-  int rc = fill(channel, arguments);
   /* A request that is never started: what the user holds, unique and freeable on every MPI. Its peer is oneself,
-   * because Intel MPI's Testany takes an inactive one of MPI_PROC_NULL for completed. */
-  if (rc == MPI_SUCCESS) rc = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, eb_world.self, &channel->entry.handle);
+   * because Intel MPI's Testany takes an inactive one of MPI_PROC_NULL for completed. Made before anything is told to
+   * the other side, so that little can fail afterwards. */
+  MPI_Request handle;
+  int rc = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, eb_world.self, &handle);
   if (rc == MPI_SUCCESS) {
+    channel->entry.handle = handle;
     eb_lock();
     if (eb_requests_add(&channel->entry) != 0) rc = MPI_ERR_NO_MEM;
     eb_unlock();
-    if (rc != MPI_SUCCESS) PMPI_Request_free(&channel->entry.handle);
+    if (rc == MPI_SUCCESS && (rc = fill(channel, arguments)) != MPI_SUCCESS) {
+      eb_lock();
+      eb_requests_remove(&channel->entry);
+      eb_unlock();
+    }
+    if (rc != MPI_SUCCESS) PMPI_Request_free(&handle);
   }
   if (rc != MPI_SUCCESS) {
     destroy(channel);
@@ -257,15 +264,15 @@ static int post(eb_channel *channel) {
   return PMPI_Startall(channel->segments.num, channel->requests);
 }
 
-/* Under eb_lock or not: only the thread that works on the channel comes here. */
+/* For the thread that has `testing` alone. */
 static int post_deferred(eb_channel *channel) {
   if (channel->base < 0) {
     eb_matching_progress(channel->view->shadow);
     if (channel->base < 0) return MPI_SUCCESS;
   }
+  const int rc = post(channel);
   channel->is_deferred = false;
-  __atomic_fetch_sub(&eb_num_deferred, 1, __ATOMIC_RELAXED);
-  return post(channel);
+  return rc;
 }
 
 static bool exchanges_plans(const eb_channel *channel) {
@@ -301,7 +308,7 @@ static int set_next_segments(eb_channel *channel) {
 
 static int send_report(eb_channel *channel) {
   eb_report report = {.start = channel->num_starts, .base = channel->base};
-  memcpy(report.done_s, channel->done_s, sizeof report.done_s);
+  for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] = channel->done_s[r];
   return eb_matching_report(channel->view->shadow, channel->peer, &report);
 }
 
@@ -416,6 +423,7 @@ static int start_sender(eb_channel *channel) {
   if (exchanges_plans(channel) && eb_plan_is_reported(channel->num_starts)) {
     eb_lock();
     channel->view->shadow->num_owed++;
+    channel->view->shadow->num_reports_owed++;
     eb_unlock();
   }
   if (channel->record >= 0 && !can_gain(channel)) channel->record = -1;
@@ -433,8 +441,7 @@ static int start_receiver(eb_channel *channel) {
   /* Until the base is there, another thread that takes the setup may be building the states; they are made clear. */
   if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
     channel->is_deferred = true;
-    __atomic_fetch_add(&eb_num_deferred, 1, __ATOMIC_RELAXED);
-    return post_deferred(channel);
+      return post_deferred(channel);
   }
   for (int s = 0; s < channel->segments.num; s++)
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
@@ -501,8 +508,9 @@ int eb_channel_pready(eb_channel *channel, int partition) {
   atomic_store_explicit(&state->done_at, stamp, memory_order_relaxed);
   if (__builtin_expect(channel->record >= 0 || eb_record_on, 0)) note_ready(channel, partition);
   if (__builtin_expect(channel->staging != NULL, 0)) {
+    /* Told when the request completes: the segment leaves all the same, for the receiver waits for it. */
     const int rc = eb_buffer_pack(channel, partition);
-    if (rc != MPI_SUCCESS) return rc;
+    if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   }
   /* Read before the last segment is given up: from then on a thread that waits may start the request anew with other
    * segments, or free it. */
@@ -581,22 +589,31 @@ static int test_all(eb_channel *channel, bool *done) {
   return rc;
 }
 
+/* Takes a receiver for this thread; false while another one has it. A sender's requests are asked about by one thread
+ * at a time already: MPI allows no two completion calls on a request at once. */
+static bool take_for_testing(eb_channel *channel) {
+  return channel->is_send || !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
+}
+
+static void let_go(eb_channel *channel) {
+  if (!channel->is_send) atomic_flag_clear_explicit(&channel->testing, memory_order_release);
+}
+
 int eb_channel_test(eb_channel *channel, bool *done) {
   *done = false;
   bool ready;
-  const int rc = prepare(channel, &ready);
-  if (rc != MPI_SUCCESS || !ready) return rc;
-  if (channel->is_copying) {
-    *done = true; /* the copies are the outbox's */
-    return MPI_SUCCESS;
-  }
-  return test_all(channel, done);
+  if (!take_for_testing(channel)) return MPI_SUCCESS;
+  int rc = prepare(channel, &ready);
+  if (rc == MPI_SUCCESS && ready && channel->is_copying) *done = true; /* the copies are the outbox's */
+  else if (rc == MPI_SUCCESS && ready) rc = test_all(channel, done);
+  let_go(channel);
+  return rc;
 }
 
 /* Are so many control messages to come that somebody should take them in meanwhile? libfabric's tcp provider, which
  * Intel MPI and MPICH use, stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we
  * wait for could be behind them. */
-static bool expects_much(const eb_shadow *shadow) { return shadow->expecting != NULL || shadow->num_owed > 32; }
+static bool expects_much(const eb_shadow *shadow) { return shadow->expecting != NULL || shadow->num_reports_owed > 32; }
 
 static int wait_for(eb_channel *channel) {
   eb_shadow *shadow = channel->view->shadow;
@@ -623,10 +640,11 @@ static int wait_for(eb_channel *channel) {
 }
 
 int eb_channel_wait(eb_channel *channel) {
-  if (!eb_record_on) return wait_for(channel);
-  const double begin_s = eb_now_s();
+  const double begin_s = eb_record_on ? eb_now_s() : 0;
+  while (!take_for_testing(channel)) sched_yield();
   const int rc = wait_for(channel);
-  eb_record_waited(channel, begin_s);
+  let_go(channel);
+  if (eb_record_on) eb_record_waited(channel, begin_s);
   return rc;
 }
 
@@ -648,15 +666,26 @@ void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status) {
   PMPI_Status_set_elements_x(status, MPI_BYTE, channel->total_bytes);
 }
 
+int eb_channel_deliver(eb_channel *channel) {
+  int rc = MPI_SUCCESS;
+  if (channel->is_send || !channel->staging) return rc;
+  while (!take_for_testing(channel)) sched_yield();
+  for (int p = 0; rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
+    eb_partition_state *partition = eb_partition(channel, p);
+    if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->stamp) continue;
+    rc = eb_buffer_unpack(channel, p);
+    atomic_store_explicit(&partition->done_at, channel->stamp, memory_order_release);
+  }
+  let_go(channel);
+  return rc;
+}
+
 int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   int rc = MPI_SUCCESS;
   channel->is_active = false;
   if (!channel->is_send) {
     if (channel->record >= 0) channel->done_s[channel->record] = eb_now_s();
-    for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
-      if (atomic_load_explicit(&eb_partition(channel, p)->done_at, memory_order_relaxed) == channel->stamp) continue;
-      rc = eb_buffer_unpack(channel, p);
-    }
+    rc = eb_channel_deliver(channel);
     if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = set_next_segments(channel);
     if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_reported(channel->num_starts)) rc = send_report(channel);
   }
@@ -669,7 +698,7 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
   *arrived = true;
   eb_partition_state *state = eb_partition(channel, partition);
   /* One thread asks; the others see what it found. */
-  const bool asks = !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
+  const bool asks = take_for_testing(channel);
   int rc = MPI_SUCCESS;
   if (asks && channel->is_deferred) rc = post_deferred(channel);
   if (channel->is_deferred) *arrived = false;
@@ -691,30 +720,31 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
       *arrived = false; /* another thread may be unpacking it: told next time */
     }
   }
-  if (asks) atomic_flag_clear_explicit(&channel->testing, memory_order_release);
+  if (asks) let_go(channel);
   return rc;
 }
 
 int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   eb_shadow *shadow = channel->view->shadow;
-  int rc = MPI_SUCCESS;
+  bool is_unmatched = false;
   eb_lock();
   eb_requests_remove(&channel->entry);
-  rc = PMPI_Request_free(handle);
   if (channel->is_send) {
     (void)observed_s(channel); /* a report left lying could be taken for another channel's */
     if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
-    destroy(channel);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
-    channel->is_freed = true; /* stays among the expecting until its setup has come */
-    eb_matching_progress(shadow);
-  } else {
-    if (channel->first_id) {
-      const int released = eb_matching_release(shadow, channel->peer, channel->first_id);
-      if (rc == MPI_SUCCESS) rc = released;
-    }
-    destroy(channel);
+    is_unmatched = channel->is_freed = true; /* stays among the expecting until its setup has come */
   }
   eb_unlock();
+  int rc = PMPI_Request_free(handle);
+  if (is_unmatched) {
+    eb_matching_progress_all();
+    return rc;
+  }
+  if (!channel->is_send && channel->first_id) {
+    const int released = eb_matching_release(shadow, channel->peer, channel->first_id);
+    if (rc == MPI_SUCCESS) rc = released;
+  }
+  destroy(channel); /* not under our lock: freeing the datatype may call the program */
   return rc;
 }

@@ -58,21 +58,23 @@ typedef struct eb_channel {
   char *partitions; /* [num_partitions] of stride partition_stride */
   size_t partition_stride;
   bool is_built;    /* requests fit the segments */
-  bool is_deferred; /* a receiver was started before its setup came */
+  atomic_bool is_deferred; /* a receiver was started before its setup came */
   bool is_told;     /* a completion call has finished it and owes its status */
+  int told_code;    /* and what it found */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
 
   uint64_t num_starts;
   uint32_t stamp; /* of the present start, never 0 */
   atomic_int num_unissued;
   _Atomic int error;   /* the first one that issuing met */
-  atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments */
+  atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
+                        * request may be asked for while another thread waits */
 
   /* Plans: what is sent or received in this start, and used from the next on. */
   int64_t *plan; /* [2 + max segments]: number of ends, total, ends */
   eb_segments next_segments; /* num 0: as now */
   eb_trial trial;
-  double done_s[EB_PLAN_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
+  _Atomic double done_s[EB_PLAN_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
   int record; /* where this start's ready times go, or -1 */
   double started_s;
   _Atomic double own_s;    /* spent in our own sends since the start */
@@ -111,6 +113,8 @@ int eb_channel_test(eb_channel *channel, bool *done);
 int eb_channel_wait(eb_channel *channel);
 /* Unpacks, fills the status (unless it is MPI_STATUS_IGNORE) and makes the channel inactive. */
 int eb_channel_finish(eb_channel *channel, MPI_Status *status);
+/* Hands a receiver's data over (unpacks it) where a test has found all of it: for calls that leave the request active. */
+int eb_channel_deliver(eb_channel *channel);
 /* The status alone, as MPI_Request_get_status wants it. */
 void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status);
 /* What MPI says of an inactive or null request (MPI 4.1 section 3.7.3). */

@@ -136,10 +136,30 @@ static void add_lanes(eb_shadow *shadow, MPI_Comm user) {
   }
 }
 
+/* Are all its ranks of our MPI_COMM_WORLD? Others (spawned or connected) have not agreed to anything with us. All ranks
+ * of a communicator answer alike: whoever is of another world has us for strangers. */
+static bool is_of_our_world(MPI_Comm user) {
+  MPI_Group group, world;
+  int size = 0, num_found = 0;
+  if (PMPI_Comm_group(user, &group) != MPI_SUCCESS) return false;
+  if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    PMPI_Group_size(group, &size);
+    int *ranks = malloc(2 * (size_t)size * sizeof *ranks);
+    for (int r = 0; ranks && r < size; r++) ranks[r] = r;
+    if (ranks && PMPI_Group_translate_ranks(group, size, ranks, world, ranks + size) == MPI_SUCCESS)
+      for (int r = 0; r < size; r++) num_found += ranks[size + r] != MPI_UNDEFINED;
+    free(ranks);
+    PMPI_Group_free(&world);
+  }
+  PMPI_Group_free(&group);
+  return size > 0 && num_found == size;
+}
+
 void eb_communicator_adopt(MPI_Comm user) {
   int is_inter, found, *tag_ub;
   eb_shadows_sweep();
-  if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter) return;
+  if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter || !is_of_our_world(user))
+    return;
   const MPI_Comm comm = make_shadow_comm(user);
   if (comm == MPI_COMM_NULL) return;
   eb_shadow *shadow = calloc(1, sizeof *shadow);
@@ -160,7 +180,10 @@ void eb_communicator_adopt(MPI_Comm user) {
   eb_lock();
   shadow->next = shadows;
   shadows = shadow;
+  eb_unlock();
+  /* Not under our lock: an MPI may hold one of its own over attributes while it calls communicator_freed. */
   attach(shadow, user, 0);
+  eb_lock();
   eb_shadow_release(shadow);
   eb_unlock();
 }
@@ -171,8 +194,8 @@ void eb_communicator_adopt_idup(MPI_Comm parent, MPI_Comm user) {
   eb_lock();
   /* The path of idups from the shadow's own communicator, 16 bits a step. A longer or wider family goes without. */
   const uint64_t child = ++view->num_idups;
-  if (child < 1 << 16 && view->context < UINT64_C(1) << 48) attach(view->shadow, user, view->context << 16 | child);
   eb_unlock();
+  if (child < 1 << 16 && view->context < UINT64_C(1) << 48) attach(view->shadow, user, view->context << 16 | child);
 }
 
 eb_view *eb_communicator_view(MPI_Comm user) {

@@ -28,7 +28,7 @@ typedef struct eb_shadow {
   eb_ids ids;
   /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
    * refers to it: freed, its context id may be given to another communicator, which would receive them. */
-  int64_t num_owed;
+  int64_t num_owed, num_reports_owed; /* the second is part of the first */
   struct eb_report *reports;                        /* come, not yet asked for; newest first */
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */

@@ -7,7 +7,7 @@
 #include "partitioned/outbox.h"
 #include "partitioned/world.h"
 
-int eb_num_deferred;
+#define MAX_REPORTS 256
 
 static int send_control(eb_shadow *shadow, int peer, int what, const void *bytes, size_t num_bytes) {
   return eb_outbox_send(EB_LETTER_CONTROL, bytes, num_bytes, peer, eb_tags_control(&shadow->tags, what), shadow->comm);
@@ -118,12 +118,21 @@ void eb_matching_collect(eb_shadow *shadow) {
   }
   while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_REPORT, &come, sizeof come, &source)) {
     shadow->num_owed--;
+    shadow->num_reports_owed--;
     eb_report *kept = malloc(sizeof *kept);
     if (!kept) continue; /* a plan is judged later, nothing more */
     *kept = come;
     kept->source = source;
     kept->next = shadow->reports;
     shadow->reports = kept;
+  }
+  /* Reports of senders that were freed meanwhile are never asked for: the newest are kept. */
+  eb_report **at = &shadow->reports;
+  for (int num = 0; *at && num < MAX_REPORTS; num++) at = &(*at)->next;
+  while (*at) {
+    eb_report *oldest = *at;
+    *at = oldest->next;
+    free(oldest);
   }
   eb_unlock();
 }

@@ -32,9 +32,6 @@ typedef struct eb_report {
   struct eb_report *next;
 } eb_report;
 
-/* The number of receivers, anywhere, that wait for their setup after being started. */
-extern int eb_num_deferred;
-
 /* Sends a setup; returns an MPI error code. */
 int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup);
 

@@ -187,7 +187,7 @@ static int by_programming(const procession *in, unsigned char *from) {
 /* The same with a number of groups that must not be exceeded: one layer of states for each number. Slower by that
  * factor, and needed only where tags have few bits for segments. */
 static int by_limited_programming(const procession *in, int max_segments, unsigned char *from) {
-  unsigned char layer_from[MAX_ATOMS + 1][MAX_ATOMS + 1];
+  unsigned char layer_from[MAX_ATOMS + 1][MAX_ATOMS + 1] = {{0}};
   timeline layers[2][MAX_ATOMS + 1] = {{{0, 0, 0}}};
   const int n = in->of->num;
   double best_s = DBL_MAX;

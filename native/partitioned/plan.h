@@ -32,10 +32,10 @@ double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, co
 bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes);
 
 /* The predicted best groups of contiguous partitions: their ends in bytes, at most max_segments of them, in
- * end_byte[]; returns how many, and their predicted time in *best_s. ready_s[p] is when partition p was ready. One segment is kept unless the gain is
+ * end_byte[]; returns how many, and their predicted time in *predicted_s. ready_s[p] is when partition p was ready. One segment is kept unless the gain is
  * clear (15 % and 0.3 us): a prediction is not exact, and fewer messages disturb the rest of the program less. */
 int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_bytes, const double *ready_s,
-                   int max_segments, int64_t *end_byte, double *best_s);
+                   int max_segments, int64_t *end_byte, double *predicted_s);
 
 /* What was seen of one segment and of the plans, in seconds from the last partition's readiness to the receiver's
  * completion. The two ends' clocks may differ, by the same for both, so only their order means something. NAN: not

@@ -182,7 +182,86 @@ static void empty_type(const struct context *context) {
   MPI(MPI_Type_free(&nothing));
 }
 
+/* Nothing travels to or from MPI_PROC_NULL: the buffer must stay as it was, also where a type has gaps. */
+static void proc_null(const struct context *context) {
+  MPI_Datatype column;
+  MPI(MPI_Type_vector(4, 1, 2, MPI_INT, &column));
+  MPI(MPI_Type_commit(&column));
+  int border[32];
+  for (int i = 0; i < 32; i++) border[i] = 7000 + i;
+  MPI_Request both[2];
+  MPI(MPI_Precv_init(border, 2, 1, column, MPI_PROC_NULL, 3, context->world, MPI_INFO_NULL, &both[0]));
+  MPI(MPI_Psend_init(border, 2, 1, column, MPI_PROC_NULL, 3, context->world, MPI_INFO_NULL, &both[1]));
+  for (int start = 0; start < 3; start++) {
+    int flag = 0;
+    MPI(MPI_Startall(2, both));
+    pready_all(both[1], 2, FORWARD, 0);
+    if (start == 1) MPI(MPI_Parrived(both[0], 1, &flag));
+    EXPECT(start != 1 || flag, "a partition from MPI_PROC_NULL has not arrived");
+    MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+  }
+  for (int i = 0; i < 32; i++) EXPECT(border[i] == 7000 + i, "element %d became %d", i, border[i]);
+  for (int side = 0; side < 2; side++) MPI(MPI_Request_free(&both[side]));
+  MPI(MPI_Type_free(&column));
+}
+
+/* The status of a request says that its operation is complete, so the data must be there, before any MPI_Wait. */
+static void status_first(const struct context *context) {
+  MPI_Datatype column;
+  MPI(MPI_Type_vector(4, 1, 2, MPI_INT, &column));
+  MPI(MPI_Type_commit(&column));
+  const int next = (context->rank + 1) % context->num_ranks;
+  const int before = (context->rank + context->num_ranks - 1) % context->num_ranks;
+  int sent[16], received[16];
+  MPI_Request both[2];
+  MPI(MPI_Psend_init(sent, 1, 1, column, next, 4, context->world, MPI_INFO_NULL, &both[0]));
+  MPI(MPI_Precv_init(received, 1, 1, column, before, 4, context->world, MPI_INFO_NULL, &both[1]));
+  for (int start = 0; start < 3; start++) {
+    for (int i = 0; i < 16; i++) {
+      sent[i] = 100 * start + 10 * context->rank + i;
+      received[i] = -1;
+    }
+    MPI(MPI_Startall(2, both));
+    MPI(MPI_Pready(0, both[0]));
+    for (int flag = 0; !flag;) MPI(MPI_Request_get_status(both[1], &flag, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 7; i++)
+      EXPECT(received[i] == (i % 2 ? -1 : 100 * start + 10 * before + i), "element %d is %d", i, received[i]);
+    MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+  }
+  for (int side = 0; side < 2; side++) MPI(MPI_Request_free(&both[side]));
+  MPI(MPI_Type_free(&column));
+}
+
+/* Of a type made with large counts the older call for a type's constructor makes an error. */
+static void large_count_type(const struct context *context) {
+#if MPI_AT_LEAST(4, 0)
+  MPI_Datatype pairs, copy;
+  MPI(MPI_Type_contiguous_c(2, MPI_INT, &pairs));
+  MPI(MPI_Type_dup(pairs, &copy));
+  MPI(MPI_Type_commit(&copy));
+  const int next = (context->rank + 1) % context->num_ranks;
+  const int before = (context->rank + context->num_ranks - 1) % context->num_ranks;
+  int sent[4] = {1, 2, 3, 4}, received[4] = {0};
+  MPI_Request both[2];
+  MPI(MPI_Psend_init(sent, 2, 1, copy, next, 5, context->world, MPI_INFO_NULL, &both[0]));
+  MPI(MPI_Precv_init(received, 2, 1, copy, before, 5, context->world, MPI_INFO_NULL, &both[1]));
+  MPI(MPI_Startall(2, both));
+  pready_all(both[0], 2, FORWARD, 0);
+  MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+  EXPECT(memcmp(sent, received, sizeof sent) == 0, "the data is wrong");
+  for (int side = 0; side < 2; side++) MPI(MPI_Request_free(&both[side]));
+  MPI(MPI_Type_free(&pairs));
+  MPI(MPI_Type_free(&copy));
+#else
+  (void)context;
+  case_skip("this MPI says that it is older than MPI 4.0");
+#endif
+}
+
 const struct test_case type_cases[] = {
+    {"a_gapped_buffer_of_proc_null_stays_as_it_was", proc_null, 0},
+    {"data_is_there_when_get_status_says_so", status_first, 0},
+    {"a_type_made_with_large_counts_delivers", large_count_type, 0},
     {"derived_types_deliver_every_byte_and_leave_gaps_alone", equal_types, 0},
     {"different_types_on_the_two_sides_deliver_every_byte", different_types, 30},
     {"large_gapped_types_deliver_every_byte", large_gapped, 0},
