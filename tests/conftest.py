@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from earlybird.data.errors import EarlybirdError
+from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.toolchain.build import is_built
 
@@ -28,6 +30,14 @@ def pytest_report_header(config):
     absent = [name for name in WHEELS if name not in BUILT]
     skipped = f'; skipped: {", ".join(absent)} (make setup MPI="{" ".join(WHEELS)}")' if absent else ""
     return f"MPI flavours under test: {', '.join(BUILT) or 'none'}{skipped}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_in_tmp():
+    """Launchers that tests start and kill by themselves leave files in /tmp."""
+    begun_s = time.time()
+    yield
+    remove_left(begun_s)
 
 
 @pytest.fixture(params=list(WHEELS))
