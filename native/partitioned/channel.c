@@ -1,15 +1,16 @@
 /* The life of a channel: made, started, made ready or arrived, finished, freed. */
 #include "partitioned/channel.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "partitioned/adapt.h"
 #include "partitioned/buffer.h"
 #include "partitioned/issue.h"
 #include "partitioned/outbox.h"
 #include "partitioned/record.h"
+#include "partitioned/wire.h"
 #include "partitioned/world.h"
 
 /* Below so many partitions every one has a cache line of its own where threads can meet. */
@@ -38,19 +39,9 @@ static void put_unused(eb_channel *channel) {
   eb_unlock();
 }
 
-static void drop_wire(eb_channel *channel) {
-  for (int s = 0; channel->is_built && s < channel->segments.num; s++)
-    if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
-  free(channel->requests);
-  free(channel->states);
-  channel->requests = NULL;
-  channel->states = NULL;
-  channel->is_built = false;
-}
-
 /* Forgets a channel that nobody refers to any more. */
 static void destroy(eb_channel *channel) {
-  drop_wire(channel);
+  eb_wire_drop(channel);
   eb_segments_free(&channel->segments);
   eb_segments_free(&channel->next_segments);
   eb_buffer_end(channel);
@@ -59,52 +50,6 @@ static void destroy(eb_channel *channel) {
   free(channel->plan);
   eb_view_release(channel->view);
   put_unused(channel);
-}
-
-/* Which states and partitions belong together, after the segments were set. */
-static int build_maps(eb_channel *channel) {
-  const size_t num = (size_t)channel->segments.num;
-  drop_wire(channel);
-  channel->requests = malloc((num + 1) * sizeof *channel->requests);
-  channel->states = aligned_alloc(_Alignof(eb_segment_state), num * sizeof *channel->states);
-  if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
-  memset(channel->states, 0, num * sizeof *channel->states);
-  for (size_t s = 0; s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
-  for (size_t s = 0; s < num; s++) channel->states[s].channel = channel;
-  for (int p = 0; p < channel->num_partitions; p++) {
-    eb_partition_state *partition = eb_partition(channel, p);
-    const int64_t begin = p * channel->partition_bytes;
-    eb_segments_cover(&channel->segments, begin, begin + channel->partition_bytes, &partition->first_segment,
-                      &partition->last_segment);
-    for (int s = partition->first_segment; s <= partition->last_segment; s++) channel->states[s].num_partitions++;
-  }
-  return MPI_SUCCESS;
-}
-
-static int build_requests(eb_channel *channel) {
-  char *wire = eb_buffer_wire(channel);
-  const MPI_Comm comm = channel->view->shadow->lanes[channel->lane];
-  for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
-    const int64_t begin = channel->segments.first_byte[s];
-    const int bytes = (int)(channel->segments.first_byte[s + 1] - begin);
-    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->peer, channel->base + s, comm,
-                                                     &channel->requests[s])
-                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->peer, channel->base + s, comm,
-                                                     &channel->requests[s]);
-    if (rc != MPI_SUCCESS) return rc;
-  }
-  channel->is_built = true;
-  return MPI_SUCCESS;
-}
-
-static int set_segments(eb_channel *channel, int64_t step_bytes) {
-  eb_segments made;
-  const int failed = step_bytes ? eb_segments_uniform(channel->total_bytes, step_bytes, &made)
-                                : eb_segments_canonical(channel->total_bytes, &made);
-  if (failed) return MPI_ERR_NO_MEM;
-  eb_segments_free(&channel->segments);
-  channel->segments = made;
-  return build_maps(channel);
 }
 
 /* Neighbouring tags and successive requests go to different lanes; both sides compute the same. */
@@ -117,7 +62,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
   eb_shadow *shadow = channel->view->shadow;
   const int64_t step_bytes =
       eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
-  int rc = set_segments(channel, step_bytes);
+  int rc = eb_wire_cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
@@ -150,7 +95,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
 static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order) {
   eb_shadow *shadow = channel->view->shadow;
   channel->num_ids = 1;
-  int rc = set_segments(channel, 0);
+  int rc = eb_wire_cut(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags))
@@ -249,7 +194,7 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
     return;
   }
   int rc = setup->total_bytes == channel->total_bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
-  if (rc == MPI_SUCCESS && setup->step_bytes) rc = set_segments(channel, setup->step_bytes);
+  if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
   if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   /* Another thread may be waiting to post: it looks at nothing else before it has seen this. */
   atomic_store_explicit(&channel->base, eb_tags_channel_base(&channel->view->shadow->tags, setup->first_id), memory_order_release);
@@ -258,7 +203,7 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
 /* Posts a receiver's segments. */
 static int post(eb_channel *channel) {
   int rc = atomic_load(&channel->error);
-  if (rc == MPI_SUCCESS && !channel->is_built) rc = build_requests(channel);
+  if (rc == MPI_SUCCESS && !channel->is_built) rc = eb_wire_build(channel);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   if (channel->segments.num == 1) return PMPI_Start(&channel->requests[0]);
   return PMPI_Startall(channel->segments.num, channel->requests);
@@ -275,158 +220,33 @@ static int post_deferred(eb_channel *channel) {
   return rc;
 }
 
-static bool exchanges_plans(const eb_channel *channel) {
-  /* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
-  return eb_world.settings.mode.kind == EB_AUTO && channel->peer != MPI_PROC_NULL &&
-         channel->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&channel->view->shadow->tags);
-}
-
-static size_t plan_bytes(const eb_channel *channel) {
-  return (2 + (size_t)eb_tags_max_segments(&channel->view->shadow->tags)) * sizeof *channel->plan;
-}
-
 /* Uses what the last plan said. */
 static int adopt_plan(eb_channel *channel) {
   if (channel->next_segments.num == 0) return MPI_SUCCESS;
-  drop_wire(channel);
+  eb_wire_drop(channel);
   eb_segments_free(&channel->segments);
   channel->segments = channel->next_segments;
   channel->next_segments = (eb_segments){0, NULL};
-  return build_maps(channel);
-}
-
-/* Turns a plan's ends into the segments of the next start, if they differ from today's. */
-static int set_next_segments(eb_channel *channel) {
-  const int64_t num = channel->plan[0];
-  if (channel->plan[1] != channel->total_bytes) return MPI_ERR_TRUNCATE;
-  eb_segments made;
-  if (eb_segments_from_ends((int)num, channel->plan + 2, &made) != 0) return MPI_ERR_NO_MEM;
-  if (eb_segments_equal(&made, &channel->segments)) eb_segments_free(&made);
-  else channel->next_segments = made;
-  return MPI_SUCCESS;
-}
-
-static int send_report(eb_channel *channel) {
-  eb_report report = {.start = channel->num_starts, .base = channel->base};
-  for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] = channel->done_s[r];
-  return eb_matching_report(channel->view->shadow, channel->peer, &report);
-}
-
-/* The typical time of the recorded starts if the receiver's report of them has come, else NAN. */
-static double observed_s(const eb_channel *channel) {
-  eb_report report;
-  if (!eb_matching_take_report(channel->view->shadow, channel->peer, channel->base, &report) ||
-      report.start + 2 != channel->num_starts)
-    return NAN;
-  for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] -= channel->done_s[r];
-  return eb_plan_typical_s(report.done_s, EB_PLAN_RECORDS);
-}
-
-/* The predicted time of the segments in use. */
-static double predict_now_s(const eb_channel *channel, const double *typical_s) {
-  const int num = channel->segments.num;
-  double *ready_s = calloc((size_t)num, sizeof *ready_s), result_s = 0;
-  int64_t *bytes = calloc((size_t)num, sizeof *bytes);
-  for (int p = 0; ready_s && p < channel->num_partitions; p++) {
-    const eb_partition_state *partition = eb_partition(channel, p);
-    for (int s = partition->first_segment; s <= partition->last_segment; s++)
-      if (typical_s[p] > ready_s[s]) ready_s[s] = typical_s[p];
-  }
-  for (int s = 0; bytes && s < num; s++) bytes[s] = channel->segments.first_byte[s + 1] - channel->segments.first_byte[s];
-  if (ready_s && bytes) result_s = eb_plan_predict_s(channel->cost, num, ready_s, bytes);
-  free(ready_s);
-  free(bytes);
-  return result_s;
-}
-
-static bool can_gain(const eb_channel *channel) {
-  return eb_plan_can_gain(channel->cost, channel->total_bytes, channel->partition_bytes);
-}
-
-/* Chooses the next segments from recorded times; writes their ends and returns how many, 0 to keep today's. */
-static int choose(eb_channel *channel, int max_segments, int64_t *end_byte) {
-  double *typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s);
-  double observed = observed_s(channel), best_s = 0, last_s = 0;
-  if (!typical_s || channel->cost->num == 0 || !channel->ready_s) {
-    free(typical_s);
-    if (channel->cost->num == 0 || can_gain(channel)) return 0;
-    end_byte[0] = channel->total_bytes;
-    return 1;
-  }
-  for (int p = 0; p < channel->num_partitions; p++) {
-    typical_s[p] = eb_plan_typical_s(channel->ready_s + (size_t)p * EB_PLAN_RECORDS, eb_plan_num_records(channel->num_starts));
-    if (typical_s[p] > last_s) last_s = typical_s[p];
-  }
-  int num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, typical_s, max_segments, end_byte,
-                           &best_s);
-  const double one_s = eb_plan_predict_s(channel->cost, 1, &last_s, &channel->total_bytes);
-  const eb_decision decision =
-      eb_trial_decide(&channel->trial, channel->num_starts, channel->segments.num == 1, observed,
-                      predict_now_s(channel, typical_s), best_s, one_s);
-  free(typical_s);
-  if (decision == EB_KEEP) return 0;
-  if (decision == EB_USE_ONE) {
-    num = 1;
-    end_byte[0] = channel->total_bytes;
-  }
-  return num;
-}
-
-static int make_plan(eb_channel *channel) {
-  const int max_segments = eb_tags_max_segments(&channel->view->shadow->tags);
-  const int64_t step_bytes = eb_mode_step_bytes(channel->mode, channel->num_partitions, channel->partition_bytes);
-  /* Segments are cut at EB_SEGMENT_MAX_BYTES, and with these cuts too they must fit the tags. */
-  const int64_t cuts = channel->total_bytes / EB_SEGMENT_MAX_BYTES;
-  int num = 0;
-  if (2 * cuts + 2 <= max_segments) {
-    if (step_bytes) {
-      int64_t step = step_bytes;
-      while ((channel->total_bytes + step - 1) / step + cuts > max_segments) step += channel->partition_bytes;
-      for (int64_t end = step; end < channel->total_bytes; end += step) channel->plan[2 + num++] = end;
-      channel->plan[2 + num++] = channel->total_bytes;
-    } else {
-      num = choose(channel, max_segments - (int)cuts, channel->plan + 2);
-    }
-  }
-  if (num == 0) {
-    num = channel->segments.num;
-    memcpy(channel->plan + 2, channel->segments.first_byte + 1, (size_t)num * sizeof *channel->plan);
-  }
-  channel->plan[0] = num;
-  channel->plan[1] = channel->total_bytes;
-  return set_next_segments(channel);
-}
-
-static int exchange_plan(eb_channel *channel) {
-  if (!channel->plan && !(channel->plan = malloc(plan_bytes(channel)))) return MPI_ERR_NO_MEM;
-  MPI_Request *request = &channel->requests[channel->segments.num];
-  eb_shadow *shadow = channel->view->shadow;
-  const int tag = eb_tags_plan(&shadow->tags, channel->base, channel->num_ids);
-  if (!channel->is_send)
-    return PMPI_Irecv(channel->plan, (int)plan_bytes(channel), MPI_BYTE, channel->peer, tag, shadow->comm, request);
-  const int rc = make_plan(channel);
-  if (rc != MPI_SUCCESS) return rc;
-  const size_t bytes = (2 + (size_t)channel->plan[0]) * sizeof *channel->plan;
-  return eb_outbox_send(EB_LETTER_CONTROL, channel->plan, bytes, channel->peer, tag, shadow->comm);
+  return eb_wire_map(channel);
 }
 
 static int start_sender(eb_channel *channel) {
   int rc = MPI_SUCCESS;
-  if (!channel->is_built && !channel->is_copying) rc = build_requests(channel);
+  if (!channel->is_built && !channel->is_copying) rc = eb_wire_build(channel);
   for (int s = 0; s < channel->segments.num; s++) {
     atomic_store_explicit(&channel->states[s].num_unready, channel->states[s].num_partitions, memory_order_relaxed);
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
   }
   atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
   channel->record =
-      channel->mode.kind == EB_AUTO && exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
-  if (exchanges_plans(channel) && eb_plan_is_reported(channel->num_starts)) {
+      channel->mode.kind == EB_AUTO && eb_adapt_exchanges(channel) ? eb_plan_record(channel->num_starts) : -1;
+  if (eb_adapt_exchanges(channel) && eb_plan_is_reported(channel->num_starts)) {
     eb_lock();
     channel->view->shadow->num_owed++;
     channel->view->shadow->num_reports_owed++;
     eb_unlock();
   }
-  if (channel->record >= 0 && !can_gain(channel)) channel->record = -1;
+  if (channel->record >= 0 && !eb_adapt_can_gain(channel)) channel->record = -1;
   if (channel->record >= 0 && !channel->ready_s) {
     channel->ready_s = calloc((size_t)channel->num_partitions, EB_PLAN_RECORDS * sizeof *channel->ready_s);
     if (!channel->ready_s) rc = MPI_ERR_NO_MEM;
@@ -437,7 +257,7 @@ static int start_sender(eb_channel *channel) {
 }
 
 static int start_receiver(eb_channel *channel) {
-  channel->record = exchanges_plans(channel) ? eb_plan_record(channel->num_starts) : -1;
+  channel->record = eb_adapt_exchanges(channel) ? eb_plan_record(channel->num_starts) : -1;
   /* Until the base is there, another thread that takes the setup may be building the states; they are made clear. */
   if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
     channel->is_deferred = true;
@@ -457,7 +277,7 @@ int eb_channel_start(eb_channel *channel) {
   if (channel->is_copying && channel->num_starts == 2) channel->is_copying = false;
   int rc = adopt_plan(channel);
   /* A receiver's second start comes after its first transfer, so its tags are known by now. */
-  if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = exchange_plan(channel);
+  if (rc == MPI_SUCCESS && eb_adapt_exchanges(channel) && eb_plan_is_due(channel->num_starts)) rc = eb_adapt_exchange(channel);
   if (rc == MPI_SUCCESS) rc = channel->is_send ? start_sender(channel) : start_receiver(channel);
   if (rc == MPI_SUCCESS) channel->is_active = true;
   return rc;
@@ -686,8 +506,8 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   if (!channel->is_send) {
     if (channel->record >= 0) channel->done_s[channel->record] = eb_now_s();
     rc = eb_channel_deliver(channel);
-    if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_due(channel->num_starts)) rc = set_next_segments(channel);
-    if (rc == MPI_SUCCESS && exchanges_plans(channel) && eb_plan_is_reported(channel->num_starts)) rc = send_report(channel);
+    if (rc == MPI_SUCCESS && eb_adapt_exchanges(channel) && eb_plan_is_due(channel->num_starts)) rc = eb_adapt_set_next(channel);
+    if (rc == MPI_SUCCESS && eb_adapt_exchanges(channel) && eb_plan_is_reported(channel->num_starts)) rc = eb_adapt_report(channel);
   }
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
@@ -730,7 +550,7 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   eb_lock();
   eb_requests_remove(&channel->entry);
   if (channel->is_send) {
-    (void)observed_s(channel); /* a report left lying could be taken for another channel's */
+    eb_adapt_forget(channel); /* a report left lying could be taken for another channel's */
     if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
     is_unmatched = channel->is_freed = true; /* stays among the expecting until its setup has come */

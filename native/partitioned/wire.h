@@ -1,0 +1,19 @@
+/* The wire side of a channel: its segments, which partitions they hold, and the MPI's requests. Returns MPI codes. */
+#ifndef EB_WIRE_H
+#define EB_WIRE_H
+
+#include "partitioned/channel.h"
+
+/* Cuts the transfer into pieces of step_bytes, or canonically where that is 0. */
+int eb_wire_cut(eb_channel *channel, int64_t step_bytes);
+
+/* Sets which partitions the segments hold, after the segments were set; requests are to be built anew. */
+int eb_wire_map(eb_channel *channel);
+
+/* Makes a persistent request for every segment. */
+int eb_wire_build(eb_channel *channel);
+
+/* Frees requests and maps. */
+void eb_wire_drop(eb_channel *channel);
+
+#endif
