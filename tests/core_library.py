@@ -52,6 +52,10 @@ class Trial(ctypes.Structure):
     )
 
 
+class Proposal(ctypes.Structure):
+    _fields_ = (("num", c_int), ("best_s", c_double), ("one_s", c_double), ("now_s", c_double))
+
+
 _TAGS = POINTER(Tags)
 _IDS = POINTER(Ids)
 _SEGMENTS = POINTER(Segments)
@@ -90,9 +94,7 @@ _SIGNATURES = {
         c_int, _COST, c_int, c_int64, POINTER(c_double), c_int, POINTER(c_int64), POINTER(c_double),
     ),
     "eb_trial_begin": (None, POINTER(Trial)),
-    "eb_trial_decide": (
-        c_int, POINTER(Trial), c_uint64, c_bool, c_double, c_double, c_double, c_double,
-    ),
+    "eb_trial_decide": (c_int, POINTER(Trial), c_uint64, c_bool, c_double, POINTER(Proposal)),
 }  # fmt: skip
 
 

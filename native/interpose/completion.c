@@ -19,8 +19,8 @@ static int finish(eb_channel *channel, int rc, MPI_Status *status) {
   return rc;
 }
 
-EB_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
-  eb_channel *channel = eb_ours(*request);
+EB_APART static int wait_one(MPI_Request *request, MPI_Status *status) {
+  eb_channel *channel = eb_requests_find(*request);
   if (!channel) return PMPI_Wait(request, status);
   if (!channel->is_active) {
     eb_status_empty(status);
@@ -28,6 +28,10 @@ EB_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
   }
   const int rc = finish(channel, eb_channel_wait(channel), status);
   return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
+}
+
+EB_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
+  return eb_none_live() ? PMPI_Wait(request, status) : wait_one(request, status);
 }
 
 /* Tests one of ours. True when it is done (or failed: then *rc tells) and finished. */
@@ -39,14 +43,18 @@ static bool poll_one(eb_channel *channel, MPI_Status *status, int *rc) {
   return true;
 }
 
-EB_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
-  eb_channel *channel = eb_ours(*request);
+EB_APART static int test_one(MPI_Request *request, int *flag, MPI_Status *status) {
+  eb_channel *channel = eb_requests_find(*request);
   if (!channel) return PMPI_Test(request, flag, status);
   int rc = MPI_SUCCESS;
   *flag = 1;
   if (!channel->is_active) eb_status_empty(status);
   else *flag = poll_one(channel, status, &rc);
   return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
+}
+
+EB_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+  return eb_none_live() ? PMPI_Test(request, flag, status) : test_one(request, flag, status);
 }
 
 /* Finishes all of ours that are active, waiting where `waits`; statuses come later, because the MPI's own call
@@ -84,7 +92,7 @@ static int many_failed(eb_channel *failed, int rc, const MPI_Status *statuses) {
   return eb_raise_code(failed->view, MPI_ERR_IN_STATUS);
 }
 
-EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+EB_APART static int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   if (!eb_any_ours(count, requests)) return PMPI_Waitall(count, requests, statuses);
   eb_channel *failed = NULL;
   const int our_rc = finish_all(count, requests, true, &failed);
@@ -95,7 +103,11 @@ EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses
   return failed ? many_failed(failed, our_rc, statuses) : rc;
 }
 
-EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  return eb_none_live() ? PMPI_Waitall(count, requests, statuses) : wait_all(count, requests, statuses);
+}
+
+EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   if (!eb_any_ours(count, requests)) return PMPI_Testall(count, requests, flag, statuses);
   *flag = 0;
   eb_channel *failed = NULL;
@@ -119,6 +131,10 @@ EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Stat
   return failed ? many_failed(failed, our_rc, statuses) : MPI_SUCCESS;
 }
 
+EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+  return eb_none_live() ? PMPI_Testall(count, requests, flag, statuses) : test_all(count, requests, flag, statuses);
+}
+
 /* The first of ours that is done, finished; MPI_UNDEFINED when none is. *any tells whether any is active. */
 static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, bool *any, int *rc) {
   *any = false;
@@ -134,7 +150,7 @@ static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, 
   return MPI_UNDEFINED;
 }
 
-static int test_any(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+EB_APART static int test_any(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
   if (!eb_any_ours(count, requests)) return PMPI_Testany(count, requests, index, flag, status);
   bool any;
   int rc;
@@ -151,7 +167,8 @@ static int test_any(int count, MPI_Request requests[], int *index, int *flag, MP
 }
 
 EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
-  return test_any(count, requests, index, flag, status);
+  return eb_none_live() ? PMPI_Testany(count, requests, index, flag, status)
+                        : test_any(count, requests, index, flag, status);
 }
 
 /* Gives the core away now and then: what is waited for may need it. */
@@ -159,7 +176,7 @@ static void pause_polling(unsigned *round) {
   if (++*round % 64 == 0) sched_yield();
 }
 
-EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
+EB_APART static int wait_any(int count, MPI_Request requests[], int *index, MPI_Status *status) {
   if (!eb_any_ours(count, requests)) return PMPI_Waitany(count, requests, index, status);
   for (unsigned round = 0;; pause_polling(&round)) {
     int flag;
@@ -168,7 +185,11 @@ EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Sta
   }
 }
 
-static int test_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
+  return eb_none_live() ? PMPI_Waitany(count, requests, index, status) : wait_any(count, requests, index, status);
+}
+
+EB_APART static int test_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
   if (!eb_any_ours(incount, requests)) return PMPI_Testsome(incount, requests, outcount, indices, statuses);
   int rc = PMPI_Testsome(incount, requests, outcount, indices, statuses);
   if (rc != MPI_SUCCESS) return rc;
@@ -190,10 +211,11 @@ static int test_some(int incount, MPI_Request requests[], int *outcount, int ind
 }
 
 EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
-  return test_some(incount, requests, outcount, indices, statuses);
+  return eb_none_live() ? PMPI_Testsome(incount, requests, outcount, indices, statuses)
+                        : test_some(incount, requests, outcount, indices, statuses);
 }
 
-EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+EB_APART static int wait_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
   if (!eb_any_ours(incount, requests)) return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
   for (unsigned round = 0;; pause_polling(&round)) {
     const int rc = test_some(incount, requests, outcount, indices, statuses);
@@ -201,7 +223,12 @@ EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, i
   }
 }
 
-static int get_status(MPI_Request request, int *flag, MPI_Status *status) {
+EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+  return eb_none_live() ? PMPI_Waitsome(incount, requests, outcount, indices, statuses)
+                        : wait_some(incount, requests, outcount, indices, statuses);
+}
+
+EB_APART static int get_status(MPI_Request request, int *flag, MPI_Status *status) {
   eb_channel *channel = eb_ours(request);
   if (!channel) return PMPI_Request_get_status(request, flag, status);
   bool done = true;
@@ -215,7 +242,7 @@ static int get_status(MPI_Request request, int *flag, MPI_Status *status) {
 }
 
 EB_EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
-  return get_status(request, flag, status);
+  return eb_none_live() ? PMPI_Request_get_status(request, flag, status) : get_status(request, flag, status);
 }
 
 #ifdef EB_HAS_REQUEST_GET_STATUS_ALL

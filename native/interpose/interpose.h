@@ -11,6 +11,10 @@
 
 #define EB_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
+/* What a wrapper does once partitioned requests live: apart, so that until then a wrapper is one load, one branch and a
+ * jump to the MPI, without saving a register. */
+#define EB_APART __attribute__((noinline))
+
 /* No partitioned request lives: the one branch that every other program pays. */
 static inline bool eb_none_live(void) { return EB_LIKELY(__atomic_load_n(&eb_num_live, __ATOMIC_RELAXED) == 0); }
 

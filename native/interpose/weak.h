@@ -37,6 +37,7 @@
 #pragma weak PMPI_Dist_graph_create
 #pragma weak PMPI_Dist_graph_create_adjacent
 #pragma weak PMPI_Errhandler_free
+#pragma weak PMPI_Error_class
 #pragma weak PMPI_Finalize
 #pragma weak PMPI_Gather
 #pragma weak PMPI_Gatherv

@@ -7,19 +7,21 @@
 /* Do the two sides exchange plans and reports? Both answer alike. */
 bool eb_adapt_exchanges(const eb_channel *channel);
 
-/* Can any plan for this transfer be better than one segment? */
-bool eb_adapt_can_gain(const eb_channel *channel);
+/* Room for what a sender records; none where no plan can be better. */
+int eb_adapt_begin(eb_channel *channel);
+void eb_adapt_end(eb_channel *channel);
 
-/* At a start for which a plan is due: the sender makes and sends it, the receiver posts its receive. */
+/* What a sender or receiver does for a start that has begun: says where its times go, expects a report. */
+int eb_adapt_start(eb_channel *channel);
+
+/* The sender looks for better segments while its last message is under way: that is when it has the time. For the one
+ * thread that waits. */
+void eb_adapt_propose(eb_channel *channel);
+
+/* At a start for which a plan is due: the sender decides and sends it, the receiver posts its receive. */
 int eb_adapt_exchange(eb_channel *channel);
 
-/* Turns the plan at hand into the segments of the next start, if they differ from today's. */
-int eb_adapt_set_next(eb_channel *channel);
-
-/* A receiver tells when the recorded starts were complete. */
-int eb_adapt_report(eb_channel *channel);
-
-/* Drops reports that have come for a sender that goes. */
-void eb_adapt_forget(eb_channel *channel);
+/* A receiver that has finished a start uses the plan that came with it, and tells when the recorded starts were complete. */
+int eb_adapt_finish(eb_channel *channel);
 
 #endif

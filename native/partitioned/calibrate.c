@@ -2,6 +2,7 @@
 #include "partitioned/calibrate.h"
 
 #include <float.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,49 +10,64 @@
 
 /* Dense where MPIs change from eager to rendezvous (between 4 KiB and 64 KiB), then the long messages. */
 static const int sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1048576};
-enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 8, MAX_REPEATS = 100, LONGEST_TRAIN = 65536 };
+enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 8, LONGEST_TRAIN = 65536 };
 
 /* No message is faster than the clock can tell. */
 #define LEAST_S 2e-8
 
-/* No size takes longer than this on a slow link, once it has been seen a few times. */
-#define BUDGET_S 1e-3
-#define LEAST_REPEATS 5
+/* A size is repeated until so many repeats in a row were not much faster than those before: the first 20 to 40 messages
+ * of a size take Intel MPI 20 times as long in shared memory, where its buffers are new. Between nodes that is no
+ * question, and a slow link need not take longer than the budget. */
+enum { LEAST_REPEATS = 5, REPEATS_WITHOUT_GAIN = 40 };
+#define CLEARLY_FASTER 0.8
+#define INTRA_NODE_BUDGET_S 20e-3
+#define INTER_NODE_BUDGET_S 1e-3
 
 enum { TAG_DATA = 1, TAG_REPLY = 2 };
+
+typedef struct {
+  MPI_Comm comm;
+  int peer;
+  bool is_sender;
+  double budget_s; /* for each size */
+} pair;
 
 /* Seconds from the first of `num` sends to the receiver's reply, the least of all repeats, because whatever else runs
  * on the machine only adds; the receiver returns 0. Both sides do as many repeats as the sender's clock allows: its
  * reply to the reply tells whether to go on. */
-static double train_s(MPI_Comm comm, int peer, int is_sender, char *memory, int num, int bytes) {
+static double train_s(const pair *with, char *memory, int num, int bytes) {
   MPI_Request requests[TRAIN];
   const double begin_s = eb_now_s();
-  double least_s = DBL_MAX;
-  int done = 0, more = 1;
-  while (more) {
-    if (!is_sender)
+  double least_s = DBL_MAX, gained_s = DBL_MAX; /* the least, and what it was when it last was much less than before */
+  int gained_at = 0;
+  for (int done = 1, more = 1; more; done++) {
+    if (!with->is_sender)
       for (int m = 0; m < num; m++)
-        PMPI_Irecv(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, peer, TAG_DATA, comm, &requests[m]);
+        PMPI_Irecv(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, with->peer, TAG_DATA, with->comm, &requests[m]);
     /* The receives are posted before the clock starts, as they are in a partitioned transfer. */
-    if (!is_sender) PMPI_Send(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm);
-    else PMPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm, MPI_STATUS_IGNORE);
+    if (!with->is_sender) PMPI_Send(NULL, 0, MPI_BYTE, with->peer, TAG_REPLY, with->comm);
+    else PMPI_Recv(NULL, 0, MPI_BYTE, with->peer, TAG_REPLY, with->comm, MPI_STATUS_IGNORE);
     const double start_s = eb_now_s();
-    if (is_sender) {
+    if (with->is_sender) {
       for (int m = 0; m < num; m++)
-        PMPI_Isend(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, peer, TAG_DATA, comm, &requests[m]);
+        PMPI_Isend(memory + (size_t)m * (size_t)bytes, bytes, MPI_BYTE, with->peer, TAG_DATA, with->comm, &requests[m]);
       PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
-      PMPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm, MPI_STATUS_IGNORE);
+      PMPI_Recv(NULL, 0, MPI_BYTE, with->peer, TAG_REPLY, with->comm, MPI_STATUS_IGNORE);
       const double took_s = eb_now_s() - start_s;
       if (took_s < least_s) least_s = took_s;
-      more = ++done < MAX_REPEATS && (done < LEAST_REPEATS || eb_now_s() - begin_s < BUDGET_S);
-      PMPI_Send(&more, 1, MPI_INT, peer, TAG_DATA, comm);
+      if (least_s < CLEARLY_FASTER * gained_s) {
+        gained_s = least_s;
+        gained_at = done;
+      }
+      more = done < LEAST_REPEATS || (done < gained_at + REPEATS_WITHOUT_GAIN && eb_now_s() - begin_s < with->budget_s);
+      PMPI_Send(&more, 1, MPI_INT, with->peer, TAG_DATA, with->comm);
     } else {
       PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
-      PMPI_Send(NULL, 0, MPI_BYTE, peer, TAG_REPLY, comm);
-      PMPI_Recv(&more, 1, MPI_INT, peer, TAG_DATA, comm, MPI_STATUS_IGNORE);
+      PMPI_Send(NULL, 0, MPI_BYTE, with->peer, TAG_REPLY, with->comm);
+      PMPI_Recv(&more, 1, MPI_INT, with->peer, TAG_DATA, with->comm, MPI_STATUS_IGNORE);
     }
   }
-  return is_sender ? least_s : 0;
+  return with->is_sender ? least_s : 0;
 }
 
 /* Straight lines between the measured sizes. Beyond the last one, the bandwidth of the last: the slope between two
@@ -67,20 +83,20 @@ static void to_cost(const double *one_s, const double *overhead_s, eb_cost *cost
   }
 }
 
-static void measure(MPI_Comm comm, int peer, int is_sender, eb_cost *cost) {
+static void measure(const pair *with, eb_cost *cost) {
   char *memory = calloc(TRAIN, (size_t)sizes[NUM_SIZES - 1]);
   double one_s[NUM_SIZES], train[NUM_SIZES], overhead_s[NUM_SIZES];
-  if (!memory) PMPI_Abort(comm, 1); /* the partner would wait for ever */
+  if (!memory) PMPI_Abort(with->comm, 1); /* the partner would wait for ever */
   /* Memory that was never written is not where transfers take place; connections are made here too. */
   memset(memory, 1, (size_t)TRAIN * (size_t)sizes[NUM_SIZES - 1]);
-  (void)train_s(comm, peer, is_sender, memory, TRAIN, sizes[0]);
-  const double reply_s = train_s(comm, peer, is_sender, memory, 1, 0) / 2;
+  (void)train_s(with, memory, TRAIN, sizes[0]);
+  const double reply_s = train_s(with, memory, 1, 0) / 2;
   for (int s = 0; s < NUM_SIZES; s++) {
-    one_s[s] = train_s(comm, peer, is_sender, memory, 1, sizes[s]) - reply_s;
-    if (sizes[s] <= LONGEST_TRAIN) train[s] = train_s(comm, peer, is_sender, memory, TRAIN, sizes[s]) - reply_s;
+    one_s[s] = train_s(with, memory, 1, sizes[s]) - reply_s;
+    if (sizes[s] <= LONGEST_TRAIN) train[s] = train_s(with, memory, TRAIN, sizes[s]) - reply_s;
   }
   free(memory);
-  if (!is_sender) return;
+  if (!with->is_sender) return;
   for (int s = NUM_SIZES - 1; s >= 0; s--) {
     /* Noise only adds, so of two times that contradict each other the lower one is right. */
     if (s + 1 < NUM_SIZES && one_s[s] > one_s[s + 1]) one_s[s] = one_s[s + 1];
@@ -112,8 +128,9 @@ void eb_calibrate(MPI_Comm comm, const int *node_of_rank, int rank, int size, eb
     eb_cost *cost = same_node ? intra_node : inter_node;
     int first, second;
     if (cost->num > 0 || !find_pair(node_of_rank, size, same_node, &first, &second)) continue;
-    if (rank == first) measure(comm, second, 1, cost);
-    if (rank == second) measure(comm, first, 0, cost);
+    const double budget_s = same_node ? INTRA_NODE_BUDGET_S : INTER_NODE_BUDGET_S;
+    if (rank == first) measure(&(pair){comm, second, true, budget_s}, cost);
+    if (rank == second) measure(&(pair){comm, first, false, budget_s}, cost);
     PMPI_Bcast(cost, sizeof *cost, MPI_BYTE, first, comm);
   }
 }

@@ -29,7 +29,9 @@ static eb_channel *take_unused(void) {
     memset((char *)channel + sizeof channel->entry, 0, sizeof *channel - sizeof channel->entry);
     return channel;
   }
-  return calloc(1, sizeof *channel);
+  channel = aligned_alloc(_Alignof(eb_channel), sizeof *channel);
+  if (channel) memset(channel, 0, sizeof *channel);
+  return channel;
 }
 
 static void put_unused(eb_channel *channel) {
@@ -45,9 +47,8 @@ static void destroy(eb_channel *channel) {
   eb_segments_free(&channel->segments);
   eb_segments_free(&channel->next_segments);
   eb_buffer_end(channel);
+  eb_adapt_end(channel);
   free(channel->partitions);
-  free(channel->ready_s);
-  free(channel->plan);
   eb_view_release(channel->view);
   put_unused(channel);
 }
@@ -68,7 +69,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
     channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
     channel->num_ids = 1;
-    return MPI_SUCCESS;
+    return eb_wire_build(channel);
   }
   eb_matching_collect(shadow);
   eb_shadows_sweep();
@@ -98,10 +99,11 @@ static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order
   int rc = eb_wire_cut(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   channel->lane = canonical_lane(channel, order);
-  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags))
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
     channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
-  else
-    eb_matching_expect(channel);
+    return eb_wire_build(channel);
+  }
+  eb_matching_expect(channel);
   return MPI_SUCCESS;
 }
 
@@ -145,6 +147,8 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
   const bool is_canonical = view->context == 0 && eb_world.settings.mode.kind == EB_AUTO &&
                             eb_tags_is_canonical(&view->shadow->tags, channel->tag, (uint64_t)order);
+  rc = eb_adapt_begin(channel);
+  if (rc != MPI_SUCCESS) return rc;
   return channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
 }
 
@@ -238,30 +242,19 @@ static int start_sender(eb_channel *channel) {
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
   }
   atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
-  channel->record =
-      channel->mode.kind == EB_AUTO && eb_adapt_exchanges(channel) ? eb_plan_record(channel->num_starts) : -1;
-  if (eb_adapt_exchanges(channel) && eb_plan_is_reported(channel->num_starts)) {
-    eb_lock();
-    channel->view->shadow->num_owed++;
-    channel->view->shadow->num_reports_owed++;
-    eb_unlock();
-  }
-  if (channel->record >= 0 && !eb_adapt_can_gain(channel)) channel->record = -1;
-  if (channel->record >= 0 && !channel->ready_s) {
-    channel->ready_s = calloc((size_t)channel->num_partitions, EB_PLAN_RECORDS * sizeof *channel->ready_s);
-    if (!channel->ready_s) rc = MPI_ERR_NO_MEM;
-  }
   channel->own_s = 0;
-  if (channel->record >= 0 || eb_record_on) channel->started_s = eb_now_s();
+  if (channel->record >= 0) {
+    channel->started_s = eb_stopwatch_s();
+    channel->clock_ahead_s = eb_now_s() - channel->started_s;
+  }
   return rc;
 }
 
 static int start_receiver(eb_channel *channel) {
-  channel->record = eb_adapt_exchanges(channel) ? eb_plan_record(channel->num_starts) : -1;
   /* Until the base is there, another thread that takes the setup may be building the states; they are made clear. */
   if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
     channel->is_deferred = true;
-      return post_deferred(channel);
+    return post_deferred(channel);
   }
   for (int s = 0; s < channel->segments.num; s++)
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
@@ -277,14 +270,16 @@ int eb_channel_start(eb_channel *channel) {
   if (channel->is_copying && channel->num_starts == 2) channel->is_copying = false;
   int rc = adopt_plan(channel);
   /* A receiver's second start comes after its first transfer, so its tags are known by now. */
-  if (rc == MPI_SUCCESS && eb_adapt_exchanges(channel) && eb_plan_is_due(channel->num_starts)) rc = eb_adapt_exchange(channel);
+  if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
+  if (rc == MPI_SUCCESS) rc = eb_adapt_start(channel);
   if (rc == MPI_SUCCESS) rc = channel->is_send ? start_sender(channel) : start_receiver(channel);
   if (rc == MPI_SUCCESS) channel->is_active = true;
   return rc;
 }
 
 void eb_channel_issue(eb_channel *channel, int segment) {
-  const double begin_s = channel->record >= 0 || eb_record_on ? eb_now_s() : 0;
+  const bool is_recorded = channel->record >= 0;
+  const double begin_s = is_recorded ? eb_stopwatch_s() : 0, traced_s = eb_record_on ? eb_now_s() : 0;
   int rc = MPI_SUCCESS;
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
@@ -294,30 +289,28 @@ void eb_channel_issue(eb_channel *channel, int segment) {
     rc = PMPI_Start(&channel->requests[segment]);
   }
   if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
-  if (begin_s != 0) {
-    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed) + eb_now_s() - begin_s;
+  if (is_recorded) {
+    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed) + eb_stopwatch_s() - begin_s;
     atomic_store_explicit(&channel->own_s, own_s, memory_order_relaxed);
-    channel->states[segment].issued_s = begin_s;
-    if (eb_record_on) eb_record_segment_sent(channel, segment, begin_s);
   }
+  if (eb_record_on) eb_record_segment_sent(channel, segment, traced_s);
   atomic_fetch_sub_explicit(&channel->num_unissued, 1, memory_order_release);
 }
 
 /* Kept out of the way of the ordinary Pready. */
 __attribute__((noinline))
 static void note_ready(eb_channel *channel, int partition) {
-  const double now_s = eb_now_s();
   if (channel->record >= 0) {
-    channel->done_s[channel->record] = now_s; /* of the last one, whichever thread that is */
+    const double now_s = eb_stopwatch_s();
     const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed);
+    /* Of the last one, whichever thread that is. Without our sends it would have been earlier: they are part of what
+     * the transfer takes. */
+    channel->done_s[channel->record] = channel->clock_ahead_s + now_s - own_s;
     channel->ready_s[(size_t)partition * EB_PLAN_RECORDS + (size_t)channel->record] = now_s - channel->started_s - own_s;
     /* Looking at the clock is no work of the program's either. */
-    atomic_store_explicit(&channel->own_s, own_s + eb_world.clock_s, memory_order_relaxed);
+    atomic_store_explicit(&channel->own_s, own_s + eb_clock.look_s, memory_order_relaxed);
   }
-  if (eb_record_on) {
-    atomic_store_explicit(&channel->last_pready_s, now_s, memory_order_relaxed);
-    eb_record_pready(channel, partition, now_s);
-  }
+  if (eb_record_on) eb_record_pready(channel, partition);
 }
 
 int eb_channel_pready(eb_channel *channel, int partition) {
@@ -338,11 +331,11 @@ int eb_channel_pready(eb_channel *channel, int partition) {
   for (int s = state->first_segment; s <= last_segment; s++) {
     eb_segment_state *segment = &channel->states[s];
     if (eb_world.multiple) {
-      if (atomic_fetch_sub_explicit(&segment->num_unready, 1, memory_order_acq_rel) == 1) eb_issue(segment);
+      if (atomic_fetch_sub_explicit(&segment->num_unready, 1, memory_order_acq_rel) == 1) eb_issue(channel, s);
     } else {
       const int left = atomic_load_explicit(&segment->num_unready, memory_order_relaxed) - 1;
       atomic_store_explicit(&segment->num_unready, left, memory_order_relaxed);
-      if (left == 0) eb_issue(segment);
+      if (left == 0) eb_issue(channel, s);
     }
   }
   return MPI_SUCCESS;
@@ -391,22 +384,14 @@ static int prepare(eb_channel *channel, bool *ready) {
                          channel->view->shadow->comm, &flag, MPI_STATUS_IGNORE);
     }
   }
+  if (channel->proposes) eb_adapt_propose(channel);
   *ready = true;
   return atomic_load_explicit(&channel->error, memory_order_relaxed);
 }
 
-static int num_requests(const eb_channel *channel) {
-  const int num = channel->segments.num;
-  return num + (channel->requests[num] != MPI_REQUEST_NULL);
-}
-
-/* Asks the MPI whether all segments are complete, and the plan. */
+/* Are all segments complete, and the plan? */
 static int test_all(eb_channel *channel, bool *done) {
-  int flag = 0;
-  if (eb_record_on) return test_each(channel, done);
-  const int rc = PMPI_Testall(num_requests(channel), channel->requests, &flag, MPI_STATUSES_IGNORE);
-  *done = flag;
-  return rc;
+  return eb_record_on ? test_each(channel, done) : eb_wire_test(channel, done);
 }
 
 /* Takes a receiver for this thread; false while another one has it. A sender's requests are asked about by one thread
@@ -430,10 +415,10 @@ int eb_channel_test(eb_channel *channel, bool *done) {
   return rc;
 }
 
-/* Are so many control messages to come that somebody should take them in meanwhile? libfabric's tcp provider, which
+/* Are so many setups and releases to come that somebody should take them in meanwhile? libfabric's tcp provider, which
  * Intel MPI and MPICH use, stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we
  * wait for could be behind them. */
-static bool expects_much(const eb_shadow *shadow) { return shadow->expecting != NULL || shadow->num_reports_owed > 32; }
+static bool expects_much(const eb_shadow *shadow) { return shadow->expecting != NULL || shadow->num_owed > 32; }
 
 static int wait_for(eb_channel *channel) {
   eb_shadow *shadow = channel->view->shadow;
@@ -443,11 +428,7 @@ static int wait_for(eb_channel *channel) {
     if (rc != MPI_SUCCESS) return rc;
     if (ready) {
       if (channel->is_copying) return MPI_SUCCESS;
-      if (!eb_record_on && !expects_much(shadow)) {
-        const int num = num_requests(channel);
-        if (num == 1) return PMPI_Wait(&channel->requests[0], MPI_STATUS_IGNORE);
-        return PMPI_Waitall(num, channel->requests, MPI_STATUSES_IGNORE);
-      }
+      if (!eb_record_on && !expects_much(shadow)) return eb_wire_wait(channel);
       rc = test_all(channel, &ready);
       if (rc != MPI_SUCCESS || ready) return rc;
     }
@@ -506,8 +487,7 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   if (!channel->is_send) {
     if (channel->record >= 0) channel->done_s[channel->record] = eb_now_s();
     rc = eb_channel_deliver(channel);
-    if (rc == MPI_SUCCESS && eb_adapt_exchanges(channel) && eb_plan_is_due(channel->num_starts)) rc = eb_adapt_set_next(channel);
-    if (rc == MPI_SUCCESS && eb_adapt_exchanges(channel) && eb_plan_is_reported(channel->num_starts)) rc = eb_adapt_report(channel);
+    if (rc == MPI_SUCCESS) rc = eb_adapt_finish(channel);
   }
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
@@ -550,7 +530,6 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   eb_lock();
   eb_requests_remove(&channel->entry);
   if (channel->is_send) {
-    eb_adapt_forget(channel); /* a report left lying could be taken for another channel's */
     if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
     is_unmatched = channel->is_freed = true; /* stays among the expecting until its setup has come */

@@ -16,10 +16,8 @@
 #include "partitioned/settings.h"
 
 /* A cache line each, so that threads on different segments do not meet. */
-typedef struct eb_segment_state {
+typedef struct {
   _Alignas(64) atomic_int num_unready; /* partitions of a sender that are still missing */
-  struct eb_segment_state *next_ready; /* in the stack of segments to issue */
-  struct eb_channel *channel;
   int num_partitions; /* that overlap the segment */
   atomic_bool arrived; /* a test has seen it complete */
   double issued_s;     /* for statistics alone */
@@ -65,7 +63,6 @@ typedef struct eb_channel {
 
   uint64_t num_starts;
   uint32_t stamp; /* of the present start, never 0 */
-  atomic_int num_unissued;
   _Atomic int error;   /* the first one that issuing met */
   atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
                         * request may be asked for while another thread waits */
@@ -73,13 +70,20 @@ typedef struct eb_channel {
   /* Plans: what is sent or received in this start, and used from the next on. */
   int64_t *plan; /* [2 + max segments]: number of ends, total, ends */
   eb_segments next_segments; /* num 0: as now */
+  eb_proposal proposal; /* the sender's, for a plan that is due at the next start */
+  eb_expected_report *report; /* the sender's, or NULL */
   eb_trial trial;
+  double observed_at_s; /* when the trial last got a time */
   _Atomic double done_s[EB_PLAN_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
-  int record; /* where this start's ready times go, or -1 */
-  double started_s;
-  _Atomic double own_s;    /* spent in our own sends since the start */
-  double *ready_s;         /* [num_partitions][EB_PLAN_RECORDS] since the start, own_s taken off */
+  int record; /* where this start's times go, or -1 */
+  bool proposes; /* a sender that has yet to look for the segments of the plan that is due next */
+  double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
+  double *ready_s; /* [num_partitions][EB_PLAN_RECORDS] since the start, own_s taken off; NULL: no plan can be better */
   _Atomic double last_pready_s; /* for statistics alone */
+
+  /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */
+  _Alignas(64) atomic_int num_unissued;
+  _Atomic double own_s; /* spent in our own sends since the start */
 } eb_channel;
 
 static inline eb_partition_state *eb_partition(const eb_channel *channel, int partition) {

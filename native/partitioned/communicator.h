@@ -11,7 +11,7 @@
 
 struct eb_channel;
 struct eb_setup;
-struct eb_report;
+struct eb_expected_report;
 
 /* A communicator of the user's group that carries nothing but our messages. Shared by a communicator and those
  * that MPI_Comm_idup made of it; freed with the last of them and of their requests. */
@@ -28,8 +28,8 @@ typedef struct eb_shadow {
   eb_ids ids;
   /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
    * refers to it: freed, its context id may be given to another communicator, which would receive them. */
-  int64_t num_owed, num_reports_owed; /* the second is part of the first */
-  struct eb_report *reports;                        /* come, not yet asked for; newest first */
+  int64_t num_owed;
+  struct eb_expected_report *reports;               /* their receives are posted */
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */
 } eb_shadow;

@@ -1,52 +1,87 @@
-/* Per lane, a stack of complete segments that whoever holds the lock empties. */
+/* Per lane, a ring of complete segments that whoever holds the lock empties. */
 #include "partitioned/issue.h"
+
+#include <sched.h>
 
 #include "partitioned/world.h"
 
-/* Of every lane; what threads meet on is apart. */
+/* A power of two. More than can be complete at once in most programs; where it is full, threads wait for one another. */
+#define RING_SIZE 256u
+
+/* Four to a cache line: with the segment's number at hand, the thread that sends need not fetch the state that the
+ * thread which completed the segment has just written. In its n-th use (from 0) a place is free while its turn is 2n,
+ * full while it is 2n + 1. */
+typedef struct {
+  eb_channel *channel;
+  int segment;
+  atomic_uint turn;
+} waiting;
+
+/* What threads meet on is apart. */
 static struct {
-  _Alignas(64) _Atomic(eb_segment_state *) ready;
-  _Alignas(64) atomic_flag issuing;
+  _Alignas(64) atomic_flag sending;
+  unsigned taken; /* places emptied so far; of the thread that holds `sending` */
+  _Alignas(64) atomic_uint given; /* places handed out so far */
+  _Alignas(64) waiting ring[RING_SIZE];
 } lanes[EB_MAX_LANES];
 
-static void send(eb_segment_state *segment) {
-  eb_channel_issue(segment->channel, (int)(segment - segment->channel->states));
+static bool take_lock(int lane) {
+  return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst);
 }
 
-/* The stack's order turned around: first complete, first sent. */
-static eb_segment_state *take_all(int lane) {
-  eb_segment_state *taken = atomic_exchange_explicit(&lanes[lane].ready, NULL, memory_order_acquire), *turned = NULL;
-  while (taken) {
-    eb_segment_state *const next = taken->next_ready;
-    taken->next_ready = turned;
-    turned = taken;
-    taken = next;
+static waiting *place_of(int lane, unsigned number) { return &lanes[lane].ring[number % RING_SIZE]; }
+
+static bool is_full(int lane, unsigned number) {
+  return atomic_load_explicit(&place_of(lane, number)->turn, memory_order_seq_cst) == number / RING_SIZE * 2 + 1;
+}
+
+static void send_waiting(int lane) {
+  for (unsigned number = lanes[lane].taken; is_full(lane, number); lanes[lane].taken = ++number) {
+    waiting *place = place_of(lane, number);
+    eb_channel *const channel = place->channel;
+    const int segment = place->segment;
+    atomic_store_explicit(&place->turn, number / RING_SIZE * 2 + 2, memory_order_release);
+    eb_channel_issue(channel, segment);
   }
-  return turned;
+}
+
+/* Looks again after letting go: a thread that found the lock taken has left its segment to us. */
+static void send_and_let_go(int lane) {
+  unsigned next;
+  do {
+    send_waiting(lane);
+    next = lanes[lane].taken; /* the holder's alone */
+    atomic_flag_clear_explicit(&lanes[lane].sending, memory_order_seq_cst);
+  } while (is_full(lane, next) && take_lock(lane));
 }
 
 void eb_issue_drain(int lane) {
-  /* Looked at again after letting go: a thread that pushed and found the lock taken has left its segment to us. */
-  while (atomic_load_explicit(&lanes[lane].ready, memory_order_seq_cst)) {
-    if (atomic_flag_test_and_set_explicit(&lanes[lane].issuing, memory_order_seq_cst)) return;
-    for (eb_segment_state *segment = take_all(lane); segment;) {
-      eb_segment_state *const next = segment->next_ready; /* after send() the segment may start anew */
-      send(segment);
-      segment = next;
-    }
-    atomic_flag_clear_explicit(&lanes[lane].issuing, memory_order_seq_cst);
-  }
+  if (take_lock(lane)) send_and_let_go(lane);
 }
 
-void eb_issue(eb_segment_state *segment) {
+static void leave(int lane, eb_channel *channel, int segment) {
+  const unsigned number = atomic_fetch_add_explicit(&lanes[lane].given, 1, memory_order_relaxed);
+  waiting *place = place_of(lane, number);
+  while (atomic_load_explicit(&place->turn, memory_order_acquire) != number / RING_SIZE * 2) {
+    eb_issue_drain(lane);
+    sched_yield(); /* the thread that sends may need this core */
+  }
+  place->channel = channel;
+  place->segment = segment;
+  atomic_store_explicit(&place->turn, number / RING_SIZE * 2 + 1, memory_order_seq_cst);
+}
+
+void eb_issue(eb_channel *channel, int segment) {
   if (!eb_world.multiple) {
-    send(segment);
+    eb_channel_issue(channel, segment);
     return;
   }
-  const int lane = segment->channel->lane;
-  _Atomic(eb_segment_state *) *ready = &lanes[lane].ready;
-  eb_segment_state *head = atomic_load_explicit(ready, memory_order_relaxed);
-  do segment->next_ready = head;
-  while (!atomic_compare_exchange_weak_explicit(ready, &head, segment, memory_order_seq_cst, memory_order_relaxed));
+  const int lane = channel->lane; /* the channel may be gone when its last segment has been sent */
+  if (take_lock(lane)) {
+    eb_channel_issue(channel, segment);
+    send_and_let_go(lane);
+    return;
+  }
+  leave(lane, channel, segment);
   eb_issue_drain(lane);
 }

@@ -6,7 +6,7 @@
 #include "partitioned/channel.h"
 
 /* The segment is complete: it is sent by this thread, or by the one that is sending now. */
-void eb_issue(eb_segment_state *segment);
+void eb_issue(eb_channel *channel, int segment);
 
 /* Sends what is waiting on a lane. Whoever waits calls it, because the thread that was sending may have been descheduled. */
 void eb_issue_drain(int lane);

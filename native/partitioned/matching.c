@@ -7,7 +7,7 @@
 #include "partitioned/outbox.h"
 #include "partitioned/world.h"
 
-#define MAX_REPORTS 256
+static int num_expected_reports; /* under eb_lock */
 
 static int send_control(eb_shadow *shadow, int peer, int what, const void *bytes, size_t num_bytes) {
   return eb_outbox_send(EB_LETTER_CONTROL, bytes, num_bytes, peer, eb_tags_control(&shadow->tags, what), shadow->comm);
@@ -103,57 +103,95 @@ int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
   return send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
 }
 
-int eb_matching_report(eb_shadow *shadow, int peer, const eb_report *report) {
-  return send_control(shadow, peer, EB_CONTROL_REPORT, report, sizeof *report);
+static void drop_report(eb_expected_report *expected) {
+  *expected->at = expected->next;
+  if (expected->next) expected->next->at = expected->at;
+  num_expected_reports--;
+  free(expected);
+}
+
+static bool has_come(eb_expected_report *expected) {
+  int flag = 0;
+  /* A receive that failed has come to its end, too; its report is of no start. */
+  return PMPI_Test(&expected->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
 }
 
 void eb_matching_collect(eb_shadow *shadow) {
   int64_t first_id;
-  eb_report come;
   int source;
   eb_lock();
   while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_RELEASE, &first_id, sizeof first_id, &source)) {
     eb_ids_release(&shadow->ids, first_id);
     shadow->num_owed--;
   }
-  while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_REPORT, &come, sizeof come, &source)) {
-    shadow->num_owed--;
-    shadow->num_reports_owed--;
-    eb_report *kept = malloc(sizeof *kept);
-    if (!kept) continue; /* a plan is judged later, nothing more */
-    *kept = come;
-    kept->source = source;
-    kept->next = shadow->reports;
-    shadow->reports = kept;
-  }
-  /* Reports of senders that were freed meanwhile are never asked for: the newest are kept. */
-  eb_report **at = &shadow->reports;
-  for (int num = 0; *at && num < MAX_REPORTS; num++) at = &(*at)->next;
-  while (*at) {
-    eb_report *oldest = *at;
-    *at = oldest->next;
-    free(oldest);
+  for (eb_expected_report *expected = shadow->reports; expected;) {
+    eb_expected_report *const next = expected->next;
+    if (!expected->is_wanted && has_come(expected)) {
+      shadow->num_owed--;
+      drop_report(expected);
+    }
+    expected = next;
   }
   eb_unlock();
 }
 
-bool eb_matching_take_report(eb_shadow *shadow, int peer, int base, eb_report *report) {
-  bool found = false;
+int eb_matching_expect_report(eb_shadow *shadow, int peer, int tag, eb_expected_report **made) {
+  eb_expected_report *expected = calloc(1, sizeof *expected);
+  if (!expected) return MPI_ERR_NO_MEM;
+  const int rc = PMPI_Irecv(&expected->report, sizeof expected->report, MPI_BYTE, peer, tag, shadow->comm, &expected->request);
+  if (rc != MPI_SUCCESS) {
+    free(expected);
+    return rc;
+  }
+  expected->is_wanted = true;
   eb_lock();
-  eb_matching_collect(shadow);
-  for (eb_report **at = &shadow->reports; *at;) {
-    eb_report *here = *at;
-    if (here->source != peer || here->base != base) {
-      at = &here->next;
-      continue;
-    }
-    if (!found) *report = *here;
-    found = true;
-    *at = here->next;
-    free(here);
+  expected->next = shadow->reports;
+  expected->at = &shadow->reports;
+  if (expected->next) expected->next->at = &expected->next;
+  shadow->reports = expected;
+  shadow->num_owed++;
+  num_expected_reports++;
+  eb_unlock();
+  *made = expected;
+  return MPI_SUCCESS;
+}
+
+bool eb_matching_take_report(eb_shadow *shadow, eb_expected_report **expected, eb_report *report) {
+  bool come = false;
+  if (!*expected) return false;
+  eb_lock();
+  if (has_come(*expected)) {
+    come = true;
+    *report = (*expected)->report;
+    shadow->num_owed--;
+    drop_report(*expected);
+  } else {
+    (*expected)->is_wanted = false; /* it stays posted, because it will come */
   }
   eb_unlock();
-  return found;
+  *expected = NULL;
+  return come;
+}
+
+int eb_matching_num_expected_reports(void) { return num_expected_reports; }
+
+void eb_matching_abandon_reports(void) {
+  eb_lock();
+  for (eb_shadow *shadow = eb_shadows(); shadow; shadow = shadow->next)
+    for (eb_expected_report *expected = shadow->reports; expected; expected = expected->next) expected->is_wanted = false;
+  eb_unlock();
+}
+
+void eb_matching_cancel_reports(void) {
+  eb_lock();
+  for (eb_shadow *shadow = eb_shadows(); shadow; shadow = shadow->next) {
+    while (shadow->reports) {
+      PMPI_Cancel(&shadow->reports->request);
+      PMPI_Wait(&shadow->reports->request, MPI_STATUS_IGNORE);
+      drop_report(shadow->reports);
+    }
+  }
+  eb_unlock();
 }
 
 void eb_matching_forget(eb_shadow *shadow) {
@@ -161,10 +199,5 @@ void eb_matching_forget(eb_shadow *shadow) {
     eb_setup *next = shadow->setups->next;
     free(shadow->setups);
     shadow->setups = next;
-  }
-  while (shadow->reports) {
-    eb_report *next = shadow->reports->next;
-    free(shadow->reports);
-    shadow->reports = next;
   }
 }

@@ -24,13 +24,19 @@ typedef struct eb_setup {
 } eb_setup;
 
 /* What a receiver tells of the starts before a plan. */
-typedef struct eb_report {
+typedef struct {
   double done_s[EB_PLAN_RECORDS]; /* when everything had arrived, by its clock */
   uint64_t start;                 /* the last of them */
-  int32_t base;                   /* the channel's, as the sender knows it */
-  int32_t source;                 /* filled in by the sender */
-  struct eb_report *next;
 } eb_report;
+
+/* A report that is to come. Its receive is posted at the start of which it tells: a report that nobody has asked for
+ * could hold up other messages of its sender (libfabric's tcp provider keeps 64 of those and reads no further). */
+typedef struct eb_expected_report {
+  struct eb_expected_report *next, **at; /* among those of the shadow */
+  MPI_Request request;
+  bool is_wanted; /* somebody holds a pointer to it */
+  eb_report report;
+} eb_expected_report;
 
 /* Sends a setup; returns an MPI error code. */
 int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup);
@@ -45,12 +51,18 @@ void eb_matching_progress_all(void);
 
 /* The receiver needs the ids no more; returns an MPI error code. */
 int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id);
-/* Reports to the sender; returns an MPI error code. */
-int eb_matching_report(eb_shadow *shadow, int peer, const eb_report *report);
-/* The sender takes in what receivers have released and reported. */
+/* The sender takes in what receivers have released, and the reports that nobody wants any more. */
 void eb_matching_collect(eb_shadow *shadow);
-/* The newest report of a channel, if there is one; all of that channel's are dropped. */
-bool eb_matching_take_report(eb_shadow *shadow, int peer, int base, eb_report *report);
+
+/* Posts the receive of a report; returns an MPI error code. */
+int eb_matching_expect_report(eb_shadow *shadow, int peer, int tag, eb_expected_report **made);
+/* Lets go of an expected report, which becomes NULL (as it may have been). True when it had come. */
+bool eb_matching_take_report(eb_shadow *shadow, eb_expected_report **expected, eb_report *report);
+/* At the end of the program nobody wants them any more; those that have not come when nobody waits any longer are
+ * cancelled. */
+void eb_matching_abandon_reports(void);
+int eb_matching_num_expected_reports(void);
+void eb_matching_cancel_reports(void);
 
 /* Drops what was never matched, when the shadow goes. */
 void eb_matching_forget(eb_shadow *shadow);

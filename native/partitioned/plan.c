@@ -10,9 +10,10 @@
 #define MAX_ATOMS 32
 /* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
 #define CAUTION 1.2
-/* Plans are compared with one segment between this start and the one before it that is due. */
-#define TRIAL_BEGINS 8
-#define TRIAL_ENDS 14
+/* Plans are compared with one segment between the starts 8 and 14. What lost there is tried once more from start 128
+ * on, because the first messages of an MPI may be slow by themselves: the first 20 to 40 of a size take Intel MPI 20
+ * times as long in shared memory. */
+enum { TRIAL_BEGINS = 8, TRIAL_ENDS = 14, RETRIAL_BEGINS = 128, RETRIAL_ENDS = 134 };
 /* What a plan must take of one segment's time to be kept, and of the time in use to replace it. */
 #define CLEARLY_LESS 0.98
 #define CHANGED 0.85
@@ -22,7 +23,8 @@
 static double larger(double a, double b) { return a > b ? a : b; }
 
 bool eb_plan_is_due(uint64_t start) {
-  return start == 2 || start == 8 || start == TRIAL_ENDS || start == 32 || start == 128 || (start > 128 && start % 256 == 0);
+  return start == 2 || start == TRIAL_BEGINS || start == TRIAL_ENDS || start == 32 || start == RETRIAL_BEGINS ||
+         start == RETRIAL_ENDS || (start > 128 && start % 256 == 0);
 }
 
 int eb_plan_record(uint64_t start) {
@@ -278,38 +280,39 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
 
 void eb_trial_begin(eb_trial *trial) { *trial = (eb_trial){NAN, NAN, false, 0}; }
 
+void eb_trial_forget_times(eb_trial *trial) { trial->one_s = trial->many_s = NAN; }
+
 /* While a plan is in use. */
-static eb_decision judge_plan(eb_trial *trial, uint64_t start, double now_s, double best_s, double one_s) {
+static eb_decision judge_plan(eb_trial *trial, uint64_t start, const eb_proposal *proposal) {
   if (isnan(trial->one_s)) {
-    if (start != TRIAL_BEGINS || isnan(trial->many_s)) return one_s <= best_s ? EB_USE_ONE : EB_KEEP;
+    if (start != TRIAL_BEGINS || isnan(trial->many_s)) return proposal->one_s <= proposal->best_s ? EB_USE_ONE : EB_KEEP;
     trial->is_trying = true;
     return EB_USE_ONE;
   }
   if (trial->many_s > CLEARLY_LESS * trial->one_s) {
-    trial->refused_gain = now_s / one_s;
+    trial->refused_gain = proposal->now_s / proposal->one_s;
     return EB_USE_ONE;
   }
-  return best_s < CHANGED * now_s ? EB_USE_BEST : EB_KEEP;
+  return proposal->best_s < CHANGED * proposal->now_s ? EB_USE_BEST : EB_KEEP;
 }
 
 /* While one segment is in use. */
-static eb_decision judge_one(eb_trial *trial, double best_s, double one_s) {
+static eb_decision judge_one(eb_trial *trial, uint64_t start, double best_s, double one_s) {
   const bool was_trying = trial->is_trying;
   trial->is_trying = false;
   if (was_trying && trial->many_s > CLEARLY_LESS * trial->one_s) {
     trial->refused_gain = best_s / one_s;
     return EB_KEEP;
   }
-  /* What lost is tried again when the program has changed so much that it promises far more. */
-  if (trial->refused_gain > 0 && best_s / one_s > CHANGED * trial->refused_gain) return EB_KEEP;
+  /* Else what lost is tried again when the program has changed so much that it promises far more. */
+  if (start != RETRIAL_BEGINS && trial->refused_gain > 0 && best_s / one_s > CHANGED * trial->refused_gain) return EB_KEEP;
   trial->refused_gain = 0;
+  trial->many_s = NAN;
   return best_s < one_s ? EB_USE_BEST : EB_KEEP;
 }
 
-eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, double predicted_now_s,
-                            double predicted_best_s, double predicted_one_s) {
+eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, const eb_proposal *proposal) {
   if (start == 2) return EB_USE_BEST;
   if (!isnan(observed_s)) *(is_one ? &trial->one_s : &trial->many_s) = observed_s;
-  return is_one ? judge_one(trial, predicted_best_s, predicted_one_s)
-                : judge_plan(trial, start, predicted_now_s, predicted_best_s, predicted_one_s);
+  return is_one ? judge_one(trial, start, proposal->best_s, proposal->one_s) : judge_plan(trial, start, proposal);
 }

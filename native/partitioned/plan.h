@@ -11,7 +11,7 @@
 /* Starts before a plan whose times it is made of: one may be disturbed, two of three are not. */
 enum { EB_PLAN_RECORDS = 3 };
 
-/* Plans are sent at these starts of a request (2, 8, 14, 32, 128, then every 256) and used from the next start on. */
+/* Plans are sent at these starts of a request (2, 8, 14, 32, 128, 134, then every 256) and used from the next start on. */
 bool eb_plan_is_due(uint64_t start);
 /* The place among EB_PLAN_RECORDS that this start's times go to, or -1. They are those of the starts 4, 3 and 2
  * before a plan, so that the receiver's report of them is there in time; of start 1 before the first. */
@@ -37,6 +37,12 @@ bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partitio
 int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_bytes, const double *ready_s,
                    int max_segments, int64_t *end_byte, double *predicted_s);
 
+/* The best segments for what was recorded, and what to expect of them. */
+typedef struct {
+  int num; /* 0: there is no proposal */
+  double best_s, one_s, now_s; /* predicted with them, with one, and with the segments in use */
+} eb_proposal;
+
 /* What was seen of one segment and of the plans, in seconds from the last partition's readiness to the receiver's
  * completion. The two ends' clocks may differ, by the same for both, so only their order means something. NAN: not
  * seen. A prediction rests on costs measured in another moment; this is what the transfer itself took. */
@@ -47,12 +53,13 @@ typedef struct {
 } eb_trial;
 
 void eb_trial_begin(eb_trial *trial);
+/* What was seen cannot be compared with what will be seen. */
+void eb_trial_forget_times(eb_trial *trial);
 
 typedef enum { EB_KEEP, EB_USE_ONE, EB_USE_BEST } eb_decision;
 
-/* What to use next. observed_s: the median time of the recorded starts, NAN when unknown; predicted_*: with the
- * segments in use, the best ones, and one. */
-eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, double predicted_now_s,
-                            double predicted_best_s, double predicted_one_s);
+/* What to use next, while one segment is in use or more. observed_s: the median time of the recorded starts, NAN when
+ * unknown. */
+eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, const eb_proposal *proposal);
 
 #endif

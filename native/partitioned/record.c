@@ -84,14 +84,17 @@ void eb_record_made(const eb_channel *channel) {
   pthread_mutex_unlock(&record.lock);
 }
 
-void eb_record_pready(const eb_channel *channel, int partition, double now_s) {
+void eb_record_pready(eb_channel *channel, int partition) {
   char text[200];
+  const double now_s = eb_now_s();
+  atomic_store_explicit(&channel->last_pready_s, now_s, memory_order_relaxed);
   describe(text, sizeof text, channel, "partition", partition, channel->partition_bytes);
   add_event("pready", text, now_s, -1);
 }
 
-void eb_record_segment_sent(const eb_channel *channel, int segment, double begin_s) {
+void eb_record_segment_sent(eb_channel *channel, int segment, double begin_s) {
   char text[200];
+  channel->states[segment].issued_s = begin_s;
   describe(text, sizeof text, channel, "segment", segment, segment_bytes(channel, segment));
   add_event("segment send", text, begin_s, eb_now_s() - begin_s);
 }

@@ -12,8 +12,8 @@ void eb_record_begin(void);
 void eb_record_end(void);
 
 void eb_record_made(const eb_channel *channel);
-void eb_record_pready(const eb_channel *channel, int partition, double now_s);
-void eb_record_segment_sent(const eb_channel *channel, int segment, double begin_s);
+void eb_record_pready(eb_channel *channel, int partition);
+void eb_record_segment_sent(eb_channel *channel, int segment, double begin_s);
 void eb_record_segment_arrived(const eb_channel *channel, int segment);
 void eb_record_waited(const eb_channel *channel, double begin_s);
 void eb_record_finished(const eb_channel *channel);

@@ -6,13 +6,13 @@ static int clamp(int value, int low, int high) { return value < low ? low : valu
 eb_tags eb_tags_layout(int64_t tag_ub) {
   int bits = 0;
   while (bits < EB_TAG_BITS_MAX && (INT64_C(1) << (bits + 1)) - 1 <= tag_ub) bits++;
-  /* 128 segments where there is room; Intel MPI over tcp has 19 bits and gets 16. */
+  /* 126 segments where there is room; Intel MPI over tcp has 19 bits and gets 14. */
   const int segment_bits = clamp(bits / 4, 4, 7);
   const int order_bits = (bits - 1 - segment_bits + 1) / 2;
   return (eb_tags){bits, segment_bits, order_bits, bits - 1 - segment_bits - order_bits};
 }
 
-int eb_tags_max_segments(const eb_tags *tags) { return (1 << tags->segment_bits) - 1; }
+int eb_tags_max_segments(const eb_tags *tags) { return (1 << tags->segment_bits) - 2; }
 
 bool eb_tags_is_canonical(const eb_tags *tags, int user_tag, uint64_t order) {
   return user_tag < (1 << tags->user_bits) && order < (UINT64_C(1) << tags->order_bits);
@@ -29,11 +29,13 @@ int eb_tags_channel_base(const eb_tags *tags, int64_t id) {
 }
 
 int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments) {
-  return (num_segments >> tags->segment_bits) + 1;
+  return ((num_segments + 1) >> tags->segment_bits) + 1;
 }
 
 int eb_tags_plan(const eb_tags *tags, int base, int64_t num_ids) {
   return (int)(base + (num_ids << tags->segment_bits) - 1);
 }
+
+int eb_tags_report(const eb_tags *tags, int base, int64_t num_ids) { return eb_tags_plan(tags, base, num_ids) - 1; }
 
 int eb_tags_control(const eb_tags *tags, int what) { return eb_tags_channel_base(tags, 0) + what; }

@@ -25,7 +25,6 @@ int eb_wire_map(eb_channel *channel) {
   if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
   memset(channel->states, 0, num * sizeof *channel->states);
   for (size_t s = 0; s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
-  for (size_t s = 0; s < num; s++) channel->states[s].channel = channel;
   for (int p = 0; p < channel->num_partitions; p++) {
     eb_partition_state *partition = eb_partition(channel, p);
     const int64_t begin = p * channel->partition_bytes;
@@ -60,4 +59,40 @@ int eb_wire_cut(eb_channel *channel, int64_t step_bytes) {
   eb_segments_free(&channel->segments);
   channel->segments = made;
   return eb_wire_map(channel);
+}
+
+static int num_requests(const eb_channel *channel) {
+  const int num = channel->segments.num;
+  return num + (channel->requests[num] != MPI_REQUEST_NULL);
+}
+
+/* Calls for several requests tell the errors of single ones in their statuses only. Where there are more than these,
+ * all that is known is that there was one. */
+enum { MAX_STATUSES = 128 };
+
+static int first_error(int rc, int num, const MPI_Status *statuses) {
+  int class = MPI_SUCCESS;
+  if (rc == MPI_SUCCESS || PMPI_Error_class(rc, &class) != MPI_SUCCESS || class != MPI_ERR_IN_STATUS) return rc;
+  for (int r = 0; r < num && statuses != MPI_STATUSES_IGNORE; r++)
+    if (statuses[r].MPI_ERROR != MPI_SUCCESS && statuses[r].MPI_ERROR != MPI_ERR_PENDING) return statuses[r].MPI_ERROR;
+  return MPI_ERR_OTHER;
+}
+
+int eb_wire_wait(eb_channel *channel) {
+  MPI_Status statuses[MAX_STATUSES];
+  const int num = num_requests(channel);
+  if (num == 1) return PMPI_Wait(&channel->requests[0], MPI_STATUS_IGNORE);
+  MPI_Status *told = num <= MAX_STATUSES ? statuses : MPI_STATUSES_IGNORE;
+  return first_error(PMPI_Waitall(num, channel->requests, told), num, told);
+}
+
+int eb_wire_test(eb_channel *channel, bool *done) {
+  MPI_Status statuses[MAX_STATUSES];
+  int flag = 0, rc;
+  const int num = num_requests(channel);
+  MPI_Status *told = num <= MAX_STATUSES ? statuses : MPI_STATUSES_IGNORE;
+  if (num == 1) rc = PMPI_Test(&channel->requests[0], &flag, MPI_STATUS_IGNORE);
+  else rc = first_error(PMPI_Testall(num, channel->requests, &flag, told), num, told);
+  *done = flag;
+  return rc;
 }

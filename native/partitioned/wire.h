@@ -16,4 +16,8 @@ int eb_wire_build(eb_channel *channel);
 /* Frees requests and maps. */
 void eb_wire_drop(eb_channel *channel);
 
+/* Waits for all segments, and for a plan that comes with them; or asks. The first request's code that is an error. */
+int eb_wire_wait(eb_channel *channel);
+int eb_wire_test(eb_channel *channel, bool *done);
+
 #endif

@@ -15,7 +15,7 @@
 #include "partitioned/progress.h"
 #include "partitioned/record.h"
 
-/* How long MPI_Finalize waits for control messages that may have no receiver. */
+/* How long MPI_Finalize waits for control messages that may have no receiver or no sender. */
 #define PATIENCE_S 0.5
 
 eb_world_state eb_world = {.self = MPI_COMM_NULL};
@@ -71,6 +71,7 @@ static void agree_on_settings(void) {
 
 void eb_world_begin(void) {
   int level, uses = eb_loaded_code_is_partitioned(), anybody = 0;
+  eb_clock_begin();
   if (PMPI_Allreduce(&uses, &anybody, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS || !anybody) return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &eb_world.size);
@@ -93,28 +94,30 @@ void eb_world_begin(void) {
   if (world)
     eb_calibrate(world->shadow->comm, eb_world.node_of_rank, eb_world.rank, eb_world.size, &eb_world.settings.intra_node,
                  &eb_world.settings.inter_node);
-  const double begin_s = eb_now_s();
-  for (int look = 1; look < 100; look++) (void)eb_now_s();
-  eb_world.clock_s = (eb_now_s() - begin_s) / 100;
+  eb_clock_settle();
   eb_record_begin();
   if (eb_world.settings.progress_thread) eb_progress_thread_begin();
   eb_world.on = true;
 }
 
 /* Data leaves, because a correct program receives it. Control messages leave too, also those to this rank itself,
- * which MPICH completes only when they are received; but not the setup of a request that was never matched. */
-static void empty_outbox(void) {
+ * which MPICH completes only when they are received; but not the setup of a request that was never matched. Reports
+ * come, but not those of a transfer that failed. */
+static void settle_messages(void) {
   const double begin_s = eb_now_s();
-  while (eb_outbox_num_data() > 0 || (eb_outbox_num_control() > 0 && eb_now_s() - begin_s < PATIENCE_S)) {
+  eb_matching_abandon_reports();
+  while (eb_outbox_num_data() > 0 ||
+         (eb_outbox_num_control() + eb_matching_num_expected_reports() > 0 && eb_now_s() - begin_s < PATIENCE_S)) {
     eb_outbox_progress();
     eb_matching_progress_all();
   }
+  eb_matching_cancel_reports();
 }
 
 void eb_world_end(void) {
   if (!eb_world.on) return;
   eb_progress_thread_end();
-  empty_outbox();
+  settle_messages();
   eb_shadows_sweep();
   eb_record_end();
   eb_world.on = false;

@@ -1,12 +1,12 @@
-/* What holds for the whole process: the settings, the thread level, where the ranks are, locks, time. */
+/* What holds for the whole process: the settings, the thread level, where the ranks are, locks. */
 #ifndef EB_WORLD_H
 #define EB_WORLD_H
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
+#include "partitioned/clock.h"
 #include "partitioned/settings.h"
 
 typedef struct {
@@ -16,7 +16,6 @@ typedef struct {
   int rank, size;
   int *node_of_rank; /* [size]: the lowest rank on the same host */
   MPI_Comm self;     /* where the never started requests live whose handles the user gets */
-  double clock_s;    /* what a look at the clock takes */
   int keyval;        /* finds our view of a communicator */
 } eb_world_state;
 
@@ -34,11 +33,5 @@ void eb_world_end(void);
  * the thread that has it. */
 void eb_lock(void);
 void eb_unlock(void);
-
-static inline double eb_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 #endif

@@ -17,6 +17,7 @@ from tests.core_library import (
     USE_BEST,
     USE_ONE,
     Ids,
+    Proposal,
     Segments,
     Trial,
     canonical,
@@ -467,7 +468,8 @@ def test_trials(core, scenario):
     core.eb_trial_begin(byref(trial))
     for start, is_one, observed, now, best, one, expected in SCENARIOS[scenario]:
         seen = (trial.one_s, trial.many_s)
-        decided = core.eb_trial_decide(byref(trial), start, is_one, observed, now, best, one)
+        proposal = Proposal(num=2, best_s=best, one_s=one, now_s=now)
+        decided = core.eb_trial_decide(byref(trial), start, is_one, observed, byref(proposal))
         assert decided == expected, f"at start {start}"
         if math.isnan(observed):
             assert repr(seen) == repr((trial.one_s, trial.many_s))
