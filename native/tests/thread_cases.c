@@ -194,6 +194,58 @@ static void threads_poll(const struct context *context) {
     }
 }
 
+enum { GAPPED_PARTITIONS = 6, GAPPED_ELEMENTS = 40000 };
+
+struct gapped_work {
+  MPI_Request request;
+  const int *data; /* three int an element, the middle one in a gap */
+  int expected;
+};
+
+/* One thread waits for a transfer that has to be unpacked, the others ask for its partitions meanwhile. */
+static void wait_or_poll(struct worker *worker) {
+  struct gapped_work *work = worker->shared;
+  if (worker->index == 0) {
+    MPI_Request request = work->request;
+    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    return;
+  }
+  for (int k = GAPPED_PARTITIONS - 1; k >= 0; k--) {
+    int flag = 0;
+    while (!flag && !case_failed()) MPI(MPI_Parrived(work->request, k, &flag));
+    const int last = work->data[3 * (k + 1) * GAPPED_ELEMENTS - 1];
+    EXPECT(last == work->expected, "partition %d has arrived and its last element is %d in place of %d", k, last, work->expected);
+  }
+}
+
+static void threads_poll_beside_wait(const struct context *context) {
+  if (lacks_level(context, MPI_THREAD_MULTIPLE)) return;
+  const size_t num = 3 * (size_t)GAPPED_PARTITIONS * GAPPED_ELEMENTS;
+  int *sent = malloc(num * sizeof *sent), *received = malloc(num * sizeof *received);
+  MPI_Datatype gapped;
+  MPI_Request sends, receives;
+  MPI(MPI_Type_vector(2, 1, 2, MPI_INT, &gapped));
+  MPI(MPI_Type_commit(&gapped));
+  MPI(MPI_Psend_init(sent, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, next_of(context), 54, context->world, MPI_INFO_NULL,
+                     &sends));
+  MPI(MPI_Precv_init(received, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, before_of(context), 54, context->world,
+                     MPI_INFO_NULL, &receives));
+  for (int i = 0; i < 6; i++) {
+    struct gapped_work work = {receives, received, i};
+    for (size_t at = 0; at < num; at++) sent[at] = i, received[at] = -1;
+    MPI(MPI_Start(&receives));
+    MPI(MPI_Start(&sends));
+    MPI(MPI_Pready_range(0, GAPPED_PARTITIONS - 1, sends));
+    in_threads(wait_or_poll, &work);
+    MPI(MPI_Wait(&sends, MPI_STATUS_IGNORE));
+  }
+  MPI(MPI_Request_free(&sends));
+  MPI(MPI_Request_free(&receives));
+  MPI(MPI_Type_free(&gapped));
+  free(sent);
+  free(received);
+}
+
 struct channel_work {
   const struct context *context;
   MPI_Comm comm; /* shared by all threads, or NULL where each has one of its own */
@@ -278,6 +330,7 @@ const struct test_case thread_cases[] = {
     {"four_threads_make_partitions_of_several_requests_ready", on_several_requests, 0},
     {"threads_make_partitions_ready_while_another_waits", while_another_waits, 0},
     {"threads_poll_for_their_partitions", threads_poll, 0},
+    {"threads_poll_for_partitions_while_another_waits", threads_poll_beside_wait, 0},
     {"threads_run_channels_of_their_own", channels_of_threads, 30},
     {"threads_run_channels_beside_ordinary_messages", channels_beside_messages, 30},
     {0},
