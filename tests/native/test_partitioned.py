@@ -50,7 +50,7 @@ LAUNCHES = {
             "one_segment_per_partition",
             2,
             "serialized",
-            {"EARLYBIRD_SEGMENTS": "partition"},
+            {"EARLYBIRD_SEGMENTS": "partition", "EARLYBIRD_LANES": "2"},
             ("order", "type", "mixture", "progress", "counting"),
         ),
         Launch(
