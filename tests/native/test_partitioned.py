@@ -10,7 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.machine.flavours import find_flavour
+from earlybird.toolchain.build import build_native, features
 from tests.partitioned import Outcome, run_cases, run_ranks, suite_program
 
 pytestmark = pytest.mark.mpi
@@ -204,6 +206,23 @@ def test_the_progress_thread_moves_segments_while_the_sender_computes(
     status, text = run_ranks(flavour, 2, words, env, 60)
     assert status == 0, text[-3000:]
     assert re.findall("^(?:early|late)$", text, re.MULTILINE) == [arrives]
+
+
+def test_an_open_mpi_without_partitioned_calls_has_ours():
+    """Debian's libopenmpi-dev and openmpi-bin."""
+    try:
+        flavour = find_flavour("system")
+    except InputError as error:
+        pytest.skip(str(error))
+    if flavour.family != "openmpi" or not flavour.version.startswith("4.1."):
+        pytest.skip(f"{flavour.mpicc} is of {flavour.family} {flavour.version}, not of Open MPI 4.1")
+    if Path("/usr") not in flavour.mpicc.parents:
+        pytest.skip(f"{flavour.mpicc} is not the system's")
+    build_native(flavour, print)
+    assert not features(flavour)["has_partitioned"]
+    cases = [case for family in ("order", "matching", "mixture", "error") for case in FAMILIES[family]]
+    found = run_cases(flavour, 2, cases, timeout_s=60, max_launches=2)
+    assert {name: outcome for name, outcome in found.items() if outcome.status == "failed"} == {}
 
 
 def test_more_than_two_to_the_31_bytes_deliver():
