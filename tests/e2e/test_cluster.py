@@ -113,7 +113,7 @@ def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
     before = devices_here()
     require_cluster()
     name = new_name()
-    for _ in range(3):
+    for _ in range(2):
         told = json.loads(
             earlybird(
                 "cluster", "up", "--nodes", "3", "--rate", "1gbit", "--name", name, "--no-check", "--json"
