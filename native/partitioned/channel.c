@@ -553,6 +553,7 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
 int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   eb_shadow *shadow = channel->view->shadow;
   bool is_unmatched = false;
+  eb_buffer_end(channel); /* not under our lock, where the channel may end: freeing the datatype may call the program */
   eb_lock();
   eb_requests_remove(&channel->entry);
   if (channel->is_send) {
@@ -571,6 +572,6 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
     const int released = eb_matching_release(shadow, channel->peer, channel->first_id);
     if (rc == MPI_SUCCESS) rc = released;
   }
-  destroy(channel); /* not under our lock: freeing the datatype may call the program */
+  destroy(channel);
   return rc;
 }

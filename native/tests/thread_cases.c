@@ -324,6 +324,59 @@ static void channels_beside_messages(const struct context *context) {
   for (int t = 0; t < NUM_THREADS; t++) MPI(MPI_Comm_free(&work.own[t]));
 }
 
+static void *make_and_free_a_request(void *unused) {
+  char data[4];
+  MPI_Request request;
+  (void)unused;
+  MPI(MPI_Precv_init(data, 1, 4, MPI_BYTE, MPI_PROC_NULL, 55, MPI_COMM_SELF, MPI_INFO_NULL, &request));
+  MPI(MPI_Request_free(&request));
+  return NULL;
+}
+
+static int num_types_gone;
+
+static int type_goes(MPI_Datatype type, int keyval, void *value, void *extra) {
+  pthread_t other;
+  (void)type, (void)keyval, (void)value, (void)extra;
+  num_types_gone++;
+  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "no thread can be made");
+  pthread_join(other, NULL);
+  return MPI_SUCCESS;
+}
+
+/* The last reference to a type goes with a receive that is freed before its match. */
+static void callback_of_a_type(const struct context *context) {
+  enum { TAG = 30055 };
+  int data[8] = {0}, keyval = MPI_KEYVAL_INVALID;
+  MPI_Datatype gapped;
+  MPI_Request freed, late;
+  struct side sends, receives;
+  if (lacks_level(context, MPI_THREAD_MULTIPLE)) return;
+  num_types_gone = 0;
+  MPI(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, type_goes, &keyval, NULL));
+  MPI(MPI_Type_vector(2, 1, 2, MPI_INT, &gapped));
+  MPI(MPI_Type_commit(&gapped));
+  MPI(MPI_Type_set_attr(gapped, keyval, NULL));
+  MPI(MPI_Precv_init(data, 1, 1, gapped, context->rank, TAG, context->world, MPI_INFO_NULL, &freed));
+  MPI(MPI_Type_free(&gapped));
+  MPI(MPI_Request_free(&freed));
+  MPI(MPI_Psend_init(data, 1, 2, MPI_INT, context->rank, TAG, context->world, MPI_INFO_NULL, &late));
+  side_send_init(&sends, (struct shape){4, 10, MPI_BYTE}, context->rank, TAG, context->world);
+  side_recv_init(&receives, (struct shape){4, 10, MPI_BYTE}, context->rank, TAG, context->world);
+  side_prepare(&sends, 1, 1);
+  side_prepare(&receives, 1, 1);
+  MPI_Request both[2] = {receives.request, sends.request};
+  MPI(MPI_Startall(2, both));
+  pready_all(sends.request, 4, RANDOM, 1);
+  MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+  side_check(&receives, 1, 1);
+  EXPECT(num_types_gone == 1, "the type's callback was called %d times", num_types_gone);
+  side_destroy(&sends);
+  side_destroy(&receives);
+  MPI(MPI_Request_free(&late));
+  MPI(MPI_Type_free_keyval(&keyval));
+}
+
 static void level_is_given(const struct context *context) {
   int level = -1;
   MPI(MPI_Query_thread(&level));
@@ -338,6 +391,7 @@ const struct test_case thread_cases[] = {
     {"threads_make_partitions_ready_while_another_waits", while_another_waits, 0},
     {"threads_poll_for_their_partitions", threads_poll, 0},
     {"threads_poll_for_partitions_while_another_waits", threads_poll_beside_wait, 0},
+    {"a_callback_of_a_type_may_wait_for_another_thread", callback_of_a_type, 0},
     {"threads_run_channels_of_their_own", channels_of_threads, 30},
     {"threads_run_channels_beside_ordinary_messages", channels_beside_messages, 30},
     {0},
