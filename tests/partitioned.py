@@ -34,11 +34,14 @@ def list_cases(program: Path, flavour: Flavour) -> list[str]:
 
 
 def start_words(flavour: Flavour, num_ranks: int) -> list[str]:
-    """mpiexec and its options: ranks are not bound, for their threads share the machine."""
+    """mpiexec and its options: ranks are not bound, for their threads share the machine.
+
+    MPICH binds none by itself; told so, its mpiexec dies of MPI_Comm_spawn (5.0.2: "duplicate setting").
+    """
     words = [str(flavour.mpiexec), "-n", str(num_ranks)]
     if flavour.family == "openmpi":
         return [*words, "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
-    return [*words, "-bind-to", "none"] if flavour.family == "mpich" else words
+    return words
 
 
 def start_environment(flavour: Flavour, num_ranks: int) -> dict[str, str]:

@@ -418,7 +418,10 @@ int eb_channel_test(eb_channel *channel, bool *done) {
 /* Are so many setups and releases to come that somebody should take them in meanwhile? libfabric's tcp provider, which
  * Intel MPI and MPICH use, stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we
  * wait for could be behind them. */
-static bool expects_much(const eb_shadow *shadow) { return shadow->expecting != NULL || shadow->num_owed > 32; }
+static bool expects_much(const eb_shadow *shadow) {
+  return atomic_load_explicit(&shadow->num_expecting, memory_order_relaxed) > 0 ||
+         atomic_load_explicit(&shadow->num_owed, memory_order_relaxed) > 32;
+}
 
 static int wait_for(eb_channel *channel) {
   eb_shadow *shadow = channel->view->shadow;
@@ -483,7 +486,6 @@ int eb_channel_deliver(eb_channel *channel) {
 
 int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   int rc = MPI_SUCCESS;
-  channel->is_active = false;
   if (!channel->is_send) {
     if (channel->record >= 0) channel->done_s[channel->record] = eb_now_s();
     rc = eb_channel_deliver(channel);
@@ -491,6 +493,8 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   }
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
+  /* Last: a thread that asks for arrivals meanwhile takes an inactive request for one whose data is in place. */
+  channel->is_active = false;
   return rc;
 }
 
@@ -502,7 +506,9 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
   int rc = MPI_SUCCESS;
   if (asks && channel->is_deferred) rc = post_deferred(channel);
   if (channel->is_deferred) *arrived = false;
-  for (int s = state->first_segment; rc == MPI_SUCCESS && *arrived && s <= state->last_segment; s++) {
+  /* Which segments these are is known no sooner: with the setup they may change. */
+  const int first_segment = *arrived ? state->first_segment : 0;
+  for (int s = first_segment; rc == MPI_SUCCESS && *arrived && s <= state->last_segment; s++) {
     eb_segment_state *segment = &channel->states[s];
     int flag = atomic_load_explicit(&segment->arrived, memory_order_acquire);
     if (!flag && asks && channel->requests[s] == MPI_REQUEST_NULL) flag = 1; /* MPI_PROC_NULL */
@@ -527,6 +533,7 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
 int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   eb_shadow *shadow = channel->view->shadow;
   bool is_unmatched = false;
+  eb_buffer_end(channel); /* not under our lock, where the channel may end: freeing the datatype may call the program */
   eb_lock();
   eb_requests_remove(&channel->entry);
   if (channel->is_send) {
@@ -544,6 +551,6 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
     const int released = eb_matching_release(shadow, channel->peer, channel->first_id);
     if (rc == MPI_SUCCESS) rc = released;
   }
-  destroy(channel); /* not under our lock: freeing the datatype may call the program */
+  destroy(channel);
   return rc;
 }

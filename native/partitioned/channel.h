@@ -30,7 +30,8 @@ typedef struct {
 
 typedef struct eb_channel {
   eb_entry entry; /* first: the table of handles finds the channel by it */
-  bool is_send, is_active, is_freed;
+  bool is_send, is_freed;
+  atomic_bool is_active; /* MPI_Parrived may ask while another thread completes the request */
   int peer, tag;
   eb_view *view;
   struct eb_channel *next_expecting;

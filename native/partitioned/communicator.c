@@ -1,6 +1,7 @@
 /* Shadows, views, the counting of requests, and errors through the user's handler. */
 #include "partitioned/communicator.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,10 +129,13 @@ static MPI_Comm make_shadow_comm(MPI_Comm user) {
 /* More lanes, as many as every rank could make. */
 static void add_lanes(eb_shadow *shadow, MPI_Comm user) {
   while (shadow->num_lanes < eb_world.settings.num_lanes) {
-    const MPI_Comm lane = make_shadow_comm(user);
+    MPI_Comm lane = make_shadow_comm(user);
     int made = lane != MPI_COMM_NULL, by_all = 0;
     PMPI_Allreduce(&made, &by_all, 1, MPI_INT, MPI_MIN, shadow->comm);
-    if (!by_all) return;
+    if (!by_all) {
+      if (made) PMPI_Comm_free(&lane);
+      return;
+    }
     shadow->lanes[shadow->num_lanes++] = lane;
   }
 }
@@ -160,11 +164,12 @@ void eb_communicator_adopt(MPI_Comm user) {
   eb_shadows_sweep();
   if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter || !is_of_our_world(user))
     return;
-  const MPI_Comm comm = make_shadow_comm(user);
+  MPI_Comm comm = make_shadow_comm(user);
   if (comm == MPI_COMM_NULL) return;
   eb_shadow *shadow = calloc(1, sizeof *shadow);
   if (!shadow || PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found) != MPI_SUCCESS || !found) {
     free(shadow);
+    PMPI_Comm_free(&comm);
     return;
   }
   const int64_t pretended = eb_world.settings.tag_bits ? (INT64_C(1) << eb_world.settings.tag_bits) - 1 : *tag_ub;
@@ -236,17 +241,41 @@ int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) {
   return (int64_t)slot->num++;
 }
 
+/* Calls the handler of a communicator that the user has freed. MPI calls handlers through communicators only, and none
+ * that is left can lend itself: on the shadow, calls of our own that fail in other threads meanwhile would reach the
+ * user's handler, and two handlers at once would be mixed up unless a lock of ours were held while the program's code
+ * runs, which may call MPI or wait for another thread. So it gets one for itself, of this process, which no other
+ * process has to help make; false where there is none left. */
+static bool call_kept_handler(MPI_Errhandler handler, int code) {
+  /* Makes the calls on eb_world.self one by one. Not eb_lock: an MPI may wait in them for another thread that makes a
+   * communicator. */
+  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+  MPI_Comm lent = MPI_COMM_NULL;
+  MPI_Group group;
+  if (PMPI_Comm_group(eb_world.self, &group) != MPI_SUCCESS) return false;
+  pthread_mutex_lock(&making);
+  if (PMPI_Comm_create(eb_world.self, group, &lent) != MPI_SUCCESS) lent = MPI_COMM_NULL;
+  pthread_mutex_unlock(&making);
+  PMPI_Group_free(&group);
+  if (lent == MPI_COMM_NULL) return false;
+  const bool is_set = PMPI_Comm_set_errhandler(lent, handler) == MPI_SUCCESS;
+  if (is_set) PMPI_Comm_call_errhandler(lent, code);
+  PMPI_Comm_free(&lent);
+  return is_set;
+}
+
 int eb_raise_code(const eb_view *view, int code) {
-  if (view && view->user != MPI_COMM_NULL) {
-    PMPI_Comm_call_errhandler(view->user, code);
-  } else if (view && view->errhandler != MPI_ERRHANDLER_NULL) {
-    /* The user's communicator is gone: its handler is called for the shadow, which has the same group. */
+  MPI_Comm user = MPI_COMM_NULL;
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (view) {
     eb_lock();
-    PMPI_Comm_set_errhandler(view->shadow->comm, view->errhandler);
-    PMPI_Comm_call_errhandler(view->shadow->comm, code);
-    PMPI_Comm_set_errhandler(view->shadow->comm, MPI_ERRORS_RETURN);
+    user = view->user;
+    handler = view->errhandler; /* lives as long as the view, which the failing request holds */
     eb_unlock();
-  } else {
+  }
+  if (user != MPI_COMM_NULL) {
+    PMPI_Comm_call_errhandler(user, code);
+  } else if (handler == MPI_ERRHANDLER_NULL || !call_kept_handler(handler, code)) {
     /* MPI 4.1 section 9.3: errors of no communicator are MPI_COMM_SELF's. */
     PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
   }

@@ -3,6 +3,7 @@
 #define EB_COMMUNICATOR_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "partitioned/ids.h"
@@ -27,11 +28,13 @@ typedef struct eb_shadow {
   int tag_ub; /* of the user's tags: the MPI's, whatever the layout pretends */
   eb_ids ids;
   /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
-   * refers to it: freed, its context id may be given to another communicator, which would receive them. */
-  int64_t num_owed;
+   * refers to it: freed, its context id may be given to another communicator, which would receive them. Who waits looks
+   * at it without the lock. */
+  _Atomic int64_t num_owed;
   struct eb_expected_report *reports;               /* their receives are posted */
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */
+  atomic_int num_expecting;                         /* of them; who waits looks without the lock */
 } eb_shadow;
 
 /* How many requests were made for a peer and tag. */
@@ -89,7 +92,8 @@ int eb_communicator_begin(void);
 void eb_communicator_end(void);
 
 /* Raises an error of a class, told in one sentence, through the view's communicator's handler (the MPI's default
- * communicator where there is none); returns the code that the call is to return. */
+ * communicator where there is none); returns the code that the call is to return. The handler is the program's code:
+ * it is called with no lock of ours held. */
 int eb_raise(const eb_view *view, int error_class, const char *sentence);
 /* The same for a code that the MPI gave. */
 int eb_raise_code(const eb_view *view, int code);

@@ -41,6 +41,7 @@ static eb_channel *unlink_expecting(eb_shadow *shadow, eb_channel **at) {
   eb_channel *channel = *at;
   *at = channel->next_expecting;
   if (!*at) shadow->last_expecting = at;
+  shadow->num_expecting--;
   return channel;
 }
 
@@ -61,6 +62,7 @@ void eb_matching_expect(eb_channel *channel) {
   channel->next_expecting = NULL;
   *shadow->last_expecting = channel;
   shadow->last_expecting = &channel->next_expecting;
+  shadow->num_expecting++;
   eb_unlock();
 }
 

@@ -18,15 +18,13 @@ static eb_bucket_array *make_array(size_t num) {
 }
 
 static void put(eb_bucket_array *array, eb_entry *entry) {
-  _Atomic(eb_entry *) *bucket = &array->buckets[eb_handle_hash(entry->handle) & array->mask];
+  _Atomic(eb_entry *) *bucket = &array->buckets[eb_handle_hash(atomic_load(&entry->handle)) & array->mask];
   atomic_store(&entry->next, atomic_load(bucket));
   atomic_store(bucket, entry);
 }
 
-/* The old array is not freed: a reader may be in it. All of them together are smaller than the newest. */
-static void grow(eb_bucket_array *array) {
-  eb_bucket_array *larger = make_array(4 * (array->mask + 1));
-  if (!larger) return; /* longer chains are slower, not wrong */
+/* Arrays that are kept for searches are together smaller than the newest. */
+static void move_entries(eb_bucket_array *array, eb_bucket_array *larger) {
   for (size_t b = 0; b <= array->mask; b++) {
     for (eb_entry *entry = atomic_load(&array->buckets[b]); entry;) {
       eb_entry *const next = atomic_load(&entry->next);
@@ -34,6 +32,7 @@ static void grow(eb_bucket_array *array) {
       entry = next;
     }
   }
+  larger->smaller = array;
   atomic_store(&eb_buckets, larger);
 }
 
@@ -44,10 +43,12 @@ int eb_requests_add(eb_entry *entry) {
     if (!array) return -1;
     atomic_store(&eb_buckets, array);
   }
+  /* Made before the table is seen to change: meanwhile every search that fails goes round and round. */
+  eb_bucket_array *const larger = (size_t)eb_num_live > array->mask ? make_array(4 * (array->mask + 1)) : NULL;
   atomic_fetch_add(&eb_table_version, 1);
-  if ((size_t)eb_num_live > array->mask) {
-    grow(array);
-    array = atomic_load(&eb_buckets);
+  if (larger) { /* else, with no memory left, longer chains: slower, not wrong */
+    move_entries(array, larger);
+    array = larger;
   }
   put(array, entry);
   atomic_fetch_add(&eb_table_version, 1);
@@ -57,11 +58,11 @@ int eb_requests_add(eb_entry *entry) {
 
 void eb_requests_remove(eb_entry *entry) {
   eb_bucket_array *const array = atomic_load(&eb_buckets);
-  _Atomic(eb_entry *) *at = &array->buckets[eb_handle_hash(entry->handle) & array->mask];
+  _Atomic(eb_entry *) *at = &array->buckets[eb_handle_hash(atomic_load(&entry->handle)) & array->mask];
   atomic_fetch_add(&eb_table_version, 1);
   while (atomic_load(at) != entry) at = &atomic_load(at)->next;
   atomic_store(at, atomic_load(&entry->next));
-  entry->handle = MPI_REQUEST_NULL;
+  atomic_store(&entry->handle, MPI_REQUEST_NULL);
   atomic_fetch_add(&eb_table_version, 1);
   __atomic_fetch_sub(&eb_num_live, 1, __ATOMIC_RELAXED);
 }

@@ -11,11 +11,12 @@ struct eb_channel;
 
 /* A channel's place in the table. */
 typedef struct eb_entry {
-  MPI_Request handle;
+  _Atomic(MPI_Request) handle; /* searches of other threads pass by it */
   _Atomic(struct eb_entry *) next;
 } eb_entry;
 
-typedef struct {
+typedef struct eb_bucket_array {
+  struct eb_bucket_array *smaller; /* the one before: a search may still be in it, so it is never freed */
   size_t mask;
   _Atomic(eb_entry *) buckets[];
 } eb_bucket_array;
@@ -30,7 +31,8 @@ static inline size_t eb_handle_hash(MPI_Request handle) {
 }
 
 /* The channel behind a handle, NULL where it is none of ours. Lock-free: entries are never returned to the system,
- * and a search that fails while the table changes is made again. */
+ * and a search that fails while the table changes is made again. Every load acquires, so what a search saw of a change
+ * it also sees in the version. */
 static inline struct eb_channel *eb_requests_find(MPI_Request handle) {
   if (handle == MPI_REQUEST_NULL) return NULL;
   for (;;) {
@@ -39,8 +41,8 @@ static inline struct eb_channel *eb_requests_find(MPI_Request handle) {
     if (!array) return NULL;
     eb_entry *entry = atomic_load_explicit(&array->buckets[eb_handle_hash(handle) & array->mask], memory_order_acquire);
     for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
-      if (entry->handle == handle) return (struct eb_channel *)entry; /* a channel begins with its entry */
-    atomic_thread_fence(memory_order_acquire);
+      if (atomic_load_explicit(&entry->handle, memory_order_acquire) == handle)
+        return (struct eb_channel *)entry; /* a channel begins with its entry */
     if (before == atomic_load_explicit(&eb_table_version, memory_order_relaxed) && !(before & 1)) return NULL;
   }
 }

@@ -82,7 +82,8 @@ void eb_world_begin(void) {
   find_nodes();
   MPI_Group group;
   if (eb_communicator_begin() != MPI_SUCCESS || PMPI_Comm_group(MPI_COMM_SELF, &group) != MPI_SUCCESS ||
-      PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) != MPI_SUCCESS) {
+      PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) != MPI_SUCCESS ||
+      PMPI_Comm_set_errhandler(eb_world.self, MPI_ERRORS_RETURN) != MPI_SUCCESS) {
     fprintf(stderr, "earlybird: rank %d has no communicator left for partitioned communication; the MPI's own is used\n",
             eb_world.rank);
     return;

@@ -1,4 +1,4 @@
-/* Counts the messages that the library hands to the MPI: 32 partitions become as many as were asked for.
+/* Counts what the library hands to the MPI: 32 partitions become as many messages as were asked for.
 
 The library calls PMPI_* only, and its references are resolved in the program first: so this program's own
 functions of these names count, and hand on to the MPI's. */
@@ -10,6 +10,8 @@ functions of these names count, and hand on to the MPI's. */
 #include "case.h"
 
 static atomic_int num_messages;
+static atomic_int num_comms; /* made less freed */
+static int failing_comm;     /* counted down; the one at which 0 is reached is not made */
 
 #define FORWARD_TO(name, ...) ((__typeof__(&name))next_symbol(#name))(__VA_ARGS__)
 #define EXPORTED __attribute__((visibility("default")))
@@ -39,6 +41,22 @@ EXPORTED int PMPI_Start(MPI_Request *request) {
 EXPORTED int PMPI_Startall(int count, MPI_Request *requests) {
   num_messages += count;
   return FORWARD_TO(PMPI_Startall, count, requests);
+}
+
+EXPORTED int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made) {
+  const int code = FORWARD_TO(PMPI_Comm_create, comm, group, made);
+  if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
+  if (failing_comm > 0 && --failing_comm == 0) {
+    MPI(FORWARD_TO(PMPI_Comm_free, made));
+    return MPI_ERR_OTHER;
+  }
+  num_comms++;
+  return code;
+}
+
+EXPORTED int PMPI_Comm_free(MPI_Comm *comm) {
+  num_comms--;
+  return FORWARD_TO(PMPI_Comm_free, comm);
 }
 
 #if MPI_AT_LEAST(4, 0)
@@ -139,9 +157,28 @@ static void nothing_extra(const struct context *context) {
   EXPECT(num_messages <= 1, "one message became %d", num_messages);
 }
 
+/* One rank has no communicator left for a second lane: the others free theirs, and the first carries everything. */
+static void lane_that_one_rank_lacks(const struct context *context) {
+  const struct shape shape = {4, 100, MPI_BYTE};
+  MPI_Comm comm;
+  if (environment_number("EARLYBIRD_LANES", 1) < 2) {
+    case_skip("this launch does not ask for lanes");
+    return;
+  }
+  num_comms = 0;
+  failing_comm = context->rank == 0 ? 2 : 0;
+  MPI(MPI_Comm_dup(context->world, &comm));
+  EXPECT(failing_comm == 0, "no second lane was made");
+  EXPECT(num_comms == 1, "%d communicators stand behind one of the program's whose second lane a rank lacks", num_comms);
+  failing_comm = 0;
+  ring_run(&(struct ring){.comm = comm, .sends = shape, .receives = shape, .tag = 3, .iterations = 4, .order = RANDOM});
+  MPI(MPI_Comm_free(&comm));
+}
+
 const struct test_case counting_cases[] = {
     {"thirty_two_partitions_become_the_messages_asked_for", by_environment, 0},
     {"an_info_key_fixes_the_number_of_messages", by_info, 0},
     {"ordinary_messages_cause_no_others", nothing_extra, 0},
+    {"a_lane_that_not_every_rank_has_is_given_back", lane_that_one_rank_lacks, 0},
     {0},
 };

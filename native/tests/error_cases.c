@@ -1,4 +1,5 @@
 /* Misuse: the right error class, through the communicator's error handler, with the request still usable. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "case.h"
@@ -156,6 +157,46 @@ static void request_errors_after_free(const struct context *context) {
   every_request_error(comm, true, expect_handled);
 }
 
+static void *make_and_free_a_request(void *unused) {
+  char data[4];
+  MPI_Request request;
+  (void)unused;
+  MPI(MPI_Precv_init(data, 1, 4, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_COMM_SELF, MPI_INFO_NULL, &request));
+  MPI(MPI_Request_free(&request));
+  return NULL;
+}
+
+static void wait_for_another_thread(MPI_Comm *comm, int *code, ...) {
+  pthread_t other;
+  int size = 0;
+  num_handled++;
+  last_handled = *code;
+  MPI(MPI_Comm_size(*comm, &size));
+  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "no thread can be made");
+  pthread_join(other, NULL);
+}
+
+static void handler_waits(const struct context *context) {
+  MPI_Comm comm;
+  MPI_Errhandler handler;
+  char data[4];
+  MPI_Request request;
+  if (context->level < MPI_THREAD_MULTIPLE) {
+    case_skip("the thread level of this launch is too low");
+    return;
+  }
+  MPI(MPI_Comm_dup(context->world, &comm));
+  MPI(MPI_Comm_create_errhandler(wait_for_another_thread, &handler));
+  MPI(MPI_Comm_set_errhandler(comm, handler));
+  MPI(MPI_Errhandler_free(&handler));
+  MPI(MPI_Precv_init(data, 1, 4, MPI_BYTE, MPI_PROC_NULL, TAG, comm, MPI_INFO_NULL, &request));
+  num_handled = 0;
+  expect_handled("MPI_Pready on a receive", MPI_Pready(0, request), MPI_ERR_REQUEST);
+  MPI(MPI_Comm_free(&comm));
+  expect_handled("MPI_Pready on a receive of a freed communicator", MPI_Pready(0, request), MPI_ERR_REQUEST);
+  MPI(MPI_Request_free(&request));
+}
+
 static void foreign_requests(const struct context *context) {
   int word = 0, flag = 0;
   MPI_Request request = MPI_REQUEST_NULL, persistent;
@@ -187,6 +228,7 @@ const struct test_case error_cases[] = {
     {"misuse_of_a_request_gives_its_error_class", request_errors, 0},
     {"misuse_of_a_request_calls_the_error_handler", request_errors_handled, 0},
     {"misuse_after_the_communicator_is_freed_calls_its_error_handler", request_errors_after_free, 0},
+    {"an_error_handler_may_wait_for_another_thread_that_calls_mpi", handler_waits, 0},
     {"requests_of_other_kinds_are_refused", foreign_requests, 0},
     {"a_freed_request_is_null", null_after_free, 0},
     {0},

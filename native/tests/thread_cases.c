@@ -5,6 +5,13 @@
 
 #include "case.h"
 
+/* Instrumented code is slow, and its reports do not wait for the moment at which things go wrong. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { NUM_STARTS = 6 };
+#else
+enum { NUM_STARTS = 20 };
+#endif
+
 enum { NUM_THREADS = 4 };
 
 struct worker {
@@ -75,7 +82,7 @@ static void threads_make_ready(const struct context *context, int num_requests, 
         side_recv_init(&receives[c], (struct shape){partitions / 2, 2 * (MPI_Count)size, MPI_BYTE}, before_of(context),
                        tag, context->world);
       }
-      for (uint64_t i = 0; i < 20; i++) {
+      for (uint64_t i = 0; i < NUM_STARTS; i++) {
         for (int c = 0; c < num_requests; c++) {
           side_prepare(&sends[c], i, (uint64_t)c);
           side_prepare(&receives[c], i, (uint64_t)c);
@@ -133,7 +140,7 @@ static void while_another_waits(const struct context *context) {
   struct side sends, receives;
   side_send_init(&sends, (struct shape){24, 700, MPI_BYTE}, next_of(context), 52, context->world);
   side_recv_init(&receives, (struct shape){24, 700, MPI_BYTE}, before_of(context), 52, context->world);
-  for (uint64_t i = 0; i < 40; i++) {
+  for (uint64_t i = 0; i < 2 * NUM_STARTS; i++) {
     struct waited_work work = {.ready = {.sends = &sends, .num_partitions = 24}, .receives = &receives};
     side_prepare(&sends, i, 1);
     side_prepare(&receives, i, 1);
@@ -178,7 +185,7 @@ static void threads_poll(const struct context *context) {
       side_send_init(&sends, (struct shape){16, size, MPI_BYTE}, next_of(context), 53, context->world);
       side_recv_init(&receives, (struct shape){receivers, 16 * size / receivers, MPI_BYTE}, before_of(context), 53,
                      context->world);
-      for (uint64_t i = 0; i < 20; i++) {
+      for (uint64_t i = 0; i < NUM_STARTS; i++) {
         struct arrival_work work = {&sends, &receives, i, (uint64_t)before_of(context), 0};
         side_prepare(&sends, i, (uint64_t)context->rank);
         side_prepare(&receives, i, (uint64_t)before_of(context));
@@ -192,6 +199,58 @@ static void threads_poll(const struct context *context) {
       side_destroy(&sends);
       side_destroy(&receives);
     }
+}
+
+enum { GAPPED_PARTITIONS = 6, GAPPED_ELEMENTS = 40000 };
+
+struct gapped_work {
+  MPI_Request request;
+  const int *data; /* three int an element, the middle one in a gap */
+  int expected;
+};
+
+/* One thread waits for a transfer that has to be unpacked, the others ask for its partitions meanwhile. */
+static void wait_or_poll(struct worker *worker) {
+  struct gapped_work *work = worker->shared;
+  if (worker->index == 0) {
+    MPI_Request request = work->request;
+    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    return;
+  }
+  for (int k = GAPPED_PARTITIONS - 1; k >= 0; k--) {
+    int flag = 0;
+    while (!flag && !case_failed()) MPI(MPI_Parrived(work->request, k, &flag));
+    const int last = work->data[3 * (k + 1) * GAPPED_ELEMENTS - 1];
+    EXPECT(last == work->expected, "partition %d has arrived and its last element is %d in place of %d", k, last, work->expected);
+  }
+}
+
+static void threads_poll_beside_wait(const struct context *context) {
+  if (lacks_level(context, MPI_THREAD_MULTIPLE)) return;
+  const size_t num = 3 * (size_t)GAPPED_PARTITIONS * GAPPED_ELEMENTS;
+  int *sent = malloc(num * sizeof *sent), *received = malloc(num * sizeof *received);
+  MPI_Datatype gapped;
+  MPI_Request sends, receives;
+  MPI(MPI_Type_vector(2, 1, 2, MPI_INT, &gapped));
+  MPI(MPI_Type_commit(&gapped));
+  MPI(MPI_Psend_init(sent, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, next_of(context), 54, context->world, MPI_INFO_NULL,
+                     &sends));
+  MPI(MPI_Precv_init(received, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, before_of(context), 54, context->world,
+                     MPI_INFO_NULL, &receives));
+  for (int i = 0; i < 6; i++) {
+    struct gapped_work work = {receives, received, i};
+    for (size_t at = 0; at < num; at++) sent[at] = i, received[at] = -1;
+    MPI(MPI_Start(&receives));
+    MPI(MPI_Start(&sends));
+    MPI(MPI_Pready_range(0, GAPPED_PARTITIONS - 1, sends));
+    in_threads(wait_or_poll, &work);
+    MPI(MPI_Wait(&sends, MPI_STATUS_IGNORE));
+  }
+  MPI(MPI_Request_free(&sends));
+  MPI(MPI_Request_free(&receives));
+  MPI(MPI_Type_free(&gapped));
+  free(sent);
+  free(received);
 }
 
 struct channel_work {
@@ -265,6 +324,59 @@ static void channels_beside_messages(const struct context *context) {
   for (int t = 0; t < NUM_THREADS; t++) MPI(MPI_Comm_free(&work.own[t]));
 }
 
+static void *make_and_free_a_request(void *unused) {
+  char data[4];
+  MPI_Request request;
+  (void)unused;
+  MPI(MPI_Precv_init(data, 1, 4, MPI_BYTE, MPI_PROC_NULL, 55, MPI_COMM_SELF, MPI_INFO_NULL, &request));
+  MPI(MPI_Request_free(&request));
+  return NULL;
+}
+
+static int num_types_gone;
+
+static int type_goes(MPI_Datatype type, int keyval, void *value, void *extra) {
+  pthread_t other;
+  (void)type, (void)keyval, (void)value, (void)extra;
+  num_types_gone++;
+  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "no thread can be made");
+  pthread_join(other, NULL);
+  return MPI_SUCCESS;
+}
+
+/* The last reference to a type goes with a receive that is freed before its match. */
+static void callback_of_a_type(const struct context *context) {
+  enum { TAG = 30055 };
+  int data[8] = {0}, keyval = MPI_KEYVAL_INVALID;
+  MPI_Datatype gapped;
+  MPI_Request freed, late;
+  struct side sends, receives;
+  if (lacks_level(context, MPI_THREAD_MULTIPLE)) return;
+  num_types_gone = 0;
+  MPI(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, type_goes, &keyval, NULL));
+  MPI(MPI_Type_vector(2, 1, 2, MPI_INT, &gapped));
+  MPI(MPI_Type_commit(&gapped));
+  MPI(MPI_Type_set_attr(gapped, keyval, NULL));
+  MPI(MPI_Precv_init(data, 1, 1, gapped, context->rank, TAG, context->world, MPI_INFO_NULL, &freed));
+  MPI(MPI_Type_free(&gapped));
+  MPI(MPI_Request_free(&freed));
+  MPI(MPI_Psend_init(data, 1, 2, MPI_INT, context->rank, TAG, context->world, MPI_INFO_NULL, &late));
+  side_send_init(&sends, (struct shape){4, 10, MPI_BYTE}, context->rank, TAG, context->world);
+  side_recv_init(&receives, (struct shape){4, 10, MPI_BYTE}, context->rank, TAG, context->world);
+  side_prepare(&sends, 1, 1);
+  side_prepare(&receives, 1, 1);
+  MPI_Request both[2] = {receives.request, sends.request};
+  MPI(MPI_Startall(2, both));
+  pready_all(sends.request, 4, RANDOM, 1);
+  MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+  side_check(&receives, 1, 1);
+  EXPECT(num_types_gone == 1, "the type's callback was called %d times", num_types_gone);
+  side_destroy(&sends);
+  side_destroy(&receives);
+  MPI(MPI_Request_free(&late));
+  MPI(MPI_Type_free_keyval(&keyval));
+}
+
 static void level_is_given(const struct context *context) {
   int level = -1;
   MPI(MPI_Query_thread(&level));
@@ -278,6 +390,8 @@ const struct test_case thread_cases[] = {
     {"four_threads_make_partitions_of_several_requests_ready", on_several_requests, 0},
     {"threads_make_partitions_ready_while_another_waits", while_another_waits, 0},
     {"threads_poll_for_their_partitions", threads_poll, 0},
+    {"threads_poll_for_partitions_while_another_waits", threads_poll_beside_wait, 0},
+    {"a_callback_of_a_type_may_wait_for_another_thread", callback_of_a_type, 0},
     {"threads_run_channels_of_their_own", channels_of_threads, 30},
     {"threads_run_channels_beside_ordinary_messages", channels_beside_messages, 30},
     {0},

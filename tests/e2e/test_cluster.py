@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from earlybird.data.errors import WorkError
-from earlybird.launch.cluster import link, state
+from earlybird.launch.cluster import control, link, state
 from tests.cluster import (
     EARLYBIRD,
     break_bridge,
@@ -113,7 +113,7 @@ def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
     before = devices_here()
     require_cluster()
     name = new_name()
-    for _ in range(3):
+    for _ in range(2):
         told = json.loads(
             earlybird(
                 "cluster", "up", "--nodes", "3", "--rate", "1gbit", "--name", name, "--no-check", "--json"
@@ -264,6 +264,24 @@ def test_ctrl_c_while_links_are_measured_leaves_no_cluster():
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
+    assert processes_of(told) == []
+    assert not folder_of(name).exists()
+
+
+@pytest.mark.parametrize("moment", ["load", "save"])
+def test_a_cluster_interrupted_just_before_or_after_its_links_are_measured_is_gone(moment, monkeypatch):
+    require_cluster()
+    name, load, told = new_name(), state.load, {}
+
+    def interrupted(*_):
+        monkeypatch.undo()
+        told.update(load(name).to_json())
+        assert len(processes_of(told)) == 3
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(state, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        control.up(name, 2, 1e7, measure=lambda cluster: {})
     assert processes_of(told) == []
     assert not folder_of(name).exists()
 

@@ -1,16 +1,19 @@
 """`exec` puts libearlybird into the ranks and into nothing else, with every launcher and on every node."""
 
+import contextlib
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import has_library, library_path
+from earlybird.toolchain.build import has_library, library_path, native_sources
 from tests import slurm as real_slurm
 from tests.cluster import running_cluster
 from tests.conftest import EARLYBIRD
@@ -18,6 +21,7 @@ from tests.conftest import EARLYBIRD
 pytestmark = pytest.mark.mpi
 
 WHERE = Path(__file__).parent / "programs" / "where.c"
+STUCK = Path(__file__).parent / "programs" / "stuck.c"
 PAGE = Path(__file__).parents[2] / "docs" / "exec.md"
 PROFILE = Path(__file__).parents[1] / "recorded" / "golden" / "profile-1.json"
 # What may stand in a variable of ours, such as fitted costs.
@@ -39,6 +43,41 @@ def where_of(tmp_path_factory):
         return str(program)
 
     return compiled
+
+
+@pytest.fixture
+def stuck(tmp_path):
+    """start(mpi, *words): a launch under `exec` whose ranks wait for partitions that never come, and their
+    processes; what is left of it in the end is killed."""
+    started: list[subprocess.Popen] = []
+    children: list[psutil.Process] = []
+
+    def start(mpi: str, *words: str) -> tuple[subprocess.Popen, list[psutil.Process]]:
+        if not has_library(find_flavour(mpi)):
+            pytest.skip(f"libearlybird is not built for {mpi}")
+        program, within = tmp_path / "stuck", [EARLYBIRD, "exec", "--mpi", mpi, "--"]
+        header = f"-I{native_sources() / 'include'}"
+        subprocess.run([*within, "mpicc", header, STUCK, "-o", program], check=True, timeout=60)
+        process = subprocess.Popen(
+            [*within, "mpiexec", "-n", "2", program, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        told = [process.stdout.readline() for _ in range(2)]
+        assert all(line.startswith("waits ") for line in told), told
+        children.extend(psutil.Process(process.pid).children(recursive=True))
+        assert {int(line.split()[1]) for line in told} <= {child.pid for child in children}
+        return process, children
+
+    yield start
+    for process in [*children, *started]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    for process in started:
+        process.communicate()
 
 
 def ranks(text: str) -> list[dict[str, str]]:
@@ -177,6 +216,23 @@ def test_a_missing_library_is_told_with_the_command_that_builds_it(any_mpi, earl
     result = earlybird("exec", "--mpi", mpicc, "--", "echo", "ran")
     assert result.stdout == "ran\n"
     assert f"`earlybird build --mpi {mpicc}`" in result.stderr
+
+
+def test_ctrl_c_ends_ranks_that_wait_for_partitions(mpi, stuck):
+    process, children = stuck(mpi)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=30)
+    assert process.returncode > 0, told  # mpiexec's own: 2 of MPICH, 1 of Open MPI, 255 of Intel MPI
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert "went on" not in told
+
+
+def test_the_death_of_a_rank_in_a_transfer_ends_the_launch_and_is_told(mpi, stuck):
+    process, children = stuck(mpi, "dies")
+    told, _ = process.communicate(timeout=30)
+    assert process.returncode > 0, told
+    assert re.search(r"signal:? 9|SIGKILL", told, re.IGNORECASE), told
+    assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
 @pytest.fixture(scope="module")

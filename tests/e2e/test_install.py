@@ -35,7 +35,9 @@ def installed(tmp_path):
     )  # fmt: skip
     if reached.returncode != 0:
         pytest.skip(f"PyPI is not reachable: {reached.stderr.strip().splitlines()[-1]}")
-    result = subprocess.run([*pip, "install", "--quiet", "."], cwd=ROOT, capture_output=True, text=True)
+    # Compiling every module of the dependencies takes longer than all else here, and few are imported.
+    words = ["install", "--quiet", "--no-compile", "."]
+    result = subprocess.run([*pip, *words], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return environment / "bin"
 

@@ -100,12 +100,19 @@ def _strike(process, folder, blow) -> None:
         time.sleep(0.02)
 
 
+def _text_of(path: Path) -> str:
+    """What is in a file of /proc; nothing where its process has ended."""
+    with suppress(OSError):
+        return path.read_text(errors="replace")
+    return ""
+
+
 def _samples(folder) -> list[dict]:
     return [json.loads(line) for line in (folder / "samples.ndjson").read_text().splitlines()]
 
 
 def test_the_loop_closes(mpi, earlybird, tmp_path):
-    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "20s")
+    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "6s")
     told = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
     points = json.loads(told.stdout)["points"]
     assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
@@ -125,8 +132,10 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
         "1x1x2",
         "--mpi",
         mpi,
+        "--launches",
+        "2",
         "--budget",
-        "10s",
+        "2s",
     )
     compared = json.loads(earlybird(*replay, "-o", "replay", "--json").stdout)
     assert compared["predicted_s"]["staircase"] == pytest.approx(predicted["time_s"])
@@ -135,7 +144,7 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
     launches = [
         json.loads(line) for line in (tmp_path / "replay" / "launches.ndjson").read_text().splitlines()
     ]
-    assert 1 <= len(launches) <= 5  # as many as a busy machine gets done in 10 s
+    assert 1 <= len(launches) <= 2  # as many as a busy machine gets done in 2 s
     assert all(len(launch["placement"]) == 2 and launch["exit"] == 0 for launch in launches)
     earlybird("report", "run", "profile.json", "replay", "-o", "report.html")
     assert not list(tmp_path.glob("**/.launch-*"))
@@ -245,7 +254,7 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
     assert sentence.startswith("earlybird: interrupted; what was complete is kept") and "--resume" in sentence
     held = _samples(tmp_path / "run")
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
-    settings["settings"]["effort"]["launches"] = len(held) + 1
+    settings["settings"]["effort"] |= {"launches": len(held) + 1, "budget_s": 1.0}
     (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
     earlybird("replay", "--resume", "-o", "run")
     assert _samples(tmp_path / "run")[: len(held)] == held
@@ -253,12 +262,23 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
 
 
 def test_an_interrupted_job_leaves_no_shared_memory(mpi, long_replay, tmp_path):
-    before = {path.name for path in Path("/dev/shm").iterdir()}
+    before = set(Path("/dev/shm").iterdir())
     process = long_replay(mpi)
     process.send_signal(signal.SIGINT)
     _finish(process, 120)
-    left = {path.name for path in Path("/dev/shm").iterdir()} - before
-    assert not [name for name in left if name.startswith(shared_memory.PREFIXES)]
+
+    def left() -> list[Path]:
+        """What the job may have left: other jobs of this machine have their segments mapped."""
+        new = [path for path in Path("/dev/shm").iterdir() if path.name.startswith(shared_memory.PREFIXES)]
+        maps = [Path(f"/proc/{pid}/maps") for pid in psutil.pids()]
+        mapped = "".join(_text_of(path) for path in maps)
+        return [path for path in new if path not in before and path.exists() and str(path) not in mapped]
+
+    # Between its making and its mapping another job's segment looks left, too.
+    deadline = time.monotonic() + 5
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left() == []
 
 
 def test_a_killed_mpiexec_leaves_nothing_in_tmp(mpi, long_replay, tmp_path):

@@ -1,5 +1,7 @@
 """`earlybird build`: install MPI flavours where needed and compile the native code for them."""
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,12 +24,19 @@ def build(
     time."""
     for name in mpi:
         flavours.check_name(name)
-    for name in dict.fromkeys(mpi):
-        if name in flavours.WHEELS:
-            install_flavour(name, note)
-        flavour = flavours.find_flavour(name)
-        prefix = build_native(flavour, note)
-        print(f"{flavour.name} {flavour.version} is ready: {prefix}")
+    names = list(dict.fromkeys(mpi))
+    # At once: CMake's probes and pip's downloads leave cores idle, and no flavour waits for another.
+    with ThreadPoolExecutor(len(names)) as pool:
+        for flavour, prefix in pool.map(_prepare, names):
+            print(f"{flavour.name} {flavour.version} is ready: {prefix}")
+
+
+def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
+    """A flavour, installed where it is one of wheels, and its build."""
+    if name in flavours.WHEELS:
+        install_flavour(name, note)
+    flavour = flavours.find_flavour(name)
+    return flavour, build_native(flavour, note)
 
 
 command = make_command(

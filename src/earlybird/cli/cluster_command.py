@@ -44,13 +44,7 @@ def up(
     Needs root or user namespaces, `earlybird doctor` says which. `down` ends it, and so do a
     crash of its keeper and a reboot: nothing is left behind.
     """
-    cluster = control.up(name, nodes, _parse_rate(rate))
-    try:
-        if check:
-            cluster = control.keep_link(cluster, link.measure_link(cluster))
-    except BaseException:
-        control.down(cluster.name)
-        raise
+    cluster = control.up(name, nodes, _parse_rate(rate), link.measure_link if check else None)
     if json:
         print_json(cluster.to_json())
     else:

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import EarlybirdError, InputError, WorkError
 from earlybird.launch.cluster import network, state
 from earlybird.launch.cluster.state import Cluster
 from earlybird.machine import namespaces
@@ -21,9 +22,14 @@ _DOWN_LIMIT_S = 10.0
 MIN_RATE_BYTES_PER_S = 10e6 / 8
 MAX_RATE_BYTES_PER_S = 32e9 / 8
 
+Measure = Callable[[Cluster], dict[str, Any]]
 
-def up(name: str, num_nodes: int, rate_bytes_per_s: float) -> Cluster:
+
+def up(name: str, num_nodes: int, rate_bytes_per_s: float, measure: Measure | None = None) -> Cluster:
     """Start a cluster of `num_nodes` whose links carry `rate_bytes_per_s` on the wire, each way.
+
+    What `measure` tells of its links is kept in the cluster's file. Nothing is left of a cluster whose start
+    or measurement fails or is interrupted.
 
     Raises InputError when the numbers make no sense, the name is taken or a permission is missing, WorkError
     when the kernel refuses a part of it.
@@ -44,26 +50,28 @@ def up(name: str, num_nodes: int, rate_bytes_per_s: float) -> Cluster:
         os.close(lock)
     try:
         _await_ready(keeper)
+        cluster = state.load(name)
+        if not os.access(cluster.agent, os.X_OK):
+            raise InputError(
+                f"{cluster.agent} cannot be executed: /tmp is mounted noexec; MPI reaches the nodes by that "
+                "command, so remount /tmp with exec"
+            )
+        if measure is not None:
+            cluster = replace(cluster, link=measure(cluster))
+            state.save(cluster)
+        return cluster
     except BaseException:
-        keeper.kill()
-        keeper.wait()
-        state.all_running()  # clears its folder away
+        _take_back(name, keeper)
         raise
-    cluster = state.load(name)
-    if not os.access(cluster.agent, os.X_OK):
-        down(name)
-        raise InputError(
-            f"{cluster.agent} cannot be executed: /tmp is mounted noexec; MPI reaches the nodes by that "
-            "command, so remount /tmp with exec"
-        )
-    return cluster
 
 
-def keep_link(cluster: Cluster, link: dict[str, Any]) -> Cluster:
-    """Write what was measured of the links into the cluster's file."""
-    measured = replace(state.load(cluster.name), link=link)
-    state.save(measured)
-    return measured
+def _take_back(name: str, keeper: subprocess.Popen) -> None:
+    """End what has come up of the cluster `name`; returns when it is gone."""
+    keeper.kill()  # its nodes are killed with it
+    keeper.wait()
+    with contextlib.suppress(EarlybirdError):  # no file was written yet, and the nodes' numbers are unknown
+        _ended(state.load(name))
+    state.all_running()  # clears its folder away
 
 
 def down(name: str) -> None:

@@ -1,0 +1,65 @@
+/* Lanes: the requests of a communicator are spread over as many communicators of ours as EARLYBIRD_LANES says. */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "case.h"
+
+enum { NUM_CHANNELS = 16, MAX_SEEN = 64 };
+
+/* Where libearlybird sends: this stands before the MPI's own call, which it hands on to. */
+static MPI_Comm seen[MAX_SEEN];
+static int num_seen;
+
+int PMPI_Send_init(const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *request) {
+  static int (*own)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  if (!own) own = (int (*)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *))dlsym(RTLD_NEXT, "PMPI_Send_init");
+  int at = 0;
+  while (at < num_seen && seen[at] != comm) at++;
+  if (at == num_seen && num_seen < MAX_SEEN) seen[num_seen++] = comm;
+  pthread_mutex_unlock(&lock);
+  return own(buffer, count, type, peer, tag, comm, request);
+}
+
+/* Requests of one tag, canonical ones and others, all of them under way at once. */
+static void spread(const struct context *context, int tag) {
+  const int next = (context->rank + 1) % context->num_ranks;
+  const int before = (context->rank + context->num_ranks - 1) % context->num_ranks;
+  struct side sends[NUM_CHANNELS], receives[NUM_CHANNELS];
+  MPI_Request requests[2 * NUM_CHANNELS];
+  num_seen = 0;
+  for (int c = 0; c < NUM_CHANNELS; c++) {
+    side_send_init(&sends[c], (struct shape){4, 100, MPI_BYTE}, next, tag, context->world);
+    side_recv_init(&receives[c], (struct shape){2, 200, MPI_BYTE}, before, tag, context->world);
+  }
+  for (uint64_t i = 0; i < 4; i++) {
+    for (int c = 0; c < NUM_CHANNELS; c++) {
+      side_prepare(&sends[c], i, (uint64_t)c);
+      side_prepare(&receives[c], i, (uint64_t)c);
+      requests[c] = receives[c].request;
+      requests[NUM_CHANNELS + c] = sends[c].request;
+    }
+    MPI(MPI_Startall(2 * NUM_CHANNELS, requests));
+    for (int c = NUM_CHANNELS - 1; c >= 0; c--) pready_all(sends[c].request, 4, REVERSE, i);
+    MPI(MPI_Waitall(2 * NUM_CHANNELS, requests, MPI_STATUSES_IGNORE));
+    for (int c = 0; c < NUM_CHANNELS; c++) side_check(&receives[c], i, (uint64_t)c);
+  }
+  const long num_lanes = environment_number("EARLYBIRD_LANES", 1);
+  EXPECT(num_seen == num_lanes, "requests of tag %d went to %d communicators, and there are %ld lanes", tag, num_seen,
+         num_lanes);
+  for (int c = 0; c < NUM_CHANNELS; c++) {
+    side_destroy(&sends[c]);
+    side_destroy(&receives[c]);
+  }
+}
+
+static void every_lane(const struct context *context) {
+  spread(context, 4);
+  spread(context, 30004);
+}
+
+const struct test_case lane_cases[] = {
+    {"requests_of_one_tag_use_every_lane", every_lane, 0},
+    {0},
+};

@@ -1,0 +1,460 @@
+"""A model of a sender and a receiver of partitioned transfers whose every interleaving can be explored.
+
+It follows the steps of channel.c and matching.c over any MPI that keeps its matching rule; tags,
+segments, ids and the schedule of plans are the C functions themselves. Which segments a plan has is
+free: those of PLANS. A step is one call of the program, or the sending of one
+segment; a probe finds any number of the control messages that were sent, because messages may be under
+way for any time. Reports only influence which plan is chosen and are left out.
+"""
+
+from collections import deque
+from ctypes import byref
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from tests.core_library import Ids, canonical, from_ends
+
+NUM_CHANNELS = 2
+KIB = 1024
+TOTAL_BYTES = 2 * 64 * KIB  # two canonical segments
+# By channel: the ends of the plans' segments, by the start in which the plan is sent. Others say: as now.
+PLANS = (
+    {2: (10 * KIB, 100 * KIB, TOTAL_BYTES), 8: (TOTAL_BYTES,)},
+    {2: (TOTAL_BYTES,), 8: (30 * KIB, TOTAL_BYTES)},
+)
+PLAN = "plan"
+
+
+class Violation(Exception):
+    """What must never happen has happened."""
+
+
+class Channel(NamedTuple):
+    """One side's state of a transfer."""
+
+    base: int = -1
+    first_id: int = 0  # 0: canonical
+    segments: tuple[int, ...] = ()
+    next_segments: tuple[int, ...] = ()
+    history: tuple[tuple[int, ...], ...] = ()  # the segments of every start
+    unissued: frozenset[int] = frozenset()
+    plan: tuple[int, ...] = ()  # received in this start
+    is_copying: bool = False
+    is_deferred: bool = False
+    is_freed: bool = False
+
+
+class State(NamedTuple):
+    sender_at: int = 0  # the next call of the program
+    receiver_at: int = 0
+    senders: tuple[Channel | None, ...] = (None,) * NUM_CHANNELS
+    receivers: tuple[Channel | None, ...] = (None,) * NUM_CHANNELS
+    # By tag, in order: messages that no receive was posted for, or receives that no message came for.
+    wire: tuple[tuple[int, tuple], ...] = ()
+    setups: tuple[tuple[int, int], ...] = ()  # under way: (channel, first id)
+    kept: tuple[tuple[int, int], ...] = ()  # taken, and nobody expects them yet
+    expecting: tuple[int, ...] = ()
+    releases: tuple[int, ...] = ()  # under way
+    released: tuple[bool, ...] = (False,) * NUM_CHANNELS  # by the receiver
+    ids: tuple[tuple[int, int, int], ...] = ()  # (first, number, holders)
+    letters: int = 0  # ordinary messages of the program that nobody has received
+
+
+class Message(NamedTuple):
+    is_send: bool
+    channel: int
+    start: int
+    piece: int | str  # a segment, or PLAN
+    bounds: tuple[int, ...]  # its bytes, or the plan's ends
+    is_copy: bool = False
+
+
+@dataclass(frozen=True)
+class Scenario:
+    sender: tuple[tuple, ...]
+    receiver: tuple[tuple, ...]
+    rendezvous: bool
+    user_tag: int = 3
+    orders: tuple[int, int] = (0, 1)
+    mutation: str = ""
+    checks_ids: bool = True
+
+
+def iterations(num, channels=(0, 1), waits=None):
+    """The calls of so many starts: all channels, then everything ready, then all waited for."""
+    calls = []
+    for _ in range(num):
+        calls += [("start", c) for c in channels]
+        calls.append(("ready", *channels))
+        calls += [("wait", c) for c in (waits or channels)]
+    return calls
+
+
+def made(calls, frees=()):
+    """A program that makes both channels first, in their order, and frees some at its end."""
+    return (("make", 0), ("make", 1), *calls, *(("free", c) for c in frees))
+
+
+@dataclass
+class Core:
+    """The C functions, of a tag space of 15 bits, remembered."""
+
+    library: object
+    tags: object = field(init=False)
+
+    def __post_init__(self):
+        self.tags = self.library.eb_tags_layout((1 << 15) - 1)
+        for name in ("canonical", "from_ends", "is_due", "segment_tag", "plan_tag", "take_id", "release_id"):
+            setattr(self, name, cache(getattr(self, name)))
+
+    def canonical(self):
+        return tuple(canonical(self.library, TOTAL_BYTES))
+
+    def from_ends(self, ends):
+        return tuple(from_ends(self.library, list(ends)))
+
+    def is_due(self, start):
+        return self.library.eb_plan_is_due(start)
+
+    def is_canonical(self, user_tag, order):
+        return self.library.eb_tags_is_canonical(byref(self.tags), user_tag, order)
+
+    def canonical_base(self, user_tag, order):
+        return self.library.eb_tags_canonical_base(byref(self.tags), user_tag, order)
+
+    def channel_base(self, first_id):
+        return self.library.eb_tags_channel_base(byref(self.tags), first_id)
+
+    def segment_tag(self, base, segment):
+        return base + segment  # as build_requests has it
+
+    def plan_tag(self, base):
+        return self.library.eb_tags_plan(byref(self.tags), base, 1)
+
+    def _with_ids(self, ranges, change):
+        """Rebuilds the pool that gave out these ranges, changes it, and tells what it then has."""
+        ids, end, gaps = Ids(), 1, []
+        self.library.eb_ids_begin(byref(ids), self.library.eb_tags_num_ids(byref(self.tags)))
+        for first, num, _ in ranges:
+            if first > end:
+                gaps.append(self.library.eb_ids_take(byref(ids), first - end))
+            assert self.library.eb_ids_take(byref(ids), num) == first
+            end = first + num
+        for first in [*gaps, *gaps, *(first for first, _, holders in ranges if holders == 1)]:
+            self.library.eb_ids_release(byref(ids), first)
+        result = change(ids)
+        left = tuple((r.first, r.num, r.holders) for r in ids.ranges[: ids.num_ranges])
+        self.library.eb_ids_end(byref(ids))
+        return left, result
+
+    def take_id(self, ranges):
+        return self._with_ids(ranges, lambda ids: self.library.eb_ids_take(byref(ids), 1))
+
+    def release_id(self, ranges, first):
+        return self._with_ids(ranges, lambda ids: self.library.eb_ids_release(byref(ids), first))[0]
+
+
+def put(items, place, value):
+    return (*items[:place], value, *items[place + 1 :])
+
+
+def check_pair(send, receive):
+    same = (send.channel, send.start, send.piece) == (receive.channel, receive.start, receive.piece)
+    if not same or (send.piece != PLAN and send.bounds != receive.bounds):
+        raise Violation(f"mismatch: {send} was received by {receive}")
+
+
+class Model:
+    def __init__(self, core, scenario):
+        self.core = core
+        self.scenario = scenario
+
+    # The MPI: the first message of a tag goes to the first receive of that tag.
+
+    def exchange(self, state, tag, message):
+        wire = dict(state.wire)
+        waiting = wire.pop(tag, ())
+        if waiting and waiting[0].is_send != message.is_send:
+            other, rest = waiting[0], waiting[1:]
+            send, receive = (message, other) if message.is_send else (other, message)
+            check_pair(send, receive)
+            if send.piece == PLAN:
+                receiver = state.receivers[receive.channel]._replace(plan=send.bounds)
+                state = state._replace(receivers=put(state.receivers, receive.channel, receiver))
+        else:
+            rest = (*waiting, message)
+        if rest:
+            wire[tag] = rest
+        return state._replace(wire=tuple(sorted(wire.items())))
+
+    def has_waiting(self, state, channel, is_send):
+        """Are messages (that are not copies), or receives, of a channel on the wire?"""
+        return any(
+            m.channel == channel and m.is_send == is_send and not m.is_copy
+            for _, waiting in state.wire
+            for m in waiting
+        )
+
+    # Both sides.
+
+    def is_canonical(self, channel):
+        scenario = self.scenario
+        if scenario.mutation == "wrapping order":
+            return True
+        return self.core.is_canonical(scenario.user_tag, scenario.orders[channel])
+
+    def canonical_base(self, channel):
+        order = self.scenario.orders[channel]
+        if self.scenario.mutation == "wrapping order":
+            order %= 1 << self.core.tags.order_bits
+        return self.core.canonical_base(self.scenario.user_tag, order)
+
+    @staticmethod
+    def adopt(side, early_segments=()):
+        segments = early_segments or side.next_segments or side.segments
+        return side._replace(segments=segments, next_segments=(), plan=(), history=(*side.history, segments))
+
+    @staticmethod
+    def check_history(state, channel):
+        sender, receiver = state.senders[channel], state.receivers[channel]
+        if sender and receiver:
+            num = min(len(sender.history), len(receiver.history))
+            if sender.history[:num] != receiver.history[:num]:
+                raise Violation(f"segments differ: {sender.history} and {receiver.history}")
+
+    def next_of(self, side, ends):
+        segments = self.core.from_ends(ends)
+        return () if segments == side.segments else segments
+
+    # The sender.
+
+    def sender_steps(self, state):
+        if state.sender_at == len(self.scenario.sender):
+            return
+        call, *arguments = self.scenario.sender[state.sender_at]
+        after = state._replace(sender_at=state.sender_at + 1)
+        if call == "ready":
+            yield from self.issues(state, after, arguments)
+        elif call == "send":
+            yield after._replace(letters=state.letters + 1)
+        elif call == "sent":
+            if not self.scenario.rendezvous or state.letters == 0:
+                yield after
+        else:
+            yield from getattr(self, f"sender_{call}")(after, arguments[0])
+
+    def sender_make(self, state, channel):
+        side = Channel(segments=self.core.canonical())
+        if self.is_canonical(channel):
+            side = side._replace(base=self.canonical_base(channel))
+            yield state._replace(senders=put(state.senders, channel, side))
+            return
+        for num in range(len(state.releases) + 1):
+            ids = state.ids
+            for first_id in state.releases[:num]:
+                ids = self.core.release_id(ids, first_id)
+            ids, first_id = self.core.take_id(ids)
+            if self.scenario.checks_ids:
+                self.check_id(state, channel, first_id)
+            is_copying = self.scenario.mutation != "no copying"
+            side = side._replace(
+                base=self.core.channel_base(first_id), first_id=first_id, is_copying=is_copying
+            )
+            yield state._replace(
+                senders=put(state.senders, channel, side),
+                ids=ids,
+                releases=state.releases[num:],
+                setups=(*state.setups, (channel, first_id)),
+            )
+
+    @staticmethod
+    def check_id(state, channel, first_id):
+        for other, old in enumerate(state.senders):
+            if old and old.first_id == first_id and not (old.is_freed and state.released[other]):
+                raise Violation(f"id {first_id} is shared by channels {other} and {channel}")
+
+    def sender_start(self, state, channel):
+        side = self.adopt(state.senders[channel])
+        start = len(side.history)
+        if start == 2:
+            side = side._replace(is_copying=False)
+        ends = side.segments[1:]
+        if self.core.is_due(start):
+            ends = PLANS[channel].get(start, ends)
+            side = side._replace(next_segments=self.next_of(side, ends))
+        side = side._replace(unissued=frozenset(range(len(side.segments) - 1)))
+        state = state._replace(senders=put(state.senders, channel, side))
+        if self.core.is_due(start):
+            message = Message(True, channel, start, PLAN, ends, is_copy=True)
+            state = self.exchange(state, self.core.plan_tag(side.base), message)
+        self.check_history(state, channel)
+        yield state
+
+    def issues(self, state, after, channels):
+        left = sum(len(state.senders[c].unissued) for c in channels)
+        for channel in channels:
+            side = state.senders[channel]
+            for segment in side.unissued:
+                issued = side._replace(unissued=side.unissued - {segment})
+                reached = (after if left == 1 else state)._replace(
+                    senders=put(state.senders, channel, issued)
+                )
+                message = Message(
+                    True, channel, len(side.history), segment, side.segments[segment : segment + 2],
+                    side.is_copying or not self.scenario.rendezvous,
+                )  # fmt: skip
+                yield self.exchange(reached, self.core.segment_tag(side.base, segment), message)
+
+    def sender_wait(self, state, channel):
+        if not self.has_waiting(state, channel, is_send=True):
+            yield state
+
+    def sender_free(self, state, channel):
+        side = state.senders[channel]
+        ids = state.ids
+        for _ in range((2 if self.scenario.mutation == "early recycling" else 1) if side.first_id else 0):
+            ids = self.core.release_id(ids, side.first_id)
+        freed = side._replace(is_freed=True)
+        yield state._replace(senders=put(state.senders, channel, freed), ids=ids)
+
+    # The receiver.
+
+    def receiver_steps(self, state):
+        if state.receiver_at == len(self.scenario.receiver):
+            return
+        call, *arguments = self.scenario.receiver[state.receiver_at]
+        after = state._replace(receiver_at=state.receiver_at + 1)
+        if call == "ready":
+            yield after
+        elif call == "receive":
+            if state.letters:
+                yield after._replace(letters=state.letters - 1)
+        elif call == "wait":
+            yield from self.receiver_wait(state, after, arguments[0])
+        else:
+            yield from getattr(self, f"receiver_{call}")(after, arguments[0])
+
+    def take_setup(self, state, channel, setup):
+        of_channel, first_id = setup
+        if of_channel != channel:
+            raise Violation(f"the setup of channel {of_channel} went to channel {channel}")
+        side = state.receivers[channel]._replace(first_id=first_id, base=self.core.channel_base(first_id))
+        state = state._replace(receivers=put(state.receivers, channel, side))
+        return self.release(state, channel) if side.is_freed else state
+
+    @staticmethod
+    def release(state, channel):
+        return state._replace(
+            releases=(*state.releases, state.receivers[channel].first_id),
+            released=put(state.released, channel, True),
+        )
+
+    def progress(self, state, least=0):
+        """eb_matching_progress: it finds any number of the setups that are under way."""
+        for num in range(least, len(state.setups) + 1):
+            reached = state._replace(setups=state.setups[num:])
+            for setup in state.setups[:num]:
+                if reached.expecting:
+                    channel, *others = reached.expecting
+                    reached = self.take_setup(reached._replace(expecting=tuple(others)), channel, setup)
+                else:
+                    reached = reached._replace(kept=(*reached.kept, setup))
+            yield reached
+
+    def receiver_make(self, state, channel):
+        side = Channel(segments=self.core.canonical())
+        if self.is_canonical(channel):
+            side = side._replace(base=self.canonical_base(channel))
+            yield state._replace(receivers=put(state.receivers, channel, side))
+            return
+        for reached in self.progress(state):
+            reached = reached._replace(receivers=put(reached.receivers, channel, side))
+            if reached.kept:
+                setup, *others = reached.kept
+                yield self.take_setup(reached._replace(kept=tuple(others)), channel, setup)
+            else:
+                yield reached._replace(expecting=(*reached.expecting, channel))
+
+    def post(self, state, channel):
+        side = state.receivers[channel]
+        for segment in range(len(side.segments) - 1):
+            message = Message(
+                False, channel, len(side.history), segment, side.segments[segment : segment + 2]
+            )
+            state = self.exchange(state, self.core.segment_tag(side.base, segment), message)
+        return state
+
+    def post_deferred(self, state, channel, least):
+        for reached in self.progress(state, least):
+            side = reached.receivers[channel]
+            side = side._replace(is_deferred=side.base < 0)
+            reached = reached._replace(receivers=put(reached.receivers, channel, side))
+            yield reached if side.is_deferred else self.post(reached, channel)
+
+    def receiver_start(self, state, channel):
+        before = state.receivers[channel]
+        side = self.adopt(before)
+        start = len(side.history)
+        state = state._replace(receivers=put(state.receivers, channel, side))
+        if self.core.is_due(start):
+            message = Message(False, channel, start, PLAN, ())
+            state = self.exchange(state, self.core.plan_tag(side.base), message)
+            plan = state.receivers[channel].plan
+            if self.scenario.mutation == "early adoption" and plan:
+                side = self.adopt(before, self.core.from_ends(plan))._replace(plan=plan)
+                state = state._replace(receivers=put(state.receivers, channel, side))
+        self.check_history(state, channel)
+        if side.base < 0:
+            yield from self.post_deferred(state, channel, least=0)
+        else:
+            yield self.post(state, channel)
+
+    def receiver_wait(self, state, after, channel):
+        side = state.receivers[channel]
+        if side.is_deferred:
+            if side.base >= 0:  # another call has taken its setup
+                side = side._replace(is_deferred=False)
+                yield self.post(state._replace(receivers=put(state.receivers, channel, side)), channel)
+            else:
+                yield from self.post_deferred(state, channel, least=1)
+        elif not self.has_waiting(state, channel, is_send=False):
+            if self.core.is_due(len(side.history)):
+                side = side._replace(next_segments=self.next_of(side, side.plan))
+            yield after._replace(receivers=put(after.receivers, channel, side))
+
+    def receiver_free(self, state, channel):
+        side = state.receivers[channel]._replace(is_freed=True)
+        state = state._replace(receivers=put(state.receivers, channel, side))
+        if side.base < 0:
+            yield from self.progress(state)
+        else:
+            yield self.release(state, channel) if side.first_id else state
+
+    # Everything.
+
+    def check_end(self, state):
+        if (state.sender_at, state.receiver_at) != (len(self.scenario.sender), len(self.scenario.receiver)):
+            at = (
+                self.scenario.sender[state.sender_at :][:1],
+                self.scenario.receiver[state.receiver_at :][:1],
+            )
+            raise Violation(f"deadlock: sender and receiver wait in {at}")
+        if state.wire or state.letters:
+            raise Violation(f"left on the wire: {state.wire}")
+
+    def explore(self):
+        """Visits every state that can be reached; returns how many, or raises the first Violation."""
+        seen, queue = {State()}, deque([State()])
+        while queue:
+            state = queue.popleft()
+            num = 0
+            for steps in (self.sender_steps, self.receiver_steps):
+                for reached in steps(state):
+                    num += 1
+                    if reached not in seen:
+                        seen.add(reached)
+                        queue.append(reached)
+            if num == 0:
+                self.check_end(state)
+        return len(seen)
