@@ -307,7 +307,7 @@ static eb_decision judge_one(eb_trial *trial, uint64_t start, double best_s, dou
   /* Else what lost is tried again when the program has changed so much that it promises far more. */
   if (start != RETRIAL_BEGINS && trial->refused_gain > 0 && best_s / one_s > CHANGED * trial->refused_gain) return EB_KEEP;
   trial->refused_gain = 0;
-  trial->many_s = NAN;
+  if (start == RETRIAL_BEGINS) trial->many_s = NAN;
   return best_s < one_s ? EB_USE_BEST : EB_KEEP;
 }
 
