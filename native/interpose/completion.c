@@ -15,7 +15,7 @@ static MPI_Status *status_at(MPI_Status *statuses, int index) {
 /* After a test or wait has found it done, or failed with a code. */
 static int finish(eb_channel *channel, int rc, MPI_Status *status) {
   if (rc == MPI_SUCCESS) return eb_channel_finish(channel, status);
-  channel->is_active = false;
+  atomic_store_explicit(&channel->is_active, false, memory_order_release);
   return rc;
 }
 
@@ -118,7 +118,7 @@ EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_S
     /* Only asked here: nothing may be deactivated before everything is done. */
     const int rc = eb_channel_test(channel, &done);
     if (rc != MPI_SUCCESS) {
-      channel->is_active = false;
+      atomic_store_explicit(&channel->is_active, false, memory_order_release);
       for (int s = 0; statuses != MPI_STATUSES_IGNORE && s < count; s++) statuses[s].MPI_ERROR = s == r ? rc : MPI_ERR_PENDING;
       return many_failed(channel, rc, statuses);
     }

@@ -273,7 +273,7 @@ int eb_channel_start(eb_channel *channel) {
   if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
   if (rc == MPI_SUCCESS) rc = eb_adapt_start(channel);
   if (rc == MPI_SUCCESS) rc = channel->is_send ? start_sender(channel) : start_receiver(channel);
-  if (rc == MPI_SUCCESS) channel->is_active = true;
+  if (rc == MPI_SUCCESS) atomic_store_explicit(&channel->is_active, true, memory_order_release);
   return rc;
 }
 
@@ -494,7 +494,7 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
   /* Last: a thread that asks for arrivals meanwhile takes an inactive request for one whose data is in place. */
-  channel->is_active = false;
+  atomic_store_explicit(&channel->is_active, false, memory_order_release);
   return rc;
 }
 

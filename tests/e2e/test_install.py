@@ -85,7 +85,17 @@ def test_an_installed_earlybird_builds_and_measures(any_mpi, tmp_path, request):
     assert _state_of_checkout() == before
 
 
-@pytest.mark.parametrize("words", [["-c", "import earlybird"], ["--help"], ["measure"], ["gain", "--help"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-c", "import earlybird"],
+        ["--help"],
+        ["measure"],
+        ["gain", "--help"],
+        ["-c", "from earlybird.data.units import parse_bytes, parse_duration\n"
+               "parse_bytes('64KiB'), parse_duration('20s')"],
+    ],
+)  # fmt: skip
 def test_small_commands_load_no_large_library(tmp_path, words):
     if words[0] == "-c":
         script = words[1]

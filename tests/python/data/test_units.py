@@ -34,6 +34,9 @@ from earlybird.data.errors import InputError
         (units.parse_duration, "2min", 120),
         (units.parse_duration, "100ms", 0.1),
         (units.parse_duration, "0.5", 0.5),
+        (units.parse_duration, "+.5 min", 30),
+        (units.parse_duration, "2 hour", 7200),
+        (units.parse_duration, "3 µs", 3e-6),
     ],
 )
 def test_text_becomes_si(parse, text, value):
@@ -75,6 +78,18 @@ def test_what_is_no_such_quantity_is_refused(parse, text):
     with pytest.raises(InputError, match="--thing is") as refused:
         parse(text, "--thing")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("unit", units.EVERYDAY)
+def test_everyday_units_are_worth_what_they_are_in_the_definitions(unit, monkeypatch):
+    parse = {
+        "byte": units.parse_bytes, "second": units.parse_duration, "byte/second": units.parse_bandwidth,
+        "second/byte": units.parse_delay_rate,
+    }[unit]  # fmt: skip
+    names = list(units.EVERYDAY[unit])
+    everyday = [parse(f" 3 {name} ") for name in names]
+    monkeypatch.setitem(units.EVERYDAY, unit, {})
+    assert everyday == pytest.approx([parse(f"3{name}") for name in names], rel=1e-14)
 
 
 @given(size=st.integers(0, 1 << 50))
