@@ -43,10 +43,14 @@ class Cost(ctypes.Structure):
     _fields_ = (("num", c_int), ("protocols", Protocol * MAX_PROTOCOLS))
 
 
+class Observation(ctypes.Structure):
+    _fields_ = (("after_s", c_double), ("ready_s", c_double), ("own_s", c_double))
+
+
 class Trial(ctypes.Structure):
     _fields_ = (
-        ("one_s", c_double),
-        ("many_s", c_double),
+        ("one", Observation),
+        ("many", Observation),
         ("is_trying", c_bool),
         ("refused_gain", c_double),
     )
@@ -94,7 +98,7 @@ _SIGNATURES = {
         c_int, _COST, c_int, c_int64, POINTER(c_double), c_int, POINTER(c_int64), POINTER(c_double),
     ),
     "eb_trial_begin": (None, POINTER(Trial)),
-    "eb_trial_decide": (c_int, POINTER(Trial), c_uint64, c_bool, c_double, POINTER(Proposal)),
+    "eb_trial_decide": (c_int, POINTER(Trial), c_uint64, c_bool, POINTER(Observation), POINTER(Proposal)),
 }  # fmt: skip
 
 

@@ -78,17 +78,23 @@ int eb_adapt_finish(eb_channel *channel) {
 /* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
 #define COMPARABLE_S 0.1
 
-/* The typical time of the recorded starts if the receiver's report of them has come, else NAN. */
-static double observed_s(eb_channel *channel) {
+/* What the recorded starts took, if the receiver's report of them has come. */
+static eb_observation observe(eb_channel *channel) {
   eb_report report;
   const double now_s = eb_now_s();
   if (channel->cost == &eb_world.settings.inter_node && now_s - channel->observed_at_s > COMPARABLE_S)
     eb_trial_forget_times(&channel->trial);
   channel->observed_at_s = now_s;
   if (!eb_matching_take_report(channel->view->shadow, &channel->report, &report) || report.start + 2 != channel->num_starts)
-    return NAN;
-  for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] -= channel->done_s[r];
-  return eb_plan_typical_s(report.done_s, EB_PLAN_RECORDS);
+    return (eb_observation){NAN, NAN, NAN};
+  double ready_s[EB_PLAN_RECORDS], own_s[EB_PLAN_RECORDS];
+  for (int r = 0; r < EB_PLAN_RECORDS; r++) {
+    report.done_s[r] -= channel->done_s[r];
+    ready_s[r] = channel->spent_s[r][0];
+    own_s[r] = channel->spent_s[r][1];
+  }
+  return (eb_observation){eb_plan_typical_s(report.done_s, EB_PLAN_RECORDS), eb_plan_typical_s(ready_s, EB_PLAN_RECORDS),
+                          eb_plan_typical_s(own_s, EB_PLAN_RECORDS)};
 }
 
 /* The predicted time of the segments in use. */
@@ -154,10 +160,10 @@ static int cut_equally(const eb_channel *channel, int64_t *end_byte) {
 static int decide(eb_channel *channel, int64_t *end_byte) {
   if (max_planned(channel) < 2) return 0;
   if (channel->mode.kind != EB_AUTO) return cut_equally(channel, end_byte);
-  const double observed = observed_s(channel);
+  const eb_observation observed = observe(channel);
   eb_decision decision = EB_KEEP;
   if (channel->proposal.num > 0)
-    decision = eb_trial_decide(&channel->trial, channel->num_starts, channel->segments.num == 1, observed, &channel->proposal);
+    decision = eb_trial_decide(&channel->trial, channel->num_starts, channel->segments.num == 1, &observed, &channel->proposal);
   else if (channel->cost->num > 0 && !channel->ready_s)
     decision = EB_USE_ONE; /* no plan can be better */
   if (decision != EB_USE_ONE) return decision == EB_KEEP ? 0 : channel->proposal.num;

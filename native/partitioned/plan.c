@@ -44,19 +44,18 @@ double eb_plan_typical_s(const double *records_s, int num) {
   return larger(a < b ? a : b, c < larger(a, b) ? c : larger(a, b));
 }
 
-/* The sender's and the link's state while segments leave one after another. */
+/* The way from the sender to the receiver while segments leave one after another. */
 typedef struct {
-  double sender_free_s, link_free_s, done_s;
+  double free_s, done_s;
 } timeline;
 
+/* The overhead of a message is what it adds to a train of them beyond its bytes at full bandwidth, so one follows the
+ * other: nobody knows which part of it is the sender's, and in shared memory the receiver copies one after another. */
 static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t bytes) {
-  const double overhead_s = CAUTION * eb_cost_overhead_s(cost, bytes);
-  const double on_link_s = (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
-  /* What a lone message takes beyond its overhead and its bytes at full bandwidth. */
-  const double rest_s = larger(0, eb_cost_time_s(cost, bytes) - overhead_s - on_link_s);
-  line->sender_free_s = larger(line->sender_free_s, ready_s) + overhead_s;
-  line->link_free_s = larger(line->link_free_s, line->sender_free_s) + on_link_s;
-  line->done_s = larger(line->done_s, line->link_free_s + rest_s);
+  const double busy_s = CAUTION * eb_cost_overhead_s(cost, bytes) + (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
+  line->free_s = larger(line->free_s, ready_s) + busy_s;
+  /* A lone message may take longer than it keeps others from the way. */
+  line->done_s = larger(line->done_s, line->free_s + larger(0, eb_cost_time_s(cost, bytes) - busy_s));
 }
 
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes) {
@@ -71,7 +70,7 @@ double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, co
     }
     order[at] = s;
   }
-  timeline line = {0, 0, 0};
+  timeline line = {0, 0};
   for (int i = 0; i < num; i++) advance(&line, cost, ready_s[order[i]], bytes[order[i]]);
   const double last_s = num ? ready_s[order[num - 1]] : 0;
   free(order);
@@ -80,7 +79,7 @@ double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, co
 
 /* Of one segment that leaves at once, as `advance` reckons. */
 static double alone_s(const eb_cost *cost, int64_t bytes) {
-  timeline line = {0, 0, 0};
+  timeline line = {0, 0};
   advance(&line, cost, 0, bytes);
   return line.done_s;
 }
@@ -166,10 +165,10 @@ static timeline leave(const procession *in, timeline line, int begin, int end, d
 }
 
 /* Dynamic programming over the end of the last group: for each the timeline that ends soonest. Made for readiness
- * that ascends (descends), a candidate like others elsewhere; now and then a timeline that ends later, with the sender
- * free earlier, would have led to a better end. from[end] is where the last group begins; returns the number of groups. */
+ * that ascends (descends), a candidate like others elsewhere; now and then a timeline that ends later, with the way free
+ * earlier, would have led to a better end. from[end] is where the last group begins; returns the number of groups. */
 static int by_programming(const procession *in, unsigned char *from) {
-  timeline state[MAX_ATOMS + 1] = {{0, 0, 0}};
+  timeline state[MAX_ATOMS + 1] = {{0, 0}};
   for (int end = 1; end <= in->of->num; end++) {
     double found_s = DBL_MAX, ready_s = 0;
     for (int begin = end - 1; begin >= 0; begin--) {
@@ -190,7 +189,7 @@ static int by_programming(const procession *in, unsigned char *from) {
  * factor, and needed only where tags have few bits for segments. */
 static int by_limited_programming(const procession *in, int max_segments, unsigned char *from) {
   unsigned char layer_from[MAX_ATOMS + 1][MAX_ATOMS + 1] = {{0}};
-  timeline layers[2][MAX_ATOMS + 1] = {{{0, 0, 0}}};
+  timeline layers[2][MAX_ATOMS + 1] = {{{0, 0}}};
   const int n = in->of->num;
   double best_s = DBL_MAX;
   int best = 1;
@@ -278,18 +277,31 @@ int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_by
   return best.num;
 }
 
-void eb_trial_begin(eb_trial *trial) { *trial = (eb_trial){NAN, NAN, false, 0}; }
+static const eb_observation not_seen = {NAN, NAN, NAN};
 
-void eb_trial_forget_times(eb_trial *trial) { trial->one_s = trial->many_s = NAN; }
+void eb_trial_begin(eb_trial *trial) { *trial = (eb_trial){not_seen, not_seen, false, 0}; }
+
+void eb_trial_forget_times(eb_trial *trial) { trial->one = trial->many = not_seen; }
+
+static bool is_seen(const eb_observation *observation) { return !isnan(observation->after_s); }
+
+/* Was the plan no clear gain over one segment? Its sends may have held the program up before the last partition was
+ * ready, at most for as long as they took; where the program was waiting anyway, they have not. */
+static bool has_lost(const eb_trial *trial) {
+  if (!is_seen(&trial->one) || !is_seen(&trial->many)) return false;
+  const double later_s = trial->many.ready_s - trial->one.ready_s;
+  const double held_up_s = larger(0, later_s < trial->many.own_s ? later_s : trial->many.own_s);
+  return trial->many.after_s + held_up_s > CLEARLY_LESS * trial->one.after_s;
+}
 
 /* While a plan is in use. */
 static eb_decision judge_plan(eb_trial *trial, uint64_t start, const eb_proposal *proposal) {
-  if (isnan(trial->one_s)) {
-    if (start != TRIAL_BEGINS || isnan(trial->many_s)) return proposal->one_s <= proposal->best_s ? EB_USE_ONE : EB_KEEP;
+  if (!is_seen(&trial->one)) {
+    if (start != TRIAL_BEGINS || !is_seen(&trial->many)) return proposal->one_s <= proposal->best_s ? EB_USE_ONE : EB_KEEP;
     trial->is_trying = true;
     return EB_USE_ONE;
   }
-  if (trial->many_s > CLEARLY_LESS * trial->one_s) {
+  if (has_lost(trial)) {
     trial->refused_gain = proposal->now_s / proposal->one_s;
     return EB_USE_ONE;
   }
@@ -300,19 +312,20 @@ static eb_decision judge_plan(eb_trial *trial, uint64_t start, const eb_proposal
 static eb_decision judge_one(eb_trial *trial, uint64_t start, double best_s, double one_s) {
   const bool was_trying = trial->is_trying;
   trial->is_trying = false;
-  if (was_trying && trial->many_s > CLEARLY_LESS * trial->one_s) {
+  if (was_trying && has_lost(trial)) {
     trial->refused_gain = best_s / one_s;
     return EB_KEEP;
   }
   /* Else what lost is tried again when the program has changed so much that it promises far more. */
   if (start != RETRIAL_BEGINS && trial->refused_gain > 0 && best_s / one_s > CHANGED * trial->refused_gain) return EB_KEEP;
   trial->refused_gain = 0;
-  if (start == RETRIAL_BEGINS) trial->many_s = NAN;
+  if (start == RETRIAL_BEGINS) trial->many = not_seen;
   return best_s < one_s ? EB_USE_BEST : EB_KEEP;
 }
 
-eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, const eb_proposal *proposal) {
+eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, const eb_observation *observed,
+                            const eb_proposal *proposal) {
   if (start == 2) return EB_USE_BEST;
-  if (!isnan(observed_s)) *(is_one ? &trial->one_s : &trial->many_s) = observed_s;
+  if (is_seen(observed)) *(is_one ? &trial->one : &trial->many) = *observed;
   return is_one ? judge_one(trial, start, proposal->best_s, proposal->one_s) : judge_plan(trial, start, proposal);
 }

@@ -23,9 +23,9 @@ int eb_plan_num_records(uint64_t start);
 /* The median of the records of a partition, of which there are 1 or 3. */
 double eb_plan_typical_s(const double *records_s, int num);
 
-/* Seconds from the last partition's readiness to the arrival of all: segments leave in the order of their
- * readiness, each keeps the sender busy for its overhead, and they share one link (EQUATIONS.md section 1 joined
- * with the cost of a message). ready_s[s] and bytes[s] belong to segment s. */
+/* Seconds from the last partition's readiness to the arrival of all: segments leave in the order of their readiness,
+ * and each keeps the one way they have busy for its overhead and its bytes (EQUATIONS.md section 1 joined with the cost
+ * of a message). ready_s[s] and bytes[s] belong to segment s. */
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes);
 
 /* Can any segments bring a clear gain, whenever partitions are ready? Where not, nobody needs to look at the clock. */
@@ -43,11 +43,18 @@ typedef struct {
   double best_s, one_s, now_s; /* predicted with them, with one, and with the segments in use */
 } eb_proposal;
 
-/* What was seen of one segment and of the plans, in seconds from the last partition's readiness to the receiver's
- * completion. The two ends' clocks may differ, by the same for both, so only their order means something. NAN: not
- * seen. A prediction rests on costs measured in another moment; this is what the transfer itself took. */
+/* What some starts took, in seconds; NAN: not seen. The two ends' clocks may differ, by the same for all starts, so only
+ * the order of two values of after_s means something. */
 typedef struct {
-  double one_s, many_s;
+  double after_s; /* from the last partition's readiness to the receiver's completion */
+  double ready_s; /* from the start to the last partition's readiness */
+  double own_s;   /* of that, what our own sends took */
+} eb_observation;
+
+/* What was seen of one segment and of the plans. A prediction rests on costs measured in another moment; this is what
+ * the transfer itself took. */
+typedef struct {
+  eb_observation one, many;
   bool is_trying;      /* one segment is in use to be compared with the plan */
   double refused_gain; /* predicted time of the plan that lost over that of one segment; 0: none has lost */
 } eb_trial;
@@ -58,8 +65,8 @@ void eb_trial_forget_times(eb_trial *trial);
 
 typedef enum { EB_KEEP, EB_USE_ONE, EB_USE_BEST } eb_decision;
 
-/* What to use next, while one segment is in use or more. observed_s: the median time of the recorded starts, NAN when
- * unknown. */
-eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, double observed_s, const eb_proposal *proposal);
+/* What to use next, while one segment is in use or more. `observed` is of the recorded starts, their medians. */
+eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, const eb_observation *observed,
+                            const eb_proposal *proposal);
 
 #endif

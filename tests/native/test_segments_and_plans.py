@@ -17,6 +17,7 @@ from tests.core_library import (
     USE_BEST,
     USE_ONE,
     Ids,
+    Observation,
     Proposal,
     Segments,
     Trial,
@@ -265,14 +266,13 @@ def protocol_of(lines, num_bytes):
 
 
 def naive_timeline_s(lines, ready_s, num_bytes):
-    """Segments leave in the order of readiness over one sender and one link; see plan.h."""
-    sender = link = done = 0.0
+    """Segments leave in the order of readiness, one after another; see plan.h."""
+    free = done = 0.0
     for ready, size in sorted(zip(ready_s, num_bytes, strict=True), key=lambda pair: pair[0]):
         _, latency_s, overhead_s, bandwidth = protocol_of(lines, size)
-        busy_s, on_link_s = 1.2 * overhead_s, size / lines[-1][3]
-        sender = max(sender, ready) + busy_s
-        link = max(link, sender) + on_link_s
-        done = max(done, link + max(0, latency_s + size / bandwidth - busy_s - on_link_s))
+        busy_s = 1.2 * overhead_s + size / lines[-1][3]
+        free = max(free, ready) + busy_s
+        done = max(done, free + max(0, latency_s + size / bandwidth - busy_s))
     return done - max(ready_s)
 
 
@@ -407,7 +407,8 @@ def test_few_segments_go_where_they_gain_most(core):
 
 # The trial of a plan against one segment --------------------------------------------------------------------
 
-# Each step: start, is one segment in use, observed, predicted now, best and one, what is decided.
+# Each step: start, is one segment in use, observed (or that, the last readiness and our sends before
+# it), predicted now, best and one, what is decided.
 SCENARIOS = {
     "the first plan is the predicted best": [(2, True, NAN, 9, 5, 9, USE_BEST)],
     "a slower plan is dropped": [
@@ -441,6 +442,21 @@ SCENARIOS = {
         (128, True, 9, 9, 5, 9, USE_BEST),
         (134, False, 5, 5, 5, 9, KEEP),
         (256, False, 5, 5, 5, 9, KEEP),
+    ],
+    "sends that held the program up are part of what a plan takes": [
+        (2, True, NAN, 9, 5, 9, USE_BEST),
+        (8, False, (1, 10, 8), 5, 5, 9, USE_ONE),
+        (14, True, (6, 2, 0), 9, 5, 9, KEEP),
+    ],
+    "sends while the program waited are not": [
+        (2, True, NAN, 9, 5, 9, USE_BEST),
+        (8, False, (4, 10, 8), 5, 5, 9, USE_ONE),
+        (14, True, (6, 10, 0), 9, 5, 9, USE_BEST),
+    ],
+    "a program that was later for reasons of its own is charged for our sends at most": [
+        (2, True, NAN, 9, 5, 9, USE_BEST),
+        (8, False, (4, 100, 1), 5, 5, 9, USE_ONE),
+        (14, True, (6, 10, 0), 9, 5, 9, USE_BEST),
     ],
     "no observation at all changes nothing": [
         (2, True, NAN, 9, 5, 9, USE_BEST),
@@ -481,9 +497,11 @@ def test_trials(core, scenario):
     trial = Trial()
     core.eb_trial_begin(byref(trial))
     for start, is_one, observed, now, best, one, expected in SCENARIOS[scenario]:
-        seen = (trial.one_s, trial.many_s)
+        seen = bytes(trial.one), bytes(trial.many)
+        after, ready, own = observed if isinstance(observed, tuple) else (observed, 0, 0)
+        observation = Observation(after_s=after, ready_s=ready, own_s=own)
         proposal = Proposal(num=2, best_s=best, one_s=one, now_s=now)
-        decided = core.eb_trial_decide(byref(trial), start, is_one, observed, byref(proposal))
+        decided = core.eb_trial_decide(byref(trial), start, is_one, byref(observation), byref(proposal))
         assert decided == expected, f"at start {start}"
-        if math.isnan(observed):
-            assert repr(seen) == repr((trial.one_s, trial.many_s))
+        if math.isnan(after) and start != 128:
+            assert seen == (bytes(trial.one), bytes(trial.many))
