@@ -41,6 +41,7 @@
 #pragma weak PMPI_Finalize
 #pragma weak PMPI_Gather
 #pragma weak PMPI_Gatherv
+#pragma weak PMPI_Get_count
 #pragma weak PMPI_Get_library_version
 #pragma weak PMPI_Graph_create
 #pragma weak PMPI_Group_free

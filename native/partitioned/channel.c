@@ -416,12 +416,10 @@ int eb_channel_test(eb_channel *channel, bool *done) {
   return rc;
 }
 
-/* Are so many setups and releases to come that somebody should take them in meanwhile? libfabric's tcp provider, which
- * Intel MPI and MPICH use, stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we
- * wait for could be behind them. */
-static bool expects_much(const eb_shadow *shadow) {
-  return atomic_load_explicit(&shadow->num_expecting, memory_order_relaxed) > 0 ||
-         atomic_load_explicit(&shadow->num_owed, memory_order_relaxed) > 32;
+/* Are setups to come, which somebody should take in meanwhile? libfabric's tcp provider, which Intel MPI and MPICH use,
+ * stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we wait for could be behind them. */
+static bool expects_setups(const eb_shadow *shadow) {
+  return atomic_load_explicit(&shadow->num_expecting, memory_order_relaxed) > 0;
 }
 
 static int wait_for(eb_channel *channel) {
@@ -432,14 +430,11 @@ static int wait_for(eb_channel *channel) {
     if (rc != MPI_SUCCESS) return rc;
     if (ready) {
       if (channel->is_copying) return MPI_SUCCESS;
-      if (!eb_record_on && !expects_much(shadow)) return eb_wire_wait(channel);
+      if (!eb_record_on && !expects_setups(shadow)) return eb_wire_wait(channel);
       rc = test_all(channel, &ready);
       if (rc != MPI_SUCCESS || ready) return rc;
     }
-    if (expects_much(shadow)) {
-      eb_matching_progress(shadow);
-      eb_matching_collect(shadow);
-    }
+    if (expects_setups(shadow)) eb_matching_progress(shadow);
     sched_yield(); /* other threads of ours are to be waited for: they may need this core */
   }
 }

@@ -69,6 +69,8 @@ static int communicator_freed(MPI_Comm comm, int keyval, void *value, void *extr
   eb_lock();
   if (PMPI_Comm_get_errhandler(comm, &view->errhandler) != MPI_SUCCESS) view->errhandler = MPI_ERRHANDLER_NULL;
   view->user = MPI_COMM_NULL;
+  /* Their senders keep their shadows until they have been told. At the end of the program nobody waits any more. */
+  if (--view->shadow->num_users == 0 && eb_world.on) eb_matching_flush_releases(view->shadow);
   eb_view_release(view);
   eb_unlock();
   return MPI_SUCCESS;
@@ -98,13 +100,14 @@ static void attach(eb_shadow *shadow, MPI_Comm user, uint64_t context) {
   view->errhandler = MPI_ERRHANDLER_NULL;
   view->references = 1;
   view->context = context;
-  if (PMPI_Comm_rank(shadow->comm, &view->rank) != MPI_SUCCESS || PMPI_Comm_size(shadow->comm, &view->size) != MPI_SUCCESS ||
-      PMPI_Comm_set_attr(user, eb_world.keyval, view) != MPI_SUCCESS) {
+  view->size = shadow->size;
+  if (PMPI_Comm_rank(shadow->comm, &view->rank) != MPI_SUCCESS || PMPI_Comm_set_attr(user, eb_world.keyval, view) != MPI_SUCCESS) {
     free(view);
     return;
   }
   eb_lock();
   shadow->references++;
+  shadow->num_users++;
   eb_unlock();
 }
 
@@ -176,6 +179,7 @@ void eb_communicator_adopt(MPI_Comm user) {
   shadow->comm = shadow->lanes[0] = comm;
   shadow->num_lanes = 1;
   add_lanes(shadow, user);
+  PMPI_Comm_size(comm, &shadow->size);
   shadow->tag_ub = *tag_ub;
   shadow->tags = eb_tags_layout(pretended < *tag_ub ? pretended : *tag_ub);
   shadow->references = 1; /* ours, until the view has it */

@@ -13,6 +13,7 @@
 struct eb_channel;
 struct eb_setup;
 struct eb_expected_report;
+struct eb_unreleased;
 
 /* A communicator of the user's group that carries nothing but our messages. Shared by a communicator and those
  * that MPI_Comm_idup made of it; freed with the last of them and of their requests. */
@@ -24,14 +25,15 @@ typedef struct eb_shadow {
   MPI_Comm lanes[EB_MAX_LANES];
   int num_lanes;
   int references;
+  int size, num_users; /* its ranks; the user's communicators that live on it */
   eb_tags tags;
   int tag_ub; /* of the user's tags: the MPI's, whatever the layout pretends */
   eb_ids ids;
   /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
-   * refers to it: freed, its context id may be given to another communicator, which would receive them. Who waits looks
-   * at it without the lock. */
-  _Atomic int64_t num_owed;
+   * refers to it: freed, its context id may be given to another communicator, which would receive them. */
+  int64_t num_owed;
   struct eb_expected_report *reports;               /* their receives are posted */
+  struct eb_unreleased **unreleased;                /* [size], or NULL where there were none: to be told to peers */
   struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
   struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */
   atomic_int num_expecting;                         /* of them; who waits looks without the lock */

@@ -20,8 +20,8 @@ typedef struct {
 /* What threads meet on is apart. */
 static struct {
   _Alignas(64) atomic_flag sending;
-  unsigned taken; /* places emptied so far; of the thread that holds `sending` */
-  _Alignas(64) atomic_uint given; /* places handed out so far */
+  uint64_t taken; /* places emptied so far; of the thread that holds `sending` */
+  _Alignas(64) _Atomic uint64_t given; /* places handed out so far */
   _Alignas(64) waiting ring[RING_SIZE];
 } lanes[EB_MAX_LANES];
 
@@ -29,25 +29,27 @@ static bool take_lock(int lane) {
   return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst);
 }
 
-static waiting *place_of(int lane, unsigned number) { return &lanes[lane].ring[number % RING_SIZE]; }
+static waiting *place_of(int lane, uint64_t number) { return &lanes[lane].ring[number % RING_SIZE]; }
 
-static bool is_full(int lane, unsigned number) {
-  return atomic_load_explicit(&place_of(lane, number)->turn, memory_order_seq_cst) == number / RING_SIZE * 2 + 1;
+static unsigned turn_when_free(uint64_t number) { return (unsigned)(number / RING_SIZE * 2); }
+
+static bool is_full(int lane, uint64_t number) {
+  return atomic_load_explicit(&place_of(lane, number)->turn, memory_order_seq_cst) == turn_when_free(number) + 1;
 }
 
 static void send_waiting(int lane) {
-  for (unsigned number = lanes[lane].taken; is_full(lane, number); lanes[lane].taken = ++number) {
+  for (uint64_t number = lanes[lane].taken; is_full(lane, number); lanes[lane].taken = ++number) {
     waiting *place = place_of(lane, number);
     eb_channel *const channel = place->channel;
     const int segment = place->segment;
-    atomic_store_explicit(&place->turn, number / RING_SIZE * 2 + 2, memory_order_release);
+    atomic_store_explicit(&place->turn, turn_when_free(number + RING_SIZE), memory_order_release);
     eb_channel_issue(channel, segment);
   }
 }
 
 /* Looks again after letting go: a thread that found the lock taken has left its segment to us. */
 static void send_and_let_go(int lane) {
-  unsigned next;
+  uint64_t next;
   do {
     send_waiting(lane);
     next = lanes[lane].taken; /* the holder's alone */
@@ -60,15 +62,15 @@ void eb_issue_drain(int lane) {
 }
 
 static void leave(int lane, eb_channel *channel, int segment) {
-  const unsigned number = atomic_fetch_add_explicit(&lanes[lane].given, 1, memory_order_relaxed);
+  const uint64_t number = atomic_fetch_add_explicit(&lanes[lane].given, 1, memory_order_relaxed);
   waiting *place = place_of(lane, number);
-  while (atomic_load_explicit(&place->turn, memory_order_acquire) != number / RING_SIZE * 2) {
+  while (atomic_load_explicit(&place->turn, memory_order_acquire) != turn_when_free(number)) {
     eb_issue_drain(lane);
     sched_yield(); /* the thread that sends may need this core */
   }
   place->channel = channel;
   place->segment = segment;
-  atomic_store_explicit(&place->turn, number / RING_SIZE * 2 + 1, memory_order_seq_cst);
+  atomic_store_explicit(&place->turn, turn_when_free(number) + 1, memory_order_seq_cst);
 }
 
 void eb_issue(eb_channel *channel, int segment) {

@@ -7,6 +7,8 @@
 #include "partitioned/outbox.h"
 #include "partitioned/world.h"
 
+enum { MAX_RELEASES = 32 };
+
 static int num_expected_reports; /* under eb_lock */
 
 static int send_control(eb_shadow *shadow, int peer, int what, const void *bytes, size_t num_bytes) {
@@ -20,8 +22,8 @@ int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup) {
   return send_control(shadow, peer, EB_CONTROL_SETUP, setup, sizeof *setup);
 }
 
-/* One control message of a kind, from anybody; false when there is none. */
-static bool take(eb_shadow *shadow, int what, void *bytes, int num_bytes, int *source) {
+/* One control message of a kind, from anybody, of at most *num_bytes; false when there is none. */
+static bool take(eb_shadow *shadow, int what, void *bytes, int *num_bytes, int *source) {
   MPI_Message message;
   MPI_Status status;
   int found = 0;
@@ -29,7 +31,8 @@ static bool take(eb_shadow *shadow, int what, void *bytes, int num_bytes, int *s
           MPI_SUCCESS || !found)
     return false;
   *source = status.MPI_SOURCE;
-  return PMPI_Mrecv(bytes, num_bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+  return PMPI_Mrecv(bytes, *num_bytes, MPI_BYTE, &message, &status) == MPI_SUCCESS &&
+         PMPI_Get_count(&status, MPI_BYTE, num_bytes) == MPI_SUCCESS;
 }
 
 static bool belongs(const eb_setup *setup, const eb_channel *channel) {
@@ -68,10 +71,10 @@ void eb_matching_expect(eb_channel *channel) {
 
 void eb_matching_progress(eb_shadow *shadow) {
   eb_setup come;
-  int source;
+  int source, num_bytes = sizeof come;
   eb_lock();
   shadow->references++; /* the release of a receiver that was freed unmatched may drop the last one */
-  while (take(shadow, EB_CONTROL_SETUP, &come, sizeof come, &source)) {
+  while (take(shadow, EB_CONTROL_SETUP, &come, &num_bytes, &source)) {
     come.source = source;
     eb_channel **at = &shadow->expecting;
     while (*at && !belongs(&come, *at)) at = &(*at)->next_expecting;
@@ -101,8 +104,49 @@ void eb_matching_progress_all(void) {
   eb_unlock();
 }
 
+/* Ids that one peer is to be told of. */
+typedef struct eb_unreleased {
+  int num;
+  int64_t first_id[MAX_RELEASES];
+} eb_unreleased;
+
+static int tell_released(eb_shadow *shadow, int peer) {
+  eb_unreleased *of_peer = shadow->unreleased[peer];
+  const size_t num_bytes = (size_t)of_peer->num * sizeof of_peer->first_id[0];
+  of_peer->num = 0;
+  return send_control(shadow, peer, EB_CONTROL_RELEASE, of_peer->first_id, num_bytes);
+}
+
+/* A message for each could be too many for a peer that does not look at them (see channel.c); and of few ids many would
+ * be out of use. */
+static int releases_in_a_message(const eb_shadow *shadow) {
+  const int64_t share = eb_tags_num_ids(&shadow->tags) / 4 / shadow->size;
+  return shadow->num_users == 0 || share < 1 ? 1 : share < MAX_RELEASES ? (int)share : MAX_RELEASES;
+}
+
 int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
-  return send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
+  int rc = MPI_SUCCESS;
+  eb_lock();
+  if (!shadow->unreleased) shadow->unreleased = calloc((size_t)shadow->size, sizeof *shadow->unreleased);
+  if (shadow->unreleased && !shadow->unreleased[peer]) shadow->unreleased[peer] = calloc(1, sizeof(eb_unreleased));
+  if (shadow->unreleased && shadow->unreleased[peer]) {
+    eb_unreleased *of_peer = shadow->unreleased[peer];
+    of_peer->first_id[of_peer->num++] = first_id;
+    if (of_peer->num >= releases_in_a_message(shadow)) rc = tell_released(shadow, peer);
+  } else {
+    rc = send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
+  }
+  eb_unlock();
+  return rc;
+}
+
+int eb_matching_flush_releases(eb_shadow *shadow) {
+  int rc = MPI_SUCCESS;
+  eb_lock();
+  for (int peer = 0; rc == MPI_SUCCESS && shadow->unreleased && peer < shadow->size; peer++)
+    if (shadow->unreleased[peer] && shadow->unreleased[peer]->num > 0) rc = tell_released(shadow, peer);
+  eb_unlock();
+  return rc;
 }
 
 static void drop_report(eb_expected_report *expected) {
@@ -119,12 +163,14 @@ static bool has_come(eb_expected_report *expected) {
 }
 
 void eb_matching_collect(eb_shadow *shadow) {
-  int64_t first_id;
-  int source;
+  int64_t first_id[MAX_RELEASES];
+  int source, num_bytes = sizeof first_id;
   eb_lock();
-  while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_RELEASE, &first_id, sizeof first_id, &source)) {
-    eb_ids_release(&shadow->ids, first_id);
-    shadow->num_owed--;
+  while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_RELEASE, first_id, &num_bytes, &source)) {
+    const int num = num_bytes / (int)sizeof first_id[0];
+    for (int r = 0; r < num; r++) eb_ids_release(&shadow->ids, first_id[r]);
+    shadow->num_owed -= num;
+    num_bytes = sizeof first_id;
   }
   for (eb_expected_report *expected = shadow->reports; expected;) {
     eb_expected_report *const next = expected->next;
@@ -197,6 +243,8 @@ void eb_matching_cancel_reports(void) {
 }
 
 void eb_matching_forget(eb_shadow *shadow) {
+  for (int peer = 0; shadow->unreleased && peer < shadow->size; peer++) free(shadow->unreleased[peer]);
+  free(shadow->unreleased);
   while (shadow->setups) {
     eb_setup *next = shadow->setups->next;
     free(shadow->setups);

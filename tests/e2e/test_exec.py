@@ -182,7 +182,8 @@ def test_scripts_run_with_the_library_and_nothing_is_said(mpi, earlybird, where_
     where_of(mpi)
     script = "print('libearlybird.so' in open('/proc/self/maps').read())"
     result = earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", sys.executable, "-c", script)
-    assert result.stdout.split() == ["True", "True"]
+    # Two ranks' lines may run into one another on their way through mpiexec.
+    assert result.stdout.replace("True", "").split() == [] and result.stdout.count("True") == 2
     assert result.stderr == ""
 
 
