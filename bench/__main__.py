@@ -9,6 +9,7 @@ from bench import (
     imb_pingpong,
     partitioned_calls,
     partitioned_grid,
+    partitioned_own,
     partitioned_progress,
 )
 
@@ -20,6 +21,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-grid": partitioned_grid.main,
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
     "partitioned-progress": partitioned_progress.main,
+    "partitioned-own": partitioned_own.main,
 }
 # Those that take words of their own, told by --help.
 WITH_OPTIONS = ("partitioned-calls", "partitioned-grid", "partitioned-grid-cluster")

@@ -10,7 +10,7 @@ from pathlib import Path
 from earlybird.launch.mpiexec import yielding
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
-from earlybird.toolchain.build import native_prefix
+from earlybird.toolchain.build import native_prefix, native_sources
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,18 @@ class Outcome:
 def suite_program(flavour: Flavour, name: str = "partitioned_cases") -> Path:
     """A program of the suite in the build for `flavour`."""
     return native_prefix(flavour) / "libexec" / "earlybird" / "tests" / name
+
+
+def compile_program(flavour: Flavour, name: str, folder: Path) -> Path:
+    """A program of the suite compiled into `folder` without libearlybird, for the MPI's own calls."""
+    sources = native_sources() / "tests"
+    families = sorted(sources.glob("*_cases.c")) if name == "partitioned_cases" else [sources / f"{name}.c"]
+    program = folder / f"{name}-{flavour.name}"
+    words = [flavour.mpicc, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}"]
+    words += [*families, sources / "case.c", sources / "report.c", "-pthread", "-ldl", "-o", program]
+    made = subprocess.run(words, env=flavour.environment(), capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return program
 
 
 def list_cases(program: Path, flavour: Flavour) -> list[str]:
