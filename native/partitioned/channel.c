@@ -304,10 +304,11 @@ static void note_ready(eb_channel *channel, int partition) {
     const double now_s = eb_stopwatch_s();
     const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed);
     /* Of the last one, whichever thread that is. */
-    channel->done_s[channel->record] = channel->clock_ahead_s + now_s;
-    channel->spent_s[channel->record][0] = now_s - channel->started_s;
-    channel->spent_s[channel->record][1] = own_s;
-    channel->ready_s[(size_t)partition * EB_PLAN_RECORDS + (size_t)channel->record] = now_s - channel->started_s - own_s;
+    const double spent_s = now_s - channel->started_s;
+    atomic_store_explicit(&channel->done_s[channel->record], channel->clock_ahead_s + now_s, memory_order_relaxed);
+    atomic_store_explicit(&channel->spent_s[channel->record][0], spent_s, memory_order_relaxed);
+    atomic_store_explicit(&channel->spent_s[channel->record][1], own_s, memory_order_relaxed);
+    channel->ready_s[(size_t)partition * EB_PLAN_RECORDS + (size_t)channel->record] = spent_s - own_s;
     /* Looking at the clock is no work of the program's either. */
     atomic_store_explicit(&channel->own_s, own_s + eb_clock.look_s, memory_order_relaxed);
   }

@@ -76,7 +76,7 @@ typedef struct eb_channel {
   eb_trial trial;
   double observed_at_s; /* when the trial last got a time */
   _Atomic double done_s[EB_PLAN_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
-  double spent_s[EB_PLAN_RECORDS][2];     /* of a sender, from the start to the last partition: all, and in our own sends */
+  _Atomic double spent_s[EB_PLAN_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
   int record; /* where this start's times go, or -1 */
   bool proposes; /* a sender that has yet to look for the segments of the plan that is due next */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
