@@ -97,9 +97,14 @@ def main(words: Sequence[str] = ()) -> int:
             mpis = options.mpi or built_mpis()
             launches = options.launches or (QUICK_LAUNCHES if options.quick else LAUNCHES)
             rules = QUICK_RULES if options.quick else RULES
-            records, samples = measure(mpis, options.launcher, launches, rules, options.largest)
-            if options.json is not None:
-                write_samples(options.json, records, samples)
+            records: list[dict[str, Any]] = []
+            samples = []
+            try:
+                measure(mpis, options.launcher, launches, rules, options.largest, records, samples)
+            finally:
+                # Also what was measured before a launch died or somebody pressed Ctrl-C.
+                if options.json is not None and samples:
+                    write_samples(options.json, records, samples)
     except InputError as error:
         say(f"partitioned-grid: {error}")
         return 2
@@ -140,16 +145,22 @@ def grid(mpi: str, level: str, largest_bytes: int) -> list[dict[str, Any]]:
 
 
 def measure(
-    mpis: Sequence[str], where: str, launches: int, rules: Rules, largest_bytes: int | None
-) -> tuple[list[dict[str, Any]], list[Sample]]:
-    """Launches of every MPI in turn, with and without libearlybird in turn; WorkError when one dies."""
+    mpis: Sequence[str],
+    where: str,
+    launches: int,
+    rules: Rules,
+    largest_bytes: int | None,
+    records: list[dict[str, Any]],
+    samples: list[Sample],
+) -> None:
+    """Launches of every MPI in turn, with and without libearlybird in turn, added to `records` and `samples`
+    as they end; WorkError when one dies."""
     across = where != "local"
     layout, level = (
         (parse_layout("2x1x1"), "inter_node") if across else (parse_layout("1x1x2"), "intra_socket")
     )
     largest_bytes = largest_bytes or (1 << 20 if across else HUGE_BYTES)
     launchers = {mpi: make_launcher(where, mpi, None, 0)[0] for mpi in mpis}
-    records, samples = [], []
     for launch in range(launches):
         for mpi, launcher in launchers.items():
             # Which goes first alternates, so that neither always meets what the other left.
@@ -164,7 +175,6 @@ def measure(
                 records.append(record)
                 samples += found
                 say(f"launch {launch + 1} of {launches}, {mpi}, {request.id}: {record['duration_s']:.0f} s")
-    return records, samples
 
 
 def run_launch(launcher: Launcher, request: Request) -> tuple[dict[str, Any], list[Sample]]:

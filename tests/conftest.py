@@ -1,6 +1,7 @@
 """What all tests share: the command as a user types it, and which MPIs are built here."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,10 @@ from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.toolchain.build import is_built
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
+
+# What a shell starts in the background ignores Ctrl-C, and so would every program that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _usable(name: str) -> bool:

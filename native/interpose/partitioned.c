@@ -41,6 +41,7 @@ static const char *sentence_of(int error_class) {
   switch (error_class) {
     case MPI_ERR_OTHER: return "more partitioned requests live on one communicator than its tags can tell apart";
     case MPI_ERR_NO_MEM: return "there is no memory left for a partitioned request";
+    case MPI_ERR_TYPE: return "one element of a datatype with gaps has more than 2^31 - 1 bytes";
     case MPI_ERR_COUNT: return "the bytes of a partitioned transfer exceed 63 bits";
     case MPI_ERR_TRUNCATE: return "the two sides of a partitioned transfer differ in their total size";
     default: return NULL;

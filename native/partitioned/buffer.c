@@ -1,6 +1,7 @@
 /* Tells contiguous types from others, and packs the others. */
 #include "partitioned/buffer.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* MPI 3.1's pack calls take an int of bytes. */
@@ -57,6 +58,7 @@ int eb_buffer_begin(eb_channel *channel, void *buffer, int num_partitions, MPI_C
     return MPI_ERR_COUNT;
   /* Nothing travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
   if (channel->total_bytes == 0 || channel->peer == MPI_PROC_NULL || is_plain(type)) return MPI_SUCCESS;
+  if (size > INT_MAX) return MPI_ERR_TYPE; /* more than the pack calls can take at once */
   channel->staging = malloc((size_t)channel->total_bytes);
   if (!channel->staging) return MPI_ERR_NO_MEM;
   /* The user may free theirs. Not MPI_Type_dup: that would run the copy callbacks of the user's attributes. */

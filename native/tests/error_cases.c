@@ -68,6 +68,20 @@ static void every_init_error(MPI_Comm comm, check_fn *check) {
 #undef BOTH
 }
 
+/* Nothing of it is ever touched. */
+static void huge_element(const struct context *context) {
+  char data[1];
+  MPI_Datatype block, gapped;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI(MPI_Type_contiguous(1 << 30, MPI_BYTE, &block));
+  MPI(MPI_Type_vector(2, 1, 2, block, &gapped));
+  MPI(MPI_Type_commit(&gapped));
+  const int code = MPI_Psend_init(data, 1, 1, gapped, context->rank, TAG, context->world, MPI_INFO_NULL, &request);
+  expect_class("MPI_Psend_init of elements of 2 GiB with gaps", code, MPI_ERR_TYPE);
+  MPI(MPI_Type_free(&gapped));
+  MPI(MPI_Type_free(&block));
+}
+
 static void init_errors(const struct context *context) { every_init_error(context->world, expect_class); }
 
 static void init_errors_handled(const struct context *context) {
@@ -224,6 +238,7 @@ static void null_after_free(const struct context *context) {
 const struct test_case error_cases[] = {
     {"a_bad_argument_of_init_gives_its_error_class", init_errors, 0},
     {"a_bad_argument_of_init_calls_the_error_handler", init_errors_handled, 0},
+    {"an_element_too_large_to_pack_is_an_error", huge_element, 0},
     {"init_on_no_communicator_is_an_error", null_communicator, 0},
     {"misuse_of_a_request_gives_its_error_class", request_errors, 0},
     {"misuse_of_a_request_calls_the_error_handler", request_errors_handled, 0},
