@@ -16,7 +16,7 @@ from earlybird.toolchain.build import is_built
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
-# What a shell starts in the background ignores Ctrl-C, and so would every program that a test starts and interrupts.
+# What a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -14,9 +14,7 @@ static MPI_Status *status_at(MPI_Status *statuses, int index) {
 
 /* After a test or wait has found it done, or failed with a code. */
 static int finish(eb_channel *channel, int rc, MPI_Status *status) {
-  if (rc == MPI_SUCCESS) return eb_channel_finish(channel, status);
-  atomic_store_explicit(&channel->is_active, false, memory_order_release);
-  return rc;
+  return rc == MPI_SUCCESS ? eb_channel_finish(channel, status) : eb_channel_fail(channel, rc);
 }
 
 EB_APART static int wait_one(MPI_Request *request, MPI_Status *status) {
@@ -118,7 +116,7 @@ EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_S
     /* Only asked here: nothing may be deactivated before everything is done. */
     const int rc = eb_channel_test(channel, &done);
     if (rc != MPI_SUCCESS) {
-      atomic_store_explicit(&channel->is_active, false, memory_order_release);
+      eb_channel_fail(channel, rc);
       for (int s = 0; statuses != MPI_STATUSES_IGNORE && s < count; s++) statuses[s].MPI_ERROR = s == r ? rc : MPI_ERR_PENDING;
       return many_failed(channel, rc, statuses);
     }

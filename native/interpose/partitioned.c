@@ -49,7 +49,8 @@ static const char *sentence_of(int error_class) {
 }
 
 int eb_raise_for(eb_channel *channel, int code) {
-  const char *sentence = sentence_of(code);
+  /* Other classes mean something else when a request is made. */
+  const char *sentence = code == MPI_ERR_TRUNCATE || code == MPI_ERR_NO_MEM ? sentence_of(code) : NULL;
   return sentence ? eb_raise(channel->view, code, sentence) : eb_raise_code(channel->view, code);
 }
 

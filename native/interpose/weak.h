@@ -14,6 +14,7 @@
 #pragma weak PMPI_Cart_create
 #pragma weak PMPI_Cart_sub
 #pragma weak PMPI_Comm_call_errhandler
+#pragma weak PMPI_Comm_compare
 #pragma weak PMPI_Comm_create
 #pragma weak PMPI_Comm_create_group
 #pragma weak PMPI_Comm_create_keyval

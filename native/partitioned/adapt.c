@@ -49,6 +49,8 @@ int eb_adapt_start(eb_channel *channel) {
   channel->record = exchanges && (channel->ready_s || !channel->is_send) ? eb_plan_record(channel->num_starts) : -1;
   channel->proposes = channel->is_send && exchanges && eb_plan_is_due(channel->num_starts + 1);
   if (!channel->is_send || !is_reported(channel)) return MPI_SUCCESS;
+  eb_report unread;
+  (void)eb_matching_take_report(channel->view->shadow, &channel->report, &unread);
   return eb_matching_expect_report(channel->view->shadow, channel->peer, report_tag(channel), &channel->report);
 }
 

@@ -108,18 +108,7 @@ static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order
 }
 
 static const eb_cost *cost_to(const eb_view *view, int peer) {
-  MPI_Group group, world;
-  int rank = MPI_UNDEFINED;
-  if (peer == MPI_PROC_NULL) return &eb_world.settings.intra_node;
-  if (PMPI_Comm_group(view->shadow->comm, &group) == MPI_SUCCESS) {
-    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-      PMPI_Group_translate_ranks(group, 1, &peer, world, &rank);
-      PMPI_Group_free(&world);
-    }
-    PMPI_Group_free(&group);
-  }
-  const bool is_near = rank >= 0 && rank < eb_world.size &&
-                       eb_world.node_of_rank[rank] == eb_world.node_of_rank[eb_world.rank];
+  const bool is_near = peer == MPI_PROC_NULL || view->shadow->is_near[peer];
   return is_near ? &eb_world.settings.intra_node : &eb_world.settings.inter_node;
 }
 
@@ -193,7 +182,7 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   channel->lane = setup->lane;
   if (channel->is_freed) {
     /* Freed before it was matched: it has consumed its place in the order, and that is all. */
-    (void)eb_matching_release(channel->view->shadow, channel->peer, channel->first_id);
+    (void)eb_matching_release(channel->view->shadow, channel->peer, channel->first_id, channel->num_ids);
     destroy(channel);
     return;
   }
@@ -242,7 +231,8 @@ static int start_sender(eb_channel *channel) {
     atomic_store_explicit(&channel->states[s].arrived, false, memory_order_relaxed);
   }
   atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
-  channel->own_s = 0;
+  atomic_store_explicit(&channel->own_s, 0, memory_order_relaxed);
+  atomic_store_explicit(&channel->looks_s, 0, memory_order_relaxed);
   if (channel->record >= 0) {
     channel->started_s = eb_stopwatch_s();
     channel->clock_ahead_s = eb_now_s() - channel->started_s;
@@ -268,7 +258,8 @@ int eb_channel_start(eb_channel *channel) {
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
    * waits for us, before it has taken the setup, and our completion must not depend on it. */
   if (channel->is_copying && channel->num_starts == 2) channel->is_copying = false;
-  int rc = adopt_plan(channel);
+  int rc = atomic_load(&channel->error); /* of an earlier start: the two sides no longer agree */
+  if (rc == MPI_SUCCESS) rc = adopt_plan(channel);
   /* A receiver's second start comes after its first transfer, so its tags are known by now. */
   if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
   if (rc == MPI_SUCCESS) rc = eb_adapt_start(channel);
@@ -302,15 +293,16 @@ __attribute__((noinline))
 static void note_ready(eb_channel *channel, int partition) {
   if (channel->record >= 0) {
     const double now_s = eb_stopwatch_s();
-    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed);
+    const double looks_s = atomic_load_explicit(&channel->looks_s, memory_order_relaxed);
+    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed) + looks_s;
     /* Of the last one, whichever thread that is. */
     const double spent_s = now_s - channel->started_s;
     atomic_store_explicit(&channel->done_s[channel->record], channel->clock_ahead_s + now_s, memory_order_relaxed);
     atomic_store_explicit(&channel->spent_s[channel->record][0], spent_s, memory_order_relaxed);
     atomic_store_explicit(&channel->spent_s[channel->record][1], own_s, memory_order_relaxed);
     channel->ready_s[(size_t)partition * EB_PLAN_RECORDS + (size_t)channel->record] = spent_s - own_s;
-    /* Looking at the clock is no work of the program's either. */
-    atomic_store_explicit(&channel->own_s, own_s + eb_clock.look_s, memory_order_relaxed);
+    /* Looking at the clock is no work of the program's either. Two threads at once may count one look: a trifle. */
+    atomic_store_explicit(&channel->looks_s, looks_s + eb_clock.look_s, memory_order_relaxed);
   }
   if (eb_record_on) eb_record_pready(channel, partition);
 }
@@ -369,6 +361,26 @@ static int test_each(eb_channel *channel, bool *done) {
   return MPI_SUCCESS;
 }
 
+static bool has_arrived(const eb_channel *channel, const eb_partition_state *partition) {
+  for (int s = partition->first_segment; s <= partition->last_segment; s++)
+    if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_relaxed)) return false;
+  return true;
+}
+
+/* Hands partitions over whose segments are known to have arrived: all of them, where `all`. For the thread that has the
+ * channel. */
+static int unpack(eb_channel *channel, bool all) {
+  int rc = MPI_SUCCESS;
+  for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
+    eb_partition_state *partition = eb_partition(channel, p);
+    if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->stamp) continue;
+    if (!all && !has_arrived(channel, partition)) continue;
+    rc = eb_buffer_unpack(channel, p);
+    atomic_store_explicit(&partition->done_at, channel->stamp, memory_order_release);
+  }
+  return rc;
+}
+
 /* Brings a channel to where only the MPI's requests are left; *ready tells whether it is there. */
 static int prepare(eb_channel *channel, bool *ready) {
   *ready = false;
@@ -396,15 +408,13 @@ static int test_all(eb_channel *channel, bool *done) {
   return eb_record_on ? test_each(channel, done) : eb_wire_test(channel, done);
 }
 
-/* Takes a receiver for this thread; false while another one has it. A sender's requests are asked about by one thread
- * at a time already: MPI allows no two completion calls on a request at once. */
+/* Takes a channel for this thread; false while another one has it: the status of a request and the arrival of a
+ * partition may be asked for while another thread waits. */
 static bool take_for_testing(eb_channel *channel) {
-  return channel->is_send || !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
+  return !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
 }
 
-static void let_go(eb_channel *channel) {
-  if (!channel->is_send) atomic_flag_clear_explicit(&channel->testing, memory_order_release);
-}
+static void let_go(eb_channel *channel) { atomic_flag_clear_explicit(&channel->testing, memory_order_release); }
 
 int eb_channel_test(eb_channel *channel, bool *done) {
   *done = false;
@@ -423,6 +433,11 @@ static bool expects_setups(const eb_shadow *shadow) {
   return atomic_load_explicit(&shadow->num_expecting, memory_order_relaxed) > 0;
 }
 
+/* May a thread ask for partitions, and depend on the answer, while another one waits for all of them? */
+static bool may_be_asked(const eb_channel *channel) {
+  return eb_world.multiple && !channel->is_send && channel->segments.num > 1;
+}
+
 static int wait_for(eb_channel *channel) {
   eb_shadow *shadow = channel->view->shadow;
   for (;;) {
@@ -431,8 +446,13 @@ static int wait_for(eb_channel *channel) {
     if (rc != MPI_SUCCESS) return rc;
     if (ready) {
       if (channel->is_copying) return MPI_SUCCESS;
-      if (!eb_record_on && !expects_setups(shadow)) return eb_wire_wait(channel);
-      rc = test_all(channel, &ready);
+      if (!eb_record_on && !expects_setups(shadow) && !may_be_asked(channel)) return eb_wire_wait(channel);
+      if (atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
+        rc = test_each(channel, &ready);
+        if (rc == MPI_SUCCESS) rc = unpack(channel, false);
+      } else {
+        rc = test_all(channel, &ready);
+      }
       if (rc != MPI_SUCCESS || ready) return rc;
     }
     if (expects_setups(shadow)) eb_matching_progress(shadow);
@@ -468,15 +488,9 @@ void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status) {
 }
 
 int eb_channel_deliver(eb_channel *channel) {
-  int rc = MPI_SUCCESS;
-  if (channel->is_send || !channel->staging) return rc;
+  if (channel->is_send || !channel->staging) return MPI_SUCCESS;
   while (!take_for_testing(channel)) sched_yield();
-  for (int p = 0; rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
-    eb_partition_state *partition = eb_partition(channel, p);
-    if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->stamp) continue;
-    rc = eb_buffer_unpack(channel, p);
-    atomic_store_explicit(&partition->done_at, channel->stamp, memory_order_release);
-  }
+  const int rc = unpack(channel, true);
   let_go(channel);
   return rc;
 }
@@ -493,6 +507,13 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   /* Last: a thread that asks for arrivals meanwhile takes an inactive request for one whose data is in place. */
   atomic_store_explicit(&channel->is_active, false, memory_order_release);
   return rc;
+}
+
+int eb_channel_fail(eb_channel *channel, int code) {
+  atomic_store(&channel->error, code);
+  eb_wire_abandon(channel);
+  atomic_store_explicit(&channel->is_active, false, memory_order_release);
+  return code;
 }
 
 int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
@@ -524,6 +545,7 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
     }
   }
   if (asks) let_go(channel);
+  else if (!*arrived) atomic_store_explicit(&channel->is_asked, true, memory_order_relaxed); /* whoever has it looks */
   return rc;
 }
 
@@ -545,7 +567,7 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
     return rc;
   }
   if (!channel->is_send && channel->first_id) {
-    const int released = eb_matching_release(shadow, channel->peer, channel->first_id);
+    const int released = eb_matching_release(shadow, channel->peer, channel->first_id, channel->num_ids);
     if (rc == MPI_SUCCESS) rc = released;
   }
   destroy(channel);

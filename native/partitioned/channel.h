@@ -64,7 +64,8 @@ typedef struct eb_channel {
 
   uint64_t num_starts;
   uint32_t stamp; /* of the present start, never 0 */
-  _Atomic int error;   /* the first one that issuing met */
+  _Atomic int error;   /* one that issuing met, or the match; no later start succeeds */
+  atomic_bool is_asked; /* a thread has asked for a partition while another one waits */
   atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
                         * request may be asked for while another thread waits */
 
@@ -86,6 +87,7 @@ typedef struct eb_channel {
   /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */
   _Alignas(64) atomic_int num_unissued;
   _Atomic double own_s; /* spent in our own sends since the start */
+  _Alignas(64) _Atomic double looks_s; /* and by looking at the clock, of all threads */
 } eb_channel;
 
 static inline eb_partition_state *eb_partition(const eb_channel *channel, int partition) {
@@ -119,6 +121,9 @@ int eb_channel_test(eb_channel *channel, bool *done);
 int eb_channel_wait(eb_channel *channel);
 /* Unpacks, fills the status (unless it is MPI_STATUS_IGNORE) and makes the channel inactive. */
 int eb_channel_finish(eb_channel *channel, MPI_Status *status);
+/* Ends a start that a test or wait has failed with the code, which is returned. The two sides no longer agree on what
+ * is under way, so no later start succeeds. */
+int eb_channel_fail(eb_channel *channel, int code);
 /* Hands a receiver's data over (unpacks it) where a test has found all of it: for calls that leave the request active. */
 int eb_channel_deliver(eb_channel *channel);
 /* The status alone, as MPI_Request_get_status wants it. */

@@ -24,6 +24,7 @@ static void free_if_idle(eb_shadow *shadow) {
   }
   eb_matching_forget(shadow);
   eb_ids_end(&shadow->ids);
+  free(shadow->is_near);
   /* Freeing is collective by the letter; in MPICH, Open MPI and Intel MPI it only drops a reference, so ranks whose
    * last request goes earlier or later than the others' do not wait for one another. */
   for (int lane = 0; lane < shadow->num_lanes; lane++) PMPI_Comm_free(&shadow->lanes[lane]);
@@ -143,35 +144,59 @@ static void add_lanes(eb_shadow *shadow, MPI_Comm user) {
   }
 }
 
-/* Are all its ranks of our MPI_COMM_WORLD? Others (spawned or connected) have not agreed to anything with us. All ranks
- * of a communicator answer alike: whoever is of another world has us for strangers. */
-static bool is_of_our_world(MPI_Comm user) {
+/* The ranks in our MPI_COMM_WORLD of all its ranks, NULL where some are of no or another one: those (spawned or
+ * connected) have not agreed to anything with us. All ranks of a communicator answer alike: whoever is of another world
+ * has us for strangers. */
+static int *ranks_in_world(MPI_Comm user, int size) {
   MPI_Group group, world;
-  int size = 0, num_found = 0;
-  if (PMPI_Comm_group(user, &group) != MPI_SUCCESS) return false;
-  if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-    PMPI_Group_size(group, &size);
-    int *ranks = malloc(2 * (size_t)size * sizeof *ranks);
-    for (int r = 0; ranks && r < size; r++) ranks[r] = r;
-    if (ranks && PMPI_Group_translate_ranks(group, size, ranks, world, ranks + size) == MPI_SUCCESS)
-      for (int r = 0; r < size; r++) num_found += ranks[size + r] != MPI_UNDEFINED;
-    free(ranks);
-    PMPI_Group_free(&world);
+  int same, num_found = 0;
+  int *ranks = malloc(2 * (size_t)size * sizeof *ranks), *const found = ranks + size;
+  if (!ranks) return NULL;
+  for (int r = 0; r < size; r++) ranks[r] = r;
+  /* Most are like it, and a translation takes Open MPI the square of the ranks. */
+  if (PMPI_Comm_compare(user, MPI_COMM_WORLD, &same) == MPI_SUCCESS && (same == MPI_IDENT || same == MPI_CONGRUENT)) return ranks;
+  if (PMPI_Comm_group(user, &group) == MPI_SUCCESS) {
+    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+      if (PMPI_Group_translate_ranks(group, size, ranks, world, found) == MPI_SUCCESS)
+        for (int r = 0; r < size; r++) num_found += found[r] != MPI_UNDEFINED;
+      PMPI_Group_free(&world);
+    }
+    PMPI_Group_free(&group);
   }
-  PMPI_Group_free(&group);
-  return size > 0 && num_found == size;
+  if (num_found == size) {
+    memcpy(ranks, found, (size_t)size * sizeof *ranks);
+    return ranks;
+  }
+  free(ranks);
+  return NULL;
+}
+
+static bool *find_near(MPI_Comm user, int size) {
+  int *ranks = ranks_in_world(user, size);
+  bool *is_near = ranks ? malloc((size_t)size * sizeof *is_near) : NULL;
+  for (int r = 0; is_near && r < size; r++)
+    is_near[r] = eb_world.node_of_rank[ranks[r]] == eb_world.node_of_rank[eb_world.rank];
+  free(ranks);
+  return is_near;
 }
 
 void eb_communicator_adopt(MPI_Comm user) {
-  int is_inter, found, *tag_ub;
+  int is_inter, found, size, *tag_ub;
   eb_shadows_sweep();
-  if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter || !is_of_our_world(user))
+  if (user == MPI_COMM_NULL || PMPI_Comm_test_inter(user, &is_inter) != MPI_SUCCESS || is_inter ||
+      PMPI_Comm_size(user, &size) != MPI_SUCCESS)
     return;
+  bool *is_near = find_near(user, size);
+  if (!is_near) return;
   MPI_Comm comm = make_shadow_comm(user);
-  if (comm == MPI_COMM_NULL) return;
+  if (comm == MPI_COMM_NULL) {
+    free(is_near);
+    return;
+  }
   eb_shadow *shadow = calloc(1, sizeof *shadow);
   if (!shadow || PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found) != MPI_SUCCESS || !found) {
     free(shadow);
+    free(is_near);
     PMPI_Comm_free(&comm);
     return;
   }
@@ -179,7 +204,8 @@ void eb_communicator_adopt(MPI_Comm user) {
   shadow->comm = shadow->lanes[0] = comm;
   shadow->num_lanes = 1;
   add_lanes(shadow, user);
-  PMPI_Comm_size(comm, &shadow->size);
+  shadow->size = size;
+  shadow->is_near = is_near;
   shadow->tag_ub = *tag_ub;
   shadow->tags = eb_tags_layout(pretended < *tag_ub ? pretended : *tag_ub);
   shadow->references = 1; /* ours, until the view has it */

@@ -26,6 +26,7 @@ typedef struct eb_shadow {
   int num_lanes;
   int references;
   int size, num_users; /* its ranks; the user's communicators that live on it */
+  bool *is_near;       /* [size]: on our node */
   eb_tags tags;
   int tag_ub; /* of the user's tags: the MPI's, whatever the layout pretends */
   eb_ids ids;

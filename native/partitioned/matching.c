@@ -96,9 +96,11 @@ void eb_matching_progress(eb_shadow *shadow) {
 void eb_matching_progress_all(void) {
   eb_lock();
   for (eb_shadow *shadow = eb_shadows(); shadow;) {
-    eb_shadow *const next = shadow->next; /* read before: progress may free the shadow */
+    eb_shadow *const next = shadow->next; /* read before: letting go may free the shadow */
+    shadow->references++;
     if (shadow->expecting) eb_matching_progress(shadow);
-    else if (shadow->num_owed > 0) eb_matching_collect(shadow);
+    if (shadow->num_owed > 0) eb_matching_collect(shadow);
+    eb_shadow_release(shadow);
     shadow = next;
   }
   eb_unlock();
@@ -107,6 +109,7 @@ void eb_matching_progress_all(void) {
 /* Ids that one peer is to be told of. */
 typedef struct eb_unreleased {
   int num;
+  int64_t num_ids; /* of all of them */
   int64_t first_id[MAX_RELEASES];
 } eb_unreleased;
 
@@ -114,17 +117,18 @@ static int tell_released(eb_shadow *shadow, int peer) {
   eb_unreleased *of_peer = shadow->unreleased[peer];
   const size_t num_bytes = (size_t)of_peer->num * sizeof of_peer->first_id[0];
   of_peer->num = 0;
+  of_peer->num_ids = 0;
   return send_control(shadow, peer, EB_CONTROL_RELEASE, of_peer->first_id, num_bytes);
 }
 
-/* A message for each could be too many for a peer that does not look at them (see channel.c); and of few ids many would
- * be out of use. */
-static int releases_in_a_message(const eb_shadow *shadow) {
-  const int64_t share = eb_tags_num_ids(&shadow->tags) / 4 / shadow->size;
-  return shadow->num_users == 0 || share < 1 ? 1 : share < MAX_RELEASES ? (int)share : MAX_RELEASES;
+/* A message for each could be too many for a peer that does not look at them (see channel.c); but at most a quarter of
+ * the ids should be out of use. */
+static bool is_to_be_told(const eb_shadow *shadow, const eb_unreleased *of_peer) {
+  return shadow->num_users == 0 || of_peer->num == MAX_RELEASES ||
+         of_peer->num_ids >= eb_tags_num_ids(&shadow->tags) / 4 / shadow->size;
 }
 
-int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
+int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id, int64_t num_ids) {
   int rc = MPI_SUCCESS;
   eb_lock();
   if (!shadow->unreleased) shadow->unreleased = calloc((size_t)shadow->size, sizeof *shadow->unreleased);
@@ -132,7 +136,8 @@ int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id) {
   if (shadow->unreleased && shadow->unreleased[peer]) {
     eb_unreleased *of_peer = shadow->unreleased[peer];
     of_peer->first_id[of_peer->num++] = first_id;
-    if (of_peer->num >= releases_in_a_message(shadow)) rc = tell_released(shadow, peer);
+    of_peer->num_ids += num_ids;
+    if (is_to_be_told(shadow, of_peer)) rc = tell_released(shadow, peer);
   } else {
     rc = send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
   }

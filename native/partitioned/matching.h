@@ -50,8 +50,8 @@ void eb_matching_progress(eb_shadow *shadow);
 void eb_matching_progress_all(void);
 
 /* The receiver needs the ids no more; returns an MPI error code. Several releases travel in one message, the last of
- * them when the user's communicator goes or the program ends. */
-int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id);
+ * them when the user's communicator goes. */
+int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id, int64_t num_ids);
 int eb_matching_flush_releases(eb_shadow *shadow);
 /* The sender takes in what receivers have released, and the reports that nobody wants any more. */
 void eb_matching_collect(eb_shadow *shadow);

@@ -14,8 +14,8 @@
  * on, because the first messages of an MPI may be slow by themselves: the first 20 to 40 of a size take Intel MPI 20
  * times as long in shared memory. */
 enum { TRIAL_BEGINS = 8, TRIAL_ENDS = 14, RETRIAL_BEGINS = 128, RETRIAL_ENDS = 134 };
-/* What a plan must take of one segment's time to be kept, and of the time in use to replace it. */
-#define CLEARLY_LESS 0.98
+/* What a plan must gain, in parts of one segment's time, to be kept; and what of the time in use replaces it. */
+#define LEAST_GAIN 0.02
 #define CHANGED 0.85
 #define WANTED_GAIN 0.15
 #define WANTED_GAIN_S 0.3e-6
@@ -287,11 +287,12 @@ static bool is_seen(const eb_observation *observation) { return !isnan(observati
 
 /* Was the plan no clear gain over one segment? Its sends may have held the program up before the last partition was
  * ready, at most for as long as they took; where the program was waiting anyway, they have not. */
-static bool has_lost(const eb_trial *trial) {
+static bool has_lost(const eb_trial *trial, const eb_proposal *proposal) {
   if (!is_seen(&trial->one) || !is_seen(&trial->many)) return false;
   const double later_s = trial->many.ready_s - trial->one.ready_s;
   const double held_up_s = larger(0, later_s < trial->many.own_s ? later_s : trial->many.own_s);
-  return trial->many.after_s + held_up_s > CLEARLY_LESS * trial->one.after_s;
+  /* A difference, because both contain that of the two ends' clocks; for its size the prediction is good enough. */
+  return trial->one.after_s - trial->many.after_s - held_up_s < LEAST_GAIN * proposal->one_s;
 }
 
 /* While a plan is in use. */
@@ -301,7 +302,7 @@ static eb_decision judge_plan(eb_trial *trial, uint64_t start, const eb_proposal
     trial->is_trying = true;
     return EB_USE_ONE;
   }
-  if (has_lost(trial)) {
+  if (has_lost(trial, proposal)) {
     trial->refused_gain = proposal->now_s / proposal->one_s;
     return EB_USE_ONE;
   }
@@ -309,23 +310,23 @@ static eb_decision judge_plan(eb_trial *trial, uint64_t start, const eb_proposal
 }
 
 /* While one segment is in use. */
-static eb_decision judge_one(eb_trial *trial, uint64_t start, double best_s, double one_s) {
+static eb_decision judge_one(eb_trial *trial, uint64_t start, const eb_proposal *proposal) {
   const bool was_trying = trial->is_trying;
   trial->is_trying = false;
-  if (was_trying && has_lost(trial)) {
-    trial->refused_gain = best_s / one_s;
+  if (was_trying && has_lost(trial, proposal)) {
+    trial->refused_gain = proposal->best_s / proposal->one_s;
     return EB_KEEP;
   }
   /* Else what lost is tried again when the program has changed so much that it promises far more. */
-  if (start != RETRIAL_BEGINS && trial->refused_gain > 0 && best_s / one_s > CHANGED * trial->refused_gain) return EB_KEEP;
+  if (start != RETRIAL_BEGINS && trial->refused_gain > 0 && proposal->best_s / proposal->one_s > CHANGED * trial->refused_gain) return EB_KEEP;
   trial->refused_gain = 0;
   if (start == RETRIAL_BEGINS) trial->many = not_seen;
-  return best_s < one_s ? EB_USE_BEST : EB_KEEP;
+  return proposal->best_s < proposal->one_s ? EB_USE_BEST : EB_KEEP;
 }
 
 eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, const eb_observation *observed,
                             const eb_proposal *proposal) {
   if (start == 2) return EB_USE_BEST;
   if (is_seen(observed)) *(is_one ? &trial->one : &trial->many) = *observed;
-  return is_one ? judge_one(trial, start, proposal->best_s, proposal->one_s) : judge_plan(trial, start, proposal);
+  return is_one ? judge_one(trial, start, proposal) : judge_plan(trial, start, proposal);
 }

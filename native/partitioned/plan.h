@@ -44,7 +44,7 @@ typedef struct {
 } eb_proposal;
 
 /* What some starts took, in seconds; NAN: not seen. The two ends' clocks may differ, by the same for all starts, so only
- * the order of two values of after_s means something. */
+ * the difference of two values of after_s means something. */
 typedef struct {
   double after_s; /* from the last partition's readiness to the receiver's completion */
   double ready_s; /* from the start to the last partition's readiness */

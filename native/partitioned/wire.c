@@ -7,7 +7,7 @@
 #include "partitioned/buffer.h"
 
 void eb_wire_drop(eb_channel *channel) {
-  for (int s = 0; channel->is_built && s < channel->segments.num; s++)
+  for (int s = 0; channel->requests && s < channel->segments.num; s++)
     if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
   free(channel->requests);
   free(channel->states);
@@ -19,7 +19,6 @@ void eb_wire_drop(eb_channel *channel) {
 /* Which states and partitions belong together, after the segments were set. */
 int eb_wire_map(eb_channel *channel) {
   const size_t num = (size_t)channel->segments.num;
-  eb_wire_drop(channel);
   channel->requests = malloc((num + 1) * sizeof *channel->requests);
   channel->states = aligned_alloc(_Alignof(eb_segment_state), num * sizeof *channel->states);
   if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
@@ -56,9 +55,25 @@ int eb_wire_cut(eb_channel *channel, int64_t step_bytes) {
   const int failed = step_bytes ? eb_segments_uniform(channel->total_bytes, step_bytes, &made)
                                 : eb_segments_canonical(channel->total_bytes, &made);
   if (failed) return MPI_ERR_NO_MEM;
+  eb_wire_drop(channel); /* of as many as there were */
   eb_segments_free(&channel->segments);
   channel->segments = made;
   return eb_wire_map(channel);
+}
+
+void eb_wire_abandon(eb_channel *channel) {
+  for (int s = 0; channel->requests && s <= channel->segments.num; s++) {
+    int is_complete = 1;
+    if (channel->requests[s] == MPI_REQUEST_NULL || PMPI_Test(&channel->requests[s], &is_complete, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+        is_complete)
+      continue;
+    if (channel->is_send) {
+      channel->staging = NULL; /* lost, rather than given to others while it is being sent */
+    } else {
+      PMPI_Cancel(&channel->requests[s]);
+      PMPI_Wait(&channel->requests[s], MPI_STATUS_IGNORE);
+    }
+  }
 }
 
 static int num_requests(const eb_channel *channel) {

@@ -7,7 +7,8 @@
 /* Cuts the transfer into pieces of step_bytes, or canonically where that is 0. */
 int eb_wire_cut(eb_channel *channel, int64_t step_bytes);
 
-/* Sets which partitions the segments hold, after the segments were set; requests are to be built anew. */
+/* Sets which partitions the segments hold, after the old requests were dropped and the segments set; requests are to be
+ * built. */
 int eb_wire_map(eb_channel *channel);
 
 /* Makes a persistent request for every segment. */
@@ -15,6 +16,9 @@ int eb_wire_build(eb_channel *channel);
 
 /* Frees requests and maps. */
 void eb_wire_drop(eb_channel *channel);
+
+/* Ends what is under way after an error. Receives are cancelled; a send cannot be, and its buffer must stay. */
+void eb_wire_abandon(eb_channel *channel);
 
 /* Waits for all segments, and for a plan that comes with them; or asks. The first request's code that is an error. */
 int eb_wire_wait(eb_channel *channel);

@@ -492,14 +492,15 @@ SCENARIOS = {
 }
 
 
+@pytest.mark.parametrize("ahead_s", [0, 1000, -1000], ids="clocks {} apart".format)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_trials(core, scenario):
+def test_trials(core, scenario, ahead_s):
     trial = Trial()
     core.eb_trial_begin(byref(trial))
     for start, is_one, observed, now, best, one, expected in SCENARIOS[scenario]:
         seen = bytes(trial.one), bytes(trial.many)
         after, ready, own = observed if isinstance(observed, tuple) else (observed, 0, 0)
-        observation = Observation(after_s=after, ready_s=ready, own_s=own)
+        observation = Observation(after_s=after + ahead_s, ready_s=ready, own_s=own)
         proposal = Proposal(num=2, best_s=best, one_s=one, now_s=now)
         decided = core.eb_trial_decide(byref(trial), start, is_one, byref(observation), byref(proposal))
         assert decided == expected, f"at start {start}"

@@ -219,12 +219,18 @@ def claim(name: str) -> int:
     return lock
 
 
+# By their job files the identities of these, since a cluster may come again under its name.
+_jobs_of_this_process: dict[Path, int] = {}
+
+
 def begin_job(cluster: Cluster) -> None:
     """Keep other measurements off `cluster` until this process ends, by a lock that the kernel takes back.
 
-    InputError naming the process that measures on it already.
+    A process that has it may ask again. InputError naming another process that measures on it already.
     """
     path = _job_file(cluster)
+    if path.exists() and path.stat().st_ino == _jobs_of_this_process.get(path):
+        return
     with _registry():
         if (other := _job_on(path)) is not None:
             raise InputError(
@@ -235,6 +241,7 @@ def begin_job(cluster: Cluster) -> None:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, f"process {os.getpid()} ({shlex.join(['earlybird', *sys.argv[1:]])})".encode())
+        _jobs_of_this_process[path] = path.stat().st_ino
 
 
 def job_on(cluster: Cluster) -> str | None:
