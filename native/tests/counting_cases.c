@@ -3,6 +3,7 @@
 The library calls PMPI_* only, and its references are resolved in the program first: so this program's own
 functions of these names count, and hand on to the MPI's. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,10 +176,96 @@ static void lane_that_one_rank_lacks(const struct context *context) {
   MPI(MPI_Comm_free(&comm));
 }
 
+/* Communicators of ours that are left when transfers, past plans and reports, have come and gone with theirs. */
+static int comms_left(const struct context *context, MPI_Info info) {
+  enum { ROUNDS = 4, PARTITIONS = 4, BYTES = 1 << 15, STARTS = 14 };
+  char *data = calloc(2 * PARTITIONS, BYTES);
+  const int before = num_comms, next = (context->rank + 1) % context->num_ranks;
+  const int previous = (context->rank + context->num_ranks - 1) % context->num_ranks;
+  /* The last rounds only make the library look what has come. */
+  for (int round = 0; round < ROUNDS + 3; round++) {
+    MPI_Comm comm;
+    MPI_Request both[2];
+    MPI(MPI_Comm_dup(context->world, &comm));
+    MPI(MPI_Barrier(context->world));
+    if (round < ROUNDS) {
+      MPI(MPI_Psend_init(data, PARTITIONS, BYTES, MPI_BYTE, next, 5, comm, info, &both[0]));
+      MPI(MPI_Precv_init(data + PARTITIONS * BYTES, PARTITIONS, BYTES, MPI_BYTE, previous, 5, comm, MPI_INFO_NULL, &both[1]));
+      for (int start = 0; start < STARTS; start++) {
+        MPI(MPI_Startall(2, both));
+        MPI(MPI_Pready_range(0, PARTITIONS - 1, both[0]));
+        MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+      }
+      for (int r = 0; r < 2; r++) MPI(MPI_Request_free(&both[r]));
+    }
+    MPI(MPI_Barrier(context->world));
+    MPI(MPI_Comm_free(&comm));
+  }
+  free(data);
+  return num_comms - before;
+}
+
+static void every_report_is_taken(const struct context *context) {
+  MPI_Info info;
+  MPI(MPI_Info_create(&info));
+  MPI(MPI_Info_set(info, EARLYBIRD_INFO_SEGMENTS, "2"));
+  const int without = comms_left(context, MPI_INFO_NULL), with = comms_left(context, info);
+  EXPECT(with <= without, "%d more communicators are left of transfers with an info key than of others", with - without);
+  MPI(MPI_Info_free(&info));
+}
+
+static void *wait_for_all(void *request) {
+  MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+  return NULL;
+}
+
+/* The sender makes the other partitions ready when the receiver has seen the first, beside a thread that waits for all:
+ * in the first start, in which every mode cuts the transfer. */
+static void asked_beside_a_wait(const struct context *context) {
+  enum { PARTITIONS = 4, INTS = 1 << 16, TAG = 6 };
+  const int next = (context->rank + 1) % context->num_ranks;
+  const int previous = (context->rank + context->num_ranks - 1) % context->num_ranks;
+  if (context->level < MPI_THREAD_MULTIPLE) {
+    case_skip("the thread level of this launch is too low");
+    return;
+  }
+  for (int is_gapped = 0; is_gapped < 2; is_gapped++) {
+    int *sent = calloc(2 * PARTITIONS, INTS * sizeof *sent), *received = calloc(2 * PARTITIONS, INTS * sizeof *received);
+    MPI_Datatype type;
+    MPI_Request sends, receives, waited;
+    MPI(MPI_Type_create_resized(MPI_INT, 0, (is_gapped ? 2 : 1) * (MPI_Aint)sizeof(int), &type));
+    MPI(MPI_Type_commit(&type));
+    for (int at = 0; at < 2 * PARTITIONS * INTS; at++) sent[at] = at + 1;
+    MPI(MPI_Psend_init(sent, PARTITIONS, INTS, type, next, TAG, context->world, MPI_INFO_NULL, &sends));
+    MPI(MPI_Precv_init(received, PARTITIONS, INTS, type, previous, TAG, context->world, MPI_INFO_NULL, &receives));
+    MPI(MPI_Start(&receives));
+    MPI(MPI_Start(&sends));
+    MPI(MPI_Pready(0, sends));
+    pthread_t waiter;
+    waited = receives;
+    EXPECT(pthread_create(&waiter, NULL, wait_for_all, &waited) == 0, "no thread can be made");
+    for (int has_arrived = 0; !has_arrived;) MPI(MPI_Parrived(receives, 0, &has_arrived));
+    const int last = (INTS - 1) * (is_gapped ? 2 : 1);
+    EXPECT(received[last] == last + 1, "a partition is said to be there before it is");
+    MPI(MPI_Send(NULL, 0, MPI_INT, previous, TAG, context->world));
+    MPI(MPI_Recv(NULL, 0, MPI_INT, next, TAG, context->world, MPI_STATUS_IGNORE));
+    MPI(MPI_Pready_range(1, PARTITIONS - 1, sends));
+    pthread_join(waiter, NULL);
+    MPI(MPI_Wait(&sends, MPI_STATUS_IGNORE));
+    MPI(MPI_Request_free(&sends));
+    MPI(MPI_Request_free(&receives));
+    MPI(MPI_Type_free(&type));
+    free(sent);
+    free(received);
+  }
+}
+
 const struct test_case counting_cases[] = {
     {"thirty_two_partitions_become_the_messages_asked_for", by_environment, 0},
     {"an_info_key_fixes_the_number_of_messages", by_info, 0},
     {"ordinary_messages_cause_no_others", nothing_extra, 0},
     {"a_lane_that_not_every_rank_has_is_given_back", lane_that_one_rank_lacks, 0},
+    {"every_report_is_taken", every_report_is_taken, 0},
+    {"a_partition_may_be_waited_for_beside_a_wait_for_all", asked_beside_a_wait, 0},
     {0},
 };
