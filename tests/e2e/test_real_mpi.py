@@ -219,9 +219,9 @@ def test_a_killed_rank_ends_the_job_and_what_was_measured_is_kept(mpi, long_repl
     assert len(_samples(tmp_path / "run")) >= held > 0
 
 
-def test_a_hung_rank_is_ended_after_the_stall_limit(mpi, long_replay, tmp_path):
+def test_a_hung_rank_is_ended_after_the_stall_limit(any_mpi, long_replay, tmp_path):
     # Long enough for ranks to start on a busy machine: until then, too, no point is finished.
-    process = long_replay(mpi, "--stall-limit", "6s")
+    process = long_replay(any_mpi, "--stall-limit", "6s")
     _strike(process, tmp_path, psutil.Process.suspend)
     status, err = _finish(process, 120)
     assert status == 1
