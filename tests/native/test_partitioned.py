@@ -85,7 +85,7 @@ LAUNCHES = {
             2,
             "multiple",
             {"EARLYBIRD_PROGRESS_THREAD": "1"},
-            ("mixture", "progress", "thread"),
+            ("mixture", "progress"),
         ),
         Launch("two_lanes", 2, "multiple", {"EARLYBIRD_LANES": "2"}, ("lane", "order")),
         # MPICH's lanes have a context of its own each.
