@@ -264,7 +264,8 @@ int eb_channel_start(eb_channel *channel) {
   if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
   if (rc == MPI_SUCCESS) rc = eb_adapt_start(channel);
   if (rc == MPI_SUCCESS) rc = channel->is_send ? start_sender(channel) : start_receiver(channel);
-  if (rc == MPI_SUCCESS) atomic_store_explicit(&channel->is_active, true, memory_order_release);
+  if (rc != MPI_SUCCESS) return eb_channel_fail(channel, rc); /* a plan's receive may be posted already */
+  atomic_store_explicit(&channel->is_active, true, memory_order_release);
   return rc;
 }
 

@@ -21,9 +21,9 @@ int eb_wire_map(eb_channel *channel) {
   const size_t num = (size_t)channel->segments.num;
   channel->requests = malloc((num + 1) * sizeof *channel->requests);
   channel->states = aligned_alloc(_Alignof(eb_segment_state), num * sizeof *channel->states);
+  for (size_t s = 0; channel->requests && s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
   if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
   memset(channel->states, 0, num * sizeof *channel->states);
-  for (size_t s = 0; s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
   for (int p = 0; p < channel->num_partitions; p++) {
     eb_partition_state *partition = eb_partition(channel, p);
     const int64_t begin = p * channel->partition_bytes;
