@@ -12,7 +12,7 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.run import Sample, sample_from_json
-from earlybird.launch import interpose, placement
+from earlybird.launch import interpose, mpiexec, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import Ended, Limits, run_tree
@@ -61,7 +61,8 @@ def run_kernel(
     if job.threads > 1:
         words += ["--threads", str(job.threads)]
     words += request.rules.words()
-    environment = mpi.environment() | invocation.env
+    set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis)
+    environment = mpi.environment() | set_by_us
     if request.preload:
         require_library(mpi)
         words, environment = interpose.through_shim(words, mpi, environment)
@@ -94,7 +95,7 @@ def run_kernel(
         "binding": job.binding,
         "threads_per_rank": job.threads,
         "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
-        "set_by_launcher": sorted(invocation.env),
+        "set_by_launcher": sorted(set_by_us),
         "preloaded": [str(library_path(mpi))] if request.preload else [],
         "command_line": words,
         **job.told,

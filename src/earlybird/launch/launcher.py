@@ -40,7 +40,8 @@ class Request:
     """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says.
 
     A kernel that knows several ways measures all of `ways` at every point and leaves a sample for each.
-    `preload`: the ranks, and nothing else, get libearlybird.
+    `preload`: the ranks, and nothing else, get libearlybird. `threads` of every rank, None: as the launcher
+    says; `vcis`: communication contexts that each rank's MPI is asked for, None: as many as it makes itself.
     """
 
     id: str
@@ -53,6 +54,8 @@ class Request:
     stall_limit_s: float = 60.0
     ways: tuple[str, ...] = ()
     preload: bool = False
+    threads: int | None = None
+    vcis: int | None = None
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""

@@ -56,6 +56,8 @@ class MpiexecLauncher:
         self._binding(layout)
 
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
+        if request.threads not in (None, self.threads):
+            return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
         binding = self._binding(layout)
         reach = Reach(tuple(self.hosts[node] for node in layout.node), self.agent) if self.hosts else None

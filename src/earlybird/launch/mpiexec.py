@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from earlybird.data.errors import InputError
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -65,6 +66,24 @@ def yielding(family: str) -> dict[str, str]:
         "intel": {"I_MPI_THREAD_YIELD": "2"},
         "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
     }[family]
+
+
+def contexts(family: str, vcis: int | None) -> dict[str, str]:
+    """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once; none
+    for None. InputError where an MPI has no such thing.
+    """
+    if vcis is None:
+        return {}
+    if family == "mpich":
+        return {"MPIR_CVAR_CH4_NUM_VCIS": str(vcis)}
+    if family == "intel":
+        # Of the `generic` runtime threads say which they are by the info key `thread_id` of a communicator;
+        # `openmp` would ask libomp. Without _MAX 2021.18.1 asserts in MPI_Init_thread.
+        return {"I_MPI_THREAD_SPLIT": "1", "I_MPI_THREAD_RUNTIME": "generic", "I_MPI_THREAD_MAX": str(vcis)}
+    raise InputError(
+        "Open MPI has no communication contexts that a program could ask for; leave them out, or measure "
+        "MPICH or Intel MPI (--mpi mpich, --mpi intel)"
+    )
 
 
 def _mpich(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:

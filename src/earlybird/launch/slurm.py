@@ -101,6 +101,8 @@ class SrunLauncher:
         _require_plugin(self.mpi.family, self._plugin())
 
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
+        if request.threads not in (None, self.threads):
+            return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
         # As for hosts, nodes are taken to be like this one.
         shared = placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)

@@ -93,6 +93,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         request = Request(
             _launch_id(run, group), group.kernel, points, group.layout,
             _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.ways,
+            threads=group.threads, vcis=group.vcis,
         )  # fmt: skip
 
         def heard(

@@ -43,6 +43,8 @@ class Group:
     """Points that one launch can measure together: same kernel, same placement, same ways (if it has any).
 
     `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
+    `threads` of every rank, None: as many as the launcher gives; `vcis`: communication contexts that each
+    rank's MPI is asked for, None: as many as it makes itself.
     """
 
     kernel: str
@@ -51,6 +53,8 @@ class Group:
     pattern: Pattern | None = None
     ways: tuple[str, ...] = ()
     link_bytes_per_s: float | None = None
+    threads: int | None = None
+    vcis: int | None = None
 
     def link_s(self, point: Mapping[str, Any]) -> float:
         """For how long an iteration of `point`, one of each way, keeps a link busy at least."""

@@ -20,12 +20,13 @@ SAMPLE = {"kernel": "pingpong", "quantity": "half_round_trip", "config": POINT, 
 def run(tmp_path, monkeypatch):
     """Run a script in the place of mpiexec and its ranks; `$OUT` is where samples go."""
     monkeypatch.setattr(jobs, "kernel_path", lambda mpi, kernel: tmp_path / kernel)
-    mpi = SimpleNamespace(name="none", version="0", environment=lambda: dict(os.environ))
+    mpi = SimpleNamespace(name="none", family="mpich", version="0", environment=lambda: dict(os.environ))
 
-    def launch(script: str, watch=None):
+    def launch(script: str, watch=None, **more):
         words = ("sh", "-c", script, "mpiexec")
         job = jobs.Job("local", mpi, "core", watch=watch)
-        request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), time_limit_s=20, stall_limit_s=20)
+        limits = {"time_limit_s": 20, "stall_limit_s": 20}
+        request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), **limits, **more)
         return jobs.run_kernel(
             job, Invocation(words, {"OUT": str(tmp_path / "samples.ndjson")}), request, tmp_path,
             lambda *told: None,
@@ -56,3 +57,10 @@ def test_what_dies_after_the_last_point_does_not_matter(run):
     launched = run(_complete(), watch=lambda: "node1 is gone")
     assert launched.cause is None
     assert [sample.config for sample in launched.samples] == [POINT]
+
+
+def test_the_contexts_asked_for_reach_the_ranks_and_the_record(run):
+    launched = run(f'test "$MPIR_CVAR_CH4_NUM_VCIS" = 4 && {_complete()}', vcis=4)
+    assert launched.cause is None
+    assert launched.record["environment"]["MPIR_CVAR_CH4_NUM_VCIS"] == "4"
+    assert "MPIR_CVAR_CH4_NUM_VCIS" in launched.record["set_by_launcher"]

@@ -9,7 +9,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.launch.local import parse_hosts
-from earlybird.launch.mpiexec import Reach, invocation
+from earlybird.launch.mpiexec import Reach, contexts, invocation
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -156,3 +156,11 @@ def test_what_is_no_host_is_refused(text):
 def test_a_host_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         parse_hosts(str(tmp_path / "none"))
+
+
+def test_contexts_are_asked_for_in_each_mpis_own_words():
+    assert contexts("openmpi", None) == {}
+    assert contexts("mpich", 4) == {"MPIR_CVAR_CH4_NUM_VCIS": "4"}
+    assert contexts("intel", 4)["I_MPI_THREAD_MAX"] == "4"
+    with pytest.raises(InputError, match="Open MPI has no communication contexts"):
+        contexts("openmpi", 1)

@@ -208,6 +208,13 @@ def test_ways_have_each_their_share_of_the_budget(run):
     assert budgets["pipeline"] == pytest.approx(2 * budgets["contention"]) == pytest.approx(1.2)
 
 
+def test_threads_and_contexts_of_a_group_reach_its_launches_alone(run):
+    launcher = FakeLauncher()
+    start(run, launcher, plan(launches=1, groups=(GROUPS[0], replace(GROUPS[1], threads=2, vcis=4))))
+    told = {request.kernel: (request.threads, request.vcis) for request in launcher.requests}
+    assert told == {"pingpong": (None, None), "contention": (2, 4)}
+
+
 def test_kernels_with_the_same_points_are_counted_apart(run):
     groups = (group("pingpong"), group("completion"))
     assert start(run, FakeLauncher(), plan(groups=groups)).missing == 0

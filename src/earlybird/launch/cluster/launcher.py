@@ -1,7 +1,7 @@
 """Start a kernel's ranks on the nodes of a virtual cluster."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class ClusterLauncher:
         self._binding(layout)
 
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
+        if request.threads not in (None, self.threads):
+            return replace(self, threads=request.threads).launch(request, scratch, progress)
         self.cluster.require_whole()
         for path in (scratch, kernel_path(self.mpi, request.kernel)):
             _require_visible(path)
