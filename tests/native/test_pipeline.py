@@ -10,7 +10,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
-from earlybird.measure.suites import PIPELINE_WAYS
+from earlybird.measure.pipeline import PIPELINE_WAYS
 
 pytestmark = pytest.mark.mpi
 

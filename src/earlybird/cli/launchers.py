@@ -19,7 +19,7 @@ from earlybird.launch.local import MpiexecLauncher, parse_hosts
 from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
-from earlybird.measure.suites import Place
+from earlybird.measure.groups import Place
 from earlybird.models.pipelined import pipelined_time_s
 from earlybird.toolchain.build import is_built, require_built
 

@@ -17,8 +17,8 @@ from earlybird.data.units import parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
 from earlybird.machine import hardware
+from earlybird.measure.groups import Group, Place
 from earlybird.measure.session import Plan, Result, measure
-from earlybird.measure.suites import Group, Place
 
 # A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
 _LINK_MIN_ITERATIONS = 8

@@ -15,7 +15,7 @@ from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
-from earlybird.measure.suites import Group
+from earlybird.measure.groups import Group
 
 # Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed
 # iterations.

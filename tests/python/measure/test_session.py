@@ -13,8 +13,9 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.run import Run, Sample
 from earlybird.launch.launcher import Launched, Rules
 from earlybird.measure import session
+from earlybird.measure.groups import Group
 from earlybird.measure.session import Plan, measure
-from earlybird.measure.suites import Group, exchange_group
+from earlybird.measure.suites import exchange_group
 
 
 def group(kernel, num_points=3, layout="1x1x2"):

@@ -1,0 +1,180 @@
+"""What suites are made of: groups of points, what a person may choose, what there is to measure on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.data.pattern import Pattern
+
+MIB = 1 << 20
+
+# Processes of a virtual node that receive at once: they share its link, however few its cores are.
+VIRTUAL_COMPETITORS = 4
+# How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
+_LINK_S = 0.1
+# How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
+_LATE_DELIVERIES = 3
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points that one launch can measure together: same kernel, same placement, same ways (if it has any).
+
+    `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
+    `threads` of every rank, None: as many as the launcher gives; `vcis`: communication contexts that each
+    rank's MPI is asked for, None: as many as it makes itself.
+    """
+
+    kernel: str
+    layout: Layout
+    points: tuple[dict[str, Any], ...]
+    pattern: Pattern | None = None
+    ways: tuple[str, ...] = ()
+    link_bytes_per_s: float | None = None
+    threads: int | None = None
+    vcis: int | None = None
+
+    def link_s(self, point: Mapping[str, Any]) -> float:
+        """For how long an iteration of `point`, one of each way, keeps a link busy at least."""
+        if self.link_bytes_per_s is None:
+            return 0.0
+        return max(len(self.ways), 1) * self._link_bytes(point) / self.link_bytes_per_s
+
+    def _link_bytes(self, point: Mapping[str, Any]) -> float:
+        if self.pattern is not None:
+            return self._exchange_link_bytes
+        size_bytes = point["size_bytes"]
+        if self.kernel == "pingpong":
+            return 2 * size_bytes
+        if self.kernel == "contention":
+            return size_bytes * point["competitors"] * point["repeats"]
+        # The pause of a late receiver goes by the time of a delivery.
+        return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
+
+    @cached_property
+    def _exchange_link_bytes(self) -> float:
+        """The most that a node sends to, or receives from, other nodes."""
+        src, dst = self.layout.node[self.pattern.src], self.layout.node[self.pattern.dst]
+        across = src != dst
+        ends = [np.bincount(end[across], self.pattern.bytes[across], minlength=1) for end in (src, dst)]
+        return float(max(end.max() for end in ends))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may choose; None leaves it to the suite."""
+
+    quick: bool = False
+    sizes_bytes: tuple[int, ...] | None = None
+    buffers: str | None = None
+    competitors: tuple[int, ...] | None = None
+    levels: tuple[str, ...] | None = None
+    partitions: tuple[int, ...] | None = None
+    gammas_s_per_byte: tuple[float, ...] | None = None
+
+    def chosen(self) -> list[str]:
+        """Names of the suite options that were given."""
+        names = ("sizes_bytes", "buffers", "competitors", "levels", "partitions", "gammas_s_per_byte")
+        return [name for name in names if getattr(self, name) is not None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket,
+    node).
+
+    Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
+    `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it.
+    """
+
+    cores: Mapping[str, int]
+    cores_per_socket: int | None = None
+    link_bytes_per_s: float | None = None
+    nodes: int = 1
+
+    @classmethod
+    def of(
+        cls, cores_per_socket: int, sockets: int, nodes: int = 1, link_bytes_per_s: float | None = None
+    ) -> "Place":
+        """`nodes` alike, each with `sockets` of `cores_per_socket`."""
+        cores = {"intra_socket": cores_per_socket}
+        if sockets > 1:
+            cores["inter_socket"] = cores_per_socket
+        if nodes > 1:
+            cores["inter_node"] = cores_per_socket * sockets
+            if link_bytes_per_s is not None:
+                # Where links are slower than the cores that they share, more ranks than cores still measure
+                # the link.
+                cores["inter_node"] = max(cores["inter_node"], VIRTUAL_COMPETITORS)
+        return cls(cores, cores_per_socket, link_bytes_per_s, nodes)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`groups(options, place, mpi)` lists what to measure; `takes` names the options that mean something to
+    it."""
+
+    name: str
+    help: str
+    takes: tuple[str, ...]
+    groups: Callable[[Options, Place, str], list[Group]]
+    example: str = field(default="")
+
+
+def pair_layout(level: str, competitors: int, place: Place) -> Layout:
+    """Pairs r, r + P/2 whose two ranks are on one socket, on two sockets, or on two nodes."""
+    if level == "intra_socket":
+        return parse_layout(f"1x1x{max(2, competitors)}")
+    if level == "inter_socket":
+        return parse_layout(f"1x2x{competitors}")
+    per_socket = place.cores_per_socket or competitors
+    if competitors <= per_socket or place.link_bytes_per_s is not None:
+        return parse_layout(f"2x1x{competitors}")
+    rank = np.arange(2 * competitors)
+    node, socket = rank // competitors, rank % competitors // per_socket
+    return Layout(node, socket, f"2 nodes of {competitors} ranks")
+
+
+def levels_of(options: Options, place: Place) -> tuple[str, ...]:
+    """The levels asked for, all that are here where none were; InputError for one that is not."""
+    if options.levels is None:
+        return tuple(place.cores)
+    for level in options.levels:
+        if level not in LEVELS:
+            raise InputError(f"--levels has {level!r}; the levels are {', '.join(LEVELS)}")
+        if level not in place.cores:
+            raise InputError(f"--levels has {level!r}, which is not here; here are {', '.join(place.cores)}")
+    return options.levels
+
+
+def link_of(level: str, place: Place) -> float | None:
+    """The rate of the links that messages of `level` take; None where none limits them."""
+    return place.link_bytes_per_s if level == "inter_node" else None
+
+
+def carried_bytes(size_bytes: int, level: str, place: Place, shares: int = 1) -> int:
+    """`size_bytes`, or one of `shares` of what a virtual link carries in `_LINK_S` where that is less."""
+    link = link_of(level, place)
+    return size_bytes if link is None else min(size_bytes, max(1, round(_LINK_S * link / shares)))
+
+
+def powers(last: int, factor: int, first: int = 1) -> tuple[int, ...]:
+    """first, first*factor, ... up to `last`."""
+    sizes, size = [], first
+    while size <= last:
+        sizes.append(size)
+        size *= factor
+    return tuple(sizes)
+
+
+def refuse_large(sizes: Sequence[int]) -> None:
+    """Raise InputError for a message that a count of MPI does not hold."""
+    if max(sizes, default=0) >= 1 << 31:
+        raise InputError(
+            f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message"
+        )
