@@ -226,6 +226,41 @@ static void generations(const struct context *context) {
   }
 }
 
+/* Channels of up to a hundred partitions take turns, so that the ranges of tags that they had are given out again. */
+static void generations_of_many_segments(const struct context *context) {
+  enum { GENERATIONS = 60, CHANNELS = 12, MOST_PARTITIONS = 100 };
+  uint64_t state = 5;
+  for (uint64_t g = 0; g < GENERATIONS && !case_failed(); g++) {
+    struct side sends[CHANNELS], receives[CHANNELS];
+    MPI_Request requests[2 * CHANNELS];
+    int freed_at[CHANNELS];
+    for (int c = 0; c < CHANNELS; c++) {
+      const struct shape shape = {1 + random_below(&state, MOST_PARTITIONS), 3, MPI_BYTE};
+      const int tag = random_below(&state, 4000);
+      side_send_init(&sends[c], shape, next_of(context), tag, context->world);
+      side_recv_init(&receives[c], shape, before_of(context), tag, context->world);
+      freed_at[c] = c;
+    }
+    for (uint64_t i = 0; i < 3; i++) {
+      for (int c = 0; c < CHANNELS; c++) {
+        side_prepare(&sends[c], i, g * CHANNELS + (uint64_t)c);
+        side_prepare(&receives[c], i, g * CHANNELS + (uint64_t)c);
+        requests[2 * c] = sends[c].request;
+        requests[2 * c + 1] = receives[c].request;
+      }
+      MPI(MPI_Startall(2 * CHANNELS, requests));
+      for (int c = 0; c < CHANNELS; c++) pready_all(sends[c].request, sends[c].shape.num_partitions, RANDOM, g);
+      MPI(MPI_Waitall(2 * CHANNELS, requests, MPI_STATUSES_IGNORE));
+      for (int c = 0; c < CHANNELS; c++) side_check(&receives[c], i, g * CHANNELS + (uint64_t)c);
+    }
+    random_shuffle(&state, freed_at, CHANNELS);
+    for (int c = 0; c < CHANNELS; c++) {
+      side_destroy(&sends[freed_at[c]]);
+      side_destroy(&receives[CHANNELS - 1 - c]);
+    }
+  }
+}
+
 /* Batches of requests; the first and the last of each batch carry data, the rest is freed unused. */
 static void hundred_thousand(const struct context *context, bool same) {
   enum { BATCH = 250, REQUESTS = 100000 };
@@ -273,6 +308,7 @@ const struct test_case matching_cases[] = {
     {"a_request_freed_before_its_partner_is_made_keeps_its_place", freed_early_on_one_side, 0},
     {"a_partner_may_come_late", late_partner, 0},
     {"generations_of_channels_match", generations, 0},
+    {"tags_of_channels_of_many_segments_are_given_out_again", generations_of_many_segments, 30},
     {"a_hundred_thousand_requests_of_one_tag_can_be_made_and_freed", hundred_thousand_of_one_tag, 60},
     {"a_hundred_thousand_requests_of_many_tags_can_be_made_and_freed", hundred_thousand_of_many_tags, 60},
     {0},

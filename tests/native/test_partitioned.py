@@ -29,6 +29,10 @@ MANY_COMMUNICATORS = (
     "more_than_six_hundred_communicators_can_live",
     "freed_communicators_give_their_contexts_back",
 )
+HUNDRED_THOUSAND = (
+    "a_hundred_thousand_requests_of_one_tag_can_be_made_and_freed",
+    "a_hundred_thousand_requests_of_many_tags_can_be_made_and_freed",
+)
 TRANSFERS_OF_A_LAUNCH = 12000  # three flavours, three launches: more than 100,000 in all
 
 
@@ -79,6 +83,15 @@ LAUNCHES = {
             "multiple",
             {"EARLYBIRD_TAG_BITS": "15"},
             ("matching", "progress", "communicator"),
+        ),
+        # Channels of more segments than one id has tags for.
+        Launch(
+            "15_tag_bits_for_many_segments",
+            2,
+            "multiple",
+            {"EARLYBIRD_TAG_BITS": "15", "EARLYBIRD_SEGMENTS": "partition"},
+            ("matching",),
+            without=HUNDRED_THOUSAND,
         ),
         Launch(
             "progress_thread",
