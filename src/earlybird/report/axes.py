@@ -20,6 +20,14 @@ PALETTE: Mapping[str, tuple[str, str]] = {
     "system": ("#8a4b9e", "#c79bd8"),
     "single": ("#4a5a7b", "#a8b8da"),
     "many": ("#a3283f", "#ff8095"),
+    "partitioned": ("#b85a00", "#ffa24a"),
+    "earlybird": ("#0069a8", "#5ebcf2"),
+    "stream": ("#007a52", "#35d6a4"),
+    "rma-single-passive": ("#6f3a96", "#c79df0"),
+    "rma-many-passive": ("#a45fc4", "#e9cdfa"),
+    "rma-single-active": ("#6b4a1f", "#c9a26b"),
+    "rma-many-active": ("#a17a45", "#ead6b3"),
+    "rma-fence": ("#77730a", "#dcd95c"),
     "other": ("#6b7280", "#9ca3af"),
 }
 SYMBOLS = {
@@ -34,18 +42,47 @@ SYMBOLS = {
     "postal": "x",
     "single": "square",
     "many": "circle",
+    "partitioned": "diamond",
+    "earlybird": "star",
+    "stream": "triangle-up",
+    "rma-single-passive": "triangle-down",
+    "rma-many-passive": "triangle-down-open",
+    "rma-single-active": "pentagon",
+    "rma-many-active": "pentagon-open",
+    "rma-fence": "x",
 }
+# Ways of one family share a hue and differ in their lines, for readers who see few colours and for print.
+DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
+_BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
+_BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
+HEIGHT = 400  # pixels of a figure with its legend
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour, model or way; `faint` is the same colour for shading and raw samples."""
+    """CSS variable of a flavour, model or way (`earlybird:4096` has that of `earlybird`); `faint` is the same
+    colour for shading and raw samples."""
+    name = name if name in PALETTE else name.partition(":")[0].removesuffix("-fresh")
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
 def symbol(name: str) -> str:
-    return SYMBOLS.get(name, "star")
+    """The marker of a flavour, model or way, the same on every plot."""
+    return SYMBOLS.get(name) or _by_bound(name, _BOUND_SYMBOLS, "asterisk-open")
+
+
+def dash(way: str) -> str:
+    """The line of a way, the same on every plot."""
+    return DASHES.get(way) or _by_bound(way, _BOUND_DASHES, "solid")
+
+
+def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
+    """One of `choices` for each factor of 2 of the bound in `earlybird:4096`."""
+    bound = name.partition(":")[2]
+    if not bound.isdecimal():
+        return choices[0] if bound else otherwise
+    return choices[int(bound).bit_length() % len(choices)]
 
 
 def label(text: str) -> str:
@@ -66,23 +103,29 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 12, "r": 12, "t": 12, "b": 12},
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "y": -0.22,
-            "yanchor": "top",
-            "itemsizing": "constant",
-            "font": {"size": 12},
-        },
+        "legend": legend_below(HEIGHT),
         "hoverlabel": {
             "bgcolor": "var(--paper)",
             "bordercolor": "var(--line)",
             "font": {"color": "var(--ink)"},
         },
         "hovermode": "closest",
-        "height": 400,
+        "height": HEIGHT,
         "autosize": True,
     } | more
+
+
+def legend_below(height: int) -> dict[str, Any]:
+    """A legend below the axis title of a figure of this height."""
+    return {
+        "orientation": "h",
+        "x": 0,
+        "y": -0.22 * HEIGHT / height,
+        "yanchor": "top",
+        "itemsizing": "constant",
+        "maxheight": 600,
+        "font": {"size": 12},
+    }
 
 
 def _axis_look() -> dict[str, Any]:
@@ -157,6 +200,17 @@ def linear_bandwidth_axis(maximum: float, title: str) -> dict[str, Any]:
 def linear_axis(maximum: float, title: str) -> dict[str, Any]:
     """Plain numbers from 0."""
     return _linear(maximum, title, lambda value: f"{value:g}")
+
+
+def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
+    """Log axis around 1: above it numbers, below it fractions."""
+    positive = [1.0, *(ratio for ratio in ratios if ratio > 0)]
+    low, high = min(*positive, 0.8) / 1.15, max(*positive, 1.25) * 1.15
+    steps = (1,) if high / low > 1e4 else (1, 2, 5)
+    whole = [step * 10**e for e in range(6) for step in steps]
+    ticks = [1 / number for number in reversed(whole[1:])] + whole
+    texts = [f"1/{number}" for number in reversed(whole[1:])] + [str(number) for number in whole]
+    return _log_axis(title, ticks, texts, low, high)
 
 
 def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from earlybird.report.exchanges import Exchange, exchanges
 from earlybird.report.material import Material
 from earlybird.report.matrix_figure import matrix_figure
 from earlybird.report.parts import Chapter, Figure, Light, Table
-from earlybird.report.pipeline_figures import pipeline_figures
-from earlybird.report.pipelines import pipelines
+from earlybird.report.pipeline_chapter import pipeline_chapter
 
 QUESTIONS = {
     "measured": "What was measured?",
@@ -36,7 +35,7 @@ CROWDED = (
     "the scheduler's switches too, which no model describes. Expect larger errors than with a core for each "
     "rank."
 )
-CROWDED_ERRORS = "More ranks than cores took part, which adds to these errors (see question 3)."
+CROWDED_ERRORS = "More ranks than cores took part, which adds to these errors (see what the exchange costs)."
 ERROR_MEANS = (
     "Error is equation (11) of Thune et al. 2023: the sum over ranks of |measured - predicted| divided by "
     "the sum of measured. Slowest-rank error is (largest predicted - largest measured) / largest measured."
@@ -45,9 +44,11 @@ BRIEF_RANKS = 8
 
 
 def chapters(material: Material) -> list[Chapter]:
-    """All five chapters; what is missing names the command that makes it."""
-    found = exchanges(material)
-    return [_measured(material), _machine(material), _exchange(found), _accuracy(found), _advice()]
+    """All five chapters, what is missing names the command that makes it; after the second one that on
+    pipelines, where any were measured."""
+    found, sent = exchanges(material), pipeline_chapter(material)
+    machine = [_machine(material), *([sent] if sent else [])]
+    return [_measured(material), *machine, _exchange(found), _accuracy(found), _advice()]
 
 
 def _measured(material: Material) -> Chapter:
@@ -94,9 +95,8 @@ def _lights_table(lights: Sequence[Light]) -> Table:
 
 def _machine(material: Material) -> Chapter:
     curves, lines, items = pingpong_curves(material), fits(material), contentions(material)
-    sent = pipelines(material)
     levels = sorted({item.level for item in [*curves, *lines, *items]}, key=words.level_order)
-    if not levels and not sent:
+    if not levels:
         return Chapter(
             "machine",
             QUESTIONS["machine"],
@@ -111,15 +111,10 @@ def _machine(material: Material) -> Chapter:
     return Chapter(
         "machine",
         QUESTIONS["machine"],
-        " ".join(
-            sentences.curve_sentences(curves, lines)
-            + sentences.contention_sentence(items)
-            + sentences.pipeline_sentences(sent)
-        ),
+        " ".join(sentences.curve_sentences(curves, lines) + sentences.contention_sentence(items)),
         _warnings(material),
         figures=[
-            *(figure for level in levels for figure in level_figures(level, curves, lines, items, material)),
-            *pipeline_figures(sent),
+            figure for level in levels for figure in level_figures(level, curves, lines, items, material)
         ],
         tables=[
             table
@@ -127,7 +122,6 @@ def _machine(material: Material) -> Chapter:
                 tables.points_table(curves),
                 tables.fit_table(material, lines),
                 tables.bandwidth_table(items),
-                tables.pipelines_table(sent),
             )
             if table.rows
         ],
@@ -136,7 +130,6 @@ def _machine(material: Material) -> Chapter:
             for table in (
                 tables.brief_points_table(curves),
                 tables.brief_bandwidth_table(large_message_protocols(items)),
-                tables.brief_pipelines_table(sent),
             )
             if table.rows
         ],

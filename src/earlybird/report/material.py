@@ -1,7 +1,7 @@
 """Material: everything given to one report, loaded and told apart by schema."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,18 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Material:
-    """What a report is made of; every part may be absent. Nothing in it refers to a file any more."""
+    """What a report is made of; every part may be absent. Nothing in it refers to a file any more.
+
+    `fitted_pipelines` holds the seconds that fitted models of the profiles say of measured pipelines, by
+    Sample.point(): the report itself computes no model.
+    """
 
     runs: tuple[MeasuredRun, ...] = ()
     profiles: tuple[Profile, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
+    fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
 
 
 def collect(paths: Iterable[str | Path]) -> Material:

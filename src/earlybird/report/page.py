@@ -38,6 +38,7 @@ def render(material: Material) -> str:
         figures=_figures(answered),
         palette=PALETTE,
         faint=_faint,
+        choosers=_choosers,
         style=_text("page.css"),
         watch_script=_text("watch.js"),
         plotly_script=get_plotlyjs() if _figures(answered) else "",
@@ -59,6 +60,11 @@ def _figures(answered: list[Chapter]) -> dict[str, dict[str, Any]]:
         for figure in chapter.figures
         if not figure.why_not
     }
+
+
+def _choosers(chapter: Chapter) -> dict[str, list[str]]:
+    """What there is to choose among the figures of a chapter."""
+    return {name: list(values) for name, values in chapter.choices.items() if len(values) > 1}
 
 
 def _faint(hex_color: str) -> str:

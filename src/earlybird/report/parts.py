@@ -7,11 +7,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers behind a picture. `rows` hold text, one cell per header word."""
+    """Numbers behind a picture. `rows` hold text, one cell per header word; `wide`, where it is shown, takes
+    the width of the page."""
 
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class Figure:
     """A plotly figure as plain data, or the reason why there is none in `why_not`.
 
     Colours are `var(--name)` of the page's style sheet, so that light, dark and print change them together.
+    `sentence` stands above the picture, `caption` below it. A figure with a `choice` is one of several: the
+    page shows those that fit what its reader chose of `Chapter.choices`.
     """
 
     id: str
@@ -28,6 +32,8 @@ class Figure:
     layout: Mapping[str, Any] = field(default_factory=dict)
     why_not: str = ""
     wide: bool = False
+    sentence: str = ""
+    choice: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,11 @@ class Chapter:
     ----------
     sentence : the answer in plain words.
     lines : provenance and remarks below it.
-    tables : every number, for the page; `shown` stand open beside the figures, `brief` are for the terminal.
+    tables : every number, for the page; `shown` stand open before the figures, `closing` after them, `brief`
+        are for the terminal.
     absent : what is missing, as pairs (remark, command that makes it or "").
+    choices : what a reader chooses among its figures: name -> values in their order; the first figure with a
+        choice is shown first.
     """
 
     id: str
@@ -81,5 +90,7 @@ class Chapter:
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     shown: Sequence[Table] = ()
+    closing: Sequence[Table] = ()
     brief: Sequence[Table] = ()
     absent: Sequence[tuple[str, str]] = ()
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Figures of pipelines in chapter 2: time against size per way, and the gain beside equation (4)."""
+"""Figures of pipelines: time against size per way, and how many times as fast as one message each way is."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -7,87 +7,146 @@ from typing import Any
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import axes, words
 from earlybird.report.parts import Figure
-from earlybird.report.pipelines import Pipeline, PipelinePoint, Spread
+from earlybird.report.pipeline_choices import choice, setting_words
+from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint, Setting, Spread
 
-MAX_SETTINGS = 6  # of level, partitions and delay rate that are drawn; the table has all
-# Runs and MPIs of one figure share the colours of their ways and differ in these.
-_DASHES = ("solid", "dot", "dashdot", "longdash")
+MAX_SETTINGS = 60  # drawn one at a time, as the reader chooses; the table has all
+CROWDED = "More threads than cores: these times hold the scheduler's switches too."
 _Cell = tuple[PipelinePoint, Spread]
 
 
 def pipeline_figures(found: Sequence[Pipeline]) -> list[Figure]:
-    """A pair of figures for every setting: times of all ways, and what they gain over one message."""
-    settings = [list(group) for _, group in groupby(found, key=lambda one: one.setting)]
+    """A pair of figures for every setting: times of all ways, and their ratios to one message."""
     figures = []
-    for k, group in enumerate(settings[:MAX_SETTINGS]):
-        title = f"{words.level(group[0].level)}, {words.counted(group[0].partitions, 'partition')}"
-        if sum(one[0].setting[:2] == group[0].setting[:2] for one in settings) > 1:
-            title += f", gamma {format_gamma(group[0].gamma_s_per_byte)}"
-        figures += [_time_figure(k, title, group), _gain_figure(k, title, group)]
-    left = len(settings) - MAX_SETTINGS
+    for k, one in enumerate(found[:MAX_SETTINGS]):
+        figures += [_time_figure(k, one), _gain_figure(k, one)]
+    left = len(found) - MAX_SETTINGS
     if left > 0:
         why = f"{MAX_SETTINGS} settings are drawn; the figures of the others are in the table of pipelines."
         figures.append(Figure("pipelines-left", f"{words.counted(left, 'more setting')}", "", why_not=why))
     return figures
 
 
-def format_gamma(gamma_s_per_byte: float) -> str:
-    return f"{gamma_s_per_byte * 1e12:.6g} us/MB"
-
-
-def _time_figure(k: int, title: str, group: Sequence[Pipeline]) -> Figure:
+def _time_figure(k: int, one: Pipeline) -> Figure:
     data, times = [], []
-    for number, one in enumerate(group):
-        for way in one.ways():
-            cells = [(point, point.time_s[way]) for point in one.points if way in point.time_s]
-            data += _traces(number, len(group), one, way, cells, format_seconds)
-            times += [time_s for _, spread in cells for time_s in spread]
-    sizes = [point.size_bytes for one in group for point in one.points]
+    for way in one.ways():
+        cells = [(point, point.time_s[way]) for point in one.points if way in point.time_s]
+        data += _traces(way, cells, format_seconds)
+        times += [time_s for _, spread in cells for time_s in spread]
+    fitted = _fitted_traces(one)
+    times += [time_s for trace in fitted for time_s in trace["y"]]
+    caption = (
+        f"{_lateness(one)} Line: median over iterations, then launches. Shading: from the lowest to "
+        "the highest launch."
+    )
+    caption += " Dashed, without marks: the fitted model." if fitted else ""
     return Figure(
         f"pipeline-time-{k}",
-        f"A buffer in partitions, {title}",
-        "From the start until the buffer is received, without the delay of the last partition, which is "
-        f"{format_gamma(group[0].gamma_s_per_byte)} times its size. Line: median over iterations, then "
-        "launches. Shading: from the lowest to the highest launch.",
-        data,
-        axes.layout(axes.size_axis(sizes, "buffer size"), axes.log_time_axis(times, "time to solution")),
+        f"Time of a buffer: {setting_words(one)}",
+        caption + (f" {CROWDED}" if one.oversubscribed else ""),
+        data + fitted,
+        axes.layout(_sizes(one), axes.log_time_axis(times, "time to solution")),
+        sentence=_time_sentence(one),
+        choice=choice(one),
     )
 
 
-def _gain_figure(k: int, title: str, group: Sequence[Pipeline]) -> Figure:
-    id, name = f"pipeline-gain-{k}", f"Gain over one message, {title}"
+def _lateness(one: Pipeline) -> str:
+    start = "From the start until the buffer is received"
+    if one.setting.noise is not None:
+        return f"{start}, without the computing of the slowest thread."
+    if not one.setting.gamma_s_per_byte:
+        return f"{start}; all partitions are ready at once."
+    return f"{start}, without the delay of the last partition, which is {one.setting.late()} times its size."
+
+
+def _time_sentence(one: Pipeline) -> str:
+    """`Fastest is one message up to 64 KiB, libearlybird from 128 KiB.`, and how far off the model is."""
+    runs = [
+        (way, [point.size_bytes for _, point in group])
+        for way, group in groupby(zip(one.best_ways(), one.points, strict=True), key=lambda pair: pair[0])
+    ]
+    if len(runs) == 1:
+        text = f"Fastest at every size is {words.way(runs[0][0])}."
+    else:
+        spans = [f"{words.way(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
+        spans += [f"{words.way(way)} from {format_bytes(sizes[0])}" for way, sizes in runs[1:]]
+        text = f"Fastest is {words.listed(spans)}."
+    error = one.fitted_error()
+    return text + (
+        f" The fitted model is {words.percent(error)} off in the median." if error is not None else ""
+    )
+
+
+def _gain_figure(k: int, one: Pipeline) -> Figure:
+    id, title = f"pipeline-gain-{k}", f"Beside one message: {setting_words(one)}"
     data: list[dict[str, Any]] = []
     values: list[float] = []
-    for number, one in enumerate(group):
-        for way in one.ways():
-            cells = [(point, point.gain[way]) for point in one.points if way in point.gain]
-            if cells:
-                data += _traces(number, len(group), one, way, cells, lambda gain: f"{gain:.2f}")
-                values += [gain for _, spread in cells for gain in spread]
+    for way in one.ways():
+        cells = [(point, point.gain[way]) for point in one.points if way in point.gain]
+        if cells:
+            data += _traces(way, cells, lambda gain: f"{gain:.2f} times as fast as one message")
+            values += [gain for _, spread in cells for gain in spread]
     if not data:
-        why = "No launch measured one message and another way in turn, and only such times make a gain."
-        return Figure(id, name, "", why_not=why)
-    for number, one in enumerate(group):
-        points = [point for point in one.points if point.gain_theory is not None]
+        why = "No launch measured one message and another way in turn, and only such times make a ratio."
+        return Figure(id, title, "", why_not=why, choice=choice(one))
+    data.insert(0, _bulk_line(one))
+    caption = (
+        "How many times as fast as one message when all is ready: the median of the ratios of times taken in "
+        "turn; shading from the lowest to the highest launch."
+    )
+    points = [point for point in one.points if point.gain_theory is not None]
+    if points:
         values += [point.gain_theory for point in points]
-        data.append(_theory(number, len(group), one, points))
-    sizes = [point.size_bytes for one in group for point in one.points]
+        data.append(_theory(points))
+        caption += (
+            " Dashed: equation (4) of Gillis et al. 2023 at the bandwidth of one message; it leaves latency "
+            "out, so small buffers gain less."
+        )
     return Figure(
         id,
-        name,
-        "How many times faster than one message when all is ready: the median of the ratios of times taken "
-        "in turn; shading from the lowest to the highest launch. Dashed: equation (4) of Gillis et al. 2023 "
-        "at the bandwidth of one message; it leaves latency out, so small buffers gain less.",
+        title,
+        caption + (f" {CROWDED}" if one.oversubscribed else ""),
         data,
-        axes.layout(axes.size_axis(sizes, "buffer size"), axes.linear_axis(max(values), "gain")),
+        axes.layout(_sizes(one), axes.ratio_axis(values, "times as fast as one message")),
+        sentence=_gain_sentence(one),
+        choice=choice(one),
     )
 
 
-def _traces(
-    number: int, of: int, one: Pipeline, way: str, cells: Sequence[_Cell], text: Callable[[float], str]
-) -> list[dict[str, Any]]:
-    x = [point.size_bytes or axes.ZERO_BYTES_AT for point, _ in cells]
-    color, name = axes.color(way), axes.label(_name(of, one, way))
+def _gain_sentence(one: Pipeline) -> str:
+    """`4 MiB goes 2.50 times as fast with libearlybird as in one message (equation (4) says 2.67).`, and what
+    the smallest buffer loses."""
+    first, last = ([point for point in one.points if point.gain][k] for k in (0, -1))
+    return " ".join(
+        words.capital(gain_words(point, one.setting)) + "."
+        for point in ((last, first) if first is not last else (last,))
+    )
+
+
+def gain_words(point: PipelinePoint, setting: Setting) -> str:
+    """How a buffer of this size goes with the best way but one message, and what equation (4) says of it."""
+    way = max(point.gain, key=lambda name: point.gain[name][0])
+    gain = point.gain[way][0]
+    size, name = format_bytes(point.size_bytes), words.way(way)
+    if gain < 1:
+        return f"{size} takes {1 / gain:.3g} times as long with {name} as in one message"
+    theory = setting.gamma_s_per_byte and point.gain_theory
+    says = f" (equation (4) says {theory:.2f})" if theory else ""
+    return f"{size} goes {gain:.2f} times as fast with {name} as in one message{says}"
+
+
+def _sizes(one: Pipeline) -> dict[str, Any]:
+    return axes.size_axis([point.size_bytes for point in one.points], "buffer size")
+
+
+def _x(points: Sequence[PipelinePoint]) -> list[float]:
+    return [point.size_bytes or axes.ZERO_BYTES_AT for point in points]
+
+
+def _traces(way: str, cells: Sequence[_Cell], text: Callable[[float], str]) -> list[dict[str, Any]]:
+    x = _x([point for point, _ in cells])
+    color, name = axes.color(way), axes.label(words.capital(words.way(way)))
     edge = {
         "x": x,
         "mode": "lines",
@@ -95,7 +154,7 @@ def _traces(
         "fillcolor": axes.color(way, faint=True),
         "hoverinfo": "skip",
         "showlegend": False,
-        "legendgroup": name,
+        "legendgroup": way,
     }
     return [
         edge | {"y": [spread[1] for _, spread in cells]},
@@ -105,8 +164,8 @@ def _traces(
             "y": [spread[0] for _, spread in cells],
             "mode": "lines+markers",
             "name": name,
-            "legendgroup": name,
-            "line": {"color": color, "width": 2, "dash": _DASHES[number % len(_DASHES)]},
+            "legendgroup": way,
+            "line": {"color": color, "width": 2, "dash": axes.dash(way)},
             "marker": {"color": color, "size": 7, "symbol": axes.symbol(way)},
             "hovertext": [
                 f"{name}<br>{format_bytes(point.size_bytes)}: <b>{text(middle)}</b><br>"
@@ -118,14 +177,57 @@ def _traces(
     ]
 
 
-def _theory(number: int, of: int, one: Pipeline, points: Sequence[PipelinePoint]) -> dict[str, Any]:
-    name = axes.label(f"equation (4), {one.label}" if of > 1 else "equation (4)")
+def _fitted_traces(one: Pipeline) -> list[dict[str, Any]]:
+    """The fitted model of every way that has one; a single entry of the legend hides and shows them all."""
+    traces = []
+    for way in one.ways():
+        points = [point for point in one.points if way in point.fitted_s]
+        if not points:
+            continue
+        name = axes.label(f"fitted model, {words.way(way)}")
+        traces.append(
+            {
+                "x": _x(points),
+                "y": [point.fitted_s[way] for point in points],
+                "mode": "lines+markers" if len(points) == 1 else "lines",
+                "name": "Fitted model",
+                "legendgroup": "fitted model",
+                "showlegend": not traces,
+                "legendrank": 2000,
+                "line": {"color": axes.color(way), "width": 1.4, "dash": "3px,3px"},
+                "marker": {"color": axes.color(way), "size": 9, "symbol": "line-ew-open"},
+                "hovertext": [
+                    f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[way])}"
+                    for point in points
+                ],
+                "hoverinfo": "text",
+            }
+        )
+    return traces
+
+
+def _bulk_line(one: Pipeline) -> dict[str, Any]:
+    """One message beside itself."""
+    points = [point for point in one.points if point.gain]
     return {
-        "x": [point.size_bytes or axes.ZERO_BYTES_AT for point in points],
+        "x": _x(points),
+        "y": [1.0] * len(points),
+        "mode": "lines+markers",
+        "name": words.capital(words.way(BULK)),
+        "line": {"color": axes.color(BULK), "width": 2},
+        "marker": {"color": axes.color(BULK), "size": 6, "symbol": axes.symbol(BULK)},
+        "hoverinfo": "skip",
+    }
+
+
+def _theory(points: Sequence[PipelinePoint]) -> dict[str, Any]:
+    name = "Equation (4)"
+    return {
+        "x": _x(points),
         "y": [point.gain_theory for point in points],
         "mode": "lines+markers" if len(points) == 1 else "lines",
         "name": name,
-        "legendrank": 2000 + number,
+        "legendrank": 2000,
         "line": {"color": axes.color("measured"), "width": 1.6, "dash": "dash"},
         "marker": {"color": axes.color("measured"), "size": 9, "symbol": "line-ew-open"},
         "hovertext": [
@@ -133,7 +235,3 @@ def _theory(number: int, of: int, one: Pipeline, points: Sequence[PipelinePoint]
         ],
         "hoverinfo": "text",
     }
-
-
-def _name(of: int, one: Pipeline, way: str) -> str:
-    return f"{one.label}, {words.way(way)}" if of > 1 else words.capital(words.way(way))

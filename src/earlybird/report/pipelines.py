@@ -1,76 +1,227 @@
-"""Pipelines of chapter 2: the time of each way to send a buffer in partitions, and what it gains."""
+"""Pipelines: the time of each way to send a buffer in partitions, its gain, and where the best changes."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from earlybird.data.run import Sample, median_of_launches, round_ratios
 from earlybird.report import words
 from earlybird.report.curves import number_or_none
-from earlybird.report.material import Material
+from earlybird.report.material import Material, MeasuredRun
 
 BULK = "single"
+# A way replaces the best one at the size before where it is faster by more than this, and faster in every
+# launch than the other in any: launches differ by as much.
+TIE = 0.05
 Spread = tuple[float, float, float]  # median over launches, lowest and highest launch
 
 
 @dataclass(frozen=True)
 class PipelinePoint:
-    """One size of a whole buffer: the time of every way, and the gain over one message of every other way."""
+    """One size of a whole buffer: the time of every way, and the gain over one message of every other way.
+
+    `fitted_s` holds what a profile's fitted model says of the ways that it knows.
+    """
 
     size_bytes: int
     time_s: Mapping[str, Spread]
     gain: Mapping[str, Spread]
     gain_theory: float | None
     num_launches: int
+    fitted_s: Mapping[str, float]
+
+    def speeds(self) -> dict[str, Spread]:
+        """How many times as fast as one message; where that was not measured, 1/s.
+
+        Ratios of times taken in turn, not of medians: some ways are measured in launches of their own.
+        """
+        if BULK in self.time_s and self.gain:
+            return {BULK: (1.0, 1.0, 1.0)} | dict(self.gain)
+        return {
+            way: (1 / middle, 1 / high, 1 / low)
+            for way, (middle, low, high) in self.time_s.items()
+            if low > 0
+        }
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Full compute noise, equations (6) to (9) of Gillis et al. 2023: a rate, and the noise and imbalance."""
+
+    compute_s_per_byte: float
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a buffer was sent with: threads and partitions, contexts of the MPI, and what makes it late.
+
+    `vcis` is None where the MPI's default was left; `gamma_s_per_byte` is 0 beside a `noise`.
+    """
+
+    level: str
+    threads: int
+    vcis: int | None
+    partitions: int
+    gamma_s_per_byte: float
+    noise: Noise | None = None
+
+    def order(self) -> tuple:
+        noise = (0.0, 0.0, 0.0) if self.noise is None else tuple(vars(self.noise).values())
+        return (words.level_order(self.level), self.threads, self.vcis or 0, self.partitions,
+                self.gamma_s_per_byte, noise)  # fmt: skip
+
+    def late(self) -> str:
+        """What makes partitions late, in words."""
+        if self.noise is not None:
+            rate = format_rate(self.noise.compute_s_per_byte)
+            return f"computing {rate}, noise {self.noise.epsilon:g} and {self.noise.delta:g}"
+        return format_rate(self.gamma_s_per_byte) if self.gamma_s_per_byte else "none"
+
+    def contexts(self) -> str:
+        return "the MPI's default" if self.vcis is None else str(self.vcis)
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Where the best way changes as buffers grow: `size_bytes` is interpolated between two measured sizes."""
+
+    before: str
+    after: str
+    size_bytes: float
+    between: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What one run measured of one MPI with one level, number of partitions and delay rate, by size."""
+    """What one run measured of one MPI with one setting, by ascending size."""
 
     mpi: str
-    level: str
-    partitions: int
-    gamma_s_per_byte: float
     label: str
+    setting: Setting
     points: tuple[PipelinePoint, ...]
-
-    @property
-    def setting(self) -> tuple[str, int, float]:
-        """What a figure is drawn for."""
-        return self.level, self.partitions, self.gamma_s_per_byte
+    oversubscribed: bool = False
+    reproduces: str = ""  # the paper whose figures the run sets out to measure
 
     def ways(self) -> list[str]:
         """One message first."""
-        return sorted({way for point in self.points for way in point.time_s}, key=lambda w: (w != BULK, w))
+        return sorted({way for point in self.points for way in point.time_s}, key=words.way_order)
+
+    def best_ways(self) -> list[str]:
+        """The best way at each size, "" where none was measured; it changes where another is clearly so."""
+        best: list[str] = []
+        for point in self.points:
+            speeds = point.speeds()
+            before = best[-1] if best else BULK
+            better = {way: speed[0] for way, speed in speeds.items() if _beats(speed, speeds.get(before))}
+            best.append(max(better, key=better.get) if better else before if before in speeds else "")
+        return best
+
+    def crossovers(self) -> list[Crossover]:
+        best = self.best_ways()
+        return [
+            self._crossover(k, before, after)
+            for k, (before, after) in enumerate(pairwise(best), start=1)
+            if before != after
+        ]
+
+    def _crossover(self, k: int, before: str, after: str) -> Crossover:
+        """Of sizes k-1 and k, or of an earlier pair where `after` overtook by less than TIE."""
+        ratios = [_ratio(point.speeds(), after, before) for point in self.points[: k + 1]]
+        slower = [j for j, ratio in enumerate(ratios) if ratio is not None and ratio <= 1]
+        j = slower[-1] if slower else k - 1
+        low, high = self.points[j], self.points[min(j + 1, k)]
+        between = (low.size_bytes, high.size_bytes)
+        ends = ratios[j], ratios[min(j + 1, k)]
+        if not slower or ends[1] is None or low.size_bytes < 1:
+            return Crossover(before, after, float(high.size_bytes), between)
+        share = -math.log(ends[0]) / (math.log(ends[1]) - math.log(ends[0]))
+        return Crossover(before, after, low.size_bytes * (high.size_bytes / low.size_bytes) ** share, between)
+
+    def fitted_error(self) -> float | None:
+        """The median over sizes and ways of |fitted - measured|/measured; None without a fitted model."""
+        errors = [
+            abs(fitted_s / point.time_s[way][0] - 1)
+            for point in self.points
+            for way, fitted_s in point.fitted_s.items()
+            if way in point.time_s and point.time_s[way][0] > 0
+        ]
+        return float(np.median(errors)) if errors else None
+
+
+def _beats(speed: Spread, other: Spread | None) -> bool:
+    return other is None or (speed[0] > other[0] * (1 + TIE) and speed[1] > other[2])
+
+
+def _ratio(speeds: Mapping[str, Spread], above: str, below: str) -> float | None:
+    return speeds[above][0] / speeds[below][0] if {above, below} <= speeds.keys() else None
+
+
+def format_rate(seconds_per_byte: float) -> str:
+    return f"{seconds_per_byte * 1e12:.6g} us/MB"
 
 
 def pipelines(material: Material) -> list[Pipeline]:
-    """Every run, MPI and setting in the order of levels, partitions and delay rates."""
+    """Every run, MPI and setting in the order of levels, threads, contexts, partitions and delay rates."""
     groups: dict[tuple, list[Sample]] = defaultdict(list)
-    for run in material.runs:
+    runs: dict[tuple, MeasuredRun] = {}
+    for number, run in enumerate(material.runs):
         for sample in run.samples:
             if setting := _setting(sample):
-                groups[(*setting, str(sample.config.get("mpi", "other")), run.name)].append(sample)
+                key = (setting, str(sample.config.get("mpi", "other")), number)
+                groups[key].append(sample)
+                runs[key] = run
     result = []
-    for (level, partitions, gamma, mpi, run_name), samples in groups.items():
-        several = sum(key[:4] == (level, partitions, gamma, mpi) for key in groups) > 1
-        label = words.flavour(mpi) + (f" ({run_name})" if several else "")
-        result.append(Pipeline(mpi, level, partitions, gamma, label, _points(samples, partitions, gamma)))
-    return sorted(result, key=lambda one: (words.level_order(one.level), *one.setting[1:], one.label))
+    for key, samples in groups.items():
+        setting, mpi, _ = key
+        several = sum(other[:2] == key[:2] for other in groups) > 1
+        result.append(
+            Pipeline(
+                mpi,
+                words.flavour(mpi) + (f" ({runs[key].name})" if several else ""),
+                setting,
+                _points(samples, setting, material.fitted_pipelines),
+                any(sample.oversubscribed for sample in samples),
+                _reproduces(runs[key]),
+            )
+        )
+    return sorted(result, key=lambda one: (one.setting.order(), one.label))
 
 
-def _setting(sample: Sample) -> tuple[str, int, float] | None:
+def _reproduces(run: MeasuredRun) -> str:
+    settings = run.header.get("settings")
+    return str(settings.get("reproduce") or "") if isinstance(settings, dict) else ""
+
+
+def _setting(sample: Sample) -> Setting | None:
+    """None for a sample that says too little of what it measured."""
     config = sample.config
-    values = [number_or_none(config.get(key)) for key in ("size_bytes", "partitions", "gamma_s_per_byte")]
-    if sample.kernel != "pipeline" or sample.way is None or None in values or values[1] < 1:
+    if sample.kernel != "pipeline" or sample.way is None:
         return None
-    return str(config.get("level", "")), int(values[1]), values[2]
+    noise = [number_or_none(config.get(key)) for key in ("compute_s_per_byte", "epsilon", "delta")]
+    partitions, size = (number_or_none(config.get(key)) for key in ("partitions", "size_bytes"))
+    threads, vcis = number_or_none(config.get("threads", 1)), number_or_none(config.get("vcis"))
+    gamma = number_or_none(config.get("gamma_s_per_byte", 0 if noise[0] is not None else None))
+    if None in (partitions, size, threads, gamma) or partitions < 1 or threads < 1:
+        return None
+    return Setting(
+        str(config.get("level", "")),
+        int(threads),
+        None if vcis is None else int(vcis),
+        int(partitions),
+        gamma,
+        None if noise[0] is None else Noise(*(value or 0.0 for value in noise)),
+    )
 
 
-def _points(samples: Sequence[Sample], partitions: int, gamma: float) -> tuple[PipelinePoint, ...]:
+def _points(
+    samples: Sequence[Sample], setting: Setting, fitted: Mapping[tuple, float]
+) -> tuple[PipelinePoint, ...]:
     by_size: dict[int, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         by_size[int(sample.config["size_bytes"])][sample.way].append(sample)
@@ -78,21 +229,27 @@ def _points(samples: Sequence[Sample], partitions: int, gamma: float) -> tuple[P
     for size_bytes, ways in sorted(by_size.items()):
         bulk = ways.get(BULK, [])
         gains = {way: _gain(bulk, found) for way, found in ways.items() if way != BULK}
+        theory = gain_theory(setting, size_bytes, median_of_launches(bulk)) if bulk else None
+        model = {way: fitted.get(found[0].point()) for way, found in ways.items()}
         points.append(
             PipelinePoint(
                 size_bytes,
                 {way: _spread([sample.median_s() for sample in found]) for way, found in ways.items()},
                 {way: gain for way, gain in gains.items() if gain is not None},
-                gain_theory(partitions, gamma, size_bytes, median_of_launches(bulk)) if bulk else None,
+                theory,
                 len({sample.launch for found in ways.values() for sample in found}),
+                {way: time_s for way, time_s in model.items() if time_s is not None},
             )
         )
     return tuple(points)
 
 
-def gain_theory(partitions: int, gamma: float, size_bytes: int, bulk_s: float) -> float | None:
-    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of one message of all."""
-    return partitions / max(partitions - gamma * size_bytes / bulk_s, 1.0) if bulk_s > 0 else None
+def gain_theory(setting: Setting, size_bytes: int, bulk_s: float) -> float | None:
+    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of one message of all; None
+    where noise makes partitions late, of which no single gamma tells."""
+    if bulk_s <= 0 or setting.noise is not None:
+        return None
+    return setting.partitions / max(setting.partitions - setting.gamma_s_per_byte * size_bytes / bulk_s, 1.0)
 
 
 def _gain(bulk: Sequence[Sample], found: Sequence[Sample]) -> Spread | None:

@@ -9,7 +9,6 @@ from earlybird.report import links, provenance, words
 from earlybird.report.curves import Contention, Curve, Fit, large_message_protocols, rate
 from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
-from earlybird.report.pipelines import Pipeline
 
 FOLLOWS = 0.05  # how near to the straight line counts as following it
 
@@ -79,26 +78,6 @@ def contention_sentence(items: Sequence[Contention]) -> list[str]:
         f"{'less' if gap < 0 else 'more'} than the straight line everybody assumes"
         f"{' (with more ranks than cores)' if over else ''}."
     ]
-
-
-def pipeline_sentences(found: Sequence[Pipeline]) -> list[str]:
-    """Per MPI and level: the largest buffer with a gain, of several settings the one that gains most."""
-    best: dict[tuple[str, str], tuple] = {}
-    for one in found:
-        for point in one.points:
-            for gain, _, _ in point.gain.values():
-                key = (one.label, one.level)
-                told = (point.size_bytes, gain, one.partitions, point.gain_theory)
-                best[key] = max(best.get(key, told), told, key=lambda known: known[:2])
-    texts = []
-    for (label, level), (size_bytes, gain, partitions, theory) in best.items():
-        says = f" (equation (4): {theory:.2f})" if theory is not None else ""
-        texts.append(
-            f"{words.capital(words.level(level))}, {label} sends {format_bytes(size_bytes)} as "
-            f"{words.counted(partitions, 'partition')}, the last one late, {gain:.2f} times as fast as one "
-            f"message when all is ready{says}."
-        )
-    return texts
 
 
 def cost_sentence(item: Exchange) -> str:

@@ -20,8 +20,6 @@ from earlybird.report.curves import (
 from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
 from earlybird.report.parts import Table
-from earlybird.report.pipeline_figures import format_gamma
-from earlybird.report.pipelines import Pipeline
 
 BRIEF_SIZES = 7  # sizes per curve in the terminal
 MAX_ROWS = 500  # rows of a per-rank table; the slowest are kept
@@ -121,39 +119,6 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     star = " (*: more ranks than cores)" if any(item.oversubscribed.any() for item in items) else ""
     header = ["MPI", "where", "protocol", "N", "received", "interval", "straight line", "off by"]
     return Table(f"Received bandwidth of the group, BW(N){star}", header, rows)
-
-
-def pipelines_table(found: Sequence[Pipeline]) -> Table:
-    """A row per size and way; the gain over one message and what equation (4) says."""
-    rows = []
-    for one in found:
-        for point in one.points:
-            for way in [way for way in one.ways() if way in point.time_s]:
-                time_s, low_s, high_s = point.time_s[way]
-                gain = point.gain.get(way)
-                rows.append(
-                    [
-                        one.label,
-                        words.level(one.level),
-                        format_bytes(point.size_bytes),
-                        str(one.partitions),
-                        format_gamma(one.gamma_s_per_byte),
-                        words.way(way),
-                        format_seconds(time_s),
-                        f"{format_seconds(low_s)} to {format_seconds(high_s)}",
-                        f"{gain[0]:.2f}" if gain else "-",
-                        f"{gain[1]:.2f} to {gain[2]:.2f}" if gain else "-",
-                        f"{point.gain_theory:.2f}" if gain and point.gain_theory is not None else "-",
-                    ]
-                )
-    header = ["MPI", "where", "size", "partitions", "gamma", "sent as", "time", "launches", "gain",
-              "gain of launches", "equation (4)"]  # fmt: skip
-    return Table("Pipelines: a buffer in partitions, the last one late", header, rows)
-
-
-def brief_pipelines_table(found: Sequence[Pipeline]) -> Table:
-    names = ("MPI", "where", "size", "partitions", "sent as", "time", "gain", "equation (4)")
-    return _columns(pipelines_table(found), names)
 
 
 def brief_bandwidth_table(items: Sequence[Contention]) -> Table:

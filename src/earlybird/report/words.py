@@ -2,9 +2,24 @@
 
 from collections.abc import Sequence
 
+from earlybird.data.units import format_bytes
+
 FLAVOURS = {"mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI", "system": "the system's MPI"}
 LEVELS = {"intra_socket": "within a socket", "inter_socket": "between sockets", "inter_node": "between nodes"}
-WAYS = {"single": "one message", "many": "by partition"}
+# Ways to send a buffer in partitions, in the order of legends: their words and the letters of a small cell.
+WAYS = {
+    "single": ("one message", "S"),
+    "many": ("a message per partition", "M"),
+    "partitioned": ("the MPI's partitioned calls", "P"),
+    "earlybird": ("libearlybird", "E"),
+    "earlybird-fresh": ("libearlybird, nothing learned", "E0"),
+    "stream": ("MPIX streams", "X"),
+    "rma-single-passive": ("RMA, one window, passive", "1p"),
+    "rma-many-passive": ("RMA, many windows, passive", "Np"),
+    "rma-single-active": ("RMA, one window, active", "1a"),
+    "rma-many-active": ("RMA, many windows, active", "Na"),
+    "rma-fence": ("RMA, fence", "F"),
+}
 MODELS = ("staircase", "fair", "max-rate", "postal")
 
 
@@ -17,7 +32,27 @@ def level(name: str) -> str:
 
 
 def way(name: str) -> str:
-    return WAYS.get(name, name)
+    """`earlybird:4096` is libearlybird with at most 4096 bytes in a message that gathers partitions."""
+    known, _, bound = name.partition(":")
+    text = WAYS[known][0] if known in WAYS else known
+    return (
+        f"{text}, up to {format_bytes(int(bound))}"
+        if bound.isdecimal()
+        else text + f", {bound}" * bool(bound)
+    )
+
+
+def way_letters(name: str) -> str:
+    """One or two letters for a cell too small for words."""
+    known = name.partition(":")[0]
+    return WAYS[known][1] if known in WAYS else known[:2]
+
+
+def way_order(name: str) -> tuple[int, int, str]:
+    """Sorts ways as WAYS does, the bounds of one way by size."""
+    known, _, bound = name.partition(":")
+    position = list(WAYS).index(known) if known in WAYS else len(WAYS)
+    return position, int(bound) if bound.isdecimal() else -1, name
 
 
 def level_order(name: str) -> int:

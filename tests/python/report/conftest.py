@@ -97,6 +97,22 @@ def measured_run(path: Path, flavours=("mpich", "openmpi"), host: str = "node7")
     return path
 
 
+def pipeline_run(path: Path, settings: list[tuple[int, int, float]]) -> Path:
+    """A run of pipelines with these threads, partitions and delay rates: two sizes, two ways; the first gains
+    most."""
+    run = Run.create(path, machine=machine(), command=["measure", "pipeline"], seed=1)
+    run.append_launch(_launch("mpich"))
+    for k, (threads, partitions, gamma) in enumerate(settings):
+        config = {"mpi": "mpich", "level": "intra_socket", "threads": threads, "partitions": partitions}
+        run.append_samples(
+            Sample("pipeline", "time_to_solution", config | {"gamma_s_per_byte": gamma, "size_bytes": size},
+                   "mpich-1", np.full(5, size / gain * 1e-9), way=way, rounds=np.arange(5))
+            for size in (1 << 12, 1 << 20)
+            for way, gain in (("single", 1.0), ("many", 3.0 - 0.1 * k))
+        )  # fmt: skip
+    return path
+
+
 def profile_json(mpi: str) -> dict:
     slower = SLOWER[mpi]
     protocols = [

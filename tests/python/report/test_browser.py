@@ -67,6 +67,28 @@ def test_the_theme_button_draws_every_figure_again(everything, tmp_path):
     assert "rgb(86, 180, 233)" in document and "rgb(0, 114, 178)" not in document
 
 
+CHOOSE = """<script>
+  const threads = document.querySelector('select[name="threads"]');
+  threads.value = "4";
+  threads.dispatchEvent(new Event("change", { bubbles: true }));
+</script></body>"""
+
+
+def test_a_choice_shows_and_draws_the_figures_that_fit_it_and_takes_the_rest_along(tmp_path, make):
+    run = make.pipeline_run(tmp_path / "run", [(2, 2, 0.0), (2, 16, 0.0), (4, 4, 1e-7), (4, 8, 1e-7)])
+    path = write([run], tmp_path)
+    for script, chosen in (("</body>", "2"), (CHOOSE, "4")):
+        path.write_text(path.read_text(encoding="utf-8").replace("</body>", script), encoding="utf-8")
+        document, _ = open_page(path, tmp_path)
+        assert "data-errors" not in re.search(r"<html[^>]*>", document)[0]
+        figures = re.findall(r'<figure[^>]*data-choice="([^"]*)"([^>]*)>(.*?)</figure>', document, re.DOTALL)
+        shown = [(choice, inside) for choice, flags, inside in figures if "hidden" not in flags]
+        # Times and ratios of one setting, and the map of all its partitions.
+        assert len(figures) == 10 and len(shown) == 3
+        assert all(f"&quot;threads&quot;: &quot;{chosen}&quot;" in choice for choice, _ in shown)
+        assert all('data-drawn="yes"' in inside for _, inside in shown)
+
+
 BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'
 
 

@@ -1,11 +1,13 @@
-"""Pipelines are drawn per way, their gain beside equation (4), with the table behind both."""
+"""Pipelines are drawn per way beside one message, equation (4) and a fitted model; the best way is named."""
+
+import json
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from earlybird.data.run import Sample
-from earlybird.report import axes
+from earlybird.report import axes, page, words
 from earlybird.report.chapters import chapters
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.pipeline_figures import MAX_SETTINGS
@@ -13,29 +15,44 @@ from earlybird.report.pipelines import pipelines
 from earlybird.report.terminal import render
 
 BETA, GAMMA = 25e6, 1e-7  # gamma*beta = 2.5: equation (4) says 4/(4 - 2.5) with 4 partitions
-GAINS = (2.4, 2.5, 2.55)  # of three launches
+LAUNCHES = 3
+SPREAD = (0.96, 1.0, 1.02)  # of the gains of the launches
 
 
-def samples(size_bytes=1 << 20, partitions=4, gamma=GAMMA, ways=("single", "many"), mpi="mpich"):
-    config = {"mpi": mpi, "level": "inter_node", "size_bytes": size_bytes, "partitions": partitions}
+def samples(size_bytes=1 << 20, partitions=4, gamma=GAMMA, gains=None, mpi="mpich", **config):
+    """Of three launches: `gains` of ways over one message, which is named with a gain of 1."""
+    gains = {"single": 1.0, "many": 2.5} if gains is None else gains
+    config = {"mpi": mpi, "level": "inter_node", "size_bytes": size_bytes, "partitions": partitions} | config
     config["gamma_s_per_byte"] = gamma
-    # What both ways of a round share must cancel in their ratio.
+    # What all ways of a round share must cancel in their ratios.
     drift = np.linspace(1, 3, 9)
     return tuple(
         Sample("pipeline", "time_to_solution", config, str(launch),
-               size_bytes / BETA * drift / (1 if way == "single" else gain), way=way, rounds=np.arange(9))
-        for launch, gain in enumerate(GAINS)
-        for way in ways
+               size_bytes / BETA * drift / (gain if way == "single" else gain * SPREAD[launch]), way=way,
+               rounds=np.arange(9))
+        for launch in range(LAUNCHES)
+        for way, gain in gains.items()
     )  # fmt: skip
 
 
-def material(*parts):
-    launches = tuple({"id": str(k), "flavour": "mpich"} for k in range(len(GAINS)))
-    return Material(runs=(MeasuredRun("run", {}, launches, sum(parts, ())),))
+def material(*parts, settings=None, **more):
+    header = {"settings": settings} if settings else {}
+    launches = tuple({"id": str(k), "flavour": "mpich"} for k in range(LAUNCHES))
+    return Material(runs=(MeasuredRun("run", header, launches, sum(parts, ())),), **more)
 
 
-def machine(*parts):
-    return chapters(material(*parts))[1]
+def chapter(*parts, **more):
+    return next(one for one in chapters(material(*parts, **more)) if one.id == "pipelines")
+
+
+def names(figure):
+    return [trace["name"] for trace in figure.data if trace.get("name")]
+
+
+def overtaking(sizes=(1 << 10, 1 << 14, 1 << 18, 1 << 22), **more):
+    """One message is best to 16 KiB, libearlybird from 256 KiB: twice as fast there, half as fast before."""
+    gains = [{"single": 1.0, "many": 0.25, "earlybird": g} for g in (0.25, 0.5, 2.0, 2.4)]
+    return [samples(size, gains=gain, **more) for size, gain in zip(sizes, gains, strict=True)]
 
 
 def test_the_gain_is_that_of_times_taken_in_turn_beside_equation_4():
@@ -48,51 +65,121 @@ def test_the_gain_is_that_of_times_taken_in_turn_beside_equation_4():
 
 
 def test_ways_have_their_own_colours_and_the_gain_its_theory_line():
-    chapter = machine(samples(), samples(1 << 16))
-    time, gain = chapter.figures
+    told = chapter(samples(), samples(1 << 16))
+    time, gain = told.figures
     for figure in (time, gain):
         go.Figure({"data": list(figure.data), "layout": dict(figure.layout)})
     lines = {trace["name"]: trace for trace in time.data if trace.get("name")}
-    assert list(lines) == ["One message", "By partition"]
+    assert list(lines) == ["One message", "A message per partition"]
     assert [trace["line"]["color"] for trace in lines.values()] == [axes.color("single"), axes.color("many")]
-    assert lines["By partition"]["x"] == [1 << 16, 1 << 20]
-    many, theory = [trace for trace in gain.data if trace.get("name")]
-    assert many["y"] == pytest.approx([2.5, 2.5]) and theory["name"] == "equation (4)"
-    low, high = gain.data[0]["y"], gain.data[1]["y"]
+    assert lines["A message per partition"]["x"] == [1 << 16, 1 << 20]
+    _, many, theory = [trace for trace in gain.data if trace.get("name")]
+    assert many["y"] == pytest.approx([2.5, 2.5]) and theory["name"] == "Equation (4)"
+    low, high = gain.data[1]["y"], gain.data[2]["y"]
     assert (low, high) == (pytest.approx([2.4, 2.4]), pytest.approx([2.55, 2.55]))
-    assert (
-        "Between nodes, MPICH sends 1 MiB as 4 partitions, the last one late, 2.50 times" in chapter.sentence
-    )
-    (table,) = chapter.tables
-    assert table.rows[1][8:10] == ["2.50", "2.40 to 2.55"]
-    assert "Pipelines: a buffer in partitions" in render(material(samples()))
+    assert "Between nodes, MPICH sends 1 MiB as 4 partitions, the last one late, 2.50 times" in told.sentence
+    (table,) = told.tables
+    assert {"2.50", "2.40 to 2.55"} <= set(table.rows[1])
+    assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
 
 
-def test_without_one_message_to_compare_with_the_gain_says_why_it_is_not_drawn():
-    time, gain = machine(samples(ways=("many",))).figures
-    assert time.data and "only such times make a gain" in gain.why_not
+def test_the_size_from_which_another_way_is_best_is_told_in_words_and_as_a_number():
+    told = chapter(*overtaking())
+    assert "one message up to 16 KiB and libearlybird from 256 KiB" in told.figures[0].sentence
+    (changes,) = told.closing
+    (row,) = changes.rows
+    # From half to twice as fast between 2^14 and 2^18: as fast at 2^16.
+    assert row == ["one message", "64 KiB: libearlybird", "16 KiB to 256 KiB"]
+    assert "1 KiB in 4 partitions take 4 times as long" in told.sentence
+
+
+def test_a_way_that_leads_by_what_launches_differ_by_is_not_called_best():
+    first = samples(1 << 10, gains={"single": 1.0, "many": 1.02})
+    (one,) = pipelines(material(first, samples(1 << 20, gains={"single": 1.0, "many": 1.5})))
+    assert one.best_ways() == ["single", "many"]
+
+
+def test_every_setting_is_a_choice_and_the_one_that_gains_most_comes_first():
+    eight = samples(threads=4, vcis=16, partitions=8, gains={"single": 1.0, "many": 3.0})
+    told = chapter(*overtaking(threads=2), samples(gamma=0, threads=2), eight)
+    assert told.choices["threads"] == ["2", "4"] and told.choices["delay"] == ["none", "100000 us/MB"]
+    assert told.choices["contexts"] == ["the MPI's default", "16"]
+    assert told.choices["where"] == ["between nodes"]
+    assert told.figures[0].choice["partitions"] == "8"
+    html = page.render(material(*overtaking(threads=2), samples(threads=4)))
+    assert '<select name="threads"><option>2</option><option>4</option></select>' in html
+    assert '<select name="where">' not in html
+
+
+def test_the_best_way_of_each_size_and_number_of_partitions_is_a_map():
+    few, many = overtaking(), overtaking(partitions=16)
+    (figure,) = [one for one in chapter(*few, *many).figures if one.id.startswith("best-way")]
+    assert figure.data[0]["z"] == [[0, 0, 1, 1], [0, 0, 1, 1]]
+    assert names(figure) == ["S: one message", "E: libearlybird"]
+    assert "partitions" not in figure.choice and "Of 8 combinations" in figure.sentence
+    assert not [one for one in chapter(*few).figures if one.id.startswith("best-way")]
+
+
+def test_the_fitted_model_is_drawn_and_its_error_told():
+    measured = overtaking()
+    fitted = {
+        sample.point(): 1.1 * sample.median_s()
+        for part in measured
+        for sample in part
+        if sample.way == "many" and sample.launch == "1"
+    }
+    time, _ = chapter(*measured, fitted_pipelines=fitted).figures
+    assert names(time).count("Fitted model") == 1 and "is 10 % off in the median" in time.sentence
+    assert "Fitted model" not in names(chapter(*measured).figures[0])
+
+
+def test_without_one_message_to_compare_with_the_ratio_says_why_it_is_not_drawn():
+    time, gain = chapter(samples(gains={"many": 2.5})).figures
+    assert time.data and "only such times make a ratio" in gain.why_not
 
 
 def test_more_settings_than_are_drawn_are_counted_and_in_the_table():
-    few = machine(*(samples(gamma=k * 1e-9) for k in range(MAX_SETTINGS)))
-    assert len(few.figures) == 2 * MAX_SETTINGS and not any(figure.why_not for figure in few.figures)
-    many = machine(*(samples(gamma=k * 1e-9) for k in range(MAX_SETTINGS + 2)))
-    assert len(many.figures) == 2 * MAX_SETTINGS + 1
-    assert many.figures[-1].title == "2 more settings" and "in the table" in many.figures[-1].why_not
-    assert len(many.tables[0].rows) == 2 * (MAX_SETTINGS + 2)
+    told = chapter(*(samples(gamma=k * 1e-9) for k in range(MAX_SETTINGS + 2)))
+    assert len(told.figures) == 2 * MAX_SETTINGS + 1
+    assert told.figures[-1].title == "2 more settings" and "in the table" in told.figures[-1].why_not
+    assert len(told.tables[0].rows) == 2 * (MAX_SETTINGS + 2)
 
 
-def test_several_mpis_share_a_figure():
-    time, _ = machine(samples(), samples(mpi="openmpi")).figures
-    names = [trace["name"] for trace in time.data if trace.get("name")]
-    assert names == [
-        "MPICH, one message",
-        "MPICH, by partition",
-        "Open MPI, one message",
-        "Open MPI, by partition",
+def test_the_papers_figures_stand_beside_ours_only_where_a_run_set_out_for_them():
+    gains = {"single": 1.0, "many": 0.1, "partitioned": 0.2, "earlybird": 0.5}
+    parts = [
+        samples(64, 1, 0, {"single": 1.0, "partitioned": 0.25, "earlybird": 1.0}, threads=1),
+        samples(64, 4, 0, gains, threads=4),
+        samples(64, 4, 0, gains | {"earlybird": 0.8}, threads=4, vcis=16),
+        samples(512, 128, 0, gains | {"earlybird:512": 0.4, "earlybird:16384": 0.25}, threads=4),
+        samples(1 << 22, 4, 1e-7, gains | {"earlybird": 2.4}, threads=4),
     ]
+    told = chapter(*parts, settings={"reproduce": "gillis"})
+    paper = told.shown[0]
+    rows = {row[0]: row for row in paper.rows}
+    assert [row[2] for row in paper.rows] == ["3.18", "29.76", "4.04", "3.13", "2.54 (theory 2.67)"]
+    assert [rows[k][3][:4] for k in "45678"] == ["4.00", "2.00", "1.25", "4.00", "2.40"]
+    assert "16 KiB" in rows["7"][3] and "16 contexts (paper: 32)" in rows["6"][1]
+    assert "equation (4) 2.67" not in rows["8"][4] and "equation (4)" in rows["8"][4]
+    assert any("MeluXina" in line for line in told.lines) and "29.76" in render(
+        material(*parts, settings={"reproduce": "gillis"})
+    )
+    assert not any("Gillis" in table.caption for table in chapter(*parts).shown)
+
+
+def test_ways_of_one_hue_differ_in_line_or_symbol():
+    ways = [*words.WAYS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
+    looks = {(axes.color(way), axes.symbol(way), axes.dash(way)) for way in ways}
+    assert len(looks) == len(ways)
+    order = ["single", "many", "earlybird", "earlybird:512", "earlybird:4096"]
+    assert sorted(reversed(order), key=words.way_order) == order
 
 
 def test_a_sample_without_what_a_pipeline_has_is_left_out():
     broken = Sample("pipeline", "time_to_solution", {"size_bytes": 8}, "0", np.ones(3), way="many")
     assert pipelines(material((broken,))) == []
+
+
+def test_names_from_a_file_stay_text_in_the_choices():
+    html = page.render(material(samples(mpi='<img src="x">'), samples()))
+    assert "<img" not in html and json.dumps('<img src="x">')[1:5] not in html

@@ -12,7 +12,7 @@
   };
   const PAPER_WIDTH = 660;
   const PAPER_HEIGHT = 330; // two figures on a page
-  const NARROW = 420; // below it legends take more lines
+  const LEGEND_LINE = 23; // pixels; figures have room for two lines
 
   function coloured(value, style) {
     if (typeof value === "string") {
@@ -30,14 +30,22 @@
     (place.data || []).forEach((trace, k) => { if (trace.visible !== undefined) data[k].visible = trace.visible; });
   }
 
+  // How many lines plotly needs for the names of the traces, about: it gives all the width of the longest.
+  function legendLines(data, width) {
+    const names = data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length);
+    const inLine = Math.max(1, Math.floor((width - 70) / (45 + 6.5 * Math.max(0, ...names))));
+    return Math.ceil(names.length / inLine);
+  }
+
   function draw(place, width) {
     const spec = coloured(specs[place.dataset.figure], getComputedStyle(root));
     keepChoices(place, spec.data);
     if (touch) spec.layout.dragmode = false; // a finger on a plot scrolls the page
-    if (place.clientWidth < NARROW) spec.layout.height += 70;
+    spec.layout.height += LEGEND_LINE * Math.max(0, legendLines(spec.data, width || place.clientWidth) - 2);
     if (width) Object.assign(spec.layout, { width: width, height: PAPER_HEIGHT, autosize: false });
     try {
       if (!place.data) place.textContent = "";
+      place.style.minHeight = 0;
       Promise.resolve(Plotly.react(place, spec.data, spec.layout, config)).then(
         () => place.setAttribute("data-drawn", "yes"),
         (error) => refuse(place, error));
@@ -51,8 +59,9 @@
     place.textContent = "This plot could not be drawn: " + error + ". Its numbers are in the tables below.";
   }
 
+  // What is hidden is drawn when it is chosen: it has no width before.
   function drawAll(width) {
-    places.forEach((place) => draw(place, width));
+    places.filter((place) => !place.closest("figure").hidden).forEach((place) => draw(place, width));
   }
 
   function isDark() {
@@ -70,6 +79,29 @@
     drawAll();
   });
   dark.addEventListener("change", () => { nameButton(); drawAll(); });
+
+  // Shows of each chapter the figures that fit what is chosen; a figure fits when all that it names agrees.
+  function choose(form, named) {
+    const figures = Array.from(form.parentNode.querySelectorAll("figure[data-choice]"));
+    const selects = Array.from(form.elements);
+    const offered = figures.map((figure) => JSON.parse(figure.dataset.choice));
+    const complete = offered.filter((choice) => selects.every((select) => select.name in choice));
+    const likeness = (choice) => selects.filter((select) => choice[select.name] === select.value).length;
+    // Not every combination was measured: what was named last holds, the rest follows as far as it can.
+    const open = complete.filter((choice) => !named || choice[named.name] === named.value);
+    const chosen = named ? open.reduce((best, choice) => (likeness(choice) > likeness(best) ? choice : best)) : open[0];
+    selects.forEach((select) => { select.value = chosen[select.name]; });
+    figures.forEach((figure, k) => {
+      figure.hidden = !Object.entries(offered[k]).every(([name, value]) => value === chosen[name]);
+    });
+  }
+
+  document.querySelectorAll("form[data-choose]").forEach((form) => {
+    form.hidden = false;
+    choose(form);
+    form.addEventListener("change", (event) => { choose(form, event.target); drawAll(); });
+    form.addEventListener("submit", (event) => event.preventDefault());
+  });
 
   let themeBeforePrint;
   window.addEventListener("beforeprint", () => {

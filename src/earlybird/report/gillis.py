@@ -1,0 +1,189 @@
+"""Headline figures of Gillis et al. 2023 beside what `measure pipeline --reproduce gillis` found here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from earlybird.data.units import format_bytes
+from earlybird.report import provenance, words
+from earlybird.report.material import Material
+from earlybird.report.parts import Table
+from earlybird.report.pipelines import Pipeline, PipelinePoint, Spread
+
+NAME = "gillis"
+PAPER_GAMMA_S_PER_BYTE = 100e-12
+# What the paper measured on, in its section 4.
+PAPER = (
+    "Paper: MPICH with UCX 1.13.1 between two nodes of MeluXina (AMD EPYC 7H12 of 64 cores; HDR200 "
+    "InfiniBand: 25 GB/s, 1.22 us), each thread bound to a core of its own, means of 150 iterations. Its "
+    "partitioned calls are the improved ones that it describes; libearlybird stands in their place here, and "
+    "the MPI's own beside it. "
+    "It does not say at which size figures 4 to 7 were read: here at the smallest buffer."
+)
+
+
+@dataclass(frozen=True)
+class _Headline:
+    """A number printed in a figure, and which of the measured pipelines is its like."""
+
+    figure: int
+    what: str
+    printed: str
+    is_like: Callable[[Pipeline], bool]
+    tell: Callable[[Pipeline], list[str]]  # cells: what, here, also here, at
+
+
+def paper_tables(found: Sequence[Pipeline]) -> list[Table]:
+    """Paper beside here, one table for every MPI and place of a run that reproduces the paper."""
+    mine = [one for one in found if one.reproduces == NAME]
+    mine.sort(key=_place)
+    return [table for _, group in groupby(mine, key=_place) if (table := _table(list(group))).rows]
+
+
+def conditions(material: Material) -> list[str]:
+    """How the paper's machine and those of the runs differ, a line each."""
+    runs = [
+        run
+        for run in material.runs
+        if isinstance(run.header.get("settings"), dict) and run.header["settings"].get("reproduce") == NAME
+    ]
+    return [PAPER, *(f"Here: {provenance.run_line(run)}." for run in runs)] if runs else []
+
+
+def _place(one: Pipeline) -> tuple:
+    return words.level_order(one.setting.level), one.setting.level, one.label
+
+
+def _table(found: Sequence[Pipeline]) -> Table:
+    rows = []
+    for headline in _HEADLINES:
+        told = [cells for one in found if headline.is_like(one) and (cells := headline.tell(one))]
+        told = told or [[headline.what, "not measured", "-", "-"]]
+        rows += [[str(headline.figure), cells[0], headline.printed, *cells[1:]] for cells in told]
+    where = f"{found[0].label}, {words.level(found[0].setting.level)}"
+    caption = f"Figures of Gillis et al. 2023, paper and here: {where}"
+    star = " (*: more threads than cores)" if any(one.oversubscribed for one in found) else ""
+    return Table(caption + star, ["figure", "what", "paper", "here", "also here", "at"], rows, wide=True)
+
+
+def _threads(one: Pipeline) -> str:
+    return words.counted(one.setting.threads, "thread") + (" *" if one.oversubscribed else "")
+
+
+_OLD_BESIDE_NEW = (
+    "1 thread, 1 partition: the MPI's partitioned calls take … times as long as the improved ones"
+)
+
+
+def _old_beside_new(one: Pipeline) -> list[str]:
+    points = [point for point in one.points if {"partitioned", "earlybird"} <= point.gain.keys()]
+    if not points:
+        return []
+    ratios = [point.gain["earlybird"][0] / point.gain["partitioned"][0] for point in points]
+    return [
+        _OLD_BESIDE_NEW,
+        f"{ratios[0]:.2f}",
+        f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes",
+        _at(points[0].size_bytes),
+    ]
+
+
+def _congestion(one: Pipeline) -> list[str]:
+    contexts = "1 context" if one.setting.vcis is None else words.counted(one.setting.vcis, "context")
+    paper = "1 context" if one.setting.vcis in (None, 1) else "32"
+    what = f"{_threads(one)} (paper: 32), 1 partition each, {contexts}"
+    what += "" if paper == contexts else f" (paper: {paper})"
+    return _penalty(one, f"{what}: partitioned takes … times as long as one message", "earlybird")
+
+
+def _aggregation(one: Pipeline) -> list[str]:
+    bounds = [way for way in one.ways() if way.startswith("earlybird:")]
+    if not bounds:
+        return []
+    what = (
+        f"{_threads(one)}, {one.setting.partitions // one.setting.threads} partitions each, gathered: "
+        "partitioned takes … times as long as one message"
+    )
+    return _penalty(one, what, bounds[-1])
+
+
+def _penalty(one: Pipeline, what: str, way: str) -> list[str]:
+    points = [point for point in one.points if way in point.gain]
+    if not points:
+        return []
+    also = [
+        f"{words.way(other)} {1 / points[0].gain[other][0]:.2f}"
+        for other in ("earlybird", "partitioned", "many")
+        if other != way and other in points[0].gain
+    ]
+    here = _spread(_inverse(points[0].gain[way]))
+    if way != "earlybird":
+        here += f" ({words.way(way)})"
+    return [what, here, "; ".join(also) or "-", _at(points[0].size_bytes)]
+
+
+def _early_bird(one: Pipeline) -> list[str]:
+    points: list[PipelinePoint] = [point for point in one.points if "earlybird" in point.gain]
+    if not points:
+        return []
+    last = points[-1]
+    also = [f"equation (4) {last.gain_theory:.2f}"] if last.gain_theory is not None else []
+    also += [
+        f"{words.way(way)} {last.gain[way][0]:.2f}" for way in ("many", "partitioned") if way in last.gain
+    ]
+    return [
+        f"{_threads(one)}, 1 partition each, the last one late by {one.setting.late()}: … times as fast as "
+        "one message",
+        _spread(last.gain["earlybird"]),
+        "; ".join(also) or "-",
+        _at(last.size_bytes),
+    ]
+
+
+def _at(size_bytes: int) -> str:
+    """A size that a narrow column does not break."""
+    return format_bytes(size_bytes).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _inverse(spread: Spread) -> Spread:
+    middle, low, high = spread
+    return 1 / middle, 1 / high, 1 / low
+
+
+def _spread(spread: Spread) -> str:
+    middle, low, high = spread
+    return f"{middle:.2f}" + (f" ({low:.2f} to {high:.2f})" if high > low else "")
+
+
+def _one_each(one: Pipeline) -> bool:
+    """Several threads with a partition each."""
+    return one.setting.partitions == one.setting.threads > 1
+
+
+_HEADLINES = (
+    _Headline(
+        4, _OLD_BESIDE_NEW, "3.18",
+        lambda one: one.setting.partitions == one.setting.threads == 1 and not one.setting.gamma_s_per_byte,
+        _old_beside_new,
+    ),
+    _Headline(
+        5, "Threads with a partition each: partitioned takes … times as long as one message", "29.76",
+        lambda one: _one_each(one) and not one.setting.gamma_s_per_byte and one.setting.vcis in (None, 1),
+        _congestion,
+    ),
+    _Headline(
+        6, "The same with a context for each thread", "4.04",
+        lambda one: _one_each(one) and not one.setting.gamma_s_per_byte and (one.setting.vcis or 1) > 1,
+        _congestion,
+    ),
+    _Headline(
+        7, "Many partitions gathered: partitioned takes … times as long as one message", "3.13",
+        lambda one: one.setting.partitions > one.setting.threads,
+        _aggregation,
+    ),
+    _Headline(
+        8, "The last partition late: … times as fast as one message", "2.54 (theory 2.67)",
+        lambda one: _one_each(one) and one.setting.gamma_s_per_byte > 0,
+        _early_bird,
+    ),
+)  # fmt: skip

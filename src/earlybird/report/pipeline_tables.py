@@ -1,0 +1,122 @@
+"""The numbers behind the figures of pipelines, and the sizes at which the best way changes, as text."""
+
+from collections.abc import Callable, Sequence
+
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report import words
+from earlybird.report.parts import Table
+from earlybird.report.pipelines import Pipeline, PipelinePoint
+
+BRIEF_SIZES = 4  # per pipeline in the terminal: from the smallest to the largest
+BRIEF_SETTINGS = 6
+
+# Columns that tell what a row was measured with; those that say the same in every row are left out.
+_SETTING: dict[str, Callable[[Pipeline], str]] = {
+    "MPI": lambda one: one.label,
+    "where": lambda one: words.level(one.setting.level),
+    "threads": lambda one: str(one.setting.threads) + (" *" if one.oversubscribed else ""),
+    "contexts": lambda one: one.setting.contexts(),
+    "partitions": lambda one: str(one.setting.partitions),
+    "delay": lambda one: one.setting.late(),
+}
+_ALWAYS = ("MPI", "where", "partitions", "delay")
+
+
+def pipelines_table(found: Sequence[Pipeline]) -> Table:
+    """A row per size and way; the gain over one message and what equation (4) says."""
+    return _points_table(found, lambda one: one.points)
+
+
+def brief_pipelines_table(found: Sequence[Pipeline]) -> Table:
+    """Few sizes of the first pipelines, with the columns that fit a terminal."""
+    table = _points_table(found[:BRIEF_SETTINGS], _few)
+    left = ("launches", "gain of launches", "fitted model")
+    kept = [k for k, name in enumerate(table.header) if name not in left]
+    more = len(found) - BRIEF_SETTINGS
+    caption = table.caption + (f"; {words.counted(more, 'more setting')} on the page" if more > 0 else "")
+    return Table(caption, [table.header[k] for k in kept], [[row[k] for k in kept] for row in table.rows])
+
+
+def _few(one: Pipeline) -> Sequence[PipelinePoint]:
+    last = len(one.points) - 1
+    return [one.points[k] for k in sorted({round(last * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)})]
+
+
+def _points_table(
+    found: Sequence[Pipeline], points_of: Callable[[Pipeline], Sequence[PipelinePoint]]
+) -> Table:
+    names = _telling(found, _ALWAYS)
+    modelled = any(point.fitted_s for one in found for point in one.points)
+    rows = []
+    for one in found:
+        for point in points_of(one):
+            for way in [way for way in one.ways() if way in point.time_s]:
+                cells = [*(_SETTING[name](one) for name in names), *_cells(point, way)]
+                rows.append(cells + ([_fitted(point, way)] if modelled else []))
+    header = [*names, "size", "sent as", "time", "launches", "gain", "gain of launches", "equation (4)"]
+    star = " (*: more threads than cores)" if any(one.oversubscribed for one in found) else ""
+    return Table(
+        f"Pipelines: time of a buffer in partitions, and the gain over one message{star}",
+        header + (["fitted model"] if modelled else []),
+        rows,
+    )
+
+
+def _cells(point: PipelinePoint, way: str) -> list[str]:
+    time_s, low_s, high_s = point.time_s[way]
+    gain = point.gain.get(way)
+    return [
+        format_bytes(point.size_bytes),
+        words.way(way),
+        format_seconds(time_s),
+        f"{format_seconds(low_s)} to {format_seconds(high_s)}",
+        f"{gain[0]:.2f}" if gain else "-",
+        f"{gain[1]:.2f} to {gain[2]:.2f}" if gain else "-",
+        f"{point.gain_theory:.2f}" if gain and point.gain_theory is not None else "-",
+    ]
+
+
+def _fitted(point: PipelinePoint, way: str) -> str:
+    if way not in point.fitted_s:
+        return "-"
+    fitted_s = point.fitted_s[way]
+    return f"{format_seconds(fitted_s)} ({words.signed_percent(fitted_s / point.time_s[way][0] - 1)})"
+
+
+def crossovers_table(found: Sequence[Pipeline]) -> Table:
+    """The best way of small buffers of every pipeline, and a row for each size at which it changes."""
+    names = _telling(found, ())
+    rows = []
+    for one in found:
+        if len(one.points) < 2 or len(one.ways()) < 2:
+            continue
+        setting = [_SETTING[name](one) for name in names]
+        smallest, largest = (format_bytes(one.points[k].size_bytes) for k in (0, -1))
+        changes = one.crossovers()
+        if not changes:
+            rows.append(
+                [*setting, words.way(one.best_ways()[0]), "at every size", f"{smallest} to {largest}"]
+            )
+        for change in changes:
+            low, high = map(format_bytes, change.between)
+            about = _about(change.size_bytes)
+            rows.append([*setting, words.way(change.before), f"{about}: {words.way(change.after)}",
+                         f"{low} to {high}"])  # fmt: skip
+    return Table(
+        "Where the fastest way changes", [*names, "fastest", "until", "seen between"], rows, wide=True
+    )
+
+
+def _about(size_bytes: float) -> str:
+    """Two digits: an interpolated size is no better known."""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= unit:
+            return f"{float(f'{size_bytes / unit:.2g}'):g} {name}"
+    return f"{float(f'{size_bytes:.2g}'):g} B"
+
+
+def _telling(found: Sequence[Pipeline], always: Sequence[str]) -> list[str]:
+    """The columns in which pipelines differ, and those shown `always`."""
+    return [
+        name for name, value in _SETTING.items() if name in always or len({value(one) for one in found}) > 1
+    ]
