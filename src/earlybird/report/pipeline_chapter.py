@@ -60,7 +60,7 @@ def _sentence(one: Pipeline) -> str:
     what = f"{format_bytes(point.size_bytes)} as {words.counted(setting.partitions, 'partition')}"
     what += f" of {words.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
     what += f", {late}," if late else ""
-    says = f" (equation (4): {theory:.2f})" if theory is not None and setting.gamma_s_per_byte else ""
+    says = f" (equation (4): {theory:.2f})" if theory is not None and setting.delay_rate() else ""
     if gain <= 1:
         return f"{where} sends {what} fastest as one message{says}."
     return (

@@ -131,7 +131,7 @@ def gain_words(point: PipelinePoint, setting: Setting) -> str:
     size, name = format_bytes(point.size_bytes), words.way(way)
     if gain < 1:
         return f"{size} takes {1 / gain:.3g} times as long with {name} as in one message"
-    theory = setting.gamma_s_per_byte and point.gain_theory
+    theory = setting.delay_rate() and point.gain_theory
     says = f" (equation (4) says {theory:.2f})" if theory else ""
     return f"{size} goes {gain:.2f} times as fast with {name} as in one message{says}"
 

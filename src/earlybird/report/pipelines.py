@@ -76,6 +76,13 @@ class Setting:
         return (words.level_order(self.level), self.threads, self.vcis or 0, self.partitions,
                 self.gamma_s_per_byte, noise)  # fmt: skip
 
+    def delay_rate(self) -> float:
+        """gamma, seconds per byte of a partition; with noise that of equation (9) of Gillis et al. 2023."""
+        if self.noise is None:
+            return self.gamma_s_per_byte
+        theta, sigma = self.partitions / self.threads, (self.noise.epsilon + self.noise.delta) / 2
+        return self.noise.compute_s_per_byte * (theta + sigma * (theta**0.5 + 1) - 1)
+
     def late(self) -> str:
         """What makes partitions late, in words."""
         if self.noise is not None:
@@ -245,11 +252,10 @@ def _points(
 
 
 def gain_theory(setting: Setting, size_bytes: int, bulk_s: float) -> float | None:
-    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of one message of all; None
-    where noise makes partitions late, of which no single gamma tells."""
-    if bulk_s <= 0 or setting.noise is not None:
+    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of one message of all."""
+    if bulk_s <= 0:
         return None
-    return setting.partitions / max(setting.partitions - setting.gamma_s_per_byte * size_bytes / bulk_s, 1.0)
+    return setting.partitions / max(setting.partitions - setting.delay_rate() * size_bytes / bulk_s, 1.0)
 
 
 def _gain(bulk: Sequence[Sample], found: Sequence[Sample]) -> Spread | None:
