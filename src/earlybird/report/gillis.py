@@ -66,8 +66,9 @@ def _table(found: Sequence[Pipeline]) -> Table:
     return Table(caption + star, ["figure", "what", "paper", "here", "also here", "at"], rows, wide=True)
 
 
-def _threads(one: Pipeline) -> str:
-    return words.counted(one.setting.threads, "thread") + (" *" if one.oversubscribed else "")
+def _threads(one: Pipeline, paper: int) -> str:
+    threads = words.counted(one.setting.threads, "thread") + (" *" if one.oversubscribed else "")
+    return threads + (f" (paper: {paper})" if one.setting.threads != paper else "")
 
 
 _OLD_BESIDE_NEW = (
@@ -89,10 +90,10 @@ def _old_beside_new(one: Pipeline) -> list[str]:
 
 
 def _congestion(one: Pipeline) -> list[str]:
-    contexts = "1 context" if one.setting.vcis is None else words.counted(one.setting.vcis, "context")
-    paper = "1 context" if one.setting.vcis in (None, 1) else "32"
-    what = f"{_threads(one)} (paper: 32), 1 partition each, {contexts}"
-    what += "" if paper == contexts else f" (paper: {paper})"
+    setting = one.setting
+    contexts = words.counted(setting.vcis or 1, "context")
+    contexts += "" if (setting.vcis or 1) in (1, 32) else " (paper: 32)"
+    what = f"{_threads(one, 32)}, 1 partition each, {contexts}"
     return _penalty(one, f"{what}: partitioned takes … times as long as one message", "earlybird")
 
 
@@ -100,10 +101,8 @@ def _aggregation(one: Pipeline) -> list[str]:
     bounds = [way for way in one.ways() if way.startswith("earlybird:")]
     if not bounds:
         return []
-    what = (
-        f"{_threads(one)}, {one.setting.partitions // one.setting.threads} partitions each, gathered: "
-        "partitioned takes … times as long as one message"
-    )
+    what = f"{_threads(one, 4)}, {one.setting.partitions} partitions, gathered"
+    what += ": partitioned takes … times as long as one message"
     return _penalty(one, what, bounds[-1])
 
 
@@ -132,8 +131,8 @@ def _early_bird(one: Pipeline) -> list[str]:
         f"{words.way(way)} {last.gain[way][0]:.2f}" for way in ("many", "partitioned") if way in last.gain
     ]
     return [
-        f"{_threads(one)}, 1 partition each, the last one late by {one.setting.late()}: … times as fast as "
-        "one message",
+        f"{_threads(one, 4)}, {words.counted(one.setting.partitions, 'partition')}, the last one late by "
+        f"{one.setting.late()}: … times as fast as one message",
         _spread(last.gain["earlybird"]),
         "; ".join(also) or "-",
         _at(last.size_bytes),
@@ -155,35 +154,36 @@ def _spread(spread: Spread) -> str:
     return f"{middle:.2f}" + (f" ({low:.2f} to {high:.2f})" if high > low else "")
 
 
+def _early(one: Pipeline) -> bool:
+    """Nothing makes a partition late."""
+    return one.setting.gamma_s_per_byte == 0 and one.setting.noise is None
+
+
 def _one_each(one: Pipeline) -> bool:
-    """Several threads with a partition each."""
-    return one.setting.partitions == one.setting.threads > 1
+    """Several threads with a partition each, all ready at once."""
+    return one.setting.partitions == one.setting.threads > 1 and _early(one)
 
 
 _HEADLINES = (
-    _Headline(
-        4, _OLD_BESIDE_NEW, "3.18",
-        lambda one: one.setting.partitions == one.setting.threads == 1 and not one.setting.gamma_s_per_byte,
-        _old_beside_new,
-    ),
+    _Headline(4, _OLD_BESIDE_NEW, "3.18", lambda one: one.setting.partitions == 1, _old_beside_new),
     _Headline(
         5, "Threads with a partition each: partitioned takes … times as long as one message", "29.76",
-        lambda one: _one_each(one) and not one.setting.gamma_s_per_byte and one.setting.vcis in (None, 1),
+        lambda one: _one_each(one) and one.setting.vcis in (None, 1),
         _congestion,
     ),
     _Headline(
         6, "The same with a context for each thread", "4.04",
-        lambda one: _one_each(one) and not one.setting.gamma_s_per_byte and (one.setting.vcis or 1) > 1,
+        lambda one: _one_each(one) and (one.setting.vcis or 1) > 1,
         _congestion,
     ),
     _Headline(
         7, "Many partitions gathered: partitioned takes … times as long as one message", "3.13",
-        lambda one: one.setting.partitions > one.setting.threads,
+        _early,
         _aggregation,
     ),
     _Headline(
         8, "The last partition late: … times as fast as one message", "2.54 (theory 2.67)",
-        lambda one: _one_each(one) and one.setting.gamma_s_per_byte > 0,
+        lambda one: one.setting.gamma_s_per_byte > 0,
         _early_bird,
     ),
 )  # fmt: skip
