@@ -9,10 +9,24 @@
 
 namespace earlybird {
 
+namespace {
+double stamp_offset_s = 0, stamp_drift = 0;
+}
+
 double now_s() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+double stamp_s() {
+  const double time_s = now_s();
+  return time_s + (stamp_offset_s + stamp_drift * time_s);
+}
+
+void set_stamp_clock(double offset_s, double drift) {
+  stamp_offset_s = offset_s;
+  stamp_drift = drift;
 }
 
 void sleep_until(double time_s) {

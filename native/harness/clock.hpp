@@ -6,6 +6,13 @@ namespace earlybird {
 // Seconds since an arbitrary start; ranks of one node share the start.
 double now_s();
 
+// What now_s() reads, for moments that are compared with those of other ranks. The two differ only where tests pretend
+// that nodes have clocks of their own (test_clock.hpp); time limits and sleeps always go by now_s().
+double stamp_s();
+
+// From now on stamp_s() is `offset_s` + (1 + `drift`) * now_s().
+void set_stamp_clock(double offset_s, double drift);
+
 // Leaves the core until now_s() reaches `time_s`; at once where it has.
 void sleep_until(double time_s);
 

@@ -13,6 +13,7 @@
 
 #include "harness/clock.hpp"
 #include "harness/json.hpp"
+#include "harness/test_clock.hpp"
 
 namespace earlybird {
 
@@ -158,10 +159,10 @@ bool more_threads_than_cores(const std::vector<Place> &places) {
   return false;
 }
 
-bool one_host(const std::vector<Place> &places) {
+bool one_clock(const std::vector<Place> &places) {
   std::set<std::string> hosts;
   for (const Place &place : places) hosts.insert(place.host);
-  return hosts.size() == 1 || hosts_share_machine();
+  return test_clocks().empty() && (hosts.size() == 1 || hosts_share_machine());
 }
 
 }  // namespace
@@ -180,7 +181,7 @@ std::string record_launch(Team &team, const Crew &crew, int thread_level) {
   team.set_oversubscribed(true);
   const std::vector<Place> places = gather_places(team, crew);
   team.set_oversubscribed(team.broadcast(static_cast<int>(more_threads_than_cores(places))) != 0);
-  team.set_one_clock(team.broadcast(static_cast<int>(one_host(places))) != 0);
+  team.set_one_clock(team.broadcast(static_cast<int>(one_clock(places))) != 0);
 
   const std::string thresholds = threshold_variables();
   if (team.rank() != 0) return "";

@@ -9,8 +9,8 @@
 
 namespace earlybird {
 
-// Collective. Tells the team whether a node has more threads of ranks than cores they may use and whether all ranks are
-// on one host, and returns on rank 0 the record as one JSON object.
+// Collective. Tells the team whether a node has more threads of ranks than cores they may use and whether all ranks
+// read one clock, and returns on rank 0 the record as one JSON object.
 std::string record_launch(Team &team, const Crew &crew, int thread_level);
 
 // The name of MPI_THREAD_SINGLE and the others.

@@ -56,31 +56,50 @@ Sampler::~Sampler() {
   if (out_ != nullptr) std::fclose(out_);
 }
 
+// Whether the time of an operation runs from one rank's reading of a clock to another's.
+bool Sampler::compares_ranks(const Operation &operation) const {
+  return operation.reduction == Reduction::delivery ||
+         (operation.reduction == Reduction::slowest_from_first && team_.oversubscribed());
+}
+
+// Between every two calls lies what is measured: clocks drift, and are put on one scale by what was seen before and after.
+void Sampler::compare_clocks(std::vector<Series> &all) {
+  clocks_->compare();
+  for (Series &series : all) {
+    series.clock_residual_s = std::max(series.clock_residual_s, clocks_->residual_s());
+    series.clock_round_trip_s = std::max(series.clock_round_trip_s, clocks_->round_trip_s());
+  }
+}
+
 void Sampler::iterate(const Operation &operation, std::vector<double> &own, bool &delivered) {
   const int iteration = next_iteration_++;
   operation.prepare(iteration);
   team_.barrier();
-  const double begin_s = now_s();
+  const double begin_s = stamp_s();
   operation.run();
-  const double end_s = now_s();
+  const double end_s = stamp_s();
   own.insert(own.end(), {begin_s, end_s, operation.delay_s ? operation.delay_s() : 0.0});
   if (operation.check && !operation.check(iteration)) delivered = false;
 }
 
 void Sampler::collect(const Operation &operation, const std::vector<double> &own, Series &series) {
   const std::vector<double> all = team_.gather(own);
-  const bool from_rank_0 = operation.reduction == Reduction::delivery && team_.one_clock();
-  const bool from_first = operation.reduction == Reduction::slowest_from_first && starts_from_first();
+  const bool from_rank_0 = operation.reduction == Reduction::delivery;
+  const bool from_first = compares_ranks(operation) && !from_rank_0;
+  const bool synchronised = needs_synchronising(operation);
   // The rank whose time stands for all; -1 is the slowest.
   const int only = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? 1 : -1;
+  const auto moment_s = [&](int rank, std::size_t k) {
+    const double read_s = all[static_cast<std::size_t>(rank) * own.size() + k];
+    return synchronised ? clocks_->reference_s(rank, read_s) : read_s;
+  };
   for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_readings) {
     const double delay_s = all[k + 2];
-    double kept_s = 0, first_s = all[k];
-    for (int r = 1; r < team_.size(); ++r) first_s = std::min(first_s, all[static_cast<std::size_t>(r) * own.size() + k]);
+    double kept_s = 0, first_s = moment_s(0, k);
+    for (int r = 1; from_first && r < team_.size(); ++r) first_s = std::min(first_s, moment_s(r, k));
     for (int r = 0; r < team_.size(); ++r) {
-      const double *reading = &all[static_cast<std::size_t>(r) * own.size() + k];
-      const double begin_s = from_rank_0 ? all[k] : from_first ? first_s : reading[0];
-      const double time_s = (reading[1] - begin_s - delay_s) / operation.batch / operation.divisor;
+      const double begin_s = from_rank_0 || from_first ? first_s : moment_s(r, k);
+      const double time_s = (moment_s(r, k + 1) - begin_s - delay_s) / operation.batch / operation.divisor;
       if (r == only || (only < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
       if (operation.keep_rank_times) series.rank_times_s.push_back(time_s);
     }
@@ -97,6 +116,7 @@ void Sampler::measure_rounds(const std::vector<Operation> &operations, int first
       iterate(operations[which], own[which], all[which].delivered);
     }
   }
+  if (needs_synchronising(operations.front())) compare_clocks(all);
   for (std::size_t which = 0; which < operations.size(); ++which) collect(operations[which], own[which], all[which]);
 }
 
@@ -139,6 +159,11 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
     settling = std::max(settling, operations[k].settling);
   }
   const int set_number = operations.front().iterations;
+  // All operations of a point compare ranks, or none does.
+  if (needs_synchronising(operations.front())) {
+    if (!clocks_) clocks_ = std::make_unique<ClockSync>(team_);
+    clocks_->compare();
+  }
   int chunk = set_number > 0 ? set_number : settling + (paper ? rules_.paper_iterations + 1 : rules_.min_iterations);
   int taken = 0, retries = 0;
   while (chunk > 0) {
@@ -201,10 +226,14 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
     if (operation.delay_s) {
       object.add("delay_s", json_number(asked_delay_s)).add("delays_s", json_array(series.delays_s));
     }
-    if (operation.reduction == Reduction::delivery)
-      object.add("clock", json_text(team_.one_clock() ? "one" : "each rank's own"));
-    if (operation.reduction == Reduction::slowest_from_first)
-      object.add("clock", json_text(starts_from_first() ? "one" : "each rank's own"));
+    if (compares_ranks(operation))
+      object.add("clock", json_text(team_.one_clock() ? "one" : "synchronised"));
+    else if (operation.reduction == Reduction::slowest_from_first)
+      object.add("clock", json_text("each rank's own"));
+    if (needs_synchronising(operation)) {
+      object.add("clock_residual_s", json_number(series.clock_residual_s));
+      object.add("clock_round_trip_s", json_number(series.clock_round_trip_s));
+    }
     object.add("warmup", json_number(static_cast<long long>(series.warmup)));
     object.add("batch", json_number(static_cast<long long>(operation.batch)));
     object.add("converged", json_bool(series.converged));

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "harness/clock_sync.hpp"
 #include "harness/command_line.hpp"
 #include "harness/plan.hpp"
 #include "harness/team.hpp"
@@ -21,14 +23,16 @@ struct Series {
   std::size_t settling = 0;  // of them at least so many, as the operation says
   bool converged = false;
   bool delivered = true;  // what `check` found on this rank in every iteration
+  // Where clocks of nodes were put on one scale: ClockSync's figures, each the worst of all times they were compared.
+  double clock_residual_s = 0, clock_round_trip_s = 0;
 };
 
 // Which time stands for an iteration: a ping-pong's round trip is rank 0's alone; a delivery lasts from rank 0's start to
-// rank 1's end where both read one clock, and is otherwise the slowest rank's, each from its own start.
+// rank 1's end. Clocks of several nodes are put on one scale for it.
 //
-// slowest_from_first is the slowest rank's, each from its own start unless ranks share cores and read one clock: a rank
-// that waits for its core leaves the barrier when others have long sent to it, and would seem faster than the link. Each
-// then counts from the moment at which the first rank left.
+// slowest_from_first is the slowest rank's, each from its own start unless ranks share cores: a rank that waits for its
+// core leaves the barrier when others have long sent to it, and would seem faster than the link. Each then counts from
+// the moment at which the first rank left, on one scale.
 enum class Reduction { slowest_rank, slowest_from_first, rank_0, delivery };
 
 // What a kernel measures at one point. `prepare` fills buffers outside the timed region, `run` is timed between the
@@ -73,16 +77,19 @@ class Sampler {
              const Operation &operation, bool validated, double asked_delay_s = 0);
 
  private:
+  bool compares_ranks(const Operation &operation) const;
+  bool needs_synchronising(const Operation &operation) const { return compares_ranks(operation) && !team_.one_clock(); }
+  void compare_clocks(std::vector<Series> &all);
   void iterate(const Operation &operation, std::vector<double> &own, bool &delivered);
   void collect(const Operation &operation, const std::vector<double> &own, Series &series);
   void measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all);
-  bool starts_from_first() const { return team_.one_clock() && team_.oversubscribed(); }
   bool judge_paper(Series &series) const;
   int next_rounds(std::vector<Series> &all, double spent_s) const;
 
   Team &team_;
   StopRules rules_;
   double clock_resolution_s_;
+  std::unique_ptr<ClockSync> clocks_;  // made when first needed, and so never where all ranks read one clock
   int next_iteration_ = 0;
   std::FILE *out_ = nullptr;
 };

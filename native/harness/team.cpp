@@ -8,6 +8,7 @@ namespace earlybird {
 
 namespace {
 constexpr int barrier_tag = 1;
+constexpr int value_tag = 2;
 }
 
 Team::Team(MPI_Comm comm) {
@@ -36,6 +37,20 @@ void Team::barrier() {
     MPI_Isend(nullptr, 0, MPI_BYTE, (rank_ + distance) % size_, barrier_tag, comm_, &requests[1]);
     wait(requests, 2);
   }
+}
+
+void Team::send(double value, int to) {
+  MPI_Request request;
+  MPI_Isend(&value, 1, MPI_DOUBLE, to, value_tag, comm_, &request);
+  wait(&request, 1);
+}
+
+double Team::receive(int from) {
+  double value;
+  MPI_Request request;
+  MPI_Irecv(&value, 1, MPI_DOUBLE, from, value_tag, comm_, &request);
+  wait(&request, 1);
+  return value;
 }
 
 std::vector<double> Team::gather(const std::vector<double> &values) {

@@ -28,6 +28,12 @@ class Team {
   // Dissemination barrier on point-to-point messages: results do not depend on the MPI's own barrier.
   void barrier();
 
+  // One value to rank `to`; it has left when this returns.
+  void send(double value, int to);
+
+  // The next value that rank `from` sends to this one.
+  double receive(int from);
+
   // Rank 0 gets the values of every rank, rank after rank; `values` has the same length everywhere.
   std::vector<double> gather(const std::vector<double> &values);
 

@@ -11,6 +11,7 @@ from earlybird import __version__
 from earlybird.cli.common import note
 from earlybird.cli.launchers import network_of, with_link_measured
 from earlybird.cli.progress import ProgressLine
+from earlybird.data.clocks import doubt
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
 from earlybird.data.units import parse_duration
@@ -175,6 +176,9 @@ def run_session(
             f"{shared} samples had more ranks than cores (oversubscribed): "
             "they show the scheduler as much as the MPI"
         )
+    apart = doubt(result.samples)
+    if apart:
+        note(apart)
     noisy = sum(not sample.converged for sample in result.samples)
     if noisy:
         rule = "the paper's 5 % in 50 attempts" if effort.paper else "2 % within their share of the budget"

@@ -4,12 +4,13 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from earlybird.data.clocks import residual_s
 from earlybird.data.errors import InputError
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, mpiexec, placement
@@ -121,8 +122,7 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
     observed = placement.observed_layout(told.pop("placement", []))
     num_hosts = len({entry["host"] for entry in observed})
     if "clock" in told:
-        # Ranks of one machine read one clock; of several, each rank's times are differences of its own.
-        told["clock"]["residual_s"] = 0.0 if num_hosts == 1 or job.one_clock else None
+        told["clock"]["residual_s"] = _clock_residual_s(samples, num_hosts == 1 or job.one_clock)
     record |= told | {
         "placement": observed,
         # Which way messages went inside a node or between nodes is the library's secret.
@@ -139,6 +139,12 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
     if cause is not None:
         record["cause"] = cause
     return Launched(record, samples, cause)
+
+
+def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | None:
+    """How far clocks were apart; None where every time is a difference of one of several."""
+    found = [value for sample in samples if (value := residual_s(sample)) is not None]
+    return max(found) if found else 0.0 if one_clock else None
 
 
 def _plan_line(point) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from earlybird.data import clocks
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
@@ -136,6 +137,11 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
             f"samples kept a virtual link busy for most of the time ({shares}), so that they tell what the "
             "link does."
         )
+    apart = [text for run in runs if (text := clocks.doubt(run.samples))]
+    found += [
+        f"{words.capital(text)}: compare larger messages, or measure anew while nodes and network are idle."
+        for text in dict.fromkeys(apart)
+    ]
     return found
 
 

@@ -225,3 +225,13 @@ def test_threads_of_pretended_ranks_are_refused(earlybird, planted, refused, tmp
 def test_measure_alone_lists_the_suites(earlybird):
     told = earlybird("measure").stdout
     assert "pingpong" in told and "contention" in told and "earlybird measure" in told
+
+
+def test_figures_that_the_clocks_of_nodes_leave_in_doubt_are_named(earlybird, planted, tmp_path):
+    earlybird("measure", "completion", *SYNTHETIC, *SMALL, "-o", "a")
+    samples = tmp_path / "a" / "samples.ndjson"
+    lines = [json.loads(line) | {"clock_residual_s": 1e-4} for line in samples.read_text().splitlines()]
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = earlybird("measure", "--resume", "-o", "a", "--quiet").stderr
+    # A late receiver's pause is long against what the clocks are apart.
+    assert "100 us apart" in told and "4 samples" in told and "completion up to 1 KiB are doubtful" in told

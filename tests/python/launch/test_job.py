@@ -35,9 +35,13 @@ def run(tmp_path, monkeypatch):
     return launch
 
 
-def _complete() -> str:
-    record = {"launch_record": {"placement": [{"rank": 0, "host": "here", "sockets": [0], "cpus": [0]}]}}
-    lines = "\n".join(json.dumps(line) for line in (record, SAMPLE))
+def _complete(*hosts: str, **extra) -> str:
+    placement = [
+        {"rank": rank, "host": host, "sockets": [0], "cpus": [0]}
+        for rank, host in enumerate(hosts or ("here",))
+    ]
+    record = {"launch_record": {"placement": placement, "clock": {"resolution_s": 1e-8}}}
+    lines = "\n".join(json.dumps(line) for line in (record, SAMPLE | extra))
     return f"printf '%s\\n' '{lines}' > $OUT"
 
 
@@ -64,3 +68,15 @@ def test_the_contexts_asked_for_reach_the_ranks_and_the_record(run):
     assert launched.cause is None
     assert launched.record["environment"]["MPIR_CVAR_CH4_NUM_VCIS"] == "4"
     assert "MPIR_CVAR_CH4_NUM_VCIS" in launched.record["set_by_launcher"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "extra", "residual_s"),
+    [
+        (("here", "here"), {}, 0.0),
+        (("here", "there"), {}, None),
+        (("here", "there"), {"clock_residual_s": 3e-7}, 3e-7),
+    ],
+)
+def test_a_launch_tells_how_far_its_clocks_were_apart(run, hosts, extra, residual_s):
+    assert run(_complete(*hosts, **extra)).record["clock"]["residual_s"] == residual_s

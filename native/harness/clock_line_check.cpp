@@ -1,0 +1,20 @@
+// Prints, for every line "own other round_trip own other round_trip ...", the line fitted through these exchanges, the
+// shortest of them, and their mean round trip; driven by the tests.
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+
+#include "harness/clock_line.hpp"
+
+int main() {
+  using namespace earlybird;
+  std::string text;
+  while (std::getline(std::cin, text)) {
+    std::istringstream words(text);
+    std::vector<ClockPoint> points;
+    for (ClockPoint point; words >> point.own_s >> point.other_s >> point.round_trip_s;) points.push_back(point);
+    const ClockLine line = fit_clock_line(points);
+    std::printf("%.17g %.17g %.17g %.17g %.17g\n", line.at_s, line.offset_s, line.drift, shortest(points).own_s,
+                mean_round_trip_s(points));
+  }
+}

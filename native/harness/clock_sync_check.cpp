@@ -1,0 +1,34 @@
+// Puts the clocks of its ranks on one scale, several times, and prints "rank stamp_s reference_s residual_s round_trip_s" for
+// readings in between: clock_sync_check ROUNDS PAUSE_S, driven by the tests with clocks of EARLYBIRD_TEST_CLOCK.
+#include <cstdio>
+#include <cstdlib>
+
+#include "harness/clock.hpp"
+#include "harness/clock_sync.hpp"
+#include "harness/command_line.hpp"
+
+using namespace earlybird;
+
+int main(int argc, char **argv) {
+  if (argc != 3) refuse("clock_sync_check needs ROUNDS and PAUSE_S");
+  MPI_Init(&argc, &argv);
+  {
+    Team team(MPI_COMM_WORLD);
+    team.set_oversubscribed(true);
+    ClockSync clocks(team);
+    clocks.compare();
+    for (int round = 0; round < std::atoi(argv[1]); ++round) {
+      const double at_once_s = stamp_s();
+      sleep_until(now_s() + std::atof(argv[2]));
+      const double later_s = stamp_s();
+      clocks.compare();
+      const std::vector<double> all = team.gather(std::vector<double>{at_once_s, later_s});
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const int rank = static_cast<int>(k / 2);
+        std::printf("%d %.17g %.17g %.17g %.17g\n", rank, all[k], clocks.reference_s(rank, all[k]), clocks.residual_s(),
+                    clocks.round_trip_s());
+      }
+    }
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,36 @@
+// Reads EARLYBIRD_TEST_CLOCK.
+#include "harness/test_clock.hpp"
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "harness/command_line.hpp"
+
+namespace earlybird {
+
+namespace {
+
+bool read_clock(const std::string &word, TestClock &clock) {
+  std::istringstream stream(word);
+  char colon = 0;
+  return stream >> clock.offset_s >> colon >> clock.drift && colon == ':' && stream.eof() && clock.drift > -1;
+}
+
+}  // namespace
+
+std::vector<TestClock> test_clocks() {
+  std::vector<TestClock> clocks;
+  const char *told = std::getenv("EARLYBIRD_TEST_CLOCK");
+  if (told == nullptr) return clocks;
+  std::istringstream words(told);
+  for (std::string word; std::getline(words, word, ',');) {
+    clocks.emplace_back();
+    if (!read_clock(word, clocks.back()))
+      refuse("EARLYBIRD_TEST_CLOCK is " + std::string(told) +
+             "; give OFFSET_S:DRIFT for each node, such as 0:0,12.5:1e-5, or leave it out: it is for tests only");
+  }
+  return clocks;
+}
+
+}  // namespace earlybird
