@@ -10,22 +10,25 @@ namespace earlybird {
 
 namespace {
 
-// With one thread MPI is asked for no more than that: the locks of MPI_THREAD_MULTIPLE cost every call.
-int start_mpi(int *argc, char ***argv, int threads) {
+// Where no threads are measured MPI is asked for no more than one: the locks of MPI_THREAD_MULTIPLE cost every call.
+int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
   int thread_level;
-  MPI_Init_thread(argc, argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
-  if (threads > 1 && thread_level != MPI_THREAD_MULTIPLE)
+  MPI_Init_thread(argc, argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
+  if (multiple && thread_level != MPI_THREAD_MULTIPLE)
     refuse("--threads is " + std::to_string(threads) + " and this MPI gives thread level " +
-           thread_level_name(thread_level) + " where multiple is needed; give --threads 1 or another --mpi");
+           thread_level_name(thread_level) + " where multiple is needed; give " +
+           (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
   return thread_level;
 }
 
 }  // namespace
 
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
-                const std::function<void(const Task &)> &measure) {
+                const std::function<void(const Task &)> &measure,
+                const std::function<bool(const CommandLine &)> &from_threads) {
   const CommandLine line = read_command_line(argc, argv);
-  const int thread_level = start_mpi(&argc, &argv, line.threads);
+  const bool multiple = line.threads > 1 || (from_threads && from_threads(line));
+  const int thread_level = start_mpi(&argc, &argv, line.threads, multiple);
   const std::vector<Point> plan = read_plan(line.plan);
   {
     Team team(MPI_COMM_WORLD);

@@ -17,8 +17,10 @@ struct Task {
   const Point &point;
 };
 
-// `accepts` refuses a number of ranks that the kernel cannot use; `measure` takes and writes one point's sample.
+// `accepts` refuses a number of ranks that the kernel cannot use; `measure` takes and writes one point's sample. MPI is
+// started with MPI_THREAD_MULTIPLE where there are several threads or `from_threads`, which may be empty, says so.
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
-                const std::function<void(const Task &)> &measure);
+                const std::function<void(const Task &)> &measure,
+                const std::function<bool(const CommandLine &)> &from_threads = {});
 
 }  // namespace earlybird

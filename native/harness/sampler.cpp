@@ -12,8 +12,20 @@ namespace earlybird {
 
 namespace {
 
-// What `iterate` keeps of an iteration on each rank: begin, end and delay, all in seconds.
+// What `iterate` keeps of an iteration on each rank, in seconds: begin, end and delay, then the time of each thread.
 constexpr std::size_t num_readings = 3;
+
+std::size_t num_threads_timed(const Operation &operation) {
+  return operation.thread_times_s ? operation.thread_times_s().size() : 0;
+}
+
+// Rows of `width` values each.
+std::string json_rows(const std::vector<double> &values, std::size_t width) {
+  std::vector<std::string> rows;
+  for (auto row = values.begin(); row != values.end(); row += static_cast<std::ptrdiff_t>(width))
+    rows.push_back(json_array(std::vector<double>(row, row + static_cast<std::ptrdiff_t>(width))));
+  return json_array(rows);
+}
 
 // Which of `count` operations is the `k`-th of a round: each is first equally often, and follows each neighbour.
 std::size_t turn(int round, std::size_t k, std::size_t count) {
@@ -79,6 +91,10 @@ void Sampler::iterate(const Operation &operation, std::vector<double> &own, bool
   operation.run();
   const double end_s = stamp_s();
   own.insert(own.end(), {begin_s, end_s, operation.delay_s ? operation.delay_s() : 0.0});
+  if (operation.thread_times_s) {
+    const std::vector<double> &times_s = operation.thread_times_s();
+    own.insert(own.end(), times_s.begin(), times_s.end());
+  }
   if (operation.check && !operation.check(iteration)) delivered = false;
 }
 
@@ -93,7 +109,8 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
     const double read_s = all[static_cast<std::size_t>(rank) * own.size() + k];
     return synchronised ? clocks_->reference_s(rank, read_s) : read_s;
   };
-  for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_readings) {
+  const std::size_t threads = num_threads_timed(operation), half = static_cast<std::size_t>(team_.size()) / 2;
+  for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_readings + threads) {
     const double delay_s = all[k + 2];
     double kept_s = 0, first_s = moment_s(0, k);
     for (int r = 1; from_first && r < team_.size(); ++r) first_s = std::min(first_s, moment_s(r, k));
@@ -105,6 +122,11 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
     }
     series.times_s.push_back(kept_s);
     if (operation.delay_s) series.delays_s.push_back(delay_s);
+    for (std::size_t pair = 0; pair < half * threads; ++pair) {
+      const std::size_t first = pair / threads * own.size() + k + num_readings + pair % threads;
+      const double time_s = std::max(all[first], all[first + half * own.size()]);
+      series.thread_times_s.push_back(time_s / operation.batch / operation.divisor);
+    }
   }
 }
 
@@ -187,8 +209,8 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
   return all;
 }
 
-int Sampler::choose_batch(const std::function<void(int)> &run_batch) {
-  const double long_enough_s = std::max(1000 * clock_resolution_s_, 200e-6);
+int Sampler::choose_batch(const std::function<void(int)> &run_batch, double at_least_s) {
+  const double long_enough_s = std::max(1000 * clock_resolution_s_, at_least_s);
   int batch = 1;
   while (true) {
     run_batch(batch);  // not looked at: the first message of a size may set up connections and map memory
@@ -216,12 +238,11 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
       for (std::size_t round = 0; round < series.times_s.size(); ++round) rounds.push_back(std::to_string(round));
       object.add("rounds", json_array(rounds));
     }
-    if (operation.keep_rank_times) {
-      std::vector<std::string> rows;
-      const auto width = static_cast<std::ptrdiff_t>(team_.size());
-      for (auto row = series.rank_times_s.begin(); row != series.rank_times_s.end(); row += width)
-        rows.push_back(json_array(std::vector<double>(row, row + width)));
-      object.add("rank_times_s", json_array(rows));
+    if (operation.keep_rank_times)
+      object.add("rank_times_s", json_rows(series.rank_times_s, static_cast<std::size_t>(team_.size())));
+    if (operation.thread_times_s) {
+      const std::size_t pairs = static_cast<std::size_t>(team_.size()) / 2 * num_threads_timed(operation);
+      object.add("thread_times_s", json_rows(series.thread_times_s, pairs));
     }
     if (operation.delay_s) {
       object.add("delay_s", json_number(asked_delay_s)).add("delays_s", json_array(series.delays_s));

@@ -19,6 +19,7 @@ struct Series {
   std::vector<double> times_s;       // one per iteration
   std::vector<double> rank_times_s;  // iteration after iteration, rank after rank
   std::vector<double> delays_s;      // one per iteration where the operation has delays; subtracted from times_s
+  std::vector<double> thread_times_s;  // iteration after iteration, pair of threads after pair
   std::size_t warmup = 0;
   std::size_t settling = 0;  // of them at least so many, as the operation says
   bool converged = false;
@@ -43,6 +44,9 @@ struct Operation {
   std::function<void()> run;
   std::function<bool(int iteration)> check;  // after the timed region: whether this rank got what it should; may be empty
   std::function<double()> delay_s;  // how long the last `run` was delayed on purpose, asked on rank 0; may be empty
+  // How long each thread of this rank took in the last `run`; may be empty. Thread t of a rank of the first half and of
+  // the rank as far into the second half are the two ends of one pair: the longer time of both is kept.
+  std::function<const std::vector<double> &()> thread_times_s;
   int batch = 1;          // operations inside one `run`; times are divided by it
   double divisor = 1;     // further division, such as 2 for half a round trip
   Reduction reduction = Reduction::slowest_rank;
@@ -68,8 +72,9 @@ class Sampler {
   std::vector<Series> take(const std::vector<Operation> &operations);
   int last_iteration() const { return next_iteration_ - 1; }
 
-  // Smallest batch that makes one timed region of `run_batch(batch)` long against the clock. Collective.
-  int choose_batch(const std::function<void(int batch)> &run_batch);
+  // Smallest batch that makes one timed region of `run_batch(batch)` long against the clock, and at least so long.
+  // Collective.
+  int choose_batch(const std::function<void(int batch)> &run_batch, double at_least_s = 200e-6);
 
   // Appends the sample of `point`. Collective: every rank says whether the data it received was right. A sample with a
   // way tells its rounds; one with delays what was asked for (`asked_delay_s`), what was waited, and whose clock was read.

@@ -88,9 +88,10 @@ def make_launcher(
     if text == "local":
         flavour = _built_flavour(mpi)
         names = parse_hosts(hosts) if hosts is not None else ()
-        return MpiexecLauncher(flavour, names, agent, threads), _place(max(len(names), 1))
+        return MpiexecLauncher(flavour, names, agent, threads), _place(flavour, max(len(names), 1))
     if text == "srun":
-        return SrunLauncher(_built_flavour(mpi), threads), _place(int(os.environ.get("SLURM_NNODES", "1")))
+        flavour = _built_flavour(mpi)
+        return SrunLauncher(flavour, threads), _place(flavour, int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
         return _cluster_launcher(argument, mpi, threads)
     raise InputError(f"--launcher is {text!r}; give local, srun, cluster:NAME or synthetic:PROFILE.json")
@@ -101,7 +102,7 @@ def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launche
     flavour = _built_flavour(mpi)
     cluster.require_whole()
     state.begin_job(cluster)
-    place = _place(len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
+    place = _place(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
     return ClusterLauncher(flavour, cluster, threads=threads), place
 
 
@@ -149,9 +150,10 @@ def expected_times(profile: Profile):
     return times_s
 
 
-def _place(nodes: int, link_bytes_per_s: float | None = None) -> Place:
+def _place(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Place:
     cores = hardware.cores_by_socket()
-    return Place.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
+    place = Place.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
+    return replace(place, family=flavour.family)
 
 
 def _pretended_place(profile: Profile) -> Place:

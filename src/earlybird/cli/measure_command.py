@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli import batch_script, completion_table, pipeline_table
+from earlybird.cli import batch_script, completion_table, msgrate_table, pipeline_table
 from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import launcher_of
 from earlybird.cli.measuring import (
@@ -30,7 +30,6 @@ from earlybird.cli.options import (
     ResumeOption,
     RunOption,
     StallLimitOption,
-    ThreadsOption,
     TimeLimitOption,
 )
 from earlybird.data import units
@@ -40,7 +39,9 @@ from earlybird.launch.launcher import Launcher
 from earlybird.measure import suites
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
-LATER_SETTINGS = ("partitions", "gamma")  # what runs of version 0.1.0 do not hold
+# What runs of earlier versions do not hold.
+LATER_SETTINGS = ("partitions", "gamma", "ways", "window", "thread_counts")
+UNFITTED = {"pipeline", "msgrate"}  # of which alone no profile is fitted
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 
@@ -48,14 +49,17 @@ QUICK_BUDGET_S = 20.0
 def measure(
     context: typer.Context,
     suite: Annotated[
-        list[str] | None, typer.Argument(help="pingpong, contention, completion, pipeline; none: list them.")
+        list[str] | None,
+        typer.Argument(help="pingpong, contention, completion, pipeline, msgrate; none: list them."),
     ] = None,
     output: RunOption = None,
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     hosts: HostsOption = None,
     agent: AgentOption = None,
-    threads: ThreadsOption = 1,
+    threads: Annotated[
+        str | None, typer.Option(help="Threads of every rank, a core for each; msgrate: such as 1,2,4.")
+    ] = None,
     budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
     paper: Annotated[
@@ -78,6 +82,12 @@ def measure(
     ] = None,
     gamma: Annotated[
         str | None, typer.Option(help="pipeline: delay of the last partition, such as 100us/MB or 0,1us/kB.")
+    ] = None,
+    ways: Annotated[
+        str | None, typer.Option(help="msgrate: shared, per-thread, per-thread-contexts, processes.")
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(help="msgrate: messages that a thread has under way at once; 64.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: TimeLimitOption = "1h",
@@ -119,6 +129,7 @@ def measure(
         }
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
         refuse_changes(run, settings, {"partitions": partitions, "gamma": gamma})
+        refuse_changes(run, settings, {"ways": ways, "window": window})
     else:
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick),
@@ -137,7 +148,7 @@ def measure(
             "launcher": launcher,
             "hosts": hosts,
             "agent": agent,
-            "threads": threads,
+            **_threads(threads, list(dict.fromkeys(suite))),
             "quick": quick,
             "sizes": sizes,
             "buffers": buffers,
@@ -145,6 +156,8 @@ def measure(
             "levels": levels,
             "partitions": partitions,
             "gamma": gamma,
+            "ways": ways,
+            "window": window,
         }
     chosen = suites.find_suites(settings["suites"])
     options = _options(settings)
@@ -168,12 +181,28 @@ def measure(
         run = create_run(output, "run", effort, **settings)
     result = run_session(run, starter, groups, effort, quiet)
     _show(run, result.samples, "json" if json else format)
-    # Of a pipeline alone no profile is fitted.
-    after = "" if settings["suites"] == ["pipeline"] else f"; next: earlybird fit {run.path} -o profile.json"
+    after = "" if set(settings["suites"]) <= UNFITTED else f"; next: earlybird fit {run.path} -o profile.json"
     note(f"samples are in {run.path}{after}")
 
 
+def _threads(text: str | None, chosen: Sequence[str]) -> dict:
+    """What a run keeps of --threads: the threads that launches have, or the counts that a suite measures."""
+    counts = _split(text, _thread_count)
+    if len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes:
+        return {"threads": 1, "thread_counts": text}
+    if counts is not None and len(counts) > 1:
+        raise InputError(
+            f"--threads is {text} and only msgrate, measured alone, takes several numbers; give one"
+        )
+    return {"threads": counts[0] if counts else 1, "thread_counts": None}
+
+
 def _refuse_pretended_threads(settings: dict, launcher: Launcher) -> None:
+    if launcher.name == "synthetic" and "msgrate" in settings["suites"]:
+        raise InputError(
+            "the launcher synthetic draws times from a profile, which says nothing of message rates; measure "
+            "msgrate with another --launcher"
+        )
     if launcher.name == "synthetic" and settings.get("threads", 1) > 1:
         raise InputError(
             f"--threads is {settings['threads']} and the launcher synthetic draws times from a profile, "
@@ -191,7 +220,7 @@ def _print_script(
     # Which levels the nodes have is seen there; two are asked for unless the levels named need but one.
     anywhere = suites.Place.of(2, 2, 2)
     groups = [group for one in chosen for group in one.groups(options, anywhere, "mpi")]
-    fit = None if {one.name for one in chosen} == {"pipeline"} else ["fit", str(run), "-o", "profile.json"]
+    fit = None if {one.name for one in chosen} <= UNFITTED else ["fit", str(run), "-o", "profile.json"]
     nodes = max(group.layout.num_nodes for group in groups)
     batch_script.print_slurm_script(context, run, nodes, effort.budget_s, next_words=fit)
 
@@ -216,6 +245,9 @@ def _options(settings: dict) -> suites.Options:
         levels=_split(settings["levels"], str),
         partitions=_split(settings["partitions"], _partitions),
         gammas_s_per_byte=_split(settings["gamma"], lambda word: units.parse_delay_rate(word, "--gamma")),
+        ways=_split(settings["ways"], str),
+        window=None if settings["window"] is None else _window(settings["window"]),
+        threads=_split(settings["thread_counts"], _thread_count),
     )
 
 
@@ -226,6 +258,18 @@ def _split(text: str | None, parse) -> tuple | None:
 def _competitor(word: str) -> int:
     if not word.isdecimal() or int(word) < 1:
         raise InputError(f"--competitors has {word!r}; give numbers of processes, such as 1,2,4")
+    return int(word)
+
+
+def _thread_count(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise InputError(f"--threads has {word!r}; give numbers of threads per rank from 1 up, such as 2")
+    return int(word)
+
+
+def _window(word: str) -> int:
+    if not word.isdecimal():
+        raise InputError(f"--window is {word!r}; give a number of messages, such as 64")
     return int(word)
 
 
@@ -245,7 +289,7 @@ def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
         print_json({"run": str(run.path), "id": run.id, "points": rows})
     elif format == "csv":
         header = list(dict.fromkeys(key for row in rows for key in row))
-        print_csv(header, [[row.get(key, "") for key in header] for row in rows])
+        print_csv(header, [[_csv_cell(row.get(key, "")) for key in header] for row in rows])
     elif format == "osu":
         _show_osu(rows)
     else:
@@ -262,13 +306,25 @@ def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
                 for remark in pipeline_table.pipeline_remarks(of_kernel):
                     print(remark)
                 continue
+            if kernel == "msgrate":
+                cells = [msgrate_table.msgrate_cells(row, _state(row)) for row in of_kernel]
+                print_table(msgrate_table.HEADER, cells)
+                for remark in msgrate_table.msgrate_remarks(run, of_kernel):
+                    print(remark)
+                continue
             print_table(
                 ["level", "N", "size", "time", "launches from", "to", "received", "launches", "state"],
                 [_cells(row) for row in of_kernel],
             )
 
 
+def _csv_cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
 def _order(row: dict) -> tuple:
+    if row["kernel"] == "msgrate":
+        return row["kernel"], *msgrate_table.msgrate_order(row)
     words = ("receiver", "partitions", "gamma_s_per_byte")
     place = row["kernel"], row["level"], row["competitors"], row["size_bytes"]
     return *place, *(row.get(word, "") for word in words), row.get("way") != pipeline_table.BULK
@@ -303,6 +359,10 @@ def _figures(samples: list[Sample], by_point: dict, bandwidth_bytes_per_s: float
         kernel, quantity, _, config = samples[0].point()
         bulk = by_point.get((kernel, quantity, pipeline_table.BULK, config), [])
         return pipeline_table.pipeline_values(samples, bulk)
+    if samples[0].kernel == "msgrate":
+        kernel, quantity, _, config = samples[0].point()
+        shared = by_point.get((kernel, quantity, msgrate_table.SHARED, config), [])
+        return msgrate_table.msgrate_values(samples, shared)
     return {"bandwidth_bytes_per_s": bandwidth_bytes_per_s}
 
 
@@ -330,9 +390,9 @@ def _cells(row: dict) -> list[str]:
 def _check_one_column(groups: Sequence[suites.Group]) -> None:
     columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
     for group in groups:
-        if group.kernel in ("completion", "pipeline"):
+        if group.kernel in ("completion", "pipeline", "msgrate"):
             raise InputError(
-                f"--format osu prints one time and {group.kernel} has two; choose table, csv or json"
+                f"--format osu prints one time and {group.kernel} has several; choose table, csv or json"
             )
     if len(columns) > 1:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")

@@ -173,7 +173,7 @@ def run_session(
     shared = sum(sample.oversubscribed for sample in result.samples)
     if shared:
         note(
-            f"{shared} samples had more ranks than cores (oversubscribed): "
+            f"{shared} samples had more ranks or threads than cores (oversubscribed): "
             "they show the scheduler as much as the MPI"
         )
     apart = doubt(result.samples)

@@ -259,3 +259,20 @@ def rank_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray:
     """(P,) seconds per rank, median over steady iterations, then over launches; each sample must have
     `rank_times_s` of the same P ranks."""
     return np.median([np.median(s.rank_times_s[s.warmup :], axis=0) for s in samples], axis=0)
+
+
+def thread_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray | None:
+    """(T,) seconds per thread, median over steady iterations, then over launches; None where a sample does
+    not tell the time of every one of the same T threads."""
+    medians = []
+    for sample in samples:
+        try:
+            times_s = np.array(sample.extra.get("thread_times_s"), dtype=float)
+        except (TypeError, ValueError):
+            return None
+        if times_s.ndim != 2 or len(times_s) != len(sample.times_s) or not (times_s > 0).all():
+            return None
+        medians.append(np.median(times_s[sample.warmup :], axis=0))
+    if not medians or len({len(one) for one in medians}) > 1:
+        return None
+    return np.median(medians, axis=0)

@@ -53,6 +53,8 @@ class Group:
             return 2 * size_bytes
         if self.kernel == "contention":
             return size_bytes * point["competitors"] * point["repeats"]
+        if self.kernel == "msgrate":
+            return size_bytes * point["window"] * point["threads"]
         # The pause of a late receiver goes by the time of a delivery.
         return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
 
@@ -63,6 +65,20 @@ class Group:
         across = src != dst
         ends = [np.bincount(end[across], self.pattern.bytes[across], minlength=1) for end in (src, dst)]
         return float(max(end.max() for end in ends))
+
+
+# How the options of suites are spelled.
+OPTION_WORDS = {
+    "sizes_bytes": "--sizes",
+    "buffers": "--buffers",
+    "competitors": "--competitors",
+    "levels": "--levels",
+    "partitions": "--partitions",
+    "gammas_s_per_byte": "--gamma",
+    "ways": "--ways",
+    "window": "--window",
+    "threads": "--threads",
+}
 
 
 @dataclass(frozen=True)
@@ -76,11 +92,13 @@ class Options:
     levels: tuple[str, ...] | None = None
     partitions: tuple[int, ...] | None = None
     gammas_s_per_byte: tuple[float, ...] | None = None
+    ways: tuple[str, ...] | None = None
+    window: int | None = None
+    threads: tuple[int, ...] | None = None
 
     def chosen(self) -> list[str]:
         """Names of the suite options that were given."""
-        names = ("sizes_bytes", "buffers", "competitors", "levels", "partitions", "gammas_s_per_byte")
-        return [name for name in names if getattr(self, name) is not None]
+        return [name for name in OPTION_WORDS if getattr(self, name) is not None]
 
 
 @dataclass(frozen=True)
@@ -89,13 +107,15 @@ class Place:
     node).
 
     Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
-    `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it.
+    `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it. `family` is that of
+    the MPI (`mpich`, `openmpi`, `intel`); None where times are drawn.
     """
 
     cores: Mapping[str, int]
     cores_per_socket: int | None = None
     link_bytes_per_s: float | None = None
     nodes: int = 1
+    family: str | None = None
 
     @classmethod
     def of(
@@ -127,7 +147,8 @@ class Suite:
 
 
 def pair_layout(level: str, competitors: int, place: Place) -> Layout:
-    """Pairs r, r + P/2 whose two ranks are on one socket, on two sockets, or on two nodes."""
+    """Pairs r, r + P/2 whose two ranks are on one socket (P = `competitors`, 2 at least), on two sockets, or
+    on two nodes (P/2 = `competitors`)."""
     if level == "intra_socket":
         return parse_layout(f"1x1x{max(2, competitors)}")
     if level == "inter_socket":

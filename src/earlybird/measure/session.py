@@ -274,6 +274,8 @@ def _describe(group: Group) -> str:
         words.append(group.points[0]["level"])
     if "competitors" in group.points[0]:
         words.append(f"N={group.points[0]['competitors']}")
+    if "threads" in group.points[0]:
+        words.append(f"T={group.points[0]['threads']}")
     return " ".join([*words, group.layout.text])
 
 
@@ -283,6 +285,8 @@ def _describe_point(request: Request, index: int) -> str:
     words = [request.kernel, point.get("level", request.layout.text)]
     if "competitors" in point:
         words.append(f"N={point['competitors']}")
+    if "threads" in point:
+        words.append(f"T={point['threads']}")
     if "size_bytes" in point:
         words.append(format_bytes(point["size_bytes"]))
     return " ".join(words)

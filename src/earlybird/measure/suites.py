@@ -1,4 +1,4 @@
-"""The suites: what each one measures, and the register of all; `pipeline` has a module of its own."""
+"""The suites: what each one measures, and the register of all; some have modules of their own."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.measure.groups import (
     MIB,
+    OPTION_WORDS,
     Group,
     Options,
     Place,
@@ -18,6 +19,7 @@ from earlybird.measure.groups import (
     powers,
     refuse_large,
 )
+from earlybird.measure.msgrate import msgrate_groups
 from earlybird.measure.pipeline import pipeline_groups
 
 DEFAULT_LAUNCHES = 5
@@ -129,6 +131,13 @@ SUITES = {
             pipeline_groups,
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
         ),
+        Suite(
+            "msgrate",
+            "messages per second of 1..T threads: one communicator, one each, contexts, or processes",
+            ("sizes_bytes", "levels", "window", "threads", "ways"),
+            msgrate_groups,
+            "earlybird measure msgrate --threads 1,2,4 -o run",
+        ),
     )
 }
 
@@ -144,22 +153,14 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
 
 def check_options(suites: Sequence[Suite], options: Options) -> None:
     """Refuse an option that a suite does not know: several suites take the common options only."""
-    words = {
-        "sizes_bytes": "--sizes",
-        "buffers": "--buffers",
-        "competitors": "--competitors",
-        "levels": "--levels",
-        "partitions": "--partitions",
-        "gammas_s_per_byte": "--gamma",
-    }
     for name in options.chosen():
         if len(suites) > 1:
             raise InputError(
-                f"{words[name]} belongs to one suite; measure {suites[0].name} alone, or leave it out"
+                f"{OPTION_WORDS[name]} belongs to one suite; measure {suites[0].name} alone, or leave it out"
             )
         if name not in suites[0].takes:
-            known = ", ".join(words[taken] for taken in suites[0].takes)
-            raise InputError(f"the suite {suites[0].name} takes no {words[name]}; it takes {known}")
+            known = ", ".join(OPTION_WORDS[taken] for taken in suites[0].takes)
+            raise InputError(f"the suite {suites[0].name} takes no {OPTION_WORDS[name]}; it takes {known}")
 
 
 def exchange_group(

@@ -14,6 +14,10 @@ PALETTE: Mapping[str, tuple[str, str]] = {
     "fair": ("#7a6a00", "#f0e442"),
     "max-rate": ("#d55e00", "#ff8a3d"),
     "postal": ("#b0588f", "#e39cc6"),
+    "shared": ("#9c3d1e", "#ff9d76"),
+    "per-thread": ("#3d6fb0", "#8fb8ee"),
+    "per-thread-contexts": ("#1c7c7c", "#55cfcf"),
+    "processes": ("#3a3f47", "#cfd4dc"),
     "mpich": ("#00845f", "#2ec99c"),
     "openmpi": ("#c47a00", "#f2b134"),
     "intel": ("#2f7fc1", "#7cc4f5"),
@@ -35,6 +39,10 @@ SYMBOLS = {
     "openmpi": "square",
     "intel": "diamond",
     "system": "triangle-up",
+    "shared": "square",
+    "per-thread": "diamond",
+    "per-thread-contexts": "circle",
+    "processes": "triangle-up",
     "measured": "circle",
     "staircase": "square",
     "fair": "diamond",
@@ -166,6 +174,16 @@ def log_time_axis(times_s: Iterable[float], title: str) -> dict[str, Any]:
 
 def log_bandwidth_axis(values: Iterable[float], title: str) -> dict[str, Any]:
     return _decades(values, title, format_bandwidth)
+
+
+def log_rate_axis(values_per_s: Iterable[float], title: str) -> dict[str, Any]:
+    return _decades(values_per_s, title, lambda value: f"{value / 1e6:g} million")
+
+
+def log_count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
+    """Log axis with a tick at every count there is."""
+    ticks = sorted(set(counts))
+    return _log_axis(title, ticks, [str(tick) for tick in ticks], ticks[0] / 1.3, ticks[-1] * 1.3)
 
 
 def _decades(values: Iterable[float], title: str, text: Callable[[float], str]) -> dict[str, Any]:

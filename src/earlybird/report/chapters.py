@@ -16,6 +16,8 @@ from earlybird.report.exchange_figures import ranks_figure, scatter_figure, wait
 from earlybird.report.exchanges import Exchange, exchanges
 from earlybird.report.material import Material
 from earlybird.report.matrix_figure import matrix_figure
+from earlybird.report.msgrate_figures import brief_rates_table, rate_figures, rates_table
+from earlybird.report.msgrates import message_rates, rates_sentences
 from earlybird.report.parts import Chapter, Figure, Light, Table
 from earlybird.report.pipeline_chapter import pipeline_chapter
 
@@ -95,8 +97,9 @@ def _lights_table(lights: Sequence[Light]) -> Table:
 
 def _machine(material: Material) -> Chapter:
     curves, lines, items = pingpong_curves(material), fits(material), contentions(material)
+    rates = message_rates(material)
     levels = sorted({item.level for item in [*curves, *lines, *items]}, key=words.level_order)
-    if not levels:
+    if not levels and not rates:
         return Chapter(
             "machine",
             QUESTIONS["machine"],
@@ -111,10 +114,15 @@ def _machine(material: Material) -> Chapter:
     return Chapter(
         "machine",
         QUESTIONS["machine"],
-        " ".join(sentences.curve_sentences(curves, lines) + sentences.contention_sentence(items)),
+        " ".join(
+            sentences.curve_sentences(curves, lines)
+            + sentences.contention_sentence(items)
+            + rates_sentences(rates)
+        ),
         _warnings(material),
         figures=[
-            figure for level in levels for figure in level_figures(level, curves, lines, items, material)
+            *(figure for level in levels for figure in level_figures(level, curves, lines, items, material)),
+            *rate_figures(rates),
         ],
         tables=[
             table
@@ -122,6 +130,7 @@ def _machine(material: Material) -> Chapter:
                 tables.points_table(curves),
                 tables.fit_table(material, lines),
                 tables.bandwidth_table(items),
+                rates_table(rates),
             )
             if table.rows
         ],
@@ -130,6 +139,7 @@ def _machine(material: Material) -> Chapter:
             for table in (
                 tables.brief_points_table(curves),
                 tables.brief_bandwidth_table(large_message_protocols(items)),
+                brief_rates_table(rates),
             )
             if table.rows
         ],

@@ -15,7 +15,12 @@ from earlybird.report.material import MeasuredRun
 from earlybird.report.parts import Light, Table
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
-KERNELS = {"pingpong": "ping-pong", "contention": "contention", "exchange": "exchange"}
+KERNELS = {
+    "pingpong": "ping-pong",
+    "contention": "contention",
+    "exchange": "exchange",
+    "msgrate": "message rate",
+}
 
 
 def machine_words(machine: Mapping[str, Any]) -> str:
@@ -126,8 +131,9 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
         found += [f"Noisy: {text}." for text in dict.fromkeys(noise_advice(run) for run in noisy)]
     if any(light.oversubscribed for light in shown):
         found.append(
-            "Oversubscribed: more ranks than cores, so waiting ranks yield and the times hold the switches "
-            "between them; for figures without that, use no more ranks than cores."
+            f"Oversubscribed: more {crowd_words(runs)} than cores, so waiting ranks yield and the times hold "
+            "the switches between them; for figures without that, use no more "
+            f"{crowd_words(runs)} than cores."
         )
     if any(light.link_limited for light in shown):
         shares = f"{words.percent(links.LIMIT_SHARE)} or more, of an exchange "
@@ -143,6 +149,12 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
         for text in dict.fromkeys(apart)
     ]
     return found
+
+
+def crowd_words(runs: Sequence[MeasuredRun]) -> str:
+    """What there were more of than cores: threads where only threads were measured so, else ranks."""
+    kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
+    return "threads" if kernels == {"msgrate"} else "ranks"
 
 
 def noise_advice(run: MeasuredRun) -> str:

@@ -23,7 +23,7 @@ def measured_sentence(material: Material) -> str:
     noisy = sum(not sample.converged for sample in samples)
     crowded = sum(sample.oversubscribed for sample in samples)
     state = "all converged" if not noisy else f"{len(samples) - noisy} converged and {noisy} stayed noisy"
-    over = f", {crowded} with more ranks than cores" if crowded else ""
+    over = f", {crowded} with more {provenance.crowd_words(material.runs)} than cores" if crowded else ""
     limited = sum(len(links.limited_samples(run, material.patterns)) for run in material.runs)
     over += f" (in {limited} of them the link was the limit all the same)" if limited else ""
     return words.capital(f"{start}: {words.counted(len(samples), 'sample')} measured, {state}{over}.")

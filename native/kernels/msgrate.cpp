@@ -1,0 +1,241 @@
+// Message rate: every thread of rank 0 sends windows of nonblocking messages to a thread of rank 1, as the MPICH project's
+// article on MPI_THREAD_MULTIPLE does. The ways differ in the communicators that the threads use; `processes` is the same
+// with pairs of single-threaded ranks, of which r sends to r + size/2.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/buffer.hpp"
+#include "harness/clock.hpp"
+#include "harness/data_check.hpp"
+#include "harness/kernel_main.hpp"
+
+using namespace earlybird;
+
+namespace {
+
+// One for all threads, as in the article: on a shared communicator a message is taken by whichever thread asks first.
+constexpr int tag = 23;
+// Fifty windows of the article took 1 ms. Where threads share cores a region holds several turns of the scheduler.
+constexpr double region_s = 1e-3, shared_cores_region_s = 20e-3;
+
+struct Setting {
+  std::size_t size_bytes;
+  std::size_t window;
+  int threads;  // the streams of messages: threads of rank 0, or ranks that send
+};
+
+Setting setting_of(const Point &point) {
+  const long long size_bytes = point.integer("size_bytes"), window = point.integer("window");
+  if (size_bytes < 0 || window < 1)
+    refuse("the plan gives size_bytes=" + point.text("size_bytes") + " window=" + point.text("window") +
+           "; give 0 bytes or more and windows of 1 message or more");
+  return {static_cast<std::size_t>(size_bytes), static_cast<std::size_t>(window),
+          static_cast<int>(point.integer("threads"))};
+}
+
+// The communicator of each thread, and to whom they belong.
+class Communicators {
+ public:
+  static Communicators shared(const Team &team, int threads) {
+    return Communicators(std::vector<MPI_Comm>(static_cast<std::size_t>(threads), team.comm()), false);
+  }
+  // One after the other, because MPICH deals its contexts out to communicators in the order in which they are made.
+  static Communicators own(const Team &team, int threads, bool with_contexts) {
+    std::vector<MPI_Comm> comms(static_cast<std::size_t>(threads));
+    for (int thread = 0; thread < threads; ++thread) {
+      MPI_Comm &comm = comms[static_cast<std::size_t>(thread)];
+      MPI_Comm_dup(team.comm(), &comm);
+      if (with_contexts) name_thread(comm, thread);
+    }
+    return Communicators(std::move(comms), true);
+  }
+  Communicators(Communicators &&other) noexcept : comms_(std::move(other.comms_)), owned_(other.owned_) {
+    other.owned_ = false;
+  }
+  ~Communicators() {
+    for (std::size_t k = 0; owned_ && k < comms_.size(); ++k) MPI_Comm_free(&comms_[k]);
+  }
+  Communicators(const Communicators &) = delete;
+  Communicators &operator=(const Communicators &) = delete;
+
+  MPI_Comm of(int thread) const { return comms_[static_cast<std::size_t>(thread)]; }
+
+ private:
+  Communicators(std::vector<MPI_Comm> comms, bool owned) : comms_(std::move(comms)), owned_(owned) {}
+
+  // How Intel MPI, split for threads that OpenMP does not know, learns whose a communicator is; other MPIs ignore it.
+  static void name_thread(MPI_Comm comm, int thread) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "thread_id", std::to_string(thread).c_str());
+    MPI_Comm_set_info(comm, info);
+    MPI_Info_free(&info);
+  }
+
+  std::vector<MPI_Comm> comms_;
+  bool owned_;
+};
+
+// The messages of all threads of this rank by one way.
+class Windows {
+ public:
+  Windows(Team &team, Crew &crew, const Setting &setting, Communicators comms)
+      : team_(team), crew_(crew), setting_(setting), comms_(std::move(comms)),
+        times_s_(static_cast<std::size_t>(crew.size())) {
+    for (int thread = 0; thread < crew.size(); ++thread)
+      buffers_.push_back(std::make_unique<Buffer>(setting.size_bytes * setting.window));
+  }
+
+  // Every thread writes what it will send, so that its core has it.
+  void write(int iteration) {
+    if (!sends()) return;
+    const std::function<void(int)> job = [&](int thread) {
+      for (std::size_t k = 0; k < setting_.window; ++k)
+        fill(message(thread, k), setting_.size_bytes, key(thread, k, iteration));
+    };
+    crew_.run(job, Crew::Then::stand_by);
+  }
+
+  void run(int count) {
+    const std::function<void(int)> job = [&](int thread) { run_thread(thread, count); };
+    crew_.run(job, Crew::Then::stand_by);
+  }
+
+  // How long each thread took in the last `run`, from its own first message on.
+  const std::vector<double> &times_s() const { return times_s_; }
+
+  // Sends and receives one window, and tells whether each of its messages arrived once: in its place or, with `mixed`,
+  // at any thread.
+  bool deliver_once(int iteration, bool mixed) {
+    for (int thread = 0; !sends() && thread < crew_.size(); ++thread)
+      std::memset(message(thread, 0), 0xA5, setting_.size_bytes * setting_.window);
+    write(iteration);
+    team_.barrier();
+    run(1);
+    return sends() || (mixed ? hold_all(iteration) : hold_each(iteration));
+  }
+
+ private:
+  bool sends() const { return team_.rank() < team_.size() / 2; }
+  std::byte *message(int thread, std::size_t k) {
+    return buffers_[static_cast<std::size_t>(thread)]->data() + k * setting_.size_bytes;
+  }
+  // Message k of a thread, of whichever end.
+  std::uint64_t key(int thread, std::size_t k, int iteration) const {
+    const int stream = team_.rank() % (team_.size() / 2) * crew_.size() + thread;
+    return content_key(stream, static_cast<std::int64_t>(k), iteration);
+  }
+
+  void run_thread(int thread, int count) {
+    const MPI_Comm comm = comms_.of(thread);
+    const int half = team_.size() / 2, window = static_cast<int>(setting_.window);
+    const int size_bytes = static_cast<int>(setting_.size_bytes);
+    // Made here: request objects of two threads must not share a cache line.
+    std::vector<MPI_Request> requests(setting_.window);
+    const double begin_s = now_s();
+    for (int number = 0; number < count; ++number) {
+      for (std::size_t k = 0; k < setting_.window; ++k) {
+        if (sends())
+          MPI_Isend(message(thread, k), size_bytes, MPI_BYTE, team_.rank() + half, tag, comm, &requests[k]);
+        else
+          MPI_Irecv(message(thread, k), size_bytes, MPI_BYTE, team_.rank() - half, tag, comm, &requests[k]);
+      }
+      MPI_Waitall(window, requests.data(), MPI_STATUSES_IGNORE);
+    }
+    times_s_[static_cast<std::size_t>(thread)] = now_s() - begin_s;
+  }
+
+  bool hold_each(int iteration) {
+    for (int thread = 0; thread < crew_.size(); ++thread) {
+      for (std::size_t k = 0; k < setting_.window; ++k) {
+        if (!holds(message(thread, k), setting_.size_bytes, key(thread, k, iteration))) return false;
+      }
+    }
+    return true;
+  }
+
+  bool hold_all(int iteration) {
+    std::vector<std::string> sent, received;
+    for (int thread = 0; thread < crew_.size(); ++thread) {
+      for (std::size_t k = 0; k < setting_.window; ++k) {
+        sent.emplace_back(setting_.size_bytes, '\0');
+        fill(reinterpret_cast<std::byte *>(sent.back().data()), setting_.size_bytes, key(thread, k, iteration));
+        received.emplace_back(reinterpret_cast<const char *>(message(thread, k)), setting_.size_bytes);
+      }
+    }
+    std::sort(sent.begin(), sent.end());
+    std::sort(received.begin(), received.end());
+    return sent == received;
+  }
+
+  Team &team_;
+  Crew &crew_;
+  const Setting setting_;
+  const Communicators comms_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<double> times_s_;
+};
+
+bool of_processes(const CommandLine &line) { return line.ways == std::vector<std::string>{"processes"}; }
+
+Communicators communicators_of(const std::string &way, const Task &task) {
+  if (way == "shared" || way == "processes") return Communicators::shared(task.team, task.crew.size());
+  if (way == "per-thread") return Communicators::own(task.team, task.crew.size(), false);
+  if (way == "per-thread-contexts") return Communicators::own(task.team, task.crew.size(), true);
+  refuse("msgrate knows no way " + way);
+}
+
+void need_pairs(const Team &team) {
+  if (team.size() % 2 != 0) refuse("msgrate needs an even number of ranks");
+}
+
+// What a sample calls threads must be what sends.
+void need_threads(const Task &task, const Setting &setting) {
+  const bool processes = of_processes(task.line);
+  if (!processes && task.team.size() != 2)
+    refuse("msgrate needs exactly 2 ranks but for the way processes, measured alone");
+  const int sending = processes ? task.team.size() / 2 * task.crew.size() : task.crew.size();
+  if (setting.threads != sending || (processes && task.crew.size() > 1))
+    refuse("the plan gives threads=" + task.point.text("threads") + " and " + std::to_string(sending) +
+           (processes ? " single-threaded ranks are there to send" : " threads are there to send"));
+}
+
+void measure(const Task &task) {
+  const Setting setting = setting_of(task.point);
+  need_threads(task, setting);
+  if (task.line.ways.empty()) refuse("msgrate needs --ways, such as --ways shared,per-thread");
+  const double at_least_s = task.team.oversubscribed() ? shared_cores_region_s : region_s;
+
+  std::vector<std::unique_ptr<Windows>> all;
+  std::vector<Operation> operations;
+  for (const std::string &way : task.line.ways) {
+    all.push_back(std::make_unique<Windows>(task.team, task.crew, setting, communicators_of(way, task)));
+    Windows &windows = *all.back();
+    Operation operation;
+    operation.way = way;
+    operation.batch = task.sampler.choose_batch([&](int batch) { windows.run(batch); }, at_least_s);
+    operation.prepare = [&](int iteration) { windows.write(iteration); };
+    operation.run = [&windows, batch = operation.batch] { windows.run(batch); };
+    operation.thread_times_s = [&windows]() -> const std::vector<double> & { return windows.times_s(); };
+    operation.reduction = Reduction::slowest_from_first;
+    operations.push_back(operation);
+  }
+
+  const std::vector<Series> series = task.sampler.take(operations);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const bool delivered = all[k]->deliver_once(task.sampler.last_iteration() + 1, operations[k].way == "shared");
+    task.sampler.write("msgrate", "time_per_window", task.point, series[k], operations[k], delivered);
+  }
+  task.crew.run([](int) {});  // those that stand by may rest
+}
+
+// What threads cost is asked with one thread too.
+bool calls_from_threads(const CommandLine &line) { return !of_processes(line); }
+
+}  // namespace
+
+int main(int argc, char **argv) { return kernel_main(argc, argv, need_pairs, measure, calls_from_threads); }

@@ -1,0 +1,116 @@
+"""The suite `msgrate`: small messages per second of several threads, by the communicators that they use."""
+
+from earlybird.data.errors import InputError
+from earlybird.measure.groups import Group, Options, Place, levels_of, link_of, pair_layout, refuse_large
+
+# The ways: one communicator for all threads, one for each, the same with a communication context of the MPI
+# for each, and single-threaded processes instead of threads.
+SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
+MSGRATE_WAYS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
+WINDOW, SIZE_BYTES = 64, 8  # those of the article
+
+# What --with-ch4-max-vcis may be at most; the MPICH that PyPI has is configured with fewer.
+_MPICH_CONTEXTS, _MPICH_WHEEL_CONTEXTS = 64, 16
+# Slips of the pen: no socket has so many cores, and no MPI queues more requests well.
+_MOST_THREADS, _MOST_WINDOW = 1024, 65536
+_MOST_BYTES = 1 << 30  # of a rank's messages at once
+
+
+def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+    """Windows of messages from every thread of one rank to those of another, on every level.
+
+    Ways that need no setting of their own share launches. Contexts are asked for when a launch begins, so the
+    way that has them has launches of its own, with `shared` beside it where an MPI with contexts lets threads
+    share a communicator; processes instead of threads are other ranks.
+    """
+    ways = options.ways or _default_ways(place)
+    _check_ways(ways, options, place, mpi)
+    window = WINDOW if options.window is None else options.window
+    if not 1 <= window <= _MOST_WINDOW:
+        raise InputError(f"--window is {window}; give 1 to {_MOST_WINDOW} messages, such as {WINDOW}")
+    sizes = options.sizes_bytes or (SIZE_BYTES,)
+    refuse_large(sizes)
+    result = []
+    for level in levels_of(options, place):
+        for threads in options.threads or _thread_counts(level, place, options.quick):
+            _check_room(threads, window, max(sizes))
+            points = tuple(
+                {"mpi": mpi, "level": level, "size_bytes": size, "window": window, "threads": threads}
+                for size in sizes
+            )
+            result += _groups(points, threads, ways, level, place, mpi)
+    if not result:
+        raise InputError(
+            f"the way {CONTEXTS} differs from the others from 2 threads on; give --threads 2 or more"
+        )
+    return result
+
+
+def _groups(points, threads: int, ways, level: str, place: Place, mpi: str) -> list[Group]:
+    link = link_of(level, place)
+    pair = pair_layout(level, 1, place)
+    found = []
+    together = tuple(way for way in (SHARED, PER_THREAD) if way in ways)
+    if together:
+        found.append(Group("msgrate", pair, points, ways=together, link_bytes_per_s=link, threads=threads))
+    if CONTEXTS in ways and 1 < threads <= most_contexts(place, mpi):
+        # Intel MPI, once split, wants a communicator to be called from its own thread alone.
+        beside = (SHARED,) if SHARED in ways and place.family == "mpich" else ()
+        asking = tuple(point | {"vcis": threads} for point in points)
+        more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
+        found.append(Group("msgrate", pair, asking, ways=(*beside, CONTEXTS), **more))
+    if PROCESSES in ways:
+        # Within a socket both ranks of a pair count.
+        layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, place)
+        found.append(Group("msgrate", layout, points, ways=(PROCESSES,), link_bytes_per_s=link, threads=1))
+    return found
+
+
+def most_contexts(place: Place, mpi: str) -> int:
+    """How many communication contexts the ranks of this MPI may ask for at most; 0 where it has none."""
+    if place.family == "mpich":
+        return _MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
+    return _MOST_THREADS if place.family == "intel" else 0
+
+
+def _default_ways(place: Place) -> tuple[str, ...]:
+    return tuple(way for way in MSGRATE_WAYS if way != CONTEXTS or place.family in ("mpich", "intel"))
+
+
+def _check_ways(ways: tuple[str, ...], options: Options, place: Place, mpi: str) -> None:
+    for way in ways:
+        if way not in MSGRATE_WAYS:
+            raise InputError(f"--ways has {way!r}; the ways of msgrate are {', '.join(MSGRATE_WAYS)}")
+    if options.ways is None or CONTEXTS not in ways:
+        return
+    most = most_contexts(place, mpi)
+    if not most:
+        raise InputError(
+            f"--ways has {CONTEXTS} and {mpi} has no communication contexts that a program could ask for; "
+            "leave it out, or measure MPICH or Intel MPI (--mpi mpich, --mpi intel)"
+        )
+    for threads in options.threads or ():
+        if threads > most:
+            raise InputError(
+                f"--threads has {threads} and {mpi} has at most {most} communication contexts; give at most "
+                f"{most} threads, or leave {CONTEXTS} out of --ways"
+            )
+
+
+def _thread_counts(level: str, place: Place, quick: bool) -> tuple[int, ...]:
+    """1, 2, 4, ... up to the cores that a rank may have; 2 in any case, marked where cores are short."""
+    cores = place.cores_per_socket or place.cores[level]
+    most = cores // 2 if level == "intra_socket" else cores
+    powers = [1 << k for k in range(max(most, 2).bit_length())]
+    return tuple(powers[:2] if quick else powers)
+
+
+def _check_room(threads: int, window: int, size_bytes: int) -> None:
+    if not 1 <= threads <= _MOST_THREADS:
+        raise InputError(f"--threads has {threads}; give 1 to {_MOST_THREADS} threads per rank")
+    if threads * window * size_bytes > _MOST_BYTES:
+        raise InputError(
+            f"{threads} threads with windows of {window} messages of {size_bytes} bytes need "
+            f"{threads * window * size_bytes} bytes at once; give --sizes, --window and --threads that need "
+            f"{_MOST_BYTES} at most"
+        )

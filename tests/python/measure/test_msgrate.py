@@ -1,0 +1,90 @@
+"""Which launches the suite msgrate makes of its ways, threads and the MPI's contexts, and what it refuses."""
+
+from dataclasses import replace
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.measure.groups import Options, Place
+from earlybird.measure.msgrate import MSGRATE_WAYS
+from earlybird.measure.suites import SUITES
+
+ONE_SOCKET = replace(Place.of(cores_per_socket=8, sockets=1), family="mpich")
+
+
+def groups(place=ONE_SOCKET, mpi="mpich", **options):
+    return SUITES["msgrate"].groups(Options(**options), place, mpi)
+
+
+def told(found):
+    return [(group.ways, group.layout.num_ranks, group.threads, group.vcis) for group in found]
+
+
+def test_ways_that_can_share_a_launch_do_and_contexts_have_one_of_their_own():
+    assert told(groups(threads=(1, 2))) == [
+        (("shared", "per-thread"), 2, 1, None),
+        (("processes",), 2, 1, None),
+        (("shared", "per-thread"), 2, 2, None),
+        (("shared", "per-thread-contexts"), 2, 2, 2),
+        (("processes",), 4, 1, None),
+    ]
+    for group in groups(threads=(2,)):
+        (point,) = group.points
+        assert (point["size_bytes"], point["window"], point["threads"]) == (8, 64, 2)
+        assert point.get("vcis") == group.vcis
+
+
+def test_threads_share_no_communicator_where_intel_mpi_is_split():
+    found = groups(replace(ONE_SOCKET, family="intel"), "intel", threads=(2,))
+    assert [group.ways for group in found if group.vcis] == [("per-thread-contexts",)]
+
+
+def test_open_mpi_has_no_launch_with_contexts():
+    found = groups(replace(ONE_SOCKET, family="openmpi"), "openmpi", threads=(2,))
+    assert told(found) == [(("shared", "per-thread"), 2, 2, None), (("processes",), 4, 1, None)]
+
+
+@pytest.mark.parametrize(
+    ("place", "counts"),
+    [
+        (Place.of(1, 1), [1, 2]),
+        (Place.of(2, 1), [1, 2]),
+        (Place.of(8, 1), [1, 2, 4]),
+        (Place.of(8, 2), [1, 2, 4, 1, 2, 4, 8]),
+        (Place.of(6, 1, nodes=2), [1, 2, 1, 2, 4]),
+    ],
+)
+def test_threads_go_up_to_the_cores_that_a_rank_may_have(place, counts):
+    found = groups(place, ways=("shared",))
+    assert [group.threads for group in found] == counts
+
+
+def test_pairs_of_processes_sit_where_the_threads_would():
+    place = replace(Place.of(4, 2, nodes=2), family="mpich")
+    found = groups(place, ways=("processes",), threads=(2,))
+    assert [group.layout.text for group in found] == ["1x1x4", "1x2x2", "2x1x2"]
+
+
+def test_contexts_end_where_the_mpi_has_no_more():
+    wheel = [group.vcis for group in groups(threads=(16, 32)) if group.vcis]
+    own = [group.vcis for group in groups(mpi="/opt/mpi/bin/mpicc", threads=(16, 32)) if group.vcis]
+    assert (wheel, own) == ([16], [16, 32])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"threads": (0,)}, "--threads has 0; give 1 to 1024"),
+        ({"window": 0}, "--window is 0; give 1 to 65536"),
+        ({"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
+        ({"sizes_bytes": (1 << 24,), "threads": (2,)}, "2147483648 bytes at once"),
+        ({"ways": ("pigeon",)}, "'pigeon'; the ways of msgrate are shared, per-thread"),
+        ({"ways": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
+        ({"ways": MSGRATE_WAYS, "threads": (2, 17)}, "17 and mpich has at most 16 communication contexts"),
+        ({"place": replace(ONE_SOCKET, family="openmpi"), "mpi": "openmpi", "ways": MSGRATE_WAYS},
+         "openmpi has no communication contexts"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        groups(**options)

@@ -1,0 +1,122 @@
+"""Message rates are drawn per way, with the table behind the picture and a sentence above it."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from earlybird.data.run import Sample
+from earlybird.report import axes
+from earlybird.report.chapters import chapters
+from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.msgrate_figures import MAX_SETTINGS
+from earlybird.report.msgrates import message_rates
+from earlybird.report.terminal import render
+
+# Million messages per second of two threads and one, after the article's figures of MPICH 4.2.1.
+RATES = {("shared", 1): 3.44, ("shared", 2): 0.78, ("per-thread-contexts", 2): 6.67, ("processes", 2): 7.0}
+LAUNCHES = (0.9, 1.0, 1.2)  # how many times slower
+
+
+def sample(way, threads, rate, launch, size_bytes=8, mpi="mpich", oversubscribed=False, **more):
+    config = {"mpi": mpi, "level": "inter_node", "size_bytes": size_bytes, "window": 64, "threads": threads}
+    time_s = threads * 64 / (rate * 1e6) * LAUNCHES[launch]
+    threads_s = time_s * np.linspace(0.8, 1, threads)
+    return Sample(
+        "msgrate", "time_per_window", config | more, str(launch), np.full(5, time_s), way=way,
+        oversubscribed=oversubscribed, extra={"thread_times_s": np.tile(threads_s, (5, 1)).tolist()},
+    )  # fmt: skip
+
+
+def samples(**more):
+    return tuple(
+        sample(way, threads, rate, launch, **more, **({"vcis": 2} if way.endswith("contexts") else {}))
+        for (way, threads), rate in RATES.items()
+        for launch in range(len(LAUNCHES))
+    )
+
+
+def material(*parts):
+    return Material(runs=(MeasuredRun("run", {}, (), sum(parts, ())),))
+
+
+def machine(*parts):
+    return chapters(material(*parts))[1]
+
+
+def lines(figure):
+    go.Figure({"data": list(figure.data), "layout": dict(figure.layout)})
+    return {trace["name"]: trace for trace in figure.data if trace.get("name")}
+
+
+def test_rates_are_those_of_all_threads_and_of_each():
+    (one,) = message_rates(material(samples()))
+    shared = one.ways["shared", False]
+    assert [point.threads for point in shared] == [1, 2]
+    assert shared[1].rate_per_s == pytest.approx((0.78e6, 0.65e6, 0.78e6 / 0.9))
+    assert shared[1].thread_rates_per_s == pytest.approx((0.39e6 / 0.8, 0.39e6))
+    assert one.ways["per-thread-contexts", True][0].vcis == 2
+
+
+def test_every_way_has_its_line_colour_and_row():
+    chapter = machine(samples())
+    (figure,) = chapter.figures
+    drawn = lines(figure)
+    assert list(drawn) == ["One communicator", "A communicator and a context each", "Processes"]
+    assert drawn["One communicator"]["x"] == [1, 2]
+    assert drawn["One communicator"]["y"] == pytest.approx([3.44e6, 0.78e6])
+    assert drawn["Processes"]["line"]["color"] == axes.color("processes") != axes.color("other")
+    assert figure.layout["xaxis"]["ticktext"] == ["1", "2"]
+    (table,) = chapter.tables
+    assert [row[4:8] for row in table.rows] == [
+        ["1", "one communicator", "-", "3.44"],
+        ["2", "one communicator", "-", "0.78"],
+        ["2", "a communicator and a context each", "2", "6.67"],
+        ["2", "processes", "-", "7.00"],
+    ]
+    assert table.rows[1][8:] == ["0.65 to 0.867", "0.487, 0.39"]
+    assert (
+        "Between nodes, MPICH sends 8 B messages from 2 threads at 0.78 with one communicator, 6.67 with a "
+        "communicator and a context each and 7.00 with 2 pairs of processes million per second."
+    ) in chapter.sentence
+    assert "Message rates of threads" in render(material(samples()))
+
+
+def test_more_threads_than_cores_are_hollow_starred_and_said():
+    chapter = machine(samples(oversubscribed=True))
+    (figure,) = chapter.figures
+    assert lines(figure)["Processes"]["marker"]["symbol"] == ["triangle-up-open"]
+    assert chapter.tables[0].rows[1][4] == "2 *" and "more threads than cores" in chapter.tables[0].caption
+    assert "more threads than cores, which take turns" in chapter.sentence
+    measured = chapters(material(samples(oversubscribed=True)))[0]
+    assert "with more threads than cores" in measured.sentence
+    assert any("no more threads than cores" in remedy for remedy in measured.remedies)
+
+
+def test_a_shared_communicator_beside_contexts_is_in_the_table_alone():
+    beside = tuple(sample("shared", 2, 0.7, launch, vcis=2) for launch in range(3))
+    chapter = machine(samples(), beside)
+    assert lines(chapter.figures[0])["One communicator"]["y"] == pytest.approx([3.44e6, 0.78e6])
+    assert ["2", "one communicator", "2", "0.7"] in [row[4:8] for row in chapter.tables[0].rows]
+    (alone,) = machine(beside).figures
+    assert list(lines(alone)) == ["One communicator"]
+
+
+def test_several_mpis_share_a_figure():
+    (figure,) = machine(samples(), samples(mpi="intel")).figures
+    assert list(lines(figure))[::3] == ["Intel MPI, one communicator", "MPICH, one communicator"]
+
+
+def test_more_settings_than_are_drawn_are_counted_and_in_the_table():
+    chapter = machine(*(samples(size_bytes=8 << k) for k in range(MAX_SETTINGS + 1)))
+    assert chapter.figures[-1].title == "1 more setting" and "in the table" in chapter.figures[-1].why_not
+    assert len(chapter.tables[0].rows) == len(RATES) * (MAX_SETTINGS + 1)
+
+
+def test_a_sample_without_what_a_rate_has_is_left_out_and_threads_times_may_be_absent():
+    broken = Sample("msgrate", "time_per_window", {"size_bytes": 8}, "0", np.ones(3), way="shared")
+    assert message_rates(material((broken,))) == []
+    config = {"mpi": "mpich", "level": "inter_node", "size_bytes": 8, "window": 64, "threads": 1}
+    for extra in ({}, {"thread_times_s": "often"}, {"thread_times_s": [[1.0]]}):
+        bare = Sample("msgrate", "time_per_window", config, "0", np.ones(3), way="shared", extra=extra)
+        (table,) = machine((bare,)).tables
+        assert table.rows[0][-1] == "-"
