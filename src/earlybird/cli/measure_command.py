@@ -130,6 +130,8 @@ def measure(
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
         refuse_changes(run, settings, {"partitions": partitions, "gamma": gamma})
         refuse_changes(run, settings, {"ways": ways, "window": window})
+        if _takes_counts(settings["suites"]):
+            refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
     else:
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick),
@@ -188,13 +190,18 @@ def measure(
 def _threads(text: str | None, chosen: Sequence[str]) -> dict:
     """What a run keeps of --threads: the threads that launches have, or the counts that a suite measures."""
     counts = _split(text, _thread_count)
-    if len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes:
+    if _takes_counts(chosen):
         return {"threads": 1, "thread_counts": text}
     if counts is not None and len(counts) > 1:
         raise InputError(
             f"--threads is {text} and only msgrate, measured alone, takes several numbers; give one"
         )
     return {"threads": counts[0] if counts else 1, "thread_counts": None}
+
+
+def _takes_counts(chosen: Sequence[str]) -> bool:
+    """Whether what is measured has numbers of threads among its points."""
+    return len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes
 
 
 def _refuse_pretended_threads(settings: dict, launcher: Launcher) -> None:

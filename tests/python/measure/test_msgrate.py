@@ -80,7 +80,7 @@ def test_contexts_end_where_the_mpi_has_no_more():
         ({"sizes_bytes": (1 << 24,), "threads": (2,)}, "2147483648 bytes at once"),
         ({"ways": ("pigeon",)}, "'pigeon'; the ways of msgrate are shared, per-thread"),
         ({"ways": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
-        ({"ways": MSGRATE_WAYS, "threads": (2, 17)}, "17 and mpich has at most 16 communication contexts"),
+        ({"ways": MSGRATE_WAYS, "threads": (2, 32)}, "32 and mpich has at most 31 communication contexts"),
         ({"place": replace(ONE_SOCKET, family="openmpi"), "mpi": "openmpi", "ways": MSGRATE_WAYS},
          "openmpi has no communication contexts"),
     ],

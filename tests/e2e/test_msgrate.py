@@ -1,0 +1,51 @@
+"""`measure msgrate` as a user types it, from the table to the report, and what it refuses."""
+
+import csv
+import json
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+
+def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
+    small = ("--mpi", any_mpi, "--threads", "1,2", "--window", "8", "--ways", "shared,per-thread,processes")
+    words = ("measure", "msgrate", *small, "--launches", "1", "--budget", "500ms", "-o", "run")
+    points = json.loads(earlybird(*words, "--json").stdout)["points"]
+    assert [(row["threads"], row["way"]) for row in points] == [
+        (threads, way) for threads in (1, 2) for way in ("shared", "per-thread", "processes")
+    ]
+    for row in points:
+        assert row["rate_per_s"] == pytest.approx(row["threads"] * 8 / row["time_s"])
+        assert len(row["thread_rates_per_s"]) == row["threads"]
+        assert (row["over_shared"] is None) == (row["way"] != "per-thread")
+    again = earlybird("measure", "--resume", "-o", "run", "--format", "csv").stdout.splitlines()
+    rates = [row["thread_rates_per_s"].split() for row in csv.DictReader(again)]
+    assert [len(one) for one in rates] == [1, 1, 1, 2, 2, 2]
+    refused(earlybird("measure", "--resume", "-o", "run", "--threads", "4", check=False), "--threads is 4")
+    earlybird("report", "run", "-o", "run.html")
+    page = (tmp_path / "run.html").read_text()
+    assert "Messages per second of threads" in page and "a communicator each" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--threads", "0"), "--threads has '0'"),
+        (("--window", "0"), "--window is 0"),
+        (("--ways", "pigeon"), "the ways of msgrate are"),
+        (("--format", "osu"), "--format osu"),
+        (("--launcher", "synthetic:p.json"), "message rates"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_a_sentence(earlybird, refused, tmp_path, any_mpi, words, told):
+    level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
+    profile = {"schema": "earlybird.profile/1", "levels": {"intra_socket": level}}
+    (tmp_path / "p.json").write_text(json.dumps(profile))
+    refused(earlybird("measure", "msgrate", "--mpi", any_mpi, *words, "-o", "run", check=False), told)
+    assert not (tmp_path / "run").exists()
+
+
+def test_several_numbers_of_threads_are_for_msgrate_alone(earlybird, refused, any_mpi):
+    words = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
+    refused(earlybird(*words, check=False), "--threads is 1,2 and only msgrate")
