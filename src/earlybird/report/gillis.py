@@ -27,17 +27,30 @@ class _Headline:
     """A number printed in a figure, and which of the measured pipelines is its like."""
 
     figure: int
+    ratio: str
     what: str
     printed: str
     is_like: Callable[[Pipeline], bool]
     tell: Callable[[Pipeline], list[str]]  # cells: what, here, also here, at
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A headline beside one pipeline; `one` is None where nothing like it was measured."""
+
+    headline: _Headline
+    one: Pipeline | None
+    cells: list[str]
+
+
 def paper_tables(found: Sequence[Pipeline]) -> list[Table]:
     """Paper beside here, one table for every MPI and place of a run that reproduces the paper."""
-    mine = [one for one in found if one.reproduces == NAME]
-    mine.sort(key=_place)
-    return [table for _, group in groupby(mine, key=_place) if (table := _table(list(group))).rows]
+    return [_table(group) for group in _groups(found)]
+
+
+def brief_paper_tables(found: Sequence[Pipeline]) -> list[Table]:
+    """The same in few words."""
+    return [_brief_table(group) for group in _groups(found)]
 
 
 def conditions(material: Material) -> list[str]:
@@ -50,20 +63,53 @@ def conditions(material: Material) -> list[str]:
     return [PAPER, *(f"Here: {provenance.run_line(run)}." for run in runs)] if runs else []
 
 
+def _groups(found: Sequence[Pipeline]) -> list[list[Pipeline]]:
+    """Those of a run that reproduces the paper, by MPI and place."""
+    mine = sorted((one for one in found if one.reproduces == NAME), key=_place)
+    return [list(group) for _, group in groupby(mine, key=_place)]
+
+
 def _place(one: Pipeline) -> tuple:
     return words.level_order(one.setting.level), one.setting.level, one.label
 
 
-def _table(found: Sequence[Pipeline]) -> Table:
+def _rows(found: Sequence[Pipeline]) -> list[_Row]:
     rows = []
     for headline in _HEADLINES:
-        told = [cells for one in found if headline.is_like(one) and (cells := headline.tell(one))]
-        told = told or [[headline.what, "not measured", "-", "-"]]
-        rows += [[str(headline.figure), cells[0], headline.printed, *cells[1:]] for cells in told]
+        told = [
+            _Row(headline, one, cells)
+            for one in found
+            if headline.is_like(one) and (cells := headline.tell(one))
+        ]
+        rows += told or [_Row(headline, None, [headline.what, "not measured", "-", "-"])]
+    return rows
+
+
+def _table(found: Sequence[Pipeline]) -> Table:
+    rows = [
+        [str(row.headline.figure), row.cells[0], row.headline.printed, *row.cells[1:]] for row in _rows(found)
+    ]
+    header = ["figure", "what", "paper", "here", "also here", "at"]
+    return Table(_caption(found), header, rows, wide=True)
+
+
+def _brief_table(found: Sequence[Pipeline]) -> Table:
+    rows = []
+    for row in _rows(found):
+        _, here, _, at = row.cells
+        threads = f"{row.one.setting.threads}{' *' * row.one.oversubscribed}" if row.one else "-"
+        contexts = row.one.setting.contexts() if row.one else "-"
+        rows.append(
+            [str(row.headline.figure), row.headline.ratio, threads, contexts,
+             row.headline.printed.partition(" (")[0], here.partition(" (lib")[0], at]
+        )  # fmt: skip
+    return Table(_caption(found), ["figure", "times of", "threads", "contexts", "paper", "here", "at"], rows)
+
+
+def _caption(found: Sequence[Pipeline]) -> str:
     where = f"{found[0].label}, {words.level(found[0].setting.level)}"
-    caption = f"Figures of Gillis et al. 2023, paper and here: {where}"
     star = " (*: more threads than cores)" if any(one.oversubscribed for one in found) else ""
-    return Table(caption + star, ["figure", "what", "paper", "here", "also here", "at"], rows, wide=True)
+    return f"Figures of Gillis et al. 2023, paper and here: {where}{star}"
 
 
 def _threads(one: Pipeline, paper: int) -> str:
@@ -85,7 +131,7 @@ def _old_beside_new(one: Pipeline) -> list[str]:
         _OLD_BESIDE_NEW,
         f"{ratios[0]:.2f}",
         f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes",
-        _at(points[0].size_bytes),
+        format_bytes(points[0].size_bytes),
     ]
 
 
@@ -118,7 +164,7 @@ def _penalty(one: Pipeline, what: str, way: str) -> list[str]:
     here = _spread(_inverse(points[0].gain[way]))
     if way != "earlybird":
         here += f" ({words.way(way)})"
-    return [what, here, "; ".join(also) or "-", _at(points[0].size_bytes)]
+    return [what, here, "; ".join(also) or "-", format_bytes(points[0].size_bytes)]
 
 
 def _early_bird(one: Pipeline) -> list[str]:
@@ -135,13 +181,8 @@ def _early_bird(one: Pipeline) -> list[str]:
         f"{one.setting.late()}: … times as fast as one message",
         _spread(last.gain["earlybird"]),
         "; ".join(also) or "-",
-        _at(last.size_bytes),
+        format_bytes(last.size_bytes),
     ]
-
-
-def _at(size_bytes: int) -> str:
-    """A size that a narrow column does not break."""
-    return format_bytes(size_bytes).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _inverse(spread: Spread) -> Spread:
@@ -165,24 +206,31 @@ def _one_each(one: Pipeline) -> bool:
 
 
 _HEADLINES = (
-    _Headline(4, _OLD_BESIDE_NEW, "3.18", lambda one: one.setting.partitions == 1, _old_beside_new),
     _Headline(
-        5, "Threads with a partition each: partitioned takes … times as long as one message", "29.76",
+        4, "the MPI's own / improved", _OLD_BESIDE_NEW, "3.18",
+        lambda one: one.setting.partitions == 1,
+        _old_beside_new,
+    ),
+    _Headline(
+        5, "partitioned / one message",
+        "Threads with a partition each: partitioned takes … times as long as one message", "29.76",
         lambda one: _one_each(one) and one.setting.vcis in (None, 1),
         _congestion,
     ),
     _Headline(
-        6, "The same with a context for each thread", "4.04",
+        6, "partitioned / one message", "The same with a context for each thread", "4.04",
         lambda one: _one_each(one) and (one.setting.vcis or 1) > 1,
         _congestion,
     ),
     _Headline(
-        7, "Many partitions gathered: partitioned takes … times as long as one message", "3.13",
+        7, "partitioned / one message",
+        "Many partitions gathered: partitioned takes … times as long as one message", "3.13",
         _early,
         _aggregation,
     ),
     _Headline(
-        8, "The last partition late: … times as fast as one message", "2.54 (theory 2.67)",
+        8, "one message / partitioned",
+        "The last partition late: … times as fast as one message", "2.54 (theory 2.67)",
         lambda one: one.setting.gamma_s_per_byte > 0,
         _early_bird,
     ),

@@ -9,7 +9,12 @@ from earlybird.report.material import Material
 from earlybird.report.parts import Chapter
 from earlybird.report.pipeline_choices import choices, headline
 from earlybird.report.pipeline_figures import pipeline_figures
-from earlybird.report.pipeline_tables import brief_pipelines_table, crossovers_table, pipelines_table
+from earlybird.report.pipeline_tables import (
+    brief_crossovers_table,
+    brief_pipelines_table,
+    crossovers_table,
+    pipelines_table,
+)
 from earlybird.report.pipelines import BULK, Pipeline, pipelines
 
 ID = "pipelines"
@@ -34,7 +39,11 @@ def pipeline_chapter(material: Material) -> Chapter | None:
         tables=[pipelines_table(found)],
         shown=paper,
         closing=[changes] if changes.rows else [],
-        brief=[*paper, *([changes] if changes.rows else []), brief_pipelines_table(ordered)],
+        brief=[
+            *gillis.brief_paper_tables(found),
+            *([brief_crossovers_table(found)] if changes.rows else []),
+            brief_pipelines_table(ordered),
+        ],
         choices=choices(found),
     )
 

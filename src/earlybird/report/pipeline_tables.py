@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import words
 from earlybird.report.parts import Table
-from earlybird.report.pipelines import Pipeline, PipelinePoint
+from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint
 
 BRIEF_SIZES = 4  # per pipeline in the terminal: from the smallest to the largest
-BRIEF_SETTINGS = 6
+BRIEF_SETTINGS, BRIEF_CHANGES = 6, 12
+
+_CAPTION = "Pipelines: time of a buffer in partitions, and the gain over one message"
 
 # Columns that tell what a row was measured with; those that say the same in every row are left out.
 _SETTING: dict[str, Callable[[Pipeline], str]] = {
@@ -24,42 +26,44 @@ _ALWAYS = ("MPI", "where", "partitions", "delay")
 
 def pipelines_table(found: Sequence[Pipeline]) -> Table:
     """A row per size and way; the gain over one message and what equation (4) says."""
-    return _points_table(found, lambda one: one.points)
-
-
-def brief_pipelines_table(found: Sequence[Pipeline]) -> Table:
-    """Few sizes of the first pipelines, with the columns that fit a terminal."""
-    table = _points_table(found[:BRIEF_SETTINGS], _few)
-    left = ("launches", "gain of launches", "fitted model")
-    kept = [k for k, name in enumerate(table.header) if name not in left]
-    more = len(found) - BRIEF_SETTINGS
-    caption = table.caption + (f"; {words.counted(more, 'more setting')} on the page" if more > 0 else "")
-    return Table(caption, [table.header[k] for k in kept], [[row[k] for k in kept] for row in table.rows])
-
-
-def _few(one: Pipeline) -> Sequence[PipelinePoint]:
-    last = len(one.points) - 1
-    return [one.points[k] for k in sorted({round(last * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)})]
-
-
-def _points_table(
-    found: Sequence[Pipeline], points_of: Callable[[Pipeline], Sequence[PipelinePoint]]
-) -> Table:
     names = _telling(found, _ALWAYS)
     modelled = any(point.fitted_s for one in found for point in one.points)
     rows = []
     for one in found:
-        for point in points_of(one):
+        setting = [_SETTING[name](one) for name in names]
+        for point in one.points:
             for way in [way for way in one.ways() if way in point.time_s]:
-                cells = [*(_SETTING[name](one) for name in names), *_cells(point, way)]
-                rows.append(cells + ([_fitted(point, way)] if modelled else []))
+                rows.append([*setting, *_cells(point, way), *([_fitted(point, way)] if modelled else [])])
     header = [*names, "size", "sent as", "time", "launches", "gain", "gain of launches", "equation (4)"]
-    star = " (*: more threads than cores)" if any(one.oversubscribed for one in found) else ""
-    return Table(
-        f"Pipelines: time of a buffer in partitions, and the gain over one message{star}",
-        header + (["fitted model"] if modelled else []),
-        rows,
-    )
+    return Table(_CAPTION + _star(found), header + (["fitted model"] if modelled else []), rows)
+
+
+def brief_pipelines_table(found: Sequence[Pipeline]) -> Table:
+    """Of few sizes of the first pipelines, one message and the best way."""
+    names = _telling(found, ())
+    rows = []
+    for one in found[:BRIEF_SETTINGS]:
+        setting, best = [_SETTING[name](one) for name in names], one.best_ways()
+        rows += [[*setting, *_brief_cells(one.points[k], best[k])] for k in _few(len(one.points))]
+    caption = _CAPTION + _star(found) + _more(len(found) - BRIEF_SETTINGS, "more setting")
+    return Table(caption, [*names, "size", "in one", "fastest", "time", "gain", "eq. (4)"], rows)
+
+
+def _brief_cells(point: PipelinePoint, way: str) -> list[str]:
+    gain, theory = point.gain.get(way), point.gain_theory
+    return [
+        format_bytes(point.size_bytes),
+        format_seconds(point.time_s[BULK][0]) if BULK in point.time_s else "-",
+        words.way(way) if way else "-",
+        format_seconds(point.time_s[way][0]) if way in point.time_s else "-",
+        f"{gain[0]:.2f}" if gain else "-",
+        f"{theory:.2f}" if theory is not None else "-",
+    ]
+
+
+def _few(count: int) -> list[int]:
+    """Of `count` sizes, from the first to the last."""
+    return sorted({round((count - 1) * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)})
 
 
 def _cells(point: PipelinePoint, way: str) -> list[str]:
@@ -105,6 +109,21 @@ def crossovers_table(found: Sequence[Pipeline]) -> Table:
     return Table(
         "Where the fastest way changes", [*names, "fastest", "until", "seen between"], rows, wide=True
     )
+
+
+def brief_crossovers_table(found: Sequence[Pipeline]) -> Table:
+    """The first rows."""
+    table = crossovers_table(found)
+    left = len(table.rows) - BRIEF_CHANGES
+    return Table(table.caption + _more(left, "more row"), table.header, table.rows[:BRIEF_CHANGES])
+
+
+def _star(found: Sequence[Pipeline]) -> str:
+    return " (*: more threads than cores)" if any(one.oversubscribed for one in found) else ""
+
+
+def _more(left: int, noun: str) -> str:
+    return f"; {words.counted(left, noun)} on the page" if left > 0 else ""
 
 
 def _about(size_bytes: float) -> str:

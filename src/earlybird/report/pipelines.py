@@ -91,7 +91,7 @@ class Setting:
         return format_rate(self.gamma_s_per_byte) if self.gamma_s_per_byte else "none"
 
     def contexts(self) -> str:
-        return "the MPI's default" if self.vcis is None else str(self.vcis)
+        return "default" if self.vcis is None else str(self.vcis)
 
 
 @dataclass(frozen=True)
