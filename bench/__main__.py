@@ -11,6 +11,7 @@ from bench import (
     partitioned_grid,
     partitioned_own,
     partitioned_progress,
+    pipeline_advice,
 )
 
 COMPARISONS: dict[str, Callable[..., int]] = {
@@ -22,9 +23,10 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
+    "pipeline-advice": pipeline_advice.main,
 }
 # Those that take words of their own, told by --help.
-WITH_OPTIONS = ("partitioned-calls", "partitioned-grid", "partitioned-grid-cluster")
+WITH_OPTIONS = ("partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "pipeline-advice")
 
 
 def run(words: list[str]) -> int:

@@ -13,7 +13,7 @@ import math
 import random
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,31 +89,39 @@ class Cell:
 
 def main(words: Sequence[str] = ()) -> int:
     """Measure, or read what was measured, and print a table and the verdicts for each MPI."""
-    options = _parser().parse_args(list(words))
+    return run_with("partitioned-grid", __doc__, words, _report)
+
+
+def run_with(
+    name: str, description: str | None, words: Sequence[str], report: Callable[[str, list[Sample]], None]
+) -> int:
+    """Measure the grid, or read it, as `words` say, and `report` on each MPI; the exit status."""
+    options = _parser(name, description).parse_args(list(words))
     try:
-        if options.read is not None:
-            samples = read_samples(options.read)
-        else:
-            mpis = options.mpi or built_mpis()
-            launches = options.launches or (QUICK_LAUNCHES if options.quick else LAUNCHES)
-            rules = QUICK_RULES if options.quick else RULES
-            records: list[dict[str, Any]] = []
-            samples = []
-            try:
-                measure(mpis, options.launcher, launches, rules, options.largest, records, samples)
-            finally:
-                # Also what was measured before a launch died or somebody pressed Ctrl-C.
-                if options.json is not None and samples:
-                    write_samples(options.json, records, samples)
-    except InputError as error:
-        say(f"partitioned-grid: {error}")
-        return 2
+        samples = _take(options)
+        for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):
+            report(mpi, [sample for sample in samples if sample.config["mpi"] == mpi])
     except EarlybirdError as error:
-        say(f"partitioned-grid: {error}")
-        return 1
-    for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):
-        _report(mpi, [sample for sample in samples if sample.config["mpi"] == mpi])
+        say(f"{name}: {error}")
+        return 2 if isinstance(error, InputError) else 1
     return 0
+
+
+def _take(options: argparse.Namespace) -> list[Sample]:
+    if options.read is not None:
+        return read_samples(options.read)
+    mpis = options.mpi or built_mpis()
+    launches = options.launches or (QUICK_LAUNCHES if options.quick else LAUNCHES)
+    rules = QUICK_RULES if options.quick else RULES
+    records: list[dict[str, Any]] = []
+    samples: list[Sample] = []
+    try:
+        measure(mpis, options.launcher, launches, rules, options.largest, records, samples)
+    finally:
+        # Also what was measured before a launch died or somebody pressed Ctrl-C.
+        if options.json is not None and samples:
+            write_samples(options.json, records, samples)
+    return samples
 
 
 def main_on_cluster(words: Sequence[str] = ()) -> int:
@@ -122,8 +130,8 @@ def main_on_cluster(words: Sequence[str] = ()) -> int:
         return main([*words, "--launcher", f"cluster:{name}"])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench partitioned-grid", description=__doc__)
+def _parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--launcher", default="local", help="local or cluster:NAME (without 16 MiB cells)")
     parser.add_argument("--launches", type=int, help=f"of each kind and MPI; default {LAUNCHES}")

@@ -104,11 +104,43 @@ def test_pipelines_beside_calibration_samples_change_no_profile(earlybird, tmp_p
     earlybird("report", "both", "-o", "report.html")
 
 
-def test_a_pipeline_alone_calibrates_nothing(earlybird, planted, refused):
-    synthetic = ("--launcher", "synthetic:planted.json")
-    result = earlybird("measure", "pipeline", *synthetic, "--sizes", "8", "-o", "run")
-    assert "earlybird fit" not in result.stderr
-    refused(earlybird("fit", "run", "-o", "profile.json", check=False), "no contention samples")
+def test_one_size_of_pipelines_alone_calibrates_nothing(earlybird, planted, refused):
+    synthetic = ("--launcher", "synthetic:planted.json", "--launches", "1")
+    earlybird("measure", "pipeline", *synthetic, "--sizes", "8", "-o", "run")
+    refused(earlybird("fit", "run", "-o", "profile.json", check=False), "one message size only")
+
+
+def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(earlybird, tmp_path):
+    def form(way, messages, overhead_s):
+        protocol = {"latency_s": 1e-6, "overhead_s": overhead_s, "bandwidth_bytes_per_s": 1e10}
+        return {
+            "what": {"operation": "pipeline", "way": way, "level": "intra_socket", "threads": 1},
+            "form": "joined",
+            "parameters": {"messages": messages, "protocols": [protocol]},
+            "range": {"size_bytes": [1024, 1 << 24], "partitions": [4, 4], "gamma_s_per_byte": [0, 1e-9]},
+        }
+
+    level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e10}}]}
+    planted = {"schema": "earlybird.profile/1", "levels": {"intra_socket": level},
+               "forms": [form("single", "one", 0.0), form("many", "each", 5e-7)]}  # fmt: skip
+    (tmp_path / "pipelines.json").write_text(json.dumps(planted))
+    words = ("--launcher", "synthetic:pipelines.json", "--sizes", "1KiB,64KiB,4MiB", "--launches", "3")
+    more = ("--partitions", "4,16", "--gamma", "0,250us/MB", "--quiet")
+    result = earlybird("measure", "pipeline", *words, *more, "-o", "run")
+    assert "earlybird fit run" in result.stderr
+    earlybird("fit", "run", "-o", "fitted.json")
+    asked = ("--size", "4MiB", "--partitions", "16", "--gamma", "250us/MB", "--json")
+    first, again = (
+        json.loads(earlybird("predict", "pipeline", *asked, "--profile", profile).stdout)["ways"]
+        for profile in ("pipelines.json", "fitted.json")
+    )
+    times_s = [{way["way"]: way["time_s"] for way in ways} for ways in (first, again)]
+    for way in ("single", "many"):
+        assert times_s[1][way] == pytest.approx(times_s[0][way], rel=0.03)
+    asked = ("--threads", "4", "--size", "4MiB", "--gamma", "250us/MB", "--profile", "fitted.json", "--json")
+    advice = json.loads(earlybird("advise", "pipeline", *asked).stdout)
+    assert advice["ranked"][0]["way"] == "many" and advice["ranked"][0]["gain"] > 2
+    assert [one["way"] for one in advice["crossovers"]] == ["single", "many"]
 
 
 def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):

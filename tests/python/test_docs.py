@@ -17,6 +17,7 @@ import pytest
 
 from earlybird import __version__
 from earlybird.cli.main import COMMANDS
+from earlybird.data.advice import advice_from_json
 from earlybird.data.comparison import comparison_from_json
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import load_pattern
@@ -70,6 +71,8 @@ def command_called(words: list[str]) -> tuple[Any, list[str]] | None:
     assert name in COMMANDS, f"there is no command {name!r}"
     command = importlib.import_module(f"earlybird.cli.{name}_command").command
     while hasattr(command, "commands"):
+        if hasattr(command, "default") and (not rest or rest[0] not in command.commands):
+            return command.commands[command.default], rest
         if not rest or rest[0].startswith("-") or _PLACEHOLDER.fullmatch(rest[0]):
             break
         assert rest[0] in command.commands, f"{name} has no subcommand {rest[0]!r}"
@@ -144,6 +147,7 @@ READERS = {
     "earlybird.profile/1": profile_from_json,
     "earlybird.prediction/1": prediction_from_json,
     "earlybird.comparison/1": comparison_from_json,
+    "earlybird.advice/1": advice_from_json,
 }
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 
 class Format(StrEnum):
@@ -31,11 +32,34 @@ def make_command(function: Callable[..., Any], *, name: str, example: str):
     return typer.main.get_command(app)
 
 
-def make_group(functions: Sequence[tuple[str, Callable[..., Any], str]], *, name: str, help: str):
+class _GroupWithDefault(TyperGroup):
+    """A command whose first subcommand is meant where none is named."""
+
+    default: str
+
+    def parse_args(self, ctx, args):
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
+def make_group(
+    functions: Sequence[tuple[str, Callable[..., Any], str]],
+    *,
+    name: str,
+    help: str,
+    first_is_default: bool = False,
+):
     """A command with subcommands, from (subcommand, function, example) rows."""
-    app = typer.Typer(name=name, help=help, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+    kind = (
+        type("Group", (_GroupWithDefault,), {"default": functions[0][0]}) if first_is_default else TyperGroup
+    )
+    app = typer.Typer(
+        name=name, help=help, cls=kind, add_completion=False, rich_markup_mode=None, no_args_is_help=True
+    )
     for subcommand, function, example in functions:
         app.command(name=subcommand, epilog=f"Example: {example}")(function)
+    app.callback()(lambda: None)  # else a single subcommand would be the command itself
     return typer.main.get_command(app)
 
 

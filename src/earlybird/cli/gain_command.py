@@ -1,10 +1,17 @@
 """`earlybird gain`: the closed-form gain of pipelined communication."""
 
-from fractions import Fraction
-
 import typer
 
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli.delay_rates import (
+    AiOption,
+    CiOption,
+    DeltaOption,
+    EpsilonOption,
+    FrequencyOption,
+    GammaOption,
+    delay_rate,
+)
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.models import pipelined
@@ -16,22 +23,12 @@ def gain(
     ),
     threads: int = typer.Option(1, "--threads", help="Threads N that fill the buffer."),
     theta: int = typer.Option(1, "--theta", help="Partitions per thread."),
-    gamma: str | None = typer.Option(
-        None,
-        "--gamma",
-        help="Delay rate: seconds from first to last ready partition, per byte of a partition.",
-    ),
-    ai: str | None = typer.Option(
-        None, "--ai", help="Arithmetic intensity, flop per byte, such as 5 or 1/13."
-    ),
-    ci: str | None = typer.Option(
-        None, "--ci", help="Communication intensity: bytes sent per byte of memory."
-    ),
-    frequency: str | None = typer.Option(None, "--frequency", help="Clock of the CPU, such as 3.5GHz."),
-    epsilon: float | None = typer.Option(None, "--epsilon", help="Relative noise of the system (default 0)."),
-    delta: float | None = typer.Option(
-        None, "--delta", help="Relative imbalance of the algorithm (default 0)."
-    ),
+    gamma: GammaOption = None,
+    ai: AiOption = None,
+    ci: CiOption = None,
+    frequency: FrequencyOption = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
     size: str | None = typer.Option(
         None, "--size", help="The whole buffer, such as 64MiB: adds times in seconds."
     ),
@@ -47,7 +44,7 @@ def gain(
         if count < 1:
             raise InputError(f"{name} is {count}; give 1 or more")
     bandwidth_bytes_per_s = units.parse_bandwidth(bandwidth, "--bandwidth")
-    gamma_s_per_byte = _delay_rate(gamma, ai, ci, frequency, epsilon, delta, theta)
+    gamma_s_per_byte = delay_rate(gamma, ai, ci, frequency, epsilon, delta)(theta)
     result = {
         "eta": pipelined.large_message_gain(threads, theta, gamma_s_per_byte, bandwidth_bytes_per_s),
         "gamma_s_per_byte": gamma_s_per_byte,
@@ -62,47 +59,6 @@ def gain(
         print_csv(list(result), [list(result.values())])
     else:
         _print_table(result)
-
-
-def _delay_rate(gamma, ai, ci, frequency, epsilon, delta, theta: int) -> float:
-    """gamma in s/B, given or from the five parameters of the computation."""
-    computation = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
-    given = [name for name, value in computation.items() if value is not None]
-    if gamma is not None:
-        if given:
-            raise InputError(
-                f"--gamma and {given[0]} are both given; the delay rate comes from one; drop the other"
-            )
-        return units.parse_delay_rate(gamma, "--gamma")
-    missing = [name for name in ("--ai", "--ci", "--frequency") if computation[name] is None]
-    if missing:
-        raise InputError(
-            f"{', '.join(missing)} missing for the delay rate; give --gamma, or --ai, --ci and --frequency"
-        )
-    mu_s_per_byte = pipelined.compute_rate_s_per_byte(
-        _ratio(ai, "--ai"), _ratio(ci, "--ci"), units.parse_frequency(frequency, "--frequency")
-    )
-    return pipelined.delay_rate_s_per_byte(
-        mu_s_per_byte, theta, _fraction(epsilon, "--epsilon"), _fraction(delta, "--delta")
-    )
-
-
-def _ratio(text: str, name: str) -> float:
-    try:
-        value = float(Fraction(text))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        value = 0.0
-    if value <= 0:
-        raise InputError(f"{name} is {text!r}; give a number above zero, such as 5 or 1/13")
-    return value
-
-
-def _fraction(value: float | None, name: str) -> float:
-    if value is None:
-        return 0.0
-    if not 0 <= value < float("inf"):
-        raise InputError(f"{name} is {value}; give 0 or more, 0.04 for 4 %")
-    return value
 
 
 def _times(

@@ -20,7 +20,6 @@ from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import Place
-from earlybird.models.pipelined import pipelined_time_s
 from earlybird.toolchain.build import is_built, require_built
 
 
@@ -125,15 +124,21 @@ def network_of(launcher: Launcher) -> str | None:
 def expected_times(profile: Profile):
     """Seconds of every rank that `profile` stands for, at one point of a kernel."""
     from earlybird.predict.exchange import predict_exchange
+    from earlybird.predict.pipelined import way_models
 
     def times_s(kernel: str, point, request: Request) -> np.ndarray:
         if kernel == "exchange":
             return predict_exchange(request.pattern, request.layout, profile).time_s
         level = profile.level(point["level"])
         size_bytes = point["size_bytes"]
-        by_partition = point.get("way") == "many"
-        if by_partition:
-            size_bytes //= point["partitions"]
+        if kernel == "pipeline":
+            delay_s = point["gamma_s_per_byte"] * (size_bytes // point["partitions"])
+            ways = {
+                model.way: model for model in way_models(profile, point["level"], point.get("threads", 1))
+            }
+            # A way that the profile does not tell of is pretended to be one message.
+            model = ways.get(point["way"], ways["single"])
+            return np.array([float(model.time_s(size_bytes, point["partitions"], delay_s))])
         protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
         competitors = point.get("competitors", 1)
         counts, bandwidth = protocol.bandwidth_table()
@@ -141,10 +146,6 @@ def expected_times(profile: Profile):
         time_s = protocol.latency_s + competitors * size_bytes / shared
         if kernel == "completion":
             return completion_times(time_s, protocol.sender_waits, point["receiver"])
-        if by_partition:
-            delay_s = point["gamma_s_per_byte"] * size_bytes
-            # Equation (3) of Gillis et al. 2023, each message with a latency of its own.
-            time_s = pipelined_time_s(point["partitions"], time_s, 1.0, delay_s)
         return np.array([time_s])
 
     return times_s

@@ -18,7 +18,8 @@ COMMANDS = {
     "measure": "Measure how MPI communicates here",
     "fit": "Fit models to measured runs",
     "pattern": "Make or convert the pattern of an exchange",
-    "predict": "Seconds per rank that an exchange will cost",
+    "predict": "What an exchange will cost every rank, or a buffer sent in partitions",
+    "advise": "What to change, ranked by predicted time",
     "replay": "The same exchange on real MPI, compared with the prediction",
     "gain": "The closed-form gain of pipelined communication",
     "cluster": "Several nodes on this one machine",
@@ -40,6 +41,7 @@ Earlybird shows what MPI communication costs, process by process.
   earlybird pattern mesh --parts 4 -o mesh.csv      an exchange to ask about
   earlybird predict mesh.csv --profile profile.json --layout 1x1x4
   earlybird replay mesh.csv --profile profile.json --layout 1x1x4
+  earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json
   earlybird cluster up --nodes 4 --rate 200mbit     several nodes on this one machine
 
 `earlybird COMMAND --help` explains each one."""

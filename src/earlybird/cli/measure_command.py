@@ -41,7 +41,7 @@ from earlybird.measure import suites
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
 # What runs of earlier versions do not hold.
 LATER_SETTINGS = ("partitions", "gamma", "ways", "window", "thread_counts")
-UNFITTED = {"pipeline", "msgrate"}  # of which alone no profile is fitted
+UNFITTED = {"msgrate"}  # of which alone no profile is fitted
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 

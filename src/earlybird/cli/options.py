@@ -28,6 +28,15 @@ ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue the run n
 PrintScriptOption = Annotated[
     str | None, typer.Option("--print-script", help="slurm: measure nothing, print a script for sbatch.")
 ]
+ProfilesOption = Annotated[
+    list[str], typer.Option("--profile", help="What the machine's MPI costs; repeat for more levels.")
+]
+LevelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--level", help="intra_socket, inter_socket or inter_node; the outermost with measured pipelines."
+    ),
+]
 ShareOption = Annotated[
     str | None,
     typer.Option("--share", help="Of the model fair, what counts alike: message or process; message."),

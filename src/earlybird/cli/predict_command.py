@@ -1,10 +1,12 @@
-"""`earlybird predict`: seconds per rank that an exchange will cost."""
+"""`earlybird predict`: seconds per rank that an exchange will cost; what is predicted besides has files of
+its own."""
 
 import numpy as np
 import typer
 
-from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
-from earlybird.cli.options import MixedOption, ShareOption
+from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
+from earlybird.cli.options import MixedOption, ProfilesOption, ShareOption
+from earlybird.cli.predict_pipeline import pipeline
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
@@ -13,19 +15,16 @@ from earlybird.data.profile import load_profile
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict import MODELS, merge_profiles, predict_exchange
 
-NOT_BUILT = ("collective", "pipeline")
+NOT_BUILT = ("collective",)
 MAX_TABLE_ROWS = 32
 SLOWEST_ROWS = 10
 
-WORDS = typer.Argument(
-    ..., metavar="[exchange] PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."
-)
-PROFILE = typer.Option([], "--profile", help="What the machine's MPI costs; repeat for more levels.")
+WORDS = typer.Argument(..., metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market.")
 
 
 def predict(
     words: list[str] = WORDS,
-    profile: list[str] = PROFILE,
+    profile: ProfilesOption = [],  # noqa: B006
     layout: str | None = typer.Option(
         None, "--layout", help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV."
     ),
@@ -75,10 +74,9 @@ def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str
 def _pattern_path(words: list[str]) -> str:
     if words[0] in NOT_BUILT:
         raise InputError(f"predict {words[0]} is not built yet; what there is: `earlybird predict PATTERN`")
-    path = words[1:] if words[0] == "exchange" else words
-    if len(path) != 1:
-        raise InputError(f"predict was given {len(path)} patterns; give one file, such as mesh.csv")
-    return path[0]
+    if len(words) != 1:
+        raise InputError(f"predict was given {len(words)} patterns; give one file, such as mesh.csv")
+    return words[0]
 
 
 def _columns(prediction: Prediction) -> dict[str, np.ndarray]:
@@ -119,6 +117,18 @@ def _print_table(prediction: Prediction, pattern: Pattern) -> None:
     )
 
 
-command = make_command(
-    predict, name="predict", example="earlybird predict mesh.csv --profile profile.json --layout 1x1x4"
+command = make_group(
+    (
+        ("exchange", predict, "earlybird predict mesh.csv --profile profile.json --layout 1x1x4"),
+        (
+            "pipeline",
+            pipeline,
+            "earlybird predict pipeline --threads 8 --partitions 64 --size 64MiB --gamma 100us/MB "
+            "--profile profile.json",
+        ),
+    ),
+    name="predict",
+    help="What communication will cost by a profile. `earlybird predict PATTERN` is short for "
+    "`earlybird predict exchange PATTERN`.",
+    first_is_default=True,
 )

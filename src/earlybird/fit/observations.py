@@ -16,6 +16,7 @@ from earlybird.data.profile import USUAL_CONTEXT
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.tables import load_pingpong_table
 from earlybird.data.units import format_bandwidth
+from earlybird.fit import pipelined
 
 _COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed")
 
@@ -56,12 +57,14 @@ class Observations:
 
     Attributes
     ----------
-    table : one row per point and launch with the columns source ("contention" or "pingpong"), level, n
+    table : one row per point and launch with the columns source ("contention", "pingpong", or "pipeline": its
+        way `single`, at levels without the others), level, n
         (processes of a group receiving at once), size_bytes, launch, time_s (median of the steady
         iterations), oversubscribed, converged.
     completions : one row per point and launch with the columns level, size_bytes, receiver ("prompt" or
         "late"), launch, share (time until the send was complete over time until the message had arrived,
         median of the steady iterations), oversubscribed.
+    pipelines : one row per point, way and launch with the columns of `pipelined.COLUMNS`.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
     runs : {"id", "sha256"} of each run read.
     link_bytes_per_s : what TCP can carry over a virtual cluster's links; None without one.
@@ -70,6 +73,7 @@ class Observations:
 
     table: pandas.DataFrame
     completions: pandas.DataFrame = field(default_factory=lambda: _completion_table([]))
+    pipelines: pandas.DataFrame = field(default_factory=lambda: _pipeline_table([]))
     thresholds_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -121,14 +125,21 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     samples = [(run, sample) for run in runs for sample in run.samples()]
     timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
     completed = [(run, sample) for run, sample in samples if _tells_completion(sample)]
-    used = timed + completed
-    if not timed:
-        raise InputError(
-            f"{names}: no contention samples and no ping-pong samples of varying buffers; {MEASURE_HINT}"
-        )
+    piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
+    used = timed + completed + piped
     require_validated(sample for _, sample in used)
     launches = _launches_of(runs, used)
-    table = pandas.DataFrame([_observation(run, sample) for run, sample in timed])
+    pipelines = _pipeline_table([_pipeline(run, sample) for run, sample in piped])
+    untimed = {s.config.get("level") for _, s in piped} - {s.config.get("level") for _, s in timed}
+    bulk = pipelines[(pipelines.way == "single") & pipelines.level.isin(untimed)]
+    table = pandas.DataFrame(
+        [_observation(run, sample) for run, sample in timed] + [_bulk(row) for row in bulk.itertuples()]
+    )
+    if table.empty:
+        raise InputError(
+            f"{names}: no contention samples and no ping-pong samples of varying buffers"
+            f"{', and no single of pipelines instead' if piped else ''}; {MEASURE_HINT}"
+        )
     completions = _completion_table([_completion(run, sample) for run, sample in completed])
     context = _common(launches.values(), _LAUNCH_KEYS, names)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
@@ -137,6 +148,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     return Observations(
         table=table,
         completions=completions,
+        pipelines=pipelines,
         thresholds_bytes=_thresholds(by_level, _control_variables(launches.values(), names)),
         machine=runs[0].header.get("machine", {}),
         context=context
@@ -146,7 +158,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         | _noted(list(launches.values())),
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
         link_bytes_per_s=_link_bytes_per_s(by_level.get("inter_node", [])),
-        warnings=_link_warnings(by_level.get("inter_node", [])),
+        warnings=(*_link_warnings(by_level.get("inter_node", [])), *_bulk_warnings(bulk)),
     )
 
 
@@ -203,6 +215,64 @@ def _calibrates(sample: Sample) -> bool:
 
 def _tells_completion(sample: Sample) -> bool:
     return sample.kernel == "completion" and sample.quantity == "completion"
+
+
+def _is_pipeline(sample: Sample) -> bool:
+    """With a fixed delay of the last partition; of computations with noise only the spread is known."""
+    fixed = sample.kernel == "pipeline" and "gamma_s_per_byte" in sample.config
+    return fixed and sample.quantity == "time_to_solution" and sample.way is not None
+
+
+def _pipeline(run: Run, sample: Sample) -> dict[str, Any]:
+    config = sample.config
+    try:
+        level = config["level"]
+        size_bytes, partitions = int(config["size_bytes"]), int(config["partitions"])
+        threads, vcis = int(config.get("threads", 1)), int(config.get("vcis", 0))
+        gamma_s_per_byte = float(config["gamma_s_per_byte"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(
+            f"{run.path}: a pipeline sample lacks a usable {error} in its config; measure again"
+        ) from error
+    usable = level in LEVELS and min(size_bytes, partitions, threads) >= 1 and gamma_s_per_byte >= 0
+    if not usable or sample.median_s() <= 0:
+        raise InputError(
+            f"{run.path}: a pipeline sample says level={level} size_bytes={size_bytes} "
+            f"partitions={partitions} threads={threads} and a median of {sample.median_s():g} s; levels are "
+            f"{', '.join(LEVELS)}, counts at least 1, times above 0: measure again"
+        )
+    values = (
+        sample.way, level, threads, vcis, size_bytes, partitions, gamma_s_per_byte,
+        f"{run.id}/{sample.launch}", sample.median_s(), sample.oversubscribed,
+    )  # fmt: skip
+    return dict(zip(pipelined.COLUMNS, values, strict=True))
+
+
+def _pipeline_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
+    return pandas.DataFrame(rows, columns=list(pipelined.COLUMNS))
+
+
+def _bulk(row) -> dict[str, Any]:
+    """One message of a pipeline as a time of N = 1."""
+    return {
+        "source": "pipeline",
+        "level": row.level,
+        "n": 1,
+        "size_bytes": row.size_bytes,
+        "launch": row.launch,
+        "time_s": row.time_s,
+        "oversubscribed": row.oversubscribed,
+        "converged": True,
+    }
+
+
+def _bulk_warnings(bulk: pandas.DataFrame) -> tuple[str, ...]:
+    return tuple(
+        f"{level}: latency and bandwidth are those of one message at a time, the way single of pipelines; "
+        "`earlybird measure contention -o RUN` tells what competition costs, fit that run together with these"
+        for level in LEVELS
+        if (bulk.level == level).any()
+    )
 
 
 def _completion(run: Run, sample: Sample) -> dict[str, Any]:
@@ -269,8 +339,21 @@ def _observation(run: Run, sample: Sample) -> dict[str, Any]:
 
 def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
     wanted = {(run.id, sample.launch) for run, sample in used}
-    launches = {(run.id, str(launch.get("id"))): launch for run in runs for launch in run.launches()}
+    launches = {
+        (run.id, str(launch.get("id"))): _without_settings_of_points(launch)
+        for run in runs
+        for launch in run.launches()
+    }
     return {key: launch for key, launch in launches.items() if key in wanted}
+
+
+def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A launch of pipelines without its threads and contexts: points say those, models are fitted to each."""
+    if launch.get("kernel") != "pipeline":
+        return launch
+    ours = {*(launch.get("set_by_launcher") or ()), "MPIR_CVAR_CH4_NUM_VCIS"}
+    variables = {k: v for k, v in (launch.get("control_variables") or {}).items() if k not in ours}
+    return {k: v for k, v in launch.items() if k != "threads_per_rank"} | {"control_variables": variables}
 
 
 def _launches_by_level(used, launches) -> dict[str, list[Mapping[str, Any]]]:

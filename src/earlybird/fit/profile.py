@@ -11,7 +11,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.units import format_bandwidth
-from earlybird.fit import completion, protocols, switches
+from earlybird.fit import completion, pipelined, protocols, switches
 from earlybird.fit.observations import (
     LINK_TOLERANCE,
     MEASURE_HINT,
@@ -80,8 +80,8 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     -------
     Profile with levels (`extra["held_out_error"]`: median relative error at sizes left out of the fit,
     switches included,
-    `extra["held_out_error_n"]`: at numbers of competitors left out), forms (ping-pong curves), intervals and
-    replicates (resampled launches) and `extra["warnings"]`.
+    `extra["held_out_error_n"]`: at numbers of competitors left out), forms (ping-pong curves, pipelines),
+    intervals and replicates (resampled launches) and `extra["warnings"]`.
 
     Raises
     ------
@@ -106,6 +106,7 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     warnings += [text for part in fitted for text in _extrapolation_warnings(part.level, forms)]
     warnings += completion.warnings([part.level for part in fitted], waiting)
     warnings += _convergence_warnings(observations, usable)
+    forms += [form.to_json() for form in pipelined.pipeline_forms(observations.pipelines)]
     method = "paper" if paper else "relative"
     return Profile(
         levels={part.level.name: part.level for part in fitted},
@@ -419,5 +420,7 @@ def _convergence_warnings(observations, usable):
 
 def _identity(observations, method):
     tables = [one.to_csv(index=False) for one in (observations.table, observations.completions)]
+    if len(observations.pipelines):
+        tables.append(observations.pipelines.to_csv(index=False))
     text = json.dumps([method, list(observations.runs), *tables])
     return f"fit-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -1,11 +1,17 @@
-"""The closed-form model of pipelined (partitioned) communication of Gillis et al. 2023.
+"""Pipelined (partitioned) communication: the closed forms of Gillis et al. 2023, and one model joining them.
 
 N threads with theta partitions each: N*theta partitions of `partition_bytes`; D is the delay between the
-first and the last partition being ready. Latency and the cost of a message are left out, so (2)-(4) hold for
-large partitions only; (5) is the opposite end, where latency is all there is.
+first and the last partition being ready. In the closed forms latency and the cost of a message are left out,
+so (2)-(4) hold for large partitions only; (5) is the opposite end, where latency is all there is. The joined
+model (`joined_time_s`) holds for both and between.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+
+# Numbers of equal messages that a plan of libearlybird is sought among (it joins partitions to 32 at most).
+_PLANNED_MESSAGES = (1, 2, 4, 8, 16, 32)
 
 
 def bulk_time_s(num_partitions: int, partition_bytes: float, bandwidth_bytes_per_s: float) -> float:
@@ -68,3 +74,161 @@ def delay_rate_s_per_byte(
     sigma = (epsilon + delta) / 2
     root = partitions_per_thread**0.5
     return mu_s_per_byte * (partitions_per_thread + sigma * (root + 1) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineCosts:
+    """Parameters of the joined model, for one way of sending.
+
+    Attributes
+    ----------
+    min_bytes : (C,) message sizes at which the protocols begin, ascending from 0.
+    latency_s : (C,) tau, from when the last message has left until the receiver has everything.
+    overhead_s : (C,) o, what a message keeps others from leaving, beyond its bytes.
+    s_per_byte : (C,) 1/beta.
+    per_partition_s : what the calls for one partition cost, whatever it is sent with.
+    overlap : share of an early message's head start that is of use: 0 where nothing moves before the last
+        partition is ready.
+    swift_bytes, beyond_s_per_byte : what a byte takes longer in the part of a buffer beyond the first
+        `swift_bytes`, which a cache or the bucket of a link holds.
+    """
+
+    min_bytes: np.ndarray
+    latency_s: np.ndarray
+    overhead_s: np.ndarray
+    s_per_byte: np.ndarray
+    per_partition_s: float = 0.0
+    overlap: float = 1.0
+    swift_bytes: float = np.inf
+    beyond_s_per_byte: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Trains:
+    """Messages in trains, (..., M): `count` messages of `size_bytes` that are ready at `ready_s`.
+
+    Of every row the train that is ready last has a message; others may be empty.
+    """
+
+    ready_s: np.ndarray
+    size_bytes: np.ndarray
+    count: np.ndarray
+
+    def in_order(self) -> "Trains":
+        """The same, each row by ascending `ready_s`: messages leave in the order in which they are ready."""
+        ready_s, size_bytes, count = np.broadcast_arrays(self.ready_s, self.size_bytes, self.count)
+        order = np.argsort(ready_s, axis=-1, kind="stable")
+        return Trains(*(np.take_along_axis(one, order, axis=-1) for one in (ready_s, size_bytes, count)))
+
+
+def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCosts) -> np.ndarray:
+    """T = max over messages i of (r_i + sum over j >= i of (o_j + s_j/beta_j)) + tau - r_last: joins (2)-(5).
+
+    Messages leave one after another, each when it is ready and the one before it has left. r_i is when
+    message i is ready; where the overlap is below 1, r_last - overlap*(r_last - r_i) stands for it. tau is
+    that of the message that is ready last, and c*num_partitions is added for the calls. Without latency and
+    overhead this is (2) for one message, (3) for one per partition, (4) their ratio; with overhead alone the
+    ratio is (5).
+
+    Parameters
+    ----------
+    trains : (..., M).
+    num_partitions : (...), of the whole buffer.
+
+    Returns
+    -------
+    (...) seconds from when the last message is ready until the receiver has everything: time-to-solution
+    less the delay. Stops holding where threads or messages disturb one another otherwise than by waiting
+    their turn.
+    """
+    trains = trains.in_order()
+    protocol = np.searchsorted(costs.min_bytes, trains.size_bytes, side="right") - 1
+    buffer_bytes = (trains.count * trains.size_bytes).sum(axis=-1, keepdims=True)
+    s_per_byte = costs.s_per_byte[protocol] + costs.beyond_s_per_byte * share_beyond(
+        buffer_bytes, costs.swift_bytes
+    )
+    busy_s = trains.count * (costs.overhead_s[protocol] + trains.size_bytes * s_per_byte)
+    left_s = np.cumsum(busy_s[..., ::-1], axis=-1)[..., ::-1]
+    head_start_s = costs.overlap * (trains.ready_s[..., -1:] - trains.ready_s)
+    way_s = (left_s - head_start_s).max(axis=-1)
+    return way_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
+
+
+def share_beyond(buffer_bytes: np.ndarray, swift_bytes: float) -> np.ndarray:
+    """The share of a buffer that lies beyond `swift_bytes`; 0 for an empty one."""
+    return np.maximum(0.0, 1 - swift_bytes / np.maximum(buffer_bytes, 1))
+
+
+def late_last(
+    num_partitions: np.ndarray,
+    partition_bytes: np.ndarray,
+    delay_s: np.ndarray,
+    per_message: np.ndarray,
+    *,
+    alone: bool = False,
+) -> Trains:
+    """The messages of partitions that are all ready at 0 but the last, `delay_s` later: (..., 2).
+
+    Parameters
+    ----------
+    per_message : neighbouring partitions that leave together; the last message may have fewer.
+    alone : the last partition leaves by itself, the others `per_message` together.
+    """
+    count, size, delay, each = np.broadcast_arrays(
+        *(np.asarray(one, dtype=float) for one in (num_partitions, partition_bytes, delay_s, per_message))
+    )
+    if alone:
+        early = np.ceil((count - 1) / each)
+        early_bytes = size * (count - 1) / np.maximum(early, 1)
+        last_bytes = size
+    else:
+        early = np.ceil(count / each) - 1
+        early_bytes = size * each
+        last_bytes = size * (count - early * each)
+    return Trains(
+        np.stack([np.zeros_like(delay), delay], axis=-1),
+        np.stack([early_bytes, last_bytes], axis=-1),
+        np.stack([early, np.ones_like(early)], axis=-1),
+    )
+
+
+def possible_messages(
+    messages: str | int, num_partitions: np.ndarray, partition_bytes: np.ndarray, delay_s: np.ndarray
+) -> list[Trains]:
+    """What a way may send, of which it sends what takes least.
+
+    `messages` is "one" for all partitions together, "each" for one message per partition, a number of bytes
+    for as many whole partitions per message as fit them (at least one), "planned" for libearlybird's plan:
+    1 to 32 equal messages, or so many of all but the last partition and that one alone. (The library also
+    finds uneven groupings; with one late partition they gain little.)
+    """
+    count = np.asarray(num_partitions, dtype=float)
+    if messages == "planned":
+        each = [np.ceil(count / np.minimum(count, number)) for number in _PLANNED_MESSAGES]
+        return [
+            late_last(count, partition_bytes, delay_s, per_message, alone=alone)
+            for alone in (False, True)
+            for per_message in each
+        ]
+    if messages == "one":
+        per_message = count
+    elif messages == "each":
+        per_message = np.ones_like(count)
+    else:
+        per_message = np.clip(np.floor(messages / np.maximum(partition_bytes, 1e-9)), 1, count)
+    return [late_last(count, partition_bytes, delay_s, per_message)]
+
+
+def pipeline_time_s(
+    messages: str | int,
+    num_partitions: np.ndarray,
+    partition_bytes: np.ndarray,
+    delay_s: np.ndarray,
+    costs: PipelineCosts,
+) -> np.ndarray:
+    """`joined_time_s` of the best of `possible_messages`, (...) seconds; the last one is `delay_s` late."""
+    times_s = [
+        joined_time_s(trains, num_partitions, costs)
+        for trains in possible_messages(messages, num_partitions, partition_bytes, delay_s)
+    ]
+    return np.min(times_s, axis=0)

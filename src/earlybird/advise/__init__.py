@@ -1,0 +1,1 @@
+"""Candidates, predicted, ranked and explained."""

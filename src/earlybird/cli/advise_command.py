@@ -1,0 +1,121 @@
+"""`earlybird advise`: what to change, ranked by predicted time, with the setting that does it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.advise.pipelined import advise_pipeline
+from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
+from earlybird.cli.delay_rates import (
+    AiOption,
+    CiOption,
+    DeltaOption,
+    EpsilonOption,
+    FrequencyOption,
+    GammaOption,
+    delay_rate,
+)
+from earlybird.cli.options import LevelOption, ProfilesOption
+from earlybird.cli.predict_pipeline import checked_size, load_profiles
+from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.data.units import format_bytes, format_seconds
+
+_COLUMNS = ("way", "vcis", "partitions", "messages", "message_bytes", "time_s", "gain", "source", "do")
+
+
+def pipeline(
+    size: Annotated[str, typer.Option("--size", help="The whole buffer, such as 64MiB.")],
+    profile: ProfilesOption = [],  # noqa: B006
+    threads: Annotated[int, typer.Option("--threads", help="Threads that fill the buffer.")] = 1,
+    gamma: GammaOption = None,
+    ai: AiOption = None,
+    ci: CiOption = None,
+    frequency: FrequencyOption = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    level: LevelOption = None,
+    format: Format = FORMAT,
+    json: bool = JSON,
+) -> None:
+    """How to send a buffer that threads fill: the way, the number of partitions, and what it gains.
+
+    Every way the profile tells of, with the number of partitions that takes least; then the sizes from 512 B
+    to 1 GiB at which another way becomes the best. With --ai, --ci and --frequency the delay rate follows the
+    number of partitions as in (9) of Gillis et al. 2023; --gamma is the same for all of them.
+    """
+    joined = load_profiles(profile)
+    size_bytes = checked_size(size, threads, threads)
+    rate = delay_rate(gamma, ai, ci, frequency, epsilon, delta)
+    options = {"--gamma": gamma, "--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon,
+               "--delta": delta}  # fmt: skip
+    asked = {name.lstrip("-"): value for name, value in options.items() if value is not None}
+    advice = advise_pipeline(joined, size_bytes, threads, rate, level=level, asked=asked)
+    for reservation in advice.notes:
+        note(f"warning: {reservation}")
+    if json or format is Format.json:
+        print_json(advice.to_json())
+    elif format is Format.csv:
+        rows = [one.to_json() for one in advice.ranked]
+        print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in rows])
+    else:
+        _print(advice)
+
+
+def _print(advice: Advice) -> None:
+    asked = advice.asked
+    print_table(
+        ["", "way", "partitions", "messages", "time", "gain", "95 %", "from"],
+        [_row(k, one) for k, one in enumerate(advice.ranked, start=1)],
+    )
+    print()
+    for k, one in enumerate(advice.ranked, start=1):
+        print(f"{k}. {one.do}")
+    print()
+    print_table(["from", "to", "best way", "partitions", ""], [_stretch_row(one) for one in advice.stretches])
+    threads = asked["threads"]
+    note(
+        f"{asked['level']}: {format_bytes(asked['size_bytes'])} of {threads} "
+        f"thread{'' if threads == 1 else 's'}; gain over one message after the last partition, "
+        f"{advice.baseline}"
+    )
+
+
+def _row(place: int, one: Alternative) -> list[Any]:
+    interval = one.gain_interval and " .. ".join(f"{bound:.2f}" for bound in one.gain_interval)
+    return [
+        place,
+        _name(one.way, one.extra),
+        one.extra["partitions"],
+        f"{one.extra['messages']} of {format_bytes(one.extra['message_bytes'])}",
+        format_seconds(one.time_s),
+        "" if one.gain is None else f"{one.gain:.2f}",
+        interval or "",
+        one.extra["source"],
+    ]
+
+
+def _stretch_row(one: Stretch) -> list[Any]:
+    return [
+        format_bytes(one.from_bytes),
+        format_bytes(one.to_bytes),
+        _name(one.way, one.extra),
+        one.extra["partitions"],
+        "extrapolated in part" if one.extra.get("extrapolated") else "",
+    ]
+
+
+def _name(way: str, extra) -> str:
+    return f"{way}, {extra['vcis']} contexts" if "vcis" in extra else way
+
+
+command = make_group(
+    (
+        (
+            "pipeline",
+            pipeline,
+            "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json",
+        ),
+    ),
+    name="advise",
+    help="What to change, ranked by predicted time, each with the setting or command that does it.",
+)

@@ -1,0 +1,79 @@
+"""The delay rate of pipelined communication as commands are told it: itself, or the computation behind it."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated
+
+import typer
+
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.models import pipelined
+
+GammaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gamma", help="Delay rate: seconds from first to last ready partition, per byte of a partition."
+    ),
+]
+AiOption = Annotated[
+    str | None, typer.Option("--ai", help="Arithmetic intensity, flop per byte, such as 5 or 1/13.")
+]
+CiOption = Annotated[
+    str | None, typer.Option("--ci", help="Communication intensity: bytes sent per byte of memory.")
+]
+FrequencyOption = Annotated[str | None, typer.Option("--frequency", help="Clock of the CPU, such as 3.5GHz.")]
+EpsilonOption = Annotated[
+    float | None, typer.Option("--epsilon", help="Relative noise of the system (default 0).")
+]
+DeltaOption = Annotated[
+    float | None, typer.Option("--delta", help="Relative imbalance of the algorithm (default 0).")
+]
+
+
+def delay_rate(
+    gamma: str | None,
+    ai: str | None,
+    ci: str | None,
+    frequency: str | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> Callable[[int], float]:
+    """gamma in s/B for a number of partitions per thread: as given, or (6), (9) of Gillis et al. 2023."""
+    computation = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
+    given = [name for name, value in computation.items() if value is not None]
+    if gamma is not None:
+        if given:
+            raise InputError(
+                f"--gamma and {given[0]} are both given; the delay rate comes from one; drop the other"
+            )
+        fixed = units.parse_delay_rate(gamma, "--gamma")
+        return lambda theta: fixed
+    missing = [name for name in ("--ai", "--ci", "--frequency") if computation[name] is None]
+    if missing:
+        raise InputError(
+            f"{', '.join(missing)} missing for the delay rate; give --gamma, or --ai, --ci and --frequency"
+        )
+    mu_s_per_byte = pipelined.compute_rate_s_per_byte(
+        _ratio(ai, "--ai"), _ratio(ci, "--ci"), units.parse_frequency(frequency, "--frequency")
+    )
+    noise = _fraction(epsilon, "--epsilon"), _fraction(delta, "--delta")
+    return lambda theta: pipelined.delay_rate_s_per_byte(mu_s_per_byte, theta, *noise)
+
+
+def _ratio(text: str, name: str) -> float:
+    try:
+        value = float(Fraction(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        value = 0.0
+    if value <= 0:
+        raise InputError(f"{name} is {text!r}; give a number above zero, such as 5 or 1/13")
+    return value
+
+
+def _fraction(value: float | None, name: str) -> float:
+    if value is None:
+        return 0.0
+    if not 0 <= value < float("inf"):
+        raise InputError(f"{name} is {value}; give 0 or more, 0.04 for 4 %")
+    return value

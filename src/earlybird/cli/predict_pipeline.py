@@ -1,0 +1,162 @@
+"""`earlybird predict pipeline`: what every way to send a buffer in partitions will take."""
+
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.cli.common import FORMAT, JSON, Format, note, print_csv, print_json, print_table
+from earlybird.cli.delay_rates import (
+    AiOption,
+    CiOption,
+    DeltaOption,
+    EpsilonOption,
+    FrequencyOption,
+    GammaOption,
+    delay_rate,
+)
+from earlybird.cli.options import LevelOption, ProfilesOption
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Profile, load_profile
+from earlybird.data.units import format_bytes, format_seconds, parse_bytes
+from earlybird.predict import merge_profiles
+from earlybird.predict.pipelined import (
+    WayModel,
+    WayPrediction,
+    pipeline_level,
+    predict_ways,
+    reservations,
+    way_models,
+)
+
+SCHEMA = "earlybird.pipeline-prediction/1"
+_COLUMNS = ("way", "vcis", "time_s", "time_low_s", "time_high_s", "gain", "gain_low", "gain_high",
+            "messages", "message_bytes", "source")  # fmt: skip
+
+
+def pipeline(
+    size: Annotated[str, typer.Option("--size", help="The whole buffer, such as 64MiB.")],
+    profile: ProfilesOption = [],  # noqa: B006
+    threads: Annotated[int, typer.Option("--threads", help="Threads that fill the buffer.")] = 1,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", help="Of all threads together; one for each thread.")
+    ] = None,
+    gamma: GammaOption = None,
+    ai: AiOption = None,
+    ci: CiOption = None,
+    frequency: FrequencyOption = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    way: Annotated[str | None, typer.Option("--way", help="This way alone, such as many.")] = None,
+    level: LevelOption = None,
+    format: Format = FORMAT,
+    json: bool = JSON,
+) -> None:
+    """What every way to send a buffer in partitions takes, and its gain over one message at the end.
+
+    The joined model of docs/models.md: messages leave one after another when they are ready, the last
+    partition gamma times its size later than the others. Times are from when it is ready until the receiver
+    has everything. Ways that the profile holds no pipelines of are predicted from its latency and bandwidth.
+    """
+    joined = load_profiles(profile)
+    num_partitions = threads if partitions is None else partitions
+    size_bytes = checked_size(size, threads, num_partitions)
+    rate = delay_rate(gamma, ai, ci, frequency, epsilon, delta)(num_partitions // threads)
+    level = pipeline_level(joined, level)
+    models = way_models(joined, level, threads)
+    delay_s = rate * (size_bytes // num_partitions)
+    chosen = _only(way, models, predict_ways(models, size_bytes, num_partitions, delay_s))
+    notes = reservations([model for model, _ in chosen], size_bytes, num_partitions, rate)
+    for reservation in notes:
+        note(f"warning: {reservation}")
+    ways = [_to_json(found) for _, found in chosen]
+    if json or format is Format.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "level": level,
+                "threads": threads,
+                "partitions": num_partitions,
+                "size_bytes": size_bytes,
+                "gamma_s_per_byte": rate,
+                "delay_s": delay_s,
+                "ways": ways,
+                "profile_id": joined.id,
+                "notes": notes,
+            }
+        )
+    elif format is Format.csv:
+        print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, ways)])
+    else:
+        print_table(
+            ["way", "time", "95 %", "gain", "95 %", "messages", "of", "from"],
+            [_cells(found) for _, found in chosen],
+        )
+        note(
+            f"{level}: {format_bytes(size_bytes)} in {num_partitions} partitions of "
+            f"{threads} thread{'' if threads == 1 else 's'}, the last one {format_seconds(delay_s)} late"
+        )
+
+
+def load_profiles(names: list[str]) -> Profile:
+    """The profiles of `--profile` as one."""
+    if not names:
+        raise InputError("no profile is given; add --profile, a file that `earlybird fit` wrote")
+    return merge_profiles([load_profile(name) for name in names])
+
+
+def checked_size(size: str, threads: int, partitions: int) -> int:
+    """Bytes of the whole buffer, refused where threads or partitions do not divide it."""
+    size_bytes = parse_bytes(size, "--size")
+    if threads < 1:
+        raise InputError(f"--threads is {threads}; give 1 or more")
+    if partitions < 1 or partitions % threads:
+        raise InputError(
+            f"--partitions is {partitions}, of all {threads} threads together; give a multiple of {threads}"
+        )
+    if size_bytes < 1 or size_bytes % partitions:
+        raise InputError(
+            f"--size is {size_bytes} bytes, which {partitions} partitions do not divide; give a multiple of "
+            f"{partitions}"
+        )
+    return size_bytes
+
+
+def _only(
+    way: str | None, models: list[WayModel], predictions: list[WayPrediction]
+) -> list[tuple[WayModel, WayPrediction]]:
+    pairs = list(zip(models, predictions, strict=True))
+    chosen = [pair for pair in pairs if way in (None, pair[0].way)]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(model.way for model in models))
+        raise InputError(f"--way is {way!r} and the profile tells of {known}; give one of these")
+    return chosen
+
+
+def _to_json(found: WayPrediction) -> dict[str, Any]:
+    value = {name: item for name, item in vars(found).items() if item is not None}
+    return value | {"message_bytes": round(found.message_bytes), "gain": found.gain}
+
+
+def _flat(way: dict[str, Any]) -> dict[str, Any]:
+    row = dict(way)
+    for name, columns in (
+        ("time_interval_s", ("time_low_s", "time_high_s")),
+        ("gain_interval", ("gain_low", "gain_high")),
+    ):
+        row |= dict(zip(columns, way.get(name, (None, None)), strict=True))
+    return row
+
+
+def _cells(found: WayPrediction) -> list[str]:
+    time_interval = found.time_interval_s and " .. ".join(map(format_seconds, found.time_interval_s))
+    gain_interval = found.gain_interval and " .. ".join(f"{bound:.2f}" for bound in found.gain_interval)
+    return [
+        found.way if found.vcis is None else f"{found.way}, {found.vcis} contexts",
+        format_seconds(found.time_s),
+        time_interval or "",
+        "" if found.gain is None else f"{found.gain:.2f}",
+        gain_interval or "",
+        str(found.messages),
+        format_bytes(found.message_bytes),
+        found.source,
+    ]

@@ -1,0 +1,425 @@
+"""Pipelines to the parameters of the joined model: one set for each way, level, threads and contexts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy.optimize import nnls
+
+from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, PipelineForm
+from earlybird.models.pipelined import possible_messages, share_beyond
+
+# The columns of a table of pipelines, one row per point and launch; `vcis` is 0 for the MPI's default.
+COLUMNS = ("way", "level", "threads", "vcis", "size_bytes", "partitions", "gamma_s_per_byte", "launch",
+           "time_s", "oversubscribed")  # fmt: skip
+GROUP = ["way", "level", "threads", "vcis"]
+POINT = ["size_bytes", "partitions", "gamma_s_per_byte"]
+
+# What a way sends, where it is known; of the others both are tried and the better one is kept.
+MESSAGES: dict[str, tuple[str, ...]] = {"single": ("one",), "many": ("each",), "earlybird": ("planned",)}
+EITHER = ("one", "each")
+# An error that small decides nothing more, and a point that is met so well pulls no harder.
+ERROR_FLOOR = 0.01
+# Lines and groupings take turns until neither changes, or so often.
+MAX_TURNS = 12
+MIN_POINTS = 4
+MAX_PROTOCOLS = 3
+NUM_REPLICATES = 20
+SEED = 20230807
+# A line that does not rise with the size says nothing of the bandwidth: this share of the time at the largest
+# message is then put down to it, which keeps it finite.
+MIN_BANDWIDTH_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Measured points, (n,) each; times are medians over launches."""
+
+    size_bytes: np.ndarray
+    partitions: np.ndarray
+    delay_s: np.ndarray
+    time_s: np.ndarray
+
+    @property
+    def partition_bytes(self) -> np.ndarray:
+        return self.size_bytes / self.partitions
+
+    def only(self, chosen: np.ndarray) -> "_Points":
+        return _Points(*(one[chosen] for one in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """Which parameters there are.
+
+    Attributes
+    ----------
+    messages : what the way sends, see `models.pipelined.possible_messages`.
+    min_bytes : where protocols begin, in bytes of a message.
+    own_latency : whether every protocol has a latency of its own; else all share one.
+    shares_slope : (C,) index of the protocol whose bandwidth each uses.
+    """
+
+    messages: str | int
+    min_bytes: tuple[int, ...] = (0,)
+    shares_slope: tuple[int, ...] = (0,)
+    own_latency: bool = False
+    swift_bytes: int | None = None
+    overlap: bool = False
+    per_partition: bool = False
+
+    @property
+    def has_overhead(self) -> bool:
+        # Of a single message overhead and latency are one.
+        return self.messages != "one"
+
+    def num_parameters(self) -> int:
+        protocols = len(self.min_bytes)
+        switches = protocols - 1
+        latencies = protocols if self.own_latency or not self.has_overhead else 1
+        overheads = protocols if self.has_overhead else 0
+        slopes = len(set(self.shares_slope))
+        return (
+            switches + latencies + overheads + slopes
+            + 2 * (self.swift_bytes is not None) + self.overlap + self.per_partition
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Design:
+    """The model as maxima and minima of linear functions: T = min over groupings, max over messages, of
+    `features` @ parameters + `offset_s`; (G, 2, n, p) and (G, 2, n)."""
+
+    features: np.ndarray
+    offset_s: np.ndarray
+
+    def lines_s(self, parameters: np.ndarray) -> np.ndarray:
+        return self.features @ parameters + self.offset_s
+
+    def predict_s(self, parameters: np.ndarray) -> np.ndarray:
+        return self.lines_s(parameters).max(axis=1).min(axis=0)
+
+    def active(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n, p) and (n,), the line that is the time of each point at these parameters."""
+        lines_s = self.lines_s(parameters)
+        message = lines_s.argmax(axis=1)  # (G, n)
+        grouping = lines_s.max(axis=1).argmin(axis=0)  # (n,)
+        point = np.arange(len(grouping))
+        where = (grouping, message[grouping, point], point)
+        return self.features[where], self.offset_s[where]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    structure: _Structure
+    parameters: np.ndarray
+    error: float  # mean relative
+    criterion: float
+
+
+def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
+    """The joined model of every way, level, number of threads and of contexts in `table` (see COLUMNS).
+
+    Parameters are not negative and minimise the mean relative error of the medians over launches. There are
+    a latency, an overhead per message and a bandwidth to begin with; a further protocol, a latency of its own
+    for each, a bandwidth of its own beyond some buffer size, an overlap below 1 and a cost per partition come
+    in one by one while 2 n ln(mean relative error + ERROR_FLOOR) + p ln n falls (n points, p parameters).
+    Ways with fewer than MIN_POINTS points are left out.
+    """
+    launches = _Launches(table)
+    draws = _draws(table)
+    forms = []
+    for key, rows in table.groupby(GROUP, sort=False):
+        points = launches.points(key)
+        if len(points.time_s) >= MIN_POINTS:
+            resampled = [launches.points(key, draw) for draw in draws] if rows.launch.nunique() > 1 else []
+            forms.append(_form(dict(zip(GROUP, key, strict=True)), rows, points, resampled))
+    return forms
+
+
+def _form(
+    what: dict[str, Any], rows: pandas.DataFrame, points: _Points, resampled: Sequence[_Points]
+) -> PipelineForm:
+    fit = min(
+        (_search(points, messages) for messages in _messages_of(what["way"])), key=lambda f: f.criterion
+    )
+    design = _design(points, fit.structure)
+    errors = _errors(design.predict_s(fit.parameters), points)
+    extra: dict[str, Any] = {"error": float(np.median(errors)), "points": len(points.time_s)}
+    for name, values in (("held_out_error", points.partitions), ("held_out_error_sizes", points.size_bytes)):
+        error = _held_out_error(points, fit, values)
+        extra |= {} if error is None else {name: error}
+    if rows.oversubscribed.any():
+        extra["oversubscribed"] = True
+    return PipelineForm(
+        str(what["way"]),
+        str(what["level"]),
+        int(what["threads"]),
+        _parameters(points, fit.structure, fit.parameters),
+        int(what["vcis"]) or None,
+        {name: (_number(rows[name].min()), _number(rows[name].max())) for name in POINT},
+        tuple(_parameters(points, fit.structure, _refit(drawn, fit)) for drawn in resampled),
+        extra,
+    )
+
+
+def _messages_of(way: str) -> tuple[str | int, ...]:
+    name, _, bound = way.partition(":")
+    if bound.isdigit() and int(bound):
+        return (int(bound),)
+    return MESSAGES.get(name, ("each",) if name.startswith("rma-") or name == "stream" else EITHER)
+
+
+class _Launches:
+    """The times of every way, as medians over launches: of `single` plainly, of another way as the median
+    ratio to the `single` of the same launch, times the median of `single`. Launches differ, and not every
+    launch has every way: so what differs between launches is not taken for a difference between ways."""
+
+    def __init__(self, table: pandas.DataFrame):
+        self._time_s = {
+            key: rows.pivot_table(index=POINT, columns="launch", values="time_s", aggfunc="median")
+            for key, rows in table.groupby(GROUP, sort=False)
+        }
+
+    def points(self, key: tuple, draw: Sequence[str] | None = None) -> _Points:
+        """Of the way, level, threads and contexts `key`, of the launches drawn (None: of each once)."""
+        times = _drawn(self._time_s[key], draw)
+        time_s = times.median(axis=1)
+        bulk = self._time_s.get(("single", *key[1:]))
+        if bulk is not None and key[0] != "single":
+            bulk = _drawn(bulk, draw).reindex(times.index)
+            ratio = (times / bulk.loc[:, ~bulk.columns.duplicated()].reindex(columns=times.columns)).median(
+                axis=1
+            )
+            time_s = (ratio * bulk.median(axis=1)).fillna(time_s)
+        time_s = time_s.dropna()
+        size, partitions, gamma = (
+            np.array(time_s.index.get_level_values(name), dtype=float) for name in POINT
+        )
+        return _Points(size, partitions, gamma * size / partitions, time_s.to_numpy())
+
+
+def _drawn(times: pandas.DataFrame, draw: Sequence[str] | None) -> pandas.DataFrame:
+    return times if draw is None else times[[launch for launch in draw if launch in times.columns]]
+
+
+def _search(points: _Points, messages: str | int) -> _Fit:
+    """Parameters come in one by one, each time the one that helps most, while the criterion falls."""
+    best = _fit(points, _Structure(messages))
+    while True:
+        found = [_fit(points, structure, best) for structure in _larger(points, best.structure)]
+        better = min(found, key=lambda fit: fit.criterion, default=best)
+        if better.criterion >= best.criterion:
+            return best
+        best = better
+
+
+def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
+    """Structures with one more element."""
+    sizes = _message_sizes(points, structure.messages)
+    for size in sizes[1:]:
+        starts = tuple(sorted({*structure.min_bytes, int(size)}))
+        # One size cannot tell a protocol's bandwidth, nor where latency ends: only the smallest may be alone.
+        enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
+        if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
+            yield replace(structure, min_bytes=starts, shares_slope=_shared_slopes(starts, sizes))
+    if len(structure.min_bytes) > 1 and structure.has_overhead and not structure.own_latency:
+        yield replace(structure, own_latency=True)
+    if structure.swift_bytes is None:
+        for size in np.unique(points.size_bytes)[1:-1]:
+            yield replace(structure, swift_bytes=int(size))
+    if structure.has_overhead and not structure.overlap:
+        yield replace(structure, overlap=True)
+    if not structure.per_partition and len(np.unique(points.partitions)) > 1:
+        yield replace(structure, per_partition=True)
+
+
+def _message_sizes(points: _Points, messages: str | int) -> np.ndarray:
+    """Sizes of messages of which the times may tell something, ascending."""
+    if messages == "one":
+        return np.unique(points.size_bytes)
+    if isinstance(messages, int):
+        sizes = [
+            trains.size_bytes[..., -1]
+            for trains in possible_messages(
+                messages, points.partitions, points.partition_bytes, points.delay_s
+            )
+        ]
+        return np.unique(sizes)
+    return np.unique(np.concatenate([points.partition_bytes, points.size_bytes]))
+
+
+def _shared_slopes(starts: Sequence[int], sizes: np.ndarray) -> tuple[int, ...]:
+    """A first protocol with a single size cannot tell a bandwidth: it takes that of the next one."""
+    alone = len(starts) > 1 and np.count_nonzero(sizes < starts[1]) < 2
+    return tuple(max(c, 1) if alone else c for c in range(len(starts)))
+
+
+def _design(points: _Points, structure: _Structure) -> _Design:
+    possible = possible_messages(
+        structure.messages, points.partitions, points.partition_bytes, points.delay_s
+    )
+    features, offsets_s = zip(*(_lines(points, structure, trains) for trains in possible), strict=True)
+    return _Design(np.array(features), np.array(offsets_s))
+
+
+def _lines(points: _Points, structure: _Structure, trains) -> tuple[np.ndarray, np.ndarray]:
+    """(2, n, p) and (2, n): the time if all messages follow one another, and if the last one alone counts."""
+    starts = np.array(structure.min_bytes)
+    protocol = np.searchsorted(starts, trains.size_bytes, side="right") - 1  # (n, 2)
+    of_protocol = (protocol[..., None] == np.arange(len(starts))).astype(float)  # (n, 2, C)
+    counts = np.stack([trains.count, np.where([False, True], trains.count, 0.0)])  # (2, n, 2)
+    number = np.einsum("bnm,nmc->bnc", counts, of_protocol)
+    volume = np.einsum("bnm,nm,nmc->bnc", counts, trains.size_bytes, of_protocol)
+    latency = of_protocol[:, -1, :]
+    if structure.has_overhead and not structure.own_latency:
+        latency = latency.sum(axis=1, keepdims=True)
+    columns = [np.broadcast_to(latency, (2, *latency.shape))]
+    if structure.has_overhead:
+        columns.append(number)
+    slopes = np.array(structure.shares_slope)
+    columns.append(np.stack([volume[..., slopes == k].sum(axis=-1) for k in np.unique(slopes)], axis=-1))
+    if structure.swift_bytes is not None:
+        share = share_beyond(points.size_bytes, structure.swift_bytes)
+        columns.append((volume.sum(axis=-1) * share)[..., None])
+    if structure.per_partition:
+        columns.append(np.broadcast_to(points.partitions[:, None], (2, len(points.partitions), 1)))
+    head_start_s = np.stack([points.delay_s, np.zeros_like(points.delay_s)])
+    if structure.overlap:
+        columns.append(head_start_s[..., None])  # its parameter is 1 - overlap
+    return np.concatenate(columns, axis=-1), -head_start_s
+
+
+def _fit(points: _Points, structure: _Structure, start: _Fit | None = None) -> _Fit:
+    design = _design(points, structure)
+    guess = _guess(points, structure) if start is None else _carried(start, structure)
+    parameters, error = _refine(design, points.time_s, guess, structure.overlap)
+    count = len(points.time_s)
+    criterion = 2 * count * np.log(error + ERROR_FLOOR) + structure.num_parameters() * np.log(count)
+    return _Fit(structure, parameters, error, float(criterion))
+
+
+def _refine(
+    design: _Design, time_s: np.ndarray, guess: np.ndarray, has_overlap: bool
+) -> tuple[np.ndarray, float]:
+    """Parameters and their mean relative error. Given which message and grouping make each time, the model
+    is linear: those and the parameters take turns. Weights make squares of errors count as errors do."""
+    best, best_error = guess, float(np.mean(np.abs(design.predict_s(guess) / time_s - 1)))
+    parameters = guess
+    for _ in range(MAX_TURNS):
+        error = np.abs(design.predict_s(parameters) / time_s - 1)
+        weight = 1 / np.sqrt(np.maximum(error, 2 * ERROR_FLOOR)) / time_s
+        features, offset_s = design.active(parameters)
+        found = _not_negative(features * weight[:, None], (time_s - offset_s) * weight)
+        if has_overlap:
+            found[-1] = min(found[-1], 1.0)
+        mean = float(np.mean(np.abs(design.predict_s(found) / time_s - 1)))
+        if mean < best_error:
+            best, best_error = found, mean
+        if np.allclose(found, parameters, rtol=1e-4, atol=0):
+            break
+        parameters = found
+    return best, best_error
+
+
+def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Least squares with parameters of 0 or more; columns are scaled, as they differ by ten powers of ten."""
+    scale = np.sqrt((features**2).sum(axis=0))
+    scale[scale == 0] = 1.0
+    found, _ = nnls(features / scale, values)
+    return found / scale
+
+
+def _columns(structure: _Structure) -> list[tuple[str, int]]:
+    """The name and the protocol of every parameter, in the order of `_lines`."""
+    protocols = range(len(structure.min_bytes))
+    own = structure.own_latency or not structure.has_overhead
+    names = [("latency", c) for c in (protocols if own else (0,))]
+    names += [("overhead", c) for c in protocols] if structure.has_overhead else []
+    names += [("slope", c) for c in sorted(set(structure.shares_slope))]
+    names += [("beyond", 0)] if structure.swift_bytes is not None else []
+    names += [("per_partition", 0)] if structure.per_partition else []
+    return names + ([("lost_overlap", 0)] if structure.overlap else [])
+
+
+def _guess(points: _Points, structure: _Structure) -> np.ndarray:
+    """Of the structure with the fewest parameters: all times are the latency, or all are bandwidth."""
+    slope = float(np.median(points.time_s / points.size_bytes.clip(1)))
+    known = {"latency": points.time_s.min() / 2, "overhead": points.time_s.min() / 10, "slope": slope / 2}
+    return np.array([known.get(name, 0.0) for name, _ in _columns(structure)])
+
+
+def _carried(start: _Fit, structure: _Structure) -> np.ndarray:
+    """The parameters of a smaller structure, those that are new taken over from the protocol around them."""
+    old = dict(zip(_columns(start.structure), start.parameters, strict=True))
+    old_starts = np.array(start.structure.min_bytes)
+    values = []
+    for name, c in _columns(structure):
+        before = int(np.searchsorted(old_starts, structure.min_bytes[c], side="right") - 1)
+        if name == "slope":
+            before = start.structure.shares_slope[before]
+        values.append(old.get((name, before), old.get((name, 0), 0.0)))
+    return np.array(values)
+
+
+def _errors(predicted_s: np.ndarray, points: _Points) -> np.ndarray:
+    return np.abs(predicted_s / points.time_s - 1)
+
+
+def _held_out_error(points: _Points, fit: _Fit, values: np.ndarray) -> float | None:
+    """Median relative error where each of `values` is left out in turn, the structure kept."""
+    distinct = np.unique(values)
+    if len(distinct) < 3:
+        return None
+    errors = []
+    for value in distinct:
+        rest, left_out = points.only(values != value), points.only(values == value)
+        parameters = _refit(rest, fit)
+        errors.append(_errors(_design(left_out, fit.structure).predict_s(parameters), left_out))
+    return float(np.median(np.concatenate(errors)))
+
+
+def _refit(points: _Points, fit: _Fit) -> np.ndarray:
+    design = _design(points, fit.structure)
+    return _refine(design, points.time_s, fit.parameters, fit.structure.overlap)[0]
+
+
+def _draws(table: pandas.DataFrame) -> list[list[str]]:
+    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same ways.
+
+    All ways use the same draws, so that ways of the same launches share their luck.
+    """
+    strata: dict[frozenset, list[str]] = {}
+    for launch, rows in table.groupby("launch"):
+        strata.setdefault(frozenset(map(tuple, rows[GROUP].to_numpy())), []).append(launch)
+    random = np.random.default_rng(SEED)
+    return [
+        [launch for members in strata.values() for launch in random.choice(members, len(members))]
+        for _ in range(NUM_REPLICATES)
+    ]
+
+
+def _parameters(points: _Points, structure: _Structure, parameters: np.ndarray) -> JoinedParameters:
+    found = dict(zip(_columns(structure), (float(one) for one in parameters), strict=True))
+    largest = [*(start - 1 for start in structure.min_bytes[1:]), int(points.size_bytes.max())]
+    protocols = []
+    for c, start in enumerate(structure.min_bytes):
+        latency_s = found.get(("latency", c), found[("latency", 0)])
+        overhead_s = found.get(("overhead", c), 0.0)
+        least = MIN_BANDWIDTH_SHARE * (latency_s + overhead_s) / max(largest[c], 1)
+        slope = max(found["slope", structure.shares_slope[c]], least, 1e-18)
+        protocols.append(JoinedProtocol(start, latency_s, overhead_s, 1 / slope))
+    return JoinedParameters(
+        structure.messages,
+        tuple(protocols),
+        found.get(("per_partition", 0), 0.0),
+        1.0 - found.get(("lost_overlap", 0), 0.0),
+        structure.swift_bytes,
+        found.get(("beyond", 0), 0.0),
+    )
+
+
+def _number(value: Any) -> int | float:
+    return int(value) if float(value).is_integer() else float(value)

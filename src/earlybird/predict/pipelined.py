@@ -1,0 +1,220 @@
+"""Predict a buffer in partitions: what each way of sending it takes, by the joined model of `models`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS
+from earlybird.data.pipeline_form import JoinedParameters, PipelineForm, pipeline_forms
+from earlybird.data.profile import Level, Profile
+from earlybird.data.units import format_bytes
+from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages
+
+BULK = "single"
+# What the ways send that need no measurement of their own: the profile's levels price any message.
+A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
+MEASURED, FROM_LEVELS = "measured", "levels"
+INTERVAL_PERCENT = (2.5, 97.5)
+
+
+@dataclass(frozen=True, eq=False)
+class WayModel:
+    """One way of sending with the costs that its times follow from.
+
+    Attributes
+    ----------
+    messages : what it sends, see `models.pipelined.possible_messages`.
+    vcis : contexts asked of the MPI, None for its default.
+    replicates : costs from resampled launches; number k of all ways belong together.
+    source : "measured", "measured with T threads", or "levels": latency and bandwidth of the profile.
+    measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest that the costs were
+        fitted to; empty for levels.
+    """
+
+    way: str
+    messages: str | int
+    costs: PipelineCosts
+    source: str
+    vcis: int | None = None
+    replicates: tuple[PipelineCosts, ...] = ()
+    measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def time_s(self, size_bytes, partitions, delay_s, costs: PipelineCosts | None = None) -> np.ndarray:
+        """Seconds from when the last partition is ready, `delay_s` after the others, until the receiver has
+        everything; arguments broadcast."""
+        return self._best(size_bytes, partitions, delay_s, costs or self.costs)[0]
+
+    def best_messages(self, size_bytes: int, partitions: int, delay_s: float) -> tuple[int, float]:
+        """How many messages it sends, and the bytes of one of them (of those before the last)."""
+        _, k = self._best(size_bytes, partitions, delay_s, self.costs)
+        trains = self._possible(size_bytes, partitions, delay_s)[int(k)]
+        early = int(trains.count[0])
+        return early + 1, float(trains.size_bytes[0] if early else trains.size_bytes[1])
+
+    def _possible(self, size_bytes, partitions, delay_s):
+        size = np.asarray(size_bytes, dtype=float)
+        return possible_messages(self.messages, partitions, size / partitions, delay_s)
+
+    def _best(self, size_bytes, partitions, delay_s, costs):
+        times_s = np.array(
+            [joined_time_s(one, partitions, costs) for one in self._possible(size_bytes, partitions, delay_s)]
+        )
+        return times_s.min(axis=0), times_s.argmin(axis=0)
+
+
+@dataclass(frozen=True)
+class WayPrediction:
+    """What one way takes; `gain` is the time of one message over it, None where nothing tells that."""
+
+    way: str
+    vcis: int | None
+    time_s: float
+    gain: float | None
+    messages: int
+    message_bytes: float
+    source: str
+    time_interval_s: tuple[float, float] | None = None
+    gain_interval: tuple[float, float] | None = None
+
+
+def pipeline_level(profile: Profile, asked: str | None) -> str:
+    """The level asked for, or the outermost one that has pipelines, or the outermost of all."""
+    forms = {form.level for form in pipeline_forms(profile)}
+    if asked is not None:
+        if asked not in LEVELS:
+            raise InputError(f"--level is {asked!r}; give one of {', '.join(LEVELS)}")
+        if asked not in profile.levels and asked not in forms:
+            known = [name for name in LEVELS if name in profile.levels or name in forms]
+            raise InputError(
+                f"the profile {profile.id or '(no id)'} has no level {asked}; it has {', '.join(known)}"
+            )
+        return asked
+    return next(name for names in (forms, profile.levels) for name in reversed(LEVELS) if name in names)
+
+
+def way_models(profile: Profile, level: str, threads: int) -> list[WayModel]:
+    """Every way that the profile tells of at a level: the measured ones, with the number of threads nearest
+    to `threads`, and from latency and bandwidth those of `A_PRIORI` that were not measured."""
+    measured: dict[tuple[str, int | None], PipelineForm] = {}
+    for form in pipeline_forms(profile):
+        key = form.way, form.vcis
+        known = measured.get(key)
+        if form.level == level and (known is None or _distance(form, threads) < _distance(known, threads)):
+            measured[key] = form
+    models = [_of_form(form, threads) for form in measured.values()]
+    if level in profile.levels:
+        ways = {form.way for form in measured.values()}
+        costs = _costs_of_level(profile.levels[level])
+        models += [
+            WayModel(way, messages, costs, FROM_LEVELS)
+            for way, messages in A_PRIORI.items()
+            if way not in ways
+        ]
+    return sorted(models, key=lambda model: (model.way != BULK, model.way, model.vcis or 0))
+
+
+def predict_ways(
+    models: Sequence[WayModel], size_bytes: int, partitions: int, delay_s: float
+) -> list[WayPrediction]:
+    """Time and gain of each of `models` for a buffer whose last partition is `delay_s` late."""
+    bulk = next((model for model in models if model.way == BULK), None)
+    return [_predict(model, bulk, size_bytes, partitions, delay_s) for model in models]
+
+
+def _predict(model, bulk, size_bytes, partitions, delay_s) -> WayPrediction:
+    def times(one: WayModel) -> tuple[float, np.ndarray]:
+        drawn = [one.time_s(size_bytes, partitions, delay_s, costs) for costs in one.replicates]
+        return float(one.time_s(size_bytes, partitions, delay_s)), np.array(drawn)
+
+    time_s, drawn_s = times(model)
+    gain = gain_interval = None
+    if bulk is not None:
+        bulk_s, bulk_drawn_s = times(bulk)
+        gain = bulk_s / time_s
+        if len(drawn_s) and len(drawn_s) == len(bulk_drawn_s):
+            gain_interval = _interval(bulk_drawn_s / drawn_s, gain)
+    return WayPrediction(
+        model.way,
+        model.vcis,
+        time_s,
+        gain,
+        *model.best_messages(size_bytes, partitions, delay_s),
+        model.source,
+        _interval(drawn_s, time_s) if len(drawn_s) else None,
+        gain_interval,
+    )
+
+
+def reservations(
+    models: Sequence[WayModel], size_bytes: int, partitions: int, gamma_s_per_byte: float
+) -> list[str]:
+    """Where a prediction leaves what was measured, a sentence each."""
+    notes = []
+    unmeasured = [model.way for model in models if model.source == FROM_LEVELS]
+    if unmeasured:
+        notes.append(
+            f"not measured as pipelines: {', '.join(unmeasured)}; predicted from the profile's latency and "
+            "bandwidth, every message costing its latency; `earlybird measure pipeline -o RUN` measures them"
+        )
+    for words, name, value, form in (
+        ("sizes", "size_bytes", size_bytes, format_bytes),
+        ("numbers of partitions", "partitions", partitions, str),
+        ("delay rates", "gamma_s_per_byte", gamma_s_per_byte, lambda rate: f"{rate * 1e12:.4g} us/MB"),
+    ):
+        beyond: dict[tuple, list[str]] = {}
+        for model in models:
+            low, high = model.measured.get(name, (value, value))
+            if not low <= value <= high and (name == "size_bytes" or model.messages != "one"):
+                beyond.setdefault((low, high), []).append(model.way)
+        for (low, high), ways in beyond.items():
+            notes.append(
+                f"{words} were measured from {form(low)} to {form(high)}; {form(value)} is extrapolated "
+                f"({', '.join(dict.fromkeys(ways))})"
+            )
+    return notes
+
+
+def _of_form(form: PipelineForm, threads: int) -> WayModel:
+    return WayModel(
+        form.way,
+        form.parameters.messages,
+        _costs(form.parameters),
+        MEASURED if form.threads == threads else f"measured with {_counted(form.threads, 'thread')}",
+        form.vcis,
+        tuple(_costs(one) for one in form.replicates),
+        {name: (bounds[0], bounds[1]) for name, bounds in form.range.items()},
+    )
+
+
+def _costs(parameters: JoinedParameters) -> PipelineCosts:
+    return PipelineCosts(**parameters.columns())
+
+
+def _costs_of_level(level: Level) -> PipelineCosts:
+    """One more message costs its latency, because tau of a level is per message."""
+    tables = [protocol.bandwidth_table() for protocol in level.protocols]
+    return PipelineCosts(
+        min_bytes=np.array([protocol.min_bytes for protocol in level.protocols]),
+        latency_s=np.zeros(len(tables)),
+        overhead_s=np.array([protocol.latency_s for protocol in level.protocols]),
+        # Without N = 1 the fewest processes measured stand in, each with its share.
+        s_per_byte=np.array([counts[0] / rates[0] for counts, rates in tables]),
+    )
+
+
+def _distance(form: PipelineForm, threads: int) -> float:
+    return abs(math.log(form.threads / threads))
+
+
+def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
+    """What the replicates span, with what was `found` inside: medians of few launches, drawn again, may all
+    lie to one side of it."""
+    low, high = np.percentile(values, INTERVAL_PERCENT)
+    return min(float(low), found), max(float(high), found)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

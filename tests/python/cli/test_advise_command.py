@@ -1,0 +1,146 @@
+"""`earlybird predict pipeline` and `earlybird advise pipeline` as a user types them."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from earlybird.cli import main
+from earlybird.data.advice import advice_from_json
+
+PROTOCOL = {"latency_s": 1e-6, "overhead_s": 1e-6, "bandwidth_bytes_per_s": 1e10}
+LEVEL = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e10}}]}
+
+
+def form(way, messages):
+    return {
+        "what": {"operation": "pipeline", "way": way, "level": "intra_socket", "threads": 8},
+        "form": "joined",
+        "parameters": {"messages": messages, "protocols": [PROTOCOL]},
+        "range": {"size_bytes": [512, 1 << 26], "partitions": [8, 64], "gamma_s_per_byte": [0, 1e-9]},
+        "replicates": [{"messages": messages, "protocols": [PROTOCOL]}] * 2,
+    }
+
+
+@pytest.fixture
+def earlybird(monkeypatch, capsys, tmp_path):
+    """Run the command beside `p.json`, a profile; returns (exit status, stdout, stderr)."""
+    profile = {"schema": "earlybird.profile/1", "id": "p", "levels": {"intra_socket": LEVEL},
+               "forms": [form("single", "one"), form("many", "each")]}  # fmt: skip
+    (tmp_path / "p.json").write_text(json.dumps(profile))
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        captured = capsys.readouterr()
+        return end.value.code, captured.out, captured.err
+
+    return call
+
+
+ASKED = ["--threads", 8, "--size", "64MiB", "--gamma", "100us/MB", "--profile", "p.json"]
+
+
+def test_predict_pipeline_gives_seconds_and_gain_of_every_way(earlybird):
+    status, out, err = earlybird("predict", "pipeline", *ASKED, "--partitions", 64, "--json")
+    value = json.loads(out)
+    assert (status, value["schema"]) == (0, "earlybird.pipeline-prediction/1")
+    assert value["delay_s"] == pytest.approx(100e-12 * 2**20)
+    ways = {way["way"]: way for way in value["ways"]}
+    bulk_s = 2e-6 + 2**26 / 1e10
+    assert ways["single"]["time_s"] == pytest.approx(bulk_s)
+    assert ways["many"]["time_s"] == pytest.approx(1e-6 + 64e-6 + 2**26 / 1e10 - 100e-12 * 2**20)
+    assert ways["many"]["gain"] == pytest.approx(bulk_s / ways["many"]["time_s"])
+    assert ways["many"]["gain_interval"] == pytest.approx([ways["many"]["gain"]] * 2)
+    assert (ways["single"]["source"], ways["earlybird"]["source"]) == ("measured", "levels")
+    assert "not measured as pipelines: earlybird" in err
+
+
+def test_predict_pipeline_of_one_way_as_table_and_csv(earlybird):
+    words = ["predict", "pipeline", *ASKED, "--way", "many"]
+    _, out, err = earlybird(*words)
+    assert out.splitlines()[1].split()[0] == "many" and "8 of 8 MiB" not in out
+    assert "64 MiB in 8 partitions of 8 threads" in err and "not measured" not in err
+    (row,) = csv.DictReader(io.StringIO(earlybird(*words, "--format", "csv")[1]))
+    assert (row["way"], row["messages"], row["message_bytes"]) == ("many", "8", str(1 << 23))
+    assert float(row["gain_low"]) == pytest.approx(float(row["gain"]))
+
+
+def test_advise_pipeline_ranks_and_names_crossovers(earlybird):
+    status, out, err = earlybird("advise", "pipeline", *ASKED)
+    lines = out.splitlines()
+    assert status == 0 and lines[1].split()[:2] == ["1", "many"]
+    assert any(line.startswith("1. one persistent message per partition") for line in lines)
+    assert lines[-1].split()[0] != "512" and re.search(r"512 B +\S+ \S+ +single", out)
+    assert "64 MiB of 8 threads" in err
+
+
+def test_advise_pipeline_as_json_is_advice(earlybird):
+    value = json.loads(earlybird("advise", "pipeline", *ASKED, "--json")[1])
+    advice = advice_from_json(value)
+    assert value["asked"] == {
+        "level": "intra_socket",
+        "threads": 8,
+        "size_bytes": 1 << 26,
+        "gamma": "100us/MB",
+    }
+    assert advice.ranked[0].way == "many" and advice.ranked[0].gain > 1
+    assert advice.stretches[0].from_bytes == 512
+
+
+def test_the_delay_rate_may_come_from_the_computation(earlybird):
+    words = ["--threads", 8, "--size", "64MiB", "--profile", "p.json", "--ai", 5, "--ci", 1,
+             "--frequency", "3.5GHz", "--epsilon", 0.04]  # fmt: skip
+    value = json.loads(earlybird("predict", "pipeline", *words, "--partitions", 64, "--json")[1])
+    assert value["gamma_s_per_byte"] == pytest.approx(1263.67e-12, rel=1e-4)
+    advice = json.loads(earlybird("advise", "pipeline", *words, "--json")[1])
+    assert advice["ranked"][0]["partitions"] > 8
+
+
+@pytest.mark.parametrize("command", ["predict", "advise"])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--threads", 0], "--threads is 0"),
+        (["--size", "9"], "9 bytes, which 8 partitions do not divide"),
+        (["--size", "0"], "--size is 0 bytes"),
+        (["--size", "big"], "--size is 'big'"),
+        (["--gamma", "fast"], "--gamma is 'fast'"),
+        (["--ai", "5"], "--gamma and --ai are both given"),
+        (["--level", "inter_node"], "has no level inter_node"),
+        (["--profile", "nowhere.json"], "nowhere.json does not exist"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_2(earlybird, command, words, says):
+    status, out, err = earlybird(command, "pipeline", *ASKED, *words)
+    assert (status, out) == (2, "")
+    assert err.startswith("earlybird: ") and err.count("\n") == 1
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--partitions", 12], "give a multiple of 8"),
+        (["--partitions", 0], "--partitions is 0"),
+        (["--way", "pigeon"], "the profile tells of single, earlybird, many"),
+    ],
+)
+def test_wrong_partitions_and_ways_are_refused(earlybird, words, says):
+    status, _, err = earlybird("predict", "pipeline", *ASKED, *words)
+    assert status == 2 and says in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["predict", "advise"])
+def test_without_profile_or_gamma_the_missing_one_is_named(earlybird, command):
+    assert "add --profile" in earlybird(command, "pipeline", "--size", "8")[2]
+    assert "give --gamma" in earlybird(command, "pipeline", "--size", "8", "--profile", "p.json")[2]
+
+
+def test_advise_alone_shows_what_it_can_do(earlybird):
+    status, out, _ = earlybird("advise")
+    assert status == 0 and "pipeline" in out

@@ -1,0 +1,36 @@
+"""Advice is read as it was written; a file that lacks a part is refused."""
+
+import json
+
+import pytest
+
+from earlybird.data.advice import Advice, Alternative, Stretch, advice_from_json, load_advice
+from earlybird.data.errors import InputError
+
+ADVICE = Advice(
+    "pipeline",
+    {"threads": 8},
+    "single",
+    (Alternative("many", 1e-3, 1.5, "do this", (0.9e-3, 1.1e-3), (1.4, 1.6), {"partitions": 8}),
+     Alternative("single", 1.5e-3, None, "do that")),
+    (Stretch(512, 1 << 30, "many", "do this", {"partitions": 8}),),
+    "p",
+    ("a note",),
+)  # fmt: skip
+
+
+def test_advice_comes_back_as_it_is(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(ADVICE.to_json() | {"later": 1}))
+    assert load_advice(tmp_path / "a.json").to_json() == ADVICE.to_json() | {"later": 1}
+
+
+@pytest.mark.parametrize("name", ["ranked", "operation", "asked"])
+def test_a_missing_part_is_refused(name):
+    value = {key: item for key, item in ADVICE.to_json().items() if key != name}
+    with pytest.raises(InputError, match="incomplete"):
+        advice_from_json(value)
+
+
+def test_advice_without_alternatives_is_refused():
+    with pytest.raises(InputError, match="ranks nothing"):
+        advice_from_json(ADVICE.to_json() | {"ranked": []})

@@ -1,0 +1,66 @@
+"""Forms of pipelines in a profile: read as written, refused in one sentence where a number is impossible."""
+
+import copy
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.pipeline_form import pipeline_form_from_json, pipeline_forms
+from earlybird.data.profile import Profile
+
+FORM = {
+    "what": {"operation": "pipeline", "way": "many", "level": "intra_socket", "threads": 4, "vcis": 16},
+    "form": "joined",
+    "parameters": {
+        "messages": "each",
+        "protocols": [
+            {"min_bytes": 0, "latency_s": 1e-6, "overhead_s": 5e-7, "bandwidth_bytes_per_s": 1e10},
+            {"min_bytes": 8192, "latency_s": 2e-6, "overhead_s": 0.0, "bandwidth_bytes_per_s": 2e10},
+        ],
+        "per_partition_s": 1e-8,
+        "overlap": 0.5,
+        "swift_bytes": 1048576.0,
+        "beyond_s_per_byte": 1e-11,
+    },
+    "range": {"size_bytes": [512, 16777216], "partitions": [4, 128], "gamma_s_per_byte": [0, 1e-9]},
+    "held_out_error": 0.05,
+}
+
+
+def test_a_form_comes_back_as_it_is():
+    assert pipeline_form_from_json(FORM).to_json() == FORM
+    with_replicates = FORM | {"replicates": [FORM["parameters"]]}
+    assert pipeline_form_from_json(with_replicates).to_json() == with_replicates
+
+
+def test_other_forms_of_a_profile_are_passed_over():
+    others = ({"what": {"operation": "pingpong"}, "form": "piecewise_postal"}, {"what": 3}, "text")
+    assert [form.way for form in pipeline_forms(Profile({}, forms=(*others, FORM)))] == ["many"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("what", "level"), "moon", "level 'moon'"),
+        (("what", "way"), 3, "way 3"),
+        (("what", "threads"), 0, "threads is 0"),
+        (("parameters", "messages"), "some", "messages is 'some'"),
+        (("parameters", "messages"), 0, "messages is 0"),
+        (("parameters", "overlap"), 2, "overlap is 2"),
+        (("parameters", "per_partition_s"), -1, "per_partition_s is -1"),
+        (("parameters", "protocols"), [], "'protocols'"),
+        (("parameters", "protocols", 0, "bandwidth_bytes_per_s"), 0, "a rate above 0"),
+        (("parameters", "protocols", 0, "latency_s"), "1us", "latency_s is '1us'"),
+        (("parameters", "protocols", 0, "min_bytes"), 4, r"min_bytes is \[4, 8192\]"),
+        (("range", "partitions"), 4, "'range' must give partitions"),
+        (("replicates",), 3, "'replicates' must be"),
+    ],
+)
+def test_what_is_impossible_is_named(path, value, says):
+    form = copy.deepcopy(FORM)
+    place = form
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(InputError, match=says):
+        pipeline_form_from_json(form)

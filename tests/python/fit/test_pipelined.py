@@ -1,0 +1,208 @@
+"""Pipelines give back the costs they were drawn from, and say how well."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from earlybird.data.pipeline_form import pipeline_forms as forms_of_profile
+from earlybird.data.profile import load_profile
+from earlybird.data.run import Run, Sample
+from earlybird.fit import pipelined as fitting
+from earlybird.fit.observations import read_runs
+from earlybird.fit.profile import fit_profile
+from earlybird.models.pipelined import PipelineCosts, pipeline_time_s
+
+SIZES = (512, 8 << 10, 128 << 10, 1 << 20, 16 << 20)
+PARTITIONS = (1, 4, 32)
+GAMMAS = (0.0, 1e-10, 1e-9)
+ONE_PROTOCOL = PipelineCosts(np.array([0]), np.array([1e-6]), np.array([4e-7]), np.array([1e-10]))
+
+
+def table(way, messages, costs, *, launches=5, noise=0.02, pace=lambda launch: 1.0, threads=1):
+    random = np.random.default_rng(7)
+    rows = [
+        (
+            way, "intra_socket", threads, 0, size, partitions, gamma, f"launch{launch}",
+            float(pipeline_time_s(messages, partitions, size / partitions, gamma * size / partitions, costs))
+            * random.lognormal(0, noise) * pace(launch),
+            False,
+        )
+        for launch in range(launches)
+        for size in SIZES
+        for partitions in PARTITIONS
+        for gamma in GAMMAS
+    ]  # fmt: skip
+    return pandas.DataFrame(rows, columns=list(fitting.COLUMNS))
+
+
+def predicted_s(form, size, partitions, gamma):
+    parameters = form.parameters
+    delay_s = gamma * size / partitions
+    costs = PipelineCosts(**parameters.columns())
+    return float(pipeline_time_s(parameters.messages, partitions, size / partitions, delay_s, costs))
+
+
+def median_error(form, rows):
+    errors = [
+        abs(predicted_s(form, row.size_bytes, row.partitions, row.gamma_s_per_byte) / row.time_s - 1)
+        for row in rows.itertuples()
+    ]
+    return np.median(errors)
+
+
+def test_costs_come_back_from_noisy_times():
+    (form,) = fitting.pipeline_forms(table("many", "each", ONE_PROTOCOL))
+    (protocol,) = form.parameters.protocols
+    assert protocol.latency_s == pytest.approx(1e-6, rel=0.1)
+    assert protocol.overhead_s == pytest.approx(4e-7, rel=0.05)
+    assert protocol.bandwidth_bytes_per_s == pytest.approx(1e10, rel=0.03)
+    assert form.parameters.overlap == 1 and form.parameters.swift_bytes is None
+    assert form.extra["error"] < 0.02 and form.extra["held_out_error"] < 0.03
+    assert form.extra["held_out_error_sizes"] < 0.05
+    assert form.range == {"size_bytes": (512, 16 << 20), "partitions": (1, 32), "gamma_s_per_byte": (0, 1e-9)}
+    latencies = [one.protocols[0].latency_s for one in form.replicates]
+    assert len(latencies) == fitting.NUM_REPLICATES
+    assert min(latencies) < 1.02e-6 and max(latencies) > 0.98e-6
+
+
+def test_the_kept_parameters_mean_to_the_model_what_the_fit_saw():
+    rows = table("earlybird", "planned", ONE_PROTOCOL, launches=1)
+    (form,) = fitting.pipeline_forms(rows)
+    assert median_error(form, rows) == pytest.approx(form.extra["error"], abs=0.01)
+    assert median_error(form, rows) < 0.03
+
+
+def test_a_protocol_for_large_messages_and_the_calls_are_found():
+    costs = PipelineCosts(
+        np.array([0, 8192]), np.array([5e-7, 5e-7]), np.array([1e-7, 3e-6]), np.array([5e-10, 1e-10]),
+        per_partition_s=5e-8,
+    )  # fmt: skip
+    (form,) = fitting.pipeline_forms(table("many", "each", costs, launches=1))
+    small, large = form.parameters.protocols
+    assert large.min_bytes == 8192
+    assert large.overhead_s == pytest.approx(3e-6, rel=0.1)
+    assert large.bandwidth_bytes_per_s == pytest.approx(1e10, rel=0.05)
+    # Beside one message for each partition, calls and messages cannot be told apart.
+    assert small.overhead_s + form.parameters.per_partition_s == pytest.approx(1.5e-7, rel=0.1)
+
+
+def test_an_mpi_that_moves_nothing_early_has_no_overlap():
+    costs = PipelineCosts(np.array([0]), np.array([1e-6]), np.array([4e-7]), np.array([1e-10]), overlap=0.0)
+    (form,) = fitting.pipeline_forms(table("many", "each", costs, launches=1))
+    assert form.parameters.overlap == pytest.approx(0.0, abs=0.05)
+
+
+def test_bytes_beyond_a_cache_are_found():
+    costs = PipelineCosts(
+        np.array([0]), np.array([1e-6]), np.array([0.0]), np.array([1e-10]),
+        swift_bytes=1 << 20, beyond_s_per_byte=1e-10,
+    )  # fmt: skip
+    (form,) = fitting.pipeline_forms(table("single", "one", costs, launches=1))
+    assert form.parameters.swift_bytes == 1 << 20
+    assert form.parameters.beyond_s_per_byte == pytest.approx(1e-10, rel=0.1)
+    assert [protocol.overhead_s for protocol in form.parameters.protocols] == [0]
+
+
+@pytest.mark.parametrize("messages", ["one", "each"])
+def test_what_the_partitioned_calls_of_an_mpi_send_is_found_out(messages):
+    (form,) = fitting.pipeline_forms(table("partitioned", messages, ONE_PROTOCOL, launches=1))
+    assert form.parameters.messages == messages
+
+
+def test_aggregation_is_told_by_the_way():
+    (form,) = fitting.pipeline_forms(table("earlybird:65536", 65536, ONE_PROTOCOL, launches=1))
+    assert form.parameters.messages == 65536
+
+
+def test_slow_launches_that_lack_a_way_do_not_make_it_quick():
+    slow = table("single", "one", ONE_PROTOCOL, pace=lambda launch: 2.0)
+    quick = table("single", "one", ONE_PROTOCOL, launches=4).assign(launch=lambda rows: "other" + rows.launch)
+    many = table("many", "each", ONE_PROTOCOL, pace=lambda launch: 2.0)
+    forms = {form.way: form for form in fitting.pipeline_forms(pandas.concat([slow, quick, many]))}
+    ratio = predicted_s(forms["many"], 8192, 4, 0.0) / predicted_s(forms["single"], 8192, 4, 0.0)
+    true_s = [float(pipeline_time_s(m, 4, 2048.0, 0.0, ONE_PROTOCOL)) for m in ("each", "one")]
+    assert ratio == pytest.approx(true_s[0] / true_s[1], rel=0.1)
+
+
+def test_ways_threads_and_contexts_have_forms_of_their_own():
+    rows = pandas.concat(
+        [
+            table("single", "one", ONE_PROTOCOL, launches=1),
+            table("single", "one", ONE_PROTOCOL, launches=1, threads=4),
+            table("many", "each", ONE_PROTOCOL, launches=1).assign(vcis=16),
+            table("many", "each", ONE_PROTOCOL, launches=1).head(3).assign(threads=8),
+        ]
+    )
+    found = [(form.way, form.threads, form.vcis) for form in fitting.pipeline_forms(rows)]
+    assert sorted(found, key=str) == [("many", 1, 16), ("single", 1, None), ("single", 4, None)]
+
+
+def write_run(path, *, ways=("single", "many"), threads=1, config=None, environment=None, launches=1):
+    run = Run.create(path, machine={"cpu_model": "Test CPU", "cores": 4}, command=["earlybird"], seed=1)
+    messages = {"single": "one", "many": "each"}
+    for launch in range(launches):
+        run.append_launch(
+            {
+                "id": f"pipeline-{launch}", "kernel": "pipeline", "flavour": "mpich", "version": "1",
+                "launcher": "local", "threads_per_rank": threads, "environment": environment or {},
+                "set_by_launcher": sorted(environment or {}), "control_variables": dict(environment or {}),
+            }
+        )  # fmt: skip
+        run.append_samples(
+            Sample(
+                "pipeline",
+                "time_to_solution",
+                {"mpi": "mpich", "level": "intra_socket", "size_bytes": size, "partitions": partitions,
+                 "gamma_s_per_byte": gamma} | (config or {}),
+                f"pipeline-{launch}",
+                np.full(3, float(pipeline_time_s(
+                    messages[way], partitions, size / partitions, gamma * size / partitions, ONE_PROTOCOL
+                ))),
+                way=way,
+            )
+            for way in ways
+            for size in SIZES
+            for partitions in (4, 8)
+            for gamma in (0.0, 1e-9)
+        )  # fmt: skip
+    return path
+
+
+def test_a_run_of_pipelines_alone_becomes_a_profile_with_the_level_of_single(tmp_path):
+    profile = fit_profile(read_runs([write_run(tmp_path / "run")]))
+    (protocol,) = profile.levels["intra_socket"].protocols
+    assert protocol.latency_s == pytest.approx(1.4e-6, rel=1e-3)
+    assert protocol.bandwidth_bytes_per_s[1] == pytest.approx(1e10, rel=1e-3)
+    assert any("the way single of pipelines" in warning for warning in profile.extra["warnings"])
+    (tmp_path / "p.json").write_text(json.dumps(profile.to_json()))
+    forms = forms_of_profile(load_profile(tmp_path / "p.json"))
+    assert [(form.way, form.threads) for form in forms] == [("single", 1), ("many", 1)]
+    assert forms[1].parameters.protocols[0].overhead_s == pytest.approx(4e-7, rel=0.01)
+
+
+def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
+    contexts = {"MPIR_CVAR_CH4_NUM_VCIS": "4"}
+    runs = [
+        write_run(tmp_path / "one"),
+        write_run(tmp_path / "four", threads=4, config={"threads": 4}),
+        write_run(tmp_path / "contexts", threads=4, config={"threads": 4, "vcis": 4}, environment=contexts),
+    ]
+    forms = forms_of_profile(fit_profile(read_runs(runs)))
+    assert [(form.way, form.threads, form.vcis) for form in forms] == [
+        (way, threads, vcis) for threads, vcis in ((1, None), (4, None), (4, 4)) for way in ("single", "many")
+    ]
+
+
+def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
+    with pytest.raises(Exception, match="no single of pipelines instead; run `earlybird measure"):
+        read_runs([write_run(tmp_path / "run", ways=("many",))])
+
+
+@pytest.mark.parametrize(
+    "config", [{"partitions": 0}, {"partitions": "four"}, {"level": "moon"}, {"threads": 0}]
+)
+def test_an_unusable_pipeline_is_refused_in_a_sentence(tmp_path, config):
+    with pytest.raises(Exception, match="a pipeline sample"):
+        read_runs([write_run(tmp_path / "run", config=config)])

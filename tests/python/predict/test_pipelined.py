@@ -1,0 +1,95 @@
+"""Predicted ways: from pipelines where they were measured, from latency and bandwidth elsewhere."""
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import profile_from_json
+from earlybird.predict.pipelined import pipeline_level, predict_ways, reservations, way_models
+
+LEVEL = {"protocols": [{"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
+
+
+def form(way, messages, *, overhead_s=1e-6, level="intra_socket", replicates=(), **what):
+    def parameters(each_s):
+        protocol = {"latency_s": 1e-6, "overhead_s": each_s, "bandwidth_bytes_per_s": 1e10}
+        return {"messages": messages, "protocols": [protocol]}
+
+    return {
+        "what": {"operation": "pipeline", "way": way, "level": level, "threads": 1} | what,
+        "form": "joined",
+        "parameters": parameters(overhead_s),
+        "range": {"size_bytes": [512, 1 << 20], "partitions": [1, 32], "gamma_s_per_byte": [0, 1e-9]},
+        "replicates": [parameters(each_s) for each_s in replicates],
+    }
+
+
+def profile(*forms, levels=("intra_socket",)):
+    return profile_from_json(
+        {"schema": "earlybird.profile/1", "id": "p", "levels": dict.fromkeys(levels, LEVEL),
+         "forms": list(forms)}
+    )  # fmt: skip
+
+
+def predictions(models, *what):
+    return {found.way: found for found in predict_ways(models, *what)}
+
+
+def test_without_pipelines_every_message_costs_its_latency():
+    models = way_models(profile(), "intra_socket", 8)
+    found = predictions(models, 800_000, 8, 0.0)
+    assert {one.source for one in found.values()} == {"levels"}
+    assert found["single"].time_s == pytest.approx(2e-6 + 800e-6)
+    assert found["many"].time_s == pytest.approx(8 * 2e-6 + 800e-6)
+    assert found["many"].gain == pytest.approx(802 / 816)
+    assert found["earlybird"].messages == 1
+    # The last partition is 100 kB and comes when the others have long left.
+    late = predictions(models, 800_000, 8, 5e-3)
+    assert late["many"].time_s == pytest.approx(2e-6 + 100e-6)
+    assert late["earlybird"].time_s == pytest.approx(2e-6 + 100e-6)
+    assert "not measured as pipelines: single, earlybird, many" in reservations(models, 1, 1, 0.0)[0]
+
+
+def test_measured_ways_stand_beside_others_and_name_their_threads():
+    models = way_models(
+        profile(form("single", "one"), form("many", "each", threads=4), form("many", "each", threads=16)),
+        "intra_socket",
+        8,
+    )
+    assert [(model.way, model.source) for model in models] == [
+        ("single", "measured with 1 thread"), ("earlybird", "levels"), ("many", "measured with 4 threads"),
+    ]  # fmt: skip
+    assert way_models(profile(form("many", "each", threads=8)), "intra_socket", 8)[2].source == "measured"
+
+
+def test_contexts_are_ways_of_their_own():
+    models = way_models(profile(form("many", "each"), form("many", "each", vcis=16)), "intra_socket", 1)
+    assert [(one.way, one.vcis) for one in models if one.way == "many"] == [("many", None), ("many", 16)]
+
+
+def test_gains_have_intervals_where_both_ways_have_replicates():
+    single = form("single", "one", replicates=(1e-6, 2e-6, 3e-6))
+    many = form("many", "each", replicates=(1e-6, 2e-6, 3e-6))
+    found = predictions(way_models(profile(single, many), "intra_socket", 1), 1000, 10, 0.0)
+    low, high = found["many"].gain_interval
+    assert low <= found["many"].gain <= high and high - low > 0.001
+    assert found["earlybird"].gain_interval is None
+    # The same draws make single faster and slower on both sides of its ratio to itself.
+    assert found["single"].gain_interval == (1, 1)
+
+
+def test_what_lies_outside_the_measured_range_is_said():
+    models = way_models(profile(form("single", "one"), form("many", "each")), "intra_socket", 1)
+    notes = " ".join(reservations(models, 1 << 30, 64, 1e-8))
+    assert "512 B to 1 MiB; 1 GiB is extrapolated (single, many)" in notes
+    assert "1 to 32; 64 is extrapolated (many)" in notes
+    assert "0 us/MB to 1000 us/MB; 1e+04 us/MB is extrapolated (many)" in notes
+
+
+def test_the_level_is_the_outermost_with_pipelines():
+    both = ("intra_socket", "inter_node")
+    assert pipeline_level(profile(levels=both), None) == "inter_node"
+    assert pipeline_level(profile(form("many", "each"), levels=both), None) == "intra_socket"
+    assert pipeline_level(profile(form("many", "each"), levels=both), "inter_node") == "inter_node"
+    for asked, says in (("moon", "--level is 'moon'"), ("inter_socket", "has no level inter_socket")):
+        with pytest.raises(InputError, match=says):
+            pipeline_level(profile(), asked)
