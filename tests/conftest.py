@@ -1,10 +1,13 @@
 """What all tests share: the command as a user types it, and which MPIs are built here."""
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
+from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
@@ -35,6 +39,25 @@ def pytest_report_header(config):
     absent = [name for name in WHEELS if name not in BUILT]
     skipped = f'; skipped: {", ".join(absent)} (make setup MPI="{" ".join(WHEELS)}")' if absent else ""
     return f"MPI flavours under test: {', '.join(BUILT) or 'none'}{skipped}"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before the time limit of the test begins
+def pytest_runtest_protocol(item):
+    """While a test marked `alone` runs, the other workers wait."""
+    with _turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@contextlib.contextmanager
+def _turn(alone: bool) -> Iterator[None]:
+    folder = home() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "tests", "w") as running, open(folder / "tests-next", "w") as next_one:
+        # Who waits to be alone keeps back whoever comes later, and so is not kept waiting for ever.
+        fcntl.flock(next_one, fcntl.LOCK_EX)
+        fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(next_one, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
