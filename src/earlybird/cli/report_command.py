@@ -24,10 +24,11 @@ def report(
     ] = False,
 ) -> None:
     """Write one HTML page that opens offline, from any mix of what the other commands wrote."""
+    from earlybird.cli.fitted_pipelines import with_fitted_pipelines
     from earlybird.report import material, page
     from earlybird.report import terminal as tables
 
-    collected = material.collect(inputs)
+    collected = with_fitted_pipelines(material.collect(inputs))
     if output is not None or not terminal:
         output = output or Path("report.html")
         page.write_page(collected, output)

@@ -1,0 +1,60 @@
+"""The report draws what a profile's models say of pipelines that they were fitted for, and of no others."""
+
+import numpy as np
+import pytest
+
+from earlybird.cli.fitted_pipelines import with_fitted_pipelines
+from earlybird.data.profile import profile_from_json
+from earlybird.data.run import Sample
+from earlybird.report.material import Material, MeasuredRun
+
+LEVEL = {"protocols": [{"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
+
+
+def profile(overhead_s=1e-6, run_id="other"):
+    protocol = {"latency_s": 1e-6, "overhead_s": overhead_s, "bandwidth_bytes_per_s": 1e9}
+    form = {
+        "what": {"operation": "pipeline", "way": "many", "level": "intra_socket", "threads": 2},
+        "form": "joined",
+        "parameters": {"messages": "each", "protocols": [protocol]},
+        "range": {"size_bytes": [64, 1 << 20], "partitions": [1, 16], "gamma_s_per_byte": [0, 1.0]},
+    }
+    return profile_from_json(
+        {"schema": "earlybird.profile/1", "context": {"flavour": "mpich"}, "runs": [{"id": run_id}],
+         "levels": {"intra_socket": LEVEL}, "forms": [form]}
+    )  # fmt: skip
+
+
+def sample(way="many", **config):
+    common = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 4000, "partitions": 4, "threads": 2,
+              "gamma_s_per_byte": 0.0}  # fmt: skip
+    return Sample("pipeline", "time_to_solution", common | config, "0", np.ones(3), way=way)
+
+
+def fitted(*samples, profiles=()):
+    run = MeasuredRun("run", {"id": "mine"}, (), samples)
+    material = Material(runs=(run,), profiles=profiles or (profile(),))
+    return with_fitted_pipelines(material).fitted_pipelines
+
+
+def test_times_of_the_way_level_and_threads_that_were_fitted_are_there():
+    early, late = sample(), sample(gamma_s_per_byte=1.0)
+    assert fitted(early, late) == {
+        early.point(): pytest.approx(4 * 2e-6 + 1e-6),
+        # The last of the messages, 1000 bytes: the others have left.
+        late.point(): pytest.approx(2e-6 + 1e-6),
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"threads": 4}, {"vcis": 4}, {"level": "inter_node"}, {"mpi": "openmpi"}, {"way": "single"},
+     {"compute_s_per_byte": 1e-9, "epsilon": 0.1, "delta": 0.0}],
+)  # fmt: skip
+def test_nothing_is_told_of_what_was_not_fitted(other):
+    assert fitted(sample(**other)) == {}
+
+
+def test_of_several_profiles_the_one_fitted_to_the_run_counts():
+    both = (profile(1.0), profile(1e-6, run_id="mine"))
+    assert list(fitted(sample(), profiles=both).values()) == [pytest.approx(9e-6)]
