@@ -97,14 +97,26 @@ def test_an_installed_earlybird_builds_and_measures(any_mpi, tmp_path, request):
     ],
 )  # fmt: skip
 def test_small_commands_load_no_large_library(tmp_path, words):
+    assert _loaded_by(words, LARGE, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["exec", "--help"], ["cluster", "list"], ["cluster", "run", "--help"]], ids=" ".join
+)
+def test_what_starts_other_programs_loads_no_numpy(tmp_path, words):
+    assert _loaded_by(words, (*LARGE, "numpy"), tmp_path) == []
+
+
+def _loaded_by(words: list[str], libraries: tuple[str, ...], folder: Path) -> list[str]:
+    """Which of `libraries` a command, or a script after -c, has imported when it ends."""
     if words[0] == "-c":
         script = words[1]
     else:
         script = f"import sys; sys.argv = {['earlybird', *words]!r}; from earlybird.cli.main import run\n"
         script += "try: run()\n"
         script += "except SystemExit as end: assert not end.code, end.code"
-    script += f"\nimport sys; print('loaded', [name for name in {LARGE!r} if name in sys.modules])"
+    script += f"\nimport sys; print(*(name for name in {libraries!r} if name in sys.modules))"
     told = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
     )
-    assert told.stdout.splitlines()[-1] == "loaded []"
+    return told.stdout.splitlines()[-1].split()

@@ -10,15 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+from earlybird.cli.chosen_mpi import choose_flavour
 from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
-from earlybird.cli.launchers import choose_flavour
 from earlybird.cli.options import MpiOption, ThreadsOption
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
-from earlybird.data.layout import parse_layout
 from earlybird.launch import interpose, temporary_files
 from earlybird.launch.cluster import control, link, state
-from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.toolchain.build import require_library
@@ -107,6 +105,9 @@ def mpiexec(
 
     Inside `earlybird exec` its ranks get libearlybird.
     """
+    from earlybird.data.layout import parse_layout
+    from earlybird.launch.cluster.launcher import ClusterLauncher
+
     cluster = state.find(name)
     launcher = ClusterLauncher(choose_flavour(mpi), cluster, threads=threads)
     where = parse_layout(layout, map_by)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from earlybird.cli.chosen_mpi import choose_flavour
 from earlybird.cli.common import make_command, note
-from earlybird.cli.launchers import choose_flavour
 from earlybird.cli.options import MpiOption
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.cli.chosen_mpi import choose_flavour
 from earlybird.cli.common import note
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Profile, load_profile
-from earlybird.launch import interpose
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Request
@@ -20,21 +20,7 @@ from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import Place
-from earlybird.toolchain.build import is_built, require_built
-
-
-def choose_flavour(name: str | None) -> flavours.Flavour:
-    """The flavour called `name`, or the one of an `exec` around this, or the first one that is built."""
-    name = name or os.environ.get(interpose.FLAVOUR)
-    if name is not None:
-        return flavours.find_flavour(name)
-    for flavour in flavours.present_flavours():
-        if is_built(flavour):
-            return flavour
-    raise InputError(
-        "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or name "
-        "one that was built by its path with --mpi /path/to/mpicc"
-    )
+from earlybird.toolchain.build import require_built
 
 
 def _built_flavour(name: str | None) -> flavours.Flavour:

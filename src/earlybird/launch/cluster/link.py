@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from earlybird.data.errors import WorkError
 from earlybird.data.units import format_bandwidth
 from earlybird.launch.cluster import network
@@ -44,6 +42,8 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
     ------
     WorkError : a node does not answer.
     """
+    import numpy as np
+
     if len(cluster.nodes) < 2:
         return {}
     chosen = np.linspace(0, len(cluster.nodes) - 1, min(len(cluster.nodes), _MAX_NODES)).astype(int)
