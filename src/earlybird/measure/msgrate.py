@@ -67,10 +67,11 @@ def _groups(points, threads: int, ways, level: str, place: Place, mpi: str) -> l
 
 
 def most_contexts(place: Place, mpi: str) -> int:
-    """How many communication contexts the ranks of this MPI may ask for at most; 0 where it has none."""
+    """How many communication contexts the ranks of this MPI may ask for at most; 0 where it has none, no
+    limit but that of threads where it is not known."""
     if place.family == "mpich":
         return _MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
-    return _MOST_THREADS if place.family == "intel" else 0
+    return 0 if place.family == "openmpi" else _MOST_THREADS
 
 
 def _default_ways(place: Place) -> tuple[str, ...]:

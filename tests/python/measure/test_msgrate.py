@@ -71,6 +71,13 @@ def test_contexts_end_where_the_mpi_has_no_more():
     assert (wheel, own) == ([16], [16, 32])
 
 
+def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
+    """A script for a batch system is printed on a machine that may have no MPI."""
+    anywhere = replace(ONE_SOCKET, family=None)
+    assert [g.vcis for g in groups(anywhere, "mpi", threads=(2,), ways=("per-thread-contexts",))] == [2]
+    assert not [g for g in groups(anywhere, "mpi", threads=(2,)) if g.vcis]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
