@@ -1,6 +1,7 @@
 """The whole spine without MPI: a known profile comes back through measure, fit, predict and replay."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -128,7 +129,9 @@ def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(early
     more = ("--partitions", "4,16", "--gamma", "0,250us/MB", "--quiet")
     result = earlybird("measure", "pipeline", *words, *more, "-o", "run")
     assert "earlybird fit run" in result.stderr
-    earlybird("fit", "run", "-o", "fitted.json")
+    fitted = earlybird("fit", "run", "-o", "fitted.json")
+    assert re.search(r"intra_socket +many +1 +each +1 ", fitted.stdout)
+    assert "earlybird advise pipeline --threads 1 --size 4194304 --gamma 250us/MB" in fitted.stderr
     asked = ("--size", "4MiB", "--partitions", "16", "--gamma", "250us/MB", "--json")
     first, again = (
         json.loads(earlybird("predict", "pipeline", *asked, "--profile", profile).stdout)["ways"]

@@ -9,6 +9,7 @@ import typer
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.pipeline_form import PipelineForm, pipeline_forms
 from earlybird.data.profile import SCHEMA, Profile, Protocol, save_profile
 from earlybird.data.run import Run
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
@@ -57,6 +58,8 @@ def fit(
     else:
         _print_tables(profile, choices)
         note(f"wrote {output}; next: {_next(sources, profile, output)}")
+        if pipeline_forms(profile):
+            note(f"and: {_advise(profile, output)}")
     for warning in profile.extra["warnings"]:
         note(f"warning: {warning}")
 
@@ -104,6 +107,16 @@ def _next(sources: list[Path], profile: Profile, output: Path) -> str:
     )
 
 
+def _advise(profile: Profile, output: Path) -> str:
+    """The command that asks for advice on pipelines, at a size and number of threads that were measured."""
+    form = pipeline_forms(profile)[-1]
+    size = form.threads * (round(form.range["size_bytes"][1]) // form.threads)
+    return (
+        f"earlybird advise pipeline --threads {form.threads} --size {size} "
+        f"--gamma {form.range['gamma_s_per_byte'][1] * 1e12:g}us/MB --profile {shlex.quote(str(output))}"
+    )
+
+
 def _num_nodes(launch: dict[str, Any]) -> int:
     """Nodes that a launch could reach: all of a virtual cluster, else those its ranks were placed on."""
     hosts = {place.get("host") for place in launch.get("placement") or ()}
@@ -136,6 +149,13 @@ def _print_tables(profile: Profile, choices) -> None:
         ),
         [row for name in profile.levels for row in _level_rows(profile, name)],
     )
+    if forms := pipeline_forms(profile):
+        print()
+        print_table(
+            ("pipelines", "way", "threads", "contexts", "messages", "protocols", "error",
+             "held-out partitions", "held-out size"),
+            [_pipeline_row(form) for form in forms],
+        )  # fmt: skip
     if choices:
         print()
         print_table(
@@ -165,6 +185,16 @@ def _print_tables(profile: Profile, choices) -> None:
                 for choice in choices
             ],
         )
+
+
+def _pipeline_row(form: PipelineForm) -> tuple:
+    messages = form.parameters.messages
+    errors = (form.extra.get(key) for key in ("error", "held_out_error", "held_out_error_sizes"))
+    return (
+        form.level, form.way, form.threads, form.vcis or "",
+        f"up to {format_bytes(messages)}" if isinstance(messages, int) else messages,
+        len(form.parameters.protocols), *map(_per_cent, errors),
+    )  # fmt: skip
 
 
 def _level_rows(profile: Profile, name: str) -> list[tuple]:

@@ -129,7 +129,10 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     used = timed + completed + piped
     require_validated(sample for _, sample in used)
     launches = _launches_of(runs, used)
-    pipelines = _pipeline_table([_pipeline(run, sample) for run, sample in piped])
+    threads = _threads_of_launches(runs)
+    pipelines = _pipeline_table(
+        [_pipeline(run, sample, threads.get((run.id, sample.launch), 1)) for run, sample in piped]
+    )
     untimed = {s.config.get("level") for _, s in piped} - {s.config.get("level") for _, s in timed}
     bulk = pipelines[(pipelines.way == "single") & pipelines.level.isin(untimed)]
     table = pandas.DataFrame(
@@ -223,12 +226,21 @@ def _is_pipeline(sample: Sample) -> bool:
     return fixed and sample.quantity == "time_to_solution" and sample.way is not None
 
 
-def _pipeline(run: Run, sample: Sample) -> dict[str, Any]:
+def _threads_of_launches(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
+    """Threads of the ranks of every launch, for points that do not say theirs."""
+    return {
+        (run.id, str(launch.get("id"))): launch.get("threads_per_rank") or 1
+        for run in runs
+        for launch in run.launches()
+    }
+
+
+def _pipeline(run: Run, sample: Sample, threads_of_launch: int) -> dict[str, Any]:
     config = sample.config
     try:
         level = config["level"]
         size_bytes, partitions = int(config["size_bytes"]), int(config["partitions"])
-        threads, vcis = int(config.get("threads", 1)), int(config.get("vcis", 0))
+        threads, vcis = int(config.get("threads", threads_of_launch)), int(config.get("vcis", 0))
         gamma_s_per_byte = float(config["gamma_s_per_byte"])
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(

@@ -26,6 +26,8 @@ ERROR_FLOOR = 0.01
 MAX_TURNS = 12
 MIN_POINTS = 4
 MAX_PROTOCOLS = 3
+# Three parameters there are always; more of them only with so many points for each.
+POINTS_PER_PARAMETER = 3
 NUM_REPLICATES = 20
 SEED = 20230807
 # A line that does not rise with the size says nothing of the bandwidth: this share of the time at the largest
@@ -139,6 +141,34 @@ def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
     return forms
 
 
+def warnings(table: pandas.DataFrame) -> list[str]:
+    """What to be wary of in the forms of `table`, and why a way has none."""
+    texts = []
+    few: dict[str, list[str]] = {}
+    single: dict[str, list[str]] = {}
+    for (way, level, *_), rows in table.groupby(GROUP, sort=False):
+        if len(rows[POINT].drop_duplicates()) < MIN_POINTS:
+            few.setdefault(level, []).append(way)
+        elif way != "single" and rows.partitions.nunique() == 1:
+            single.setdefault(level, []).append(way)
+    for level, ways in few.items():
+        texts.append(
+            f"{level}: pipelines of {', '.join(dict.fromkeys(ways))} have fewer than {MIN_POINTS} points, "
+            "too few for a model; measure more --sizes, --partitions or --gamma"
+        )
+    for (level, threads), rows in table[table.oversubscribed.astype(bool)].groupby(["level", "threads"]):
+        texts.append(
+            f"{level}: {len(rows)} samples of pipelines with {threads} thread{'' if threads == 1 else 's'} had "
+            "more of them than cores, so they show the scheduler too"
+        )
+    for level, ways in single.items():
+        texts.append(
+            f"{level}: pipelines of {', '.join(dict.fromkeys(ways))} have one number of partitions, which "
+            "cannot tell the latency from what every message costs; measure several, --partitions 1,4,32"
+        )
+    return texts
+
+
 def _form(
     what: dict[str, Any], rows: pandas.DataFrame, points: _Points, resampled: Sequence[_Points]
 ) -> PipelineForm:
@@ -209,7 +239,11 @@ def _search(points: _Points, messages: str | int) -> _Fit:
     """Parameters come in one by one, each time the one that helps most, while the criterion falls."""
     best = _fit(points, _Structure(messages))
     while True:
-        found = [_fit(points, structure, best) for structure in _larger(points, best.structure)]
+        found = [
+            _fit(points, structure, best)
+            for structure in _larger(points, best.structure)
+            if POINTS_PER_PARAMETER * structure.num_parameters() <= len(points.time_s)
+        ]
         better = min(found, key=lambda fit: fit.criterion, default=best)
         if better.criterion >= best.criterion:
             return best

@@ -106,6 +106,7 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     warnings += [text for part in fitted for text in _extrapolation_warnings(part.level, forms)]
     warnings += completion.warnings([part.level for part in fitted], waiting)
     warnings += _convergence_warnings(observations, usable)
+    warnings += pipelined.warnings(observations.pipelines)
     forms += [form.to_json() for form in pipelined.pipeline_forms(observations.pipelines)]
     method = "paper" if paper else "relative"
     return Profile(

@@ -186,13 +186,26 @@ def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
     contexts = {"MPIR_CVAR_CH4_NUM_VCIS": "4"}
     runs = [
         write_run(tmp_path / "one"),
-        write_run(tmp_path / "four", threads=4, config={"threads": 4}),
+        # Runs of earlier versions keep the threads with the launch alone.
+        write_run(tmp_path / "four", threads=4),
         write_run(tmp_path / "contexts", threads=4, config={"threads": 4, "vcis": 4}, environment=contexts),
     ]
     forms = forms_of_profile(fit_profile(read_runs(runs)))
     assert [(form.way, form.threads, form.vcis) for form in forms] == [
         (way, threads, vcis) for threads, vcis in ((1, None), (4, None), (4, 4)) for way in ("single", "many")
     ]
+
+
+def test_what_to_be_wary_of_is_told(tmp_path):
+    few = table("many", "each", ONE_PROTOCOL, launches=1).head(3)
+    alike = table("partitioned", "each", ONE_PROTOCOL, launches=1).query("partitions == 4")
+    single = table("single", "one", ONE_PROTOCOL, launches=1).query("partitions == 4")
+    shared = table("single", "one", ONE_PROTOCOL, launches=1, threads=4).assign(oversubscribed=True)
+    warnings = fitting.warnings(pandas.concat([few, alike, single, shared]))
+    assert "pipelines of many have fewer than 4 points" in warnings[0]
+    assert "45 samples of pipelines with 4 threads had more of them than cores" in warnings[1]
+    assert "pipelines of partitioned have one number of partitions" in warnings[2]
+    assert len(warnings) == 3
 
 
 def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
