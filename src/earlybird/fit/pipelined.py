@@ -158,8 +158,8 @@ def warnings(table: pandas.DataFrame) -> list[str]:
         )
     for (level, threads), rows in table[table.oversubscribed.astype(bool)].groupby(["level", "threads"]):
         texts.append(
-            f"{level}: {len(rows)} samples of pipelines with {threads} thread{'' if threads == 1 else 's'} had "
-            "more of them than cores, so they show the scheduler too"
+            f"{level}: {len(rows)} samples of pipelines with {threads} thread{'' if threads == 1 else 's'} "
+            "had more of them than cores, so they show the scheduler too"
         )
     for level, ways in single.items():
         texts.append(
