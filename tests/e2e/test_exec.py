@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from earlybird.machine.flavours import find_flavour
+from earlybird.machine.programs import SONAMES
 from earlybird.toolchain.build import has_library, library_path, native_sources
 from tests import slurm as real_slurm
 from tests.cluster import running_cluster
@@ -127,6 +128,18 @@ def test_a_program_without_launcher_is_reached_and_other_commands_are_not(mpi, e
     assert_reached(ranks(earlybird("exec", "--mpi", mpi, "--", where_of(mpi)).stdout), 1, mpi)
     for command in (["cat", "/proc/self/maps"], ["sh", "-c", "cat /proc/self/maps"]):
         assert "libearlybird" not in earlybird("exec", "--mpi", mpi, "--", *command).stdout
+
+
+def test_a_program_that_loads_its_mpi_while_it_runs_finds_it(mpi, earlybird):
+    script = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).MPI_Init is not None)"
+    words = (sys.executable, "-c", script, SONAMES[find_flavour(mpi).family])
+    assert earlybird("exec", "--mpi", mpi, "--", *words).stdout == "True\n"
+
+
+def test_the_command_begins_at_the_first_word_that_is_no_option(any_mpi, earlybird):
+    own = ["sh", "-c", 'printf "%s " "$@"', "sh", "-n", "2", "--", "--help"]
+    for begin in ([], ["--"]):
+        assert earlybird("exec", "--mpi", any_mpi, *begin, *own).stdout == "-n 2 -- --help "
 
 
 def test_an_exec_inside_an_exec_adds_nothing_twice(any_mpi, earlybird, where_of):

@@ -4,7 +4,7 @@ stderr."""
 import csv
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -74,14 +74,20 @@ def print_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     writer.writerows(rows)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Right-aligned columns on stdout, plain text that pipes well."""
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Collection[str] = ()) -> None:
+    """Right-aligned columns on stdout, those named in `left` left-aligned; plain text that pipes well."""
     cells = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
     for row in cells:
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        columns = [
+            cell.ljust(width) if name in left else cell.rjust(width)
+            for name, cell, width in zip(header, row, widths, strict=True)
+        ]
+        print("  ".join(columns).rstrip())
 
 
 def note(text: str) -> None:
     """A remark or warning for the person, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    # In one piece: print writes the end of a line apart, where another thread's words may come between.
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

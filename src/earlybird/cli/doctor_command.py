@@ -8,7 +8,18 @@ from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours, hardware
 from earlybird.machine.abilities import abilities
+from earlybird.report.words import counted
 from earlybird.toolchain.build import features, is_built
+
+_COLUMNS = ("MPI", "version", "native code", "partitioned", "where, or what to do")
+# What a "yes" without reservation means.
+_MEANS = {
+    "intra_socket": "ranks of a socket have a core each",
+    "inter_socket": "ranks on different sockets have a core each",
+    "virtual_cluster": "start nodes with `earlybird cluster up`, then give --launcher cluster:virtual",
+    "undisturbed_cores": "no load, CPU limit or slow frequency governor was found",
+    "single_copy": "ranks may copy from each other's memory",
+}
 
 
 def doctor(json: bool = JSON) -> None:
@@ -20,20 +31,20 @@ def doctor(json: bool = JSON) -> None:
         present = [flavour for flavour in found if flavour["mpicc"]]
         print_json({"earlybird": __version__, "flavours": present} | machine | {"can": can})
         return
-    print(f"{machine['cpu_model']}: {machine['cores']} cores on {machine['sockets']} sockets, "
-          f"{format_bytes(machine['memory_bytes'])} of memory, {machine['kernel']}, load "
-          f"{machine['load']}")  # fmt: skip
+    print(
+        f"{machine['cpu_model']}: {counted(machine['cores'], 'core')} on "
+        f"{counted(machine['sockets'], 'socket')}, {format_bytes(machine['memory_bytes'])} of memory, "
+        f"{machine['kernel']}, load {machine['load']}"
+    )
     print(
         "caches: "
         + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
         + "\n"
     )
-    print_table(
-        ["MPI", "version", "native code", "partitioned", "where, or what to do"], [_row(f) for f in found]
-    )
+    print_table(_COLUMNS, [_row(f) for f in found], left=(_COLUMNS[0], _COLUMNS[-1]))
     print()
     for name, ability in can.items():
-        words = "; ".join(filter(None, [ability["cause"], ability["remedy"]]))
+        words = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
         print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{words}".rstrip())
 
 

@@ -17,7 +17,10 @@ from earlybird.toolchain.build import has_library
 
 
 def exec_(
-    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run, after --.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND", help="What to run, after our own options; -- may stand before it."),
+    ],
     mpi: MpiOption = None,
     no_interpose: Annotated[
         bool, typer.Option("--no-interpose", help="The MPI alone, and no word about it.")
@@ -86,3 +89,4 @@ def _costs(path: Path, flavour: Flavour) -> str:
 
 
 command = make_command(exec_, name="exec", example="earlybird exec --mpi mpich -- mpiexec -n 2 ./app")
+command.allow_interspersed_args = False  # what follows the first word is the command's own

@@ -125,7 +125,10 @@ def remark(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str
     if at is None or not programs or others:
         return None
     name = programs[0][0]
-    return Remark(_static(name, "it needs no MPI library", flavour), alone=False)
+    sentence = (
+        f"{name} needs no MPI library; unless it loads one itself, libearlybird has nothing to do in it"
+    )
+    return Remark(sentence, alone=False)
 
 
 def _is_other(name: str) -> bool:

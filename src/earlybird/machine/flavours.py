@@ -130,6 +130,9 @@ def _describe(name: str, mpicc: Path) -> Flavour:
         family, env = "openmpi", _openmpi_environment()
     else:
         raise InputError(f"{mpiexec} is of no MPI known here (MPICH, Open MPI, Intel MPI); give one of these")
+    if name in WHEELS and "LD_LIBRARY_PATH" not in env:
+        # What mpicc compiles knows its way to the library; mpi4py and ctypes do not.
+        env = env | _library_path(mpicc.parent.parent / "lib")
     return Flavour(name, family, _version(name, family, told), mpicc, mpiexec, env)
 
 
@@ -172,13 +175,20 @@ def _intel_environment(name: str, root: Path) -> dict[str, str]:
     """What Intel MPI's own setup script would set: the wheels come without one, a site's may have been
     sourced."""
     libraries = [root / "lib" / "release", root / "lib"]
-    present = [str(folder) for folder in libraries if (folder / "libmpi.so.12").exists()]
+    present = [folder for folder in libraries if (folder / "libmpi.so.12").exists()]
     if not present or (name != "intel" and "I_MPI_ROOT" in os.environ):
         return {}
-    paths = [*present, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     providers = root / "opt" / "mpi" / "libfabric" / "lib" / "prov"
     return {
         "I_MPI_ROOT": str(root),
-        "LD_LIBRARY_PATH": os.pathsep.join(paths),
+        **_library_path(*present),
         "FI_PROVIDER_PATH": str(providers if providers.is_dir() else root / "lib"),
     }
+
+
+def _library_path(*folders: Path) -> dict[str, str]:
+    """LD_LIBRARY_PATH with `folders` before what it holds already, once inside another `exec` too."""
+    first, held = os.pathsep.join(map(str, folders)), os.environ.get("LD_LIBRARY_PATH", "")
+    if f"{held}{os.pathsep}".startswith(f"{first}{os.pathsep}"):
+        return {"LD_LIBRARY_PATH": held}
+    return {"LD_LIBRARY_PATH": f"{first}{os.pathsep}{held}" if held else first}

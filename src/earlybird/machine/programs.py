@@ -6,9 +6,11 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _LIBMPI = re.compile(r"libmpi(?:ch|_cray|_intel)?\.so(?:\.(\d+))?$|libmpi_abi\.so")
 _ANSWER_LIMIT_S = 20.0
+_DF_1_PIE = 0x08000000
 # The library that programs of each family need. MPICH's and Intel's are one ABI.
 SONAMES = {"mpich": "libmpi.so.12", "intel": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
@@ -48,7 +50,7 @@ class Program:
 
 def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
     """What `path` is, as the dynamic loader would see it in `environment`; None for anything but an ELF
-    executable, such as a script."""
+    executable, such as a script or a shared library."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
@@ -58,9 +60,10 @@ def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
             if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
                 return None
             interpreter = next((part.get_interp_name() for part in elf.iter_segments("PT_INTERP")), None)
-            needs = [
-                tag.needed for part in elf.iter_segments("PT_DYNAMIC") for tag in part.iter_tags("DT_NEEDED")
-            ]
+            tags = [tag for part in elf.iter_segments("PT_DYNAMIC") for tag in part.iter_tags()]
+            if interpreter is None and elf["e_type"] == "ET_DYN" and not any(map(_is_program, tags)):
+                return None
+            needs = [tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"]
             has_mpi = any(
                 symbol.entry.st_shndx != "SHN_UNDEF"
                 for section in map(elf.get_section_by_name, (".symtab", ".dynsym"))
@@ -73,6 +76,11 @@ def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
     if libmpi is None and interpreter is not None:
         libmpi = _libmpi_of(_all_needs(interpreter, path, environment))
     return Program(path, interpreter is None, libmpi, has_mpi)
+
+
+def _is_program(tag: Any) -> bool:
+    """Whether an entry of PT_DYNAMIC tells a static program that may be loaded anywhere from a library."""
+    return tag.entry.d_tag == "DT_FLAGS_1" and bool(tag.entry.d_val & _DF_1_PIE)
 
 
 def _libmpi_of(names: list[str]) -> str | None:

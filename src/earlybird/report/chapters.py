@@ -32,6 +32,7 @@ MEASURE = "earlybird measure pingpong contention completion -o run"
 FIT = "earlybird fit run -o profile.json"
 PREDICT = "earlybird predict PATTERN --profile profile.json --layout 1x1x4 --json > prediction.json"
 REPLAY = "earlybird replay PATTERN --profile profile.json --layout 1x1x4 -o replay"
+ADVISE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
 CROWDED = (
     "More ranks than cores took part: waiting ranks yield their core, so the measured times hold "
     "the scheduler's switches too, which no model describes. Expect larger errors than with a core for each "
@@ -249,6 +250,7 @@ def _advice() -> Chapter:
     return Chapter(
         "advice",
         QUESTIONS["advice"],
-        "This version of Earlybird gives no advice yet: it measures, predicts and compares.",
-        ["Until it does, the slowest rank of the exchange and what it receives are the place to look."],
+        "There is advice on how to send a buffer that threads fill; on an exchange there is none yet.",
+        ["Of an exchange, the slowest rank and what it receives are the place to look."],
+        absent=[("With a profile fitted to pipelines, advice on a buffer is given by", ADVISE)],
     )

@@ -11,6 +11,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample, rank_medians_of_launches
 from earlybird.report import links, words
 from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.provenance import is_loaded, load_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Exchange:
     notes: tuple[str, ...]
     name: str = ""
     link: tuple[int, float] | None = None  # the busiest node's, and its share, see `links.exchange_share`
+    load: float | None = None  # of the machine when the run began, where other work kept its cores busy
 
     @property
     def title(self) -> str:
@@ -125,7 +127,7 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
                 notes=tuple(str(note) for note in notes) if isinstance(notes, list | tuple) else (),
                 layout=str(comparison.extra.get("layout", "")),
                 mpi=mpi,
-                launch=_launch_of(run),
+                run=run,
             )
         )
     return result, used
@@ -158,7 +160,7 @@ def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exc
             layout=layout,
             mpi=mpi,
             oversubscribed=any(sample.oversubscribed for sample in group),
-            launch=_launch_of(run),
+            run=run,
         )
         for (mpi, layout, digest, num_ranks), group in groups.items()
     ]
@@ -177,7 +179,7 @@ def _exchange(
     notes: tuple[str, ...] = (),
     layout: str = "",
     mpi: str = "",
-    launch: Mapping[str, Any] | None = None,
+    run: MeasuredRun | None = None,
 ) -> Exchange:
     digest = digest or (pattern.sha256() if pattern is not None else "")
     parts = (
@@ -197,7 +199,12 @@ def _exchange(
         slowest_error or {},
         oversubscribed,
         notes,
-        link=None if measured_s is None else links.exchange_share(pattern, launch, float(measured_s.max())),
+        link=(
+            None
+            if measured_s is None
+            else links.exchange_share(pattern, _launch_of(run), float(measured_s.max()))
+        ),
+        load=load_of(run.machine) if run is not None and is_loaded(run.machine) else None,
     )
 
 

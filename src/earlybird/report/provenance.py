@@ -127,8 +127,7 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
             "Wrong data: messages arrived changed; do not use these figures, try another MPI or transport."
         )
     if any(light.noisy for light in shown):
-        noisy = [run for run in runs if not all(sample.converged for sample in run.samples)]
-        found += [f"Noisy: {text}." for text in dict.fromkeys(noise_advice(run) for run in noisy)]
+        found += _noise_remedies(runs)
     if any(light.oversubscribed for light in shown):
         found.append(
             f"Oversubscribed: more {crowd_words(runs)} than cores, so waiting ranks yield and the times hold "
@@ -151,6 +150,15 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
     return found
 
 
+def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
+    """A sentence for each advice, with the measurements that it is for."""
+    said: dict[str, list[str]] = {}
+    for run in runs:
+        if noisy := [light.what for light in lights(run, len(runs) > 1) if light.noisy]:
+            said.setdefault(noise_advice(run), []).extend(noisy)
+    return [f"Noisy ({words.listed_briefly(names)}): {advice}." for advice, names in said.items()]
+
+
 def crowd_words(runs: Sequence[MeasuredRun]) -> str:
     """What there were more of than cores: threads where only threads were measured so, else ranks."""
     kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
@@ -164,11 +172,22 @@ def noise_advice(run: MeasuredRun) -> str:
     governor = machine.get("governor")
     if governor in SLOW_GOVERNORS:
         advice.append(f"set the frequency governor from {governor} to performance")
-    load = machine.get("load")
-    load = load[0] if isinstance(load, list) and load else load
-    if number_or_none(load) is not None and load > 0.5:
+    load = load_of(machine)
+    if load is not None and load > 0.5:
         advice.append(f"wait until the machine is idle (its load was {load:.1f} at the start)")
     return ", or ".join(advice)
+
+
+def load_of(machine: Mapping[str, Any]) -> float | None:
+    """The load when a run began; None where the file does not tell it."""
+    load = machine.get("load")
+    return number_or_none(load[0] if isinstance(load, list) and load else load)
+
+
+def is_loaded(machine: Mapping[str, Any]) -> bool:
+    """Whether other work kept every core busy when a run began: less load may be of the run before."""
+    load = load_of(machine)
+    return load is not None and _whole(machine.get("cores")) and load > machine["cores"]
 
 
 def _whole(value: Any) -> bool:

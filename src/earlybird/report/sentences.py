@@ -103,8 +103,11 @@ def accuracy_sentence(item: Exchange) -> str:
         if slowest == 0
         else (f"{words.percent(abs(slowest))} too {'high' if slowest > 0 else 'low'}")
     )
+    doubts = ["with more ranks than cores"] if item.oversubscribed and not item.link_limited else []
+    doubts += [f"at a load of {item.load:.1f}"] if item.load is not None else []
     rivals = [f"{model} is off by {words.percent(item.error[model])}" for model in item.best_first()[1:]]
-    rest = f" ({', '.join(rivals)})" if rivals else ""
+    beside = [f"measured {words.listed(doubts)}"] * bool(doubts) + [", ".join(rivals)] * bool(rivals)
+    rest = f" ({'; '.join(beside)})" if beside else ""
     return (
         f"{where} {best} model comes closest: it is off by {words.percent(item.error[best])} in total{rest} "
         f"and puts the slowest rank's time {says}."

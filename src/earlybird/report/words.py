@@ -69,6 +69,12 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
+def listed_briefly(words: Sequence[str], limit: int = 3) -> str:
+    """As `listed`; of more than `limit` words the first ones and how many others there are."""
+    over = len(words) - limit
+    return listed(words if over <= 0 else [*words[:limit], counted(over, "other")])
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """`1 rank`, `4 ranks`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

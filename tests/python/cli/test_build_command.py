@@ -3,10 +3,12 @@
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from earlybird.cli import build_command, main
+from earlybird.cli.common import note
 from earlybird.data.errors import WorkError
 from earlybird.machine.flavours import Flavour
 
@@ -47,6 +49,13 @@ def test_every_mpi_is_prepared_while_the_others_are_and_told_in_the_order_asked(
     assert out.splitlines() == [
         f"{name} 1.0 is ready: /built/{name}" for name in ("mpich", "openmpi", "intel")
     ]
+
+
+def test_what_several_say_at_once_comes_in_whole_lines(monkeypatch):
+    written = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=written.append, flush=lambda: None))
+    note("installing mpich")
+    assert written == ["installing mpich\n"]
 
 
 def test_the_others_are_ready_where_one_fails(build):

@@ -224,8 +224,22 @@ def test_an_mpi_behind_another_library_is_seen(compiled, libmpi, tmp_path):
     assert "needs no MPI library" in said("mpiexec", compiled("plain"))
 
 
-def test_a_static_program_is_told(compiled):
-    app = compiled("app", "-static")
+def test_a_program_that_needs_no_mpi_is_told_so_and_not_how_to_link_it(compiled):
+    for name in ("hostname", compiled("plain")):
+        sentence = said("mpiexec", "-n", "2", name)
+        assert name in sentence and "needs no MPI library" in sentence and "mpicc" not in sentence
+
+
+@pytest.mark.parametrize("first", ["mpiexec", "taskset"])
+def test_a_library_among_the_arguments_is_no_program(compiled, first):
+    loads = compiled("loads")
+    library = compiled("libmpi.so.12", "-shared", "-fPIC", source="int MPI_Init(void) { return 0; }")
+    assert said(first, "-n", "1", loads, library) == ""
+
+
+@pytest.mark.parametrize("how", ["-static", "-static-pie"])
+def test_a_static_program_is_told(compiled, how):
+    app = compiled("app", how)
     assert "it is linked statically" in said("mpiexec", "-n", "2", app)
     assert "it is linked statically" in said(app)
     assert not interpose.remark([app], FLAVOUR, os.environ).alone

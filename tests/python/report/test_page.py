@@ -122,9 +122,9 @@ def test_absent_chapters_name_the_command_that_makes_them():
         "earlybird fit run",
         "earlybird predict",
         "earlybird replay",
+        "earlybird advise pipeline",
     ):
         assert command in visible
-    assert "gives no advice yet" in visible and "earlybird advise" not in visible
     assert reader.figures() == {}
 
 
@@ -218,6 +218,23 @@ def test_slowest_rank_and_waiting_are_named(make):
     assert [row[0] for row in accuracy.shown[0].rows] == ["staircase", "max-rate", "postal", "measured"]
     waiting = next(figure for figure in cost.figures if figure.id == "waiting-0")
     assert np.allclose(waiting.data[0]["y"], [3e-3, 0, 2e-3, 3e-3])
+
+
+def test_what_a_measurement_suffered_from_stands_beside_the_error(tmp_path, make):
+    def accuracy(load, oversubscribed):
+        folder = tmp_path / f"{load}-{oversubscribed}"
+        make.replay_run(folder, make.pattern())
+        header = json.loads((folder / "run.json").read_text())
+        header["machine"]["load"] = load
+        (folder / "run.json").write_text(json.dumps(header))
+        told = json.loads((folder / "comparison.json").read_text()) | {"oversubscribed": oversubscribed}
+        (folder / "comparison.json").write_text(json.dumps(told))
+        return chapters(collect([folder]))[3].sentence
+
+    assert "7.0 % in total (max-rate" in accuracy(1.9, False)
+    assert "7.0 % in total (measured with more ranks than cores; max-rate" in accuracy(1.9, True)
+    assert "7.0 % in total (measured at a load of 5.7; max-rate" in accuracy(5.7, False)
+    assert "(measured with more ranks than cores and at a load of 5.7; " in accuracy(5.7, True)
 
 
 def test_wrong_data_is_a_red_light(tmp_path, make):

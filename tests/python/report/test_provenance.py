@@ -4,7 +4,7 @@ import numpy as np
 
 from earlybird.data.run import Sample
 from earlybird.report.material import MeasuredRun
-from earlybird.report.provenance import remedies, run_line
+from earlybird.report.provenance import lights, remedies, run_line
 
 
 def test_the_line_of_a_run_names_the_virtual_network_it_took():
@@ -12,6 +12,26 @@ def test_the_line_of_a_run_names_the_virtual_network_it_took():
     links = "virtual links of 200 Mbit/s each way"
     assert links in run_line(MeasuredRun("a", {}, ({**launch, "network": links},), ()))
     assert "virtual" not in run_line(MeasuredRun("a", {}, (launch,), ()))
+
+
+def test_an_advice_against_noise_names_the_measurements_it_is_for():
+    def run(name, load, *kernels):
+        samples = [
+            Sample(kernel, "x", {"mpi": "mpich", "size_bytes": k}, "0", np.ones(5), converged=k > 0)
+            for k, kernel in enumerate(kernels)
+        ]
+        return MeasuredRun(name, {"machine": {"load": load}}, (), tuple(samples))
+
+    def told(*runs):
+        return remedies(runs, [light for run in runs for light in lights(run, len(runs) > 1)])
+
+    first, second = run("first", 0.1, "pingpong", "contention"), run("second", 3.0, "exchange")
+    assert told(first) == ["Noisy (MPICH ping-pong): give more time with a larger --budget."]
+    alone, loaded = told(first, second)
+    assert alone == "Noisy (first: MPICH ping-pong): give more time with a larger --budget."
+    assert loaded.startswith("Noisy (second: MPICH exchange): ") and "its load was 3.0" in loaded
+    (both,) = told(first, run("third", 0.2, "exchange"))
+    assert "(first: MPICH ping-pong and third: MPICH exchange)" in both
 
 
 def test_a_run_whose_clocks_are_apart_says_which_figures_are_doubtful():
