@@ -261,6 +261,7 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
     assert len(_samples(tmp_path / "run")) == len(held) + 1
 
 
+@pytest.mark.alone
 def test_an_interrupted_job_leaves_no_shared_memory(mpi, long_replay, tmp_path):
     before = set(Path("/dev/shm").iterdir())
     process = long_replay(mpi)
