@@ -159,6 +159,13 @@ def reservations(
             f"not measured as pipelines: {', '.join(unmeasured)}; predicted from the profile's latency and "
             "bandwidth, every message costing its latency; `earlybird measure pipeline -o RUN` measures them"
         )
+    for source in dict.fromkeys(model.source for model in models):
+        if source not in (MEASURED, FROM_LEVELS):
+            ways = ", ".join(dict.fromkeys(model.way for model in models if model.source == source))
+            notes.append(
+                f"{source}: {ways}; how the threads asked for hold one another up is not in these times; "
+                "`earlybird measure pipeline --threads T -o RUN` measures it"
+            )
     for words, name, value, form in (
         ("sizes", "size_bytes", size_bytes, format_bytes),
         ("numbers of partitions", "partitions", partitions, str),

@@ -58,6 +58,8 @@ def test_measured_ways_stand_beside_others_and_name_their_threads():
     assert [(model.way, model.source) for model in models] == [
         ("single", "measured with 1 thread"), ("earlybird", "levels"), ("many", "measured with 4 threads"),
     ]  # fmt: skip
+    notes = reservations(models, 512, 1, 0.0)
+    assert any(note.startswith("measured with 4 threads: many; how the threads asked") for note in notes)
     assert way_models(profile(form("many", "each", threads=8)), "intra_socket", 8)[2].source == "measured"
 
 
