@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,18 @@ def pytest_report_header(config):
     absent = [name for name in WHEELS if name not in BUILT]
     skipped = f'; skipped: {", ".join(absent)} (make setup MPI="{" ".join(WHEELS)}")' if absent else ""
     return f"MPI flavours under test: {', '.join(BUILT) or 'none'}{skipped}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Where the time of a whole run goes: a file is what one worker of `pytest -n` runs at a stretch."""
+    seconds = Counter()
+    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.location[0]] += report.duration
+    if len(seconds) > 10:
+        terminalreporter.section(f"{sum(seconds.values()):.0f} s of tests, the longest files")
+        for name, file_s in seconds.most_common(10):
+            terminalreporter.write_line(f"{file_s:6.1f} s  {name}")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before the time limit of the test begins
