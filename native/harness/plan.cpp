@@ -44,6 +44,13 @@ Point::Point(const std::string &line) {
   }
 }
 
+bool Point::has(const std::string &key) const {
+  for (const auto &word : words_) {
+    if (word.first == key) return true;
+  }
+  return false;
+}
+
 std::string Point::text(const std::string &key) const {
   for (const auto &[name, value] : words_) {
     if (name == key) return value;

@@ -11,6 +11,8 @@ class Point {
  public:
   explicit Point(const std::string &line);
 
+  bool has(const std::string &key) const;
+
   // The whole number under `key`; ends the program with a sentence when it is absent or not a number.
   long long integer(const std::string &key) const;
   // The finite number under `key`, whole or not.

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,16 @@ from earlybird.data.layout import parse_layout
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
-from earlybird.measure.pipeline import PIPELINE_WAYS
+from earlybird.toolchain.build import features
 
 pytestmark = pytest.mark.mpi
+
+TWO = ("single", "many")
+RMA = ("rma-single-passive", "rma-many-passive", "rma-single-active", "rma-many-active", "rma-fence")
+
+
+RULES = Rules(budget_s=0.02)
+SHORT = Rules(budget_s=0.01, min_iterations=6)
 
 
 def point(size_bytes, partitions, gamma_s_per_byte=0.0):
@@ -25,29 +33,52 @@ def point(size_bytes, partitions, gamma_s_per_byte=0.0):
     }
 
 
-def launch(mpi, tmp_path, points, ways=PIPELINE_WAYS, layout="1x1x2", preload=False, threads=1):
+def launch(mpi, tmp_path, points, ways=TWO, layout="1x1x2", preload=False, threads=1, rules=RULES, streams=0):
     request = Request(
-        "0", "pipeline", points, parse_layout(layout), Rules(budget_s=0.02), None, 300, 120, ways, preload
-    )
+        "0", "pipeline", points, parse_layout(layout), rules, None, 300, 120, ways, preload, threads,
+        streams=streams,
+    )  # fmt: skip
     heard = []
-    launcher = MpiexecLauncher(find_flavour(mpi), threads=threads)
+    launcher = MpiexecLauncher(find_flavour(mpi))
     launched = launcher.launch(request, tmp_path, lambda *told: heard.append(told))
     assert not heard or heard[-1][0] <= len(points)
     return launched
 
 
+def ways_of_one_launch(mpi, preload):
+    """All that a launch with or without libearlybird can hold, streams included; and for how many streams the
+    MPI must have room."""
+    streams = int(features(find_flavour(mpi))["has_streams"])
+    own = ("earlybird", "earlybird:14", "earlybird-fresh") if preload else ("partitioned",)
+    return (*TWO, *RMA, *own, *(("stream",) if streams else ())), streams
+
+
 def test_every_way_delivers_every_size(mpi, tmp_path):
     points = [point(21, 3), point(7, 1), point(0, 2), point(4096, 4, 1e-9), point(3 << 20, 3, 1e-10)]
-    launched = launch(mpi, tmp_path, points)
+    ways, streams = ways_of_one_launch(mpi, preload=False)
+    launched = launch(mpi, tmp_path, points, ways, rules=SHORT, streams=streams)
     assert launched.cause is None
     found = [(sample.config, sample.way) for sample in launched.samples]
-    assert found == [(config, way) for config in points for way in PIPELINE_WAYS]
+    assert found == [(config, way) for config in points for way in ways]
     for sample in launched.samples:
-        assert sample.validated and len(sample.times_s) >= 30
+        assert sample.validated and len(sample.times_s) >= 6
         assert sample.rounds.tolist() == list(range(len(sample.times_s)))
         assert sample.extra["clock"] == "one"
-    for single, many in zip(launched.samples[::2], launched.samples[1::2], strict=True):
-        assert len(single.times_s) == len(many.times_s)
+    for k in range(0, len(launched.samples), len(ways)):
+        assert len({len(sample.times_s) for sample in launched.samples[k : k + len(ways)]}) == 1
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_every_way_delivers_from_several_threads(mpi, tmp_path, threads):
+    partitions = threads if threads > 2 else 2 * threads
+    ways, streams = ways_of_one_launch(mpi, preload=True)
+    config = point(7 * partitions, partitions) | {"threads": threads}
+    launched = launch(
+        mpi, tmp_path, [config], ways, preload=True, threads=threads, rules=SHORT, streams=streams * threads
+    )
+    assert launched.cause is None and launched.record["thread_level"] == "multiple"
+    assert [sample.way for sample in launched.samples] == list(ways)
+    assert all(sample.validated and sample.config == config for sample in launched.samples)
 
 
 def test_the_delay_is_waited_told_and_no_part_of_the_time(mpi, tmp_path):
@@ -111,29 +142,100 @@ def test_a_sample_is_never_of_another_library_than_its_way_says(any_mpi, tmp_pat
     assert words in launched.cause and launched.samples == []
 
 
-@pytest.mark.parametrize(("preload", "way"), [(False, "partitioned"), (True, "earlybird")])
-def test_threads_share_the_partitions(any_mpi, tmp_path, preload, way):
-    ways = ("single", "many", way)
-    launched = launch(any_mpi, tmp_path, [point(56, 8), point(21, 3, 1e-6)], ways, preload=preload, threads=2)
-    assert launched.cause is None and len(launched.samples) == 6
+def test_the_mpis_own_partitioned_calls_take_several_threads(mpi, tmp_path):
+    points = [point(21, 3), point(42, 6, 1e-6)]
+    launched = launch(mpi, tmp_path, points, ("single", "partitioned"), threads=3, rules=SHORT)
+    assert launched.cause is None and len(launched.samples) == 4
     assert all(sample.validated for sample in launched.samples)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi, tmp_path, threads):
+    """Each thread computes 3 partitions for 1 ms each, give or take 30 %: the slowest thread counts."""
+    noise = {"compute_s_per_byte": 1e-6, "epsilon": 0.2, "delta": 0.4}
+    config = point(3000 * threads, 3 * threads) | noise
+    del config["gamma_s_per_byte"]
+    launched = launch(any_mpi, tmp_path, [config], threads=threads, rules=replace(SHORT, min_iterations=20))
+    delays = [np.array(sample.extra["delays_s"]) for sample in launched.samples]
+    for sample, delays_s in zip(launched.samples, delays, strict=True):
+        assert sample.validated and sample.extra["delay_s"] == pytest.approx(3e-3)
+        assert np.median(delays_s) > 2.5e-3 and np.ptp(delays_s) > 3e-4
+        assert (sample.times_s > 0).all()
+    if threads == 1:  # several share cores with the receiver and wake late, each time otherwise
+        single, many = delays
+        assert np.median(abs(single - many)) < np.std(single)
 
 
 @pytest.mark.parametrize(
     ("config", "ways", "layout", "words"),
     [
-        (point(8, 0), PIPELINE_WAYS, "1x1x2", "partitions=0"),
-        (point(7, 2), PIPELINE_WAYS, "1x1x2", "size_bytes=7 partitions=2"),
-        (point(8, 2, -1e-9), PIPELINE_WAYS, "1x1x2", "gamma_s_per_byte=-1e-09"),
-        (point(8, 2, "often"), PIPELINE_WAYS, "1x1x2", "gamma_s_per_byte=often"),
+        (point(8, 0), TWO, "1x1x2", "partitions=0"),
+        (point(7, 2), TWO, "1x1x2", "size_bytes=7 partitions=2"),
+        (point(8, 2, -1e-9), TWO, "1x1x2", "gamma_s_per_byte=-1e-09"),
+        (point(8, 2, "often"), TWO, "1x1x2", "gamma_s_per_byte=often"),
+        (point(8, 2) | {"compute_s_per_byte": 0}, TWO, "1x1x2", "give one"),
+        (point(8, 2) | {"threads": 2}, TWO, "1x1x2", "threads=2 and --threads is 1"),
+        (point(8, 2), ("single", "earlybird:many"), "1x1x2", "no way earlybird:many"),
         (point(8, 2), ("single", "pigeon"), "1x1x2", "no way pigeon"),
         (point(8, 2), (), "1x1x2", "--ways"),
-        (point(8, 2), PIPELINE_WAYS, "1x1x3", "exactly 2 ranks"),
+        (point(8, 2), TWO, "1x1x3", "exactly 2 ranks"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, ways, layout, words):
     launched = launch(any_mpi, tmp_path, [config], ways, layout)
     assert words in launched.cause and launched.samples == []
+
+
+def test_threads_have_as_many_partitions_each(any_mpi, tmp_path):
+    launched = launch(any_mpi, tmp_path, [point(21, 3)], threads=2)
+    assert "partitions=3 and there are 2 threads" in launched.cause and launched.samples == []
+
+
+def test_streams_that_the_mpi_has_not_are_told(any_mpi, tmp_path):
+    """MPICH makes as many as it was asked to keep contexts for, and others know none."""
+    launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", "stream"))
+    why = "no stream to every thread" if features(find_flavour(any_mpi))["has_streams"] else "no streams"
+    assert why in launched.cause and "the way stream" in launched.cause and launched.samples == []
+
+
+NO_WINDOWS = """
+#include <mpi.h>
+/* An MPI without remote memory access here: windows cannot be made. */
+int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win) {
+  return MPI_ERR_OTHER;
+}
+"""
+
+
+def test_an_mpi_that_makes_no_windows_is_told(any_mpi, tmp_path, preload_source):
+    preload_source(any_mpi, NO_WINDOWS)
+    launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", "rma-fence"))
+    assert "makes no window" in launched.cause and "the way rma-fence" in launched.cause
+
+
+COMMUNICATORS = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* Writes down the size and the communicator of every persistent message. */
+int MPI_Send_init(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                  MPI_Request *request) {
+  FILE *file = fopen(getenv("SENT"), "a");
+  fprintf(file, "%d %d\\n", count, MPI_Comm_c2f(comm));
+  fclose(file);
+  return PMPI_Send_init(data, count, type, target, tag, comm, request);
+}
+"""
+
+
+def test_many_has_a_communicator_per_thread(any_mpi, tmp_path, preload_source, monkeypatch):
+    preload_source(any_mpi, COMMUNICATORS)
+    monkeypatch.setenv("SENT", str(tmp_path / "sent"))
+    assert launch(any_mpi, tmp_path, [point(42, 6)], threads=3, rules=SHORT).cause is None
+    sent = [tuple(line.split()) for line in (tmp_path / "sent").read_text().splitlines()]
+    single, *many = [comm for _, comm in sent]
+    assert [size for size, _ in sent] == ["42"] + ["7"] * 6
+    assert many[0::2] == many[1::2] and len({single, *many}) == 4
 
 
 SHIM = """
@@ -165,16 +267,26 @@ int MPI_Start(MPI_Request *request) {
 
 
 @pytest.fixture
-def shimmed(tmp_path, monkeypatch):
+def preload_source(tmp_path, monkeypatch):
+    """preload_source(mpi, source) compiles `source` and puts it before the MPI library of every launch."""
+
+    def put(mpi, source):
+        flavour = find_flavour(mpi)
+        (tmp_path / "shim.c").write_text(source)
+        command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "shim.c", "-o", tmp_path / "shim.so"]
+        subprocess.run(command, check=True, env=flavour.environment())
+        monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
+
+    return put
+
+
+@pytest.fixture
+def shimmed(tmp_path, monkeypatch, preload_source):
     """Launch with the shim before the MPI library; returns the samples and the sizes sent, in order."""
 
     def start(mpi, config, flipped):
-        flavour = find_flavour(mpi)
-        (tmp_path / "shim.c").write_text(SHIM)
-        command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "shim.c", "-o", tmp_path / "shim.so"]
-        subprocess.run(command, check=True, env=flavour.environment())
+        preload_source(mpi, SHIM)
         sent = tmp_path / f"sent-{flipped}"
-        monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
         monkeypatch.setenv("SENT", str(sent))
         monkeypatch.setenv("FLIPPED", str(flipped))
         scratch = tmp_path / f"launch-{flipped}"

@@ -8,6 +8,7 @@ import typer
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
+from earlybird.measure.groups import Noise
 from earlybird.models import pipelined
 
 GammaOption = Annotated[
@@ -40,25 +41,51 @@ def delay_rate(
     delta: float | None,
 ) -> Callable[[int], float]:
     """gamma in s/B for a number of partitions per thread: as given, or (6), (9) of Gillis et al. 2023."""
-    computation = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
-    given = [name for name, value in computation.items() if value is not None]
-    if gamma is not None:
-        if given:
-            raise InputError(
-                f"--gamma and {given[0]} are both given; the delay rate comes from one; drop the other"
-            )
+    noise = parse_noise(gamma, ai, ci, frequency, epsilon, delta)
+    if noise is None:
+        if gamma is None:
+            _require_intensities(ai, ci, frequency)
         fixed = units.parse_delay_rate(gamma, "--gamma")
         return lambda theta: fixed
-    missing = [name for name in ("--ai", "--ci", "--frequency") if computation[name] is None]
+    return lambda theta: pipelined.delay_rate_s_per_byte(
+        noise.mu_s_per_byte, theta, noise.epsilon, noise.delta
+    )
+
+
+def parse_noise(
+    gamma: str | None,
+    ai: str | None,
+    ci: str | None,
+    frequency: str | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> Noise | None:
+    """mu by equation (6), epsilon and delta; None where none of the five was given.
+
+    InputError when `gamma` was given too, when one of the first three is missing, or out of range.
+    """
+    options = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
+    given = [name for name, value in options.items() if value is not None]
+    if not given:
+        return None
+    if gamma is not None:
+        raise InputError(
+            f"--gamma and {given[0]} are both given; the delay rate comes from one; drop the other"
+        )
+    _require_intensities(ai, ci, frequency)
+    mu_s_per_byte = pipelined.compute_rate_s_per_byte(
+        _ratio(ai, "--ai"), _ratio(ci, "--ci"), units.parse_frequency(frequency, "--frequency")
+    )
+    return Noise(mu_s_per_byte, _fraction(epsilon, "--epsilon"), _fraction(delta, "--delta"))
+
+
+def _require_intensities(ai: str | None, ci: str | None, frequency: str | None) -> None:
+    needed = {"--ai": ai, "--ci": ci, "--frequency": frequency}
+    missing = [name for name, value in needed.items() if value is None]
     if missing:
         raise InputError(
             f"{', '.join(missing)} missing for the delay rate; give --gamma, or --ai, --ci and --frequency"
         )
-    mu_s_per_byte = pipelined.compute_rate_s_per_byte(
-        _ratio(ai, "--ai"), _ratio(ci, "--ci"), units.parse_frequency(frequency, "--frequency")
-    )
-    noise = _fraction(epsilon, "--epsilon"), _fraction(delta, "--delta")
-    return lambda theta: pipelined.delay_rate_s_per_byte(mu_s_per_byte, theta, *noise)
 
 
 def _ratio(text: str, name: str) -> float:

@@ -19,8 +19,9 @@ from earlybird.launch.local import MpiexecLauncher, parse_hosts
 from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
-from earlybird.measure.groups import Place
-from earlybird.toolchain.build import require_built
+from earlybird.measure.groups import DRAWN_WAYS, Library, Place
+from earlybird.models.pipelined import delay_rate_s_per_byte
+from earlybird.toolchain.build import features, has_library, require_built
 
 
 def _built_flavour(name: str | None) -> flavours.Flavour:
@@ -118,12 +119,9 @@ def expected_times(profile: Profile):
         level = profile.level(point["level"])
         size_bytes = point["size_bytes"]
         if kernel == "pipeline":
-            delay_s = point["gamma_s_per_byte"] * (size_bytes // point["partitions"])
-            ways = {
-                model.way: model for model in way_models(profile, point["level"], point.get("threads", 1))
-            }
-            # A way that the profile does not tell of is pretended to be one message.
-            model = ways.get(point["way"], ways["single"])
+            delay_s = _delay_rate(point) * (size_bytes // point["partitions"])
+            models = way_models(profile, point["level"], point.get("threads", 1))
+            model = next(model for model in models if model.way == point["way"])
             return np.array([float(model.time_s(size_bytes, point["partitions"], delay_s))])
         protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
         competitors = point.get("competitors", 1)
@@ -137,14 +135,37 @@ def expected_times(profile: Profile):
     return times_s
 
 
+def _delay_rate(point: Mapping[str, Any]) -> float:
+    """gamma of a point of `pipeline`, as given or by equation (9)."""
+    if "compute_s_per_byte" not in point:
+        return point["gamma_s_per_byte"]
+    theta = point["partitions"] // point.get("threads", 1)
+    return delay_rate_s_per_byte(point["compute_s_per_byte"], theta, point["epsilon"], point["delta"])
+
+
 def _place(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Place:
     cores = hardware.cores_by_socket()
     place = Place.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
-    return replace(place, family=flavour.family)
+    found = features(flavour)
+    library = Library(
+        flavour.name,
+        partitioned=found.get("has_partitioned", False),
+        streams=found.get("has_streams", False),
+        earlybird=has_library(flavour),
+    )
+    return replace(place, family=flavour.family, library=library)
 
 
 def _pretended_place(profile: Profile) -> Place:
+    from earlybird.predict.pipelined import FROM_LEVELS, way_models
+
     def largest(level: str) -> int:
         return max(max(protocol.bandwidth_bytes_per_s) for protocol in profile.levels[level].protocols)
 
-    return Place({level: largest(level) for level in LEVELS if level in profile.levels})
+    cores = {level: largest(level) for level in LEVELS if level in profile.levels}
+    # Beside the two that follow from latency and bandwidth, those that were measured on every level.
+    measured = [
+        {model.way for model in way_models(profile, level, 1) if model.source != FROM_LEVELS}
+        for level in cores
+    ]
+    return Place(cores, drawn_ways=DRAWN_WAYS.union(set.intersection(*measured)))

@@ -1,6 +1,7 @@
 """`earlybird measure`: run suites into a run folder and print what they say."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from earlybird.cli import batch_script, completion_table, msgrate_table, pipeline_table
 from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli.delay_rates import parse_noise
 from earlybird.cli.launchers import launcher_of
 from earlybird.cli.measuring import (
     Effort,
@@ -37,10 +39,14 @@ from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import suites
+from earlybird.measure.groups import Group, Library, Options, Place
+from earlybird.measure.pipeline import AGGREGATED
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
 # What runs of earlier versions do not hold.
-LATER_SETTINGS = ("partitions", "gamma", "ways", "window", "thread_counts")
+OF_PIPELINE = ("partitions", "gamma", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta")
+LATER_SETTINGS = (*OF_PIPELINE, "ways", "window", "thread_counts")
+FIRST_PIPELINE_WAYS = "single,many"  # of runs that do not name their ways
 UNFITTED = {"msgrate"}  # of which alone no profile is fitted
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
@@ -58,7 +64,8 @@ def measure(
     hosts: HostsOption = None,
     agent: AgentOption = None,
     threads: Annotated[
-        str | None, typer.Option(help="Threads of every rank, a core for each; msgrate: such as 1,2,4.")
+        str | None,
+        typer.Option(help="Threads of every rank, a core for each; pipeline, msgrate: such as 1,2,4."),
     ] = None,
     budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
@@ -78,16 +85,38 @@ def measure(
         str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")
     ] = None,
     partitions: Annotated[
-        str | None, typer.Option(help="pipeline: partitions of a buffer, such as 4 or 1,4,16.")
+        str | None, typer.Option(help="pipeline: partitions of all threads together, such as 4 or 1,4,16.")
     ] = None,
     gamma: Annotated[
         str | None, typer.Option(help="pipeline: delay of the last partition, such as 100us/MB or 0,1us/kB.")
     ] = None,
     ways: Annotated[
-        str | None, typer.Option(help="msgrate: shared, per-thread, per-thread-contexts, processes.")
+        str | None,
+        typer.Option(
+            help="pipeline: ways to send, such as many,rma-fence,earlybird:4KiB, or all; msgrate: shared, "
+            "per-thread, per-thread-contexts, processes."
+        ),
     ] = None,
     window: Annotated[
         str | None, typer.Option(help="msgrate: messages that a thread has under way at once; 64.")
+    ] = None,
+    aggregation: Annotated[
+        str | None, typer.Option(help="pipeline: adds earlybird with these bounds, such as 512,4KiB.")
+    ] = None,
+    vcis: Annotated[
+        str | None, typer.Option(help="pipeline: communication contexts of MPICH, such as 1,4.")
+    ] = None,
+    ai: Annotated[
+        str | None,
+        typer.Option(help="pipeline: compute before each partition; arithmetic intensity, flop per byte."),
+    ] = None,
+    ci: Annotated[str | None, typer.Option(help="pipeline: communication intensity, as for gain.")] = None,
+    frequency: Annotated[str | None, typer.Option(help="pipeline: clock of the CPU, such as 3.5GHz.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="pipeline: relative noise of the system (default 0).")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="pipeline: relative imbalance of the algorithm (default 0).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: TimeLimitOption = "1h",
@@ -111,8 +140,21 @@ def measure(
         print_table(["suite", "measures"], [[s.name, s.help] for s in suites.SUITES.values()])
         print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
         return
+    of_pipeline = {
+        "partitions": partitions,
+        "gamma": gamma,
+        "aggregation": aggregation,
+        "vcis": vcis,
+        "ai": ai,
+        "ci": ci,
+        "frequency": frequency,
+        "epsilon": epsilon,
+        "delta": delta,
+    }
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
+        if "pipeline" in settings["suites"]:
+            settings = {"ways": FIRST_PIPELINE_WAYS} | settings
         settings = dict.fromkeys(LATER_SETTINGS) | settings
         effort = extend(effort, launches, budget)
         if suite and list(suite) != settings["suites"]:
@@ -128,8 +170,7 @@ def measure(
             "buffers": buffers,
         }
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
-        refuse_changes(run, settings, {"partitions": partitions, "gamma": gamma})
-        refuse_changes(run, settings, {"ways": ways, "window": window})
+        refuse_changes(run, settings, of_pipeline | {"ways": ways, "window": window})
         if _takes_counts(settings["suites"]):
             refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
     else:
@@ -156,19 +197,19 @@ def measure(
             "buffers": buffers,
             "competitors": competitors,
             "levels": levels,
-            "partitions": partitions,
-            "gamma": gamma,
+            **of_pipeline,
             "ways": ways,
             "window": window,
         }
     chosen = suites.find_suites(settings["suites"])
     options = _options(settings)
-    suites.check_options(chosen, options)
+    if not resume:  # what it was begun with was checked then
+        suites.check_options(chosen, options)
     if print_script is not None:
         _print_script(context, output or Path("run"), chosen, options, effort)
         return
     starter, place = launcher_of(settings, effort.seed)
-    _refuse_pretended_threads(settings, starter)
+    _refuse_pretended_threads(settings, options, starter)
     if not resume:
         effort = suited_to(place, effort)
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
@@ -194,7 +235,8 @@ def _threads(text: str | None, chosen: Sequence[str]) -> dict:
         return {"threads": 1, "thread_counts": text}
     if counts is not None and len(counts) > 1:
         raise InputError(
-            f"--threads is {text} and only msgrate, measured alone, takes several numbers; give one"
+            f"--threads is {text} and only pipeline and msgrate, measured alone, take several numbers; "
+            "give one"
         )
     return {"threads": counts[0] if counts else 1, "thread_counts": None}
 
@@ -204,15 +246,16 @@ def _takes_counts(chosen: Sequence[str]) -> bool:
     return len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes
 
 
-def _refuse_pretended_threads(settings: dict, launcher: Launcher) -> None:
+def _refuse_pretended_threads(settings: dict, options: Options, launcher: Launcher) -> None:
     if launcher.name == "synthetic" and "msgrate" in settings["suites"]:
         raise InputError(
             "the launcher synthetic draws times from a profile, which says nothing of message rates; measure "
             "msgrate with another --launcher"
         )
-    if launcher.name == "synthetic" and settings.get("threads", 1) > 1:
+    most = max(options.threads or (options.launcher_threads,))
+    if launcher.name == "synthetic" and most > 1:
         raise InputError(
-            f"--threads is {settings['threads']} and the launcher synthetic draws times from a profile, "
+            f"--threads is {most} and the launcher synthetic draws times from a profile, "
             "whatever the threads; leave --threads out"
         )
 
@@ -221,11 +264,11 @@ def _print_script(
     context: typer.Context,
     run: Path,
     chosen: Sequence[suites.Suite],
-    options: suites.Options,
+    options: Options,
     effort: Effort,
 ) -> None:
     # Which levels the nodes have is seen there; two are asked for unless the levels named need but one.
-    anywhere = suites.Place.of(2, 2, 2)
+    anywhere = replace(Place.of(2, 2, 2), library=Library("mpi"))
     groups = [group for one in chosen for group in one.groups(options, anywhere, "mpi")]
     fit = None if {one.name for one in chosen} <= UNFITTED else ["fit", str(run), "-o", "profile.json"]
     nodes = max(group.layout.num_nodes for group in groups)
@@ -240,11 +283,11 @@ def _default_budget_s(quick: bool, num_suites: int) -> float:
     return num_suites * (QUICK_BUDGET_S if quick else DEFAULT_BUDGET_S)
 
 
-def _options(settings: dict) -> suites.Options:
+def _options(settings: dict) -> Options:
     buffers = settings["buffers"]
     if buffers not in (None, "vary", "reuse"):
         raise InputError(f"--buffers is {buffers!r}; choose vary or reuse")
-    return suites.Options(
+    return Options(
         quick=settings["quick"],
         sizes_bytes=_split(settings["sizes"], lambda word: units.parse_bytes(word, "--sizes")),
         buffers=buffers,
@@ -252,9 +295,22 @@ def _options(settings: dict) -> suites.Options:
         levels=_split(settings["levels"], str),
         partitions=_split(settings["partitions"], _partitions),
         gammas_s_per_byte=_split(settings["gamma"], lambda word: units.parse_delay_rate(word, "--gamma")),
-        ways=_split(settings["ways"], str),
+        noise=parse_noise(
+            settings["gamma"],
+            settings["ai"],
+            settings["ci"],
+            settings["frequency"],
+            settings["epsilon"],
+            settings["delta"],
+        ),
+        ways=_split(settings["ways"], _way),
+        aggregation_bytes=_split(
+            settings["aggregation"], lambda word: units.parse_bytes(word, "--aggregation")
+        ),
+        vcis=_split(settings["vcis"], _contexts),
         window=None if settings["window"] is None else _window(settings["window"]),
         threads=_split(settings["thread_counts"], _thread_count),
+        launcher_threads=settings.get("threads", 1),
     )
 
 
@@ -278,6 +334,19 @@ def _window(word: str) -> int:
     if not word.isdecimal():
         raise InputError(f"--window is {word!r}; give a number of messages, such as 64")
     return int(word)
+
+
+def _contexts(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise InputError(f"--vcis has {word!r}; give numbers of contexts from 1 up, such as 1,4")
+    return int(word)
+
+
+def _way(word: str) -> str:
+    """`earlybird:4KiB` -> `earlybird:4096`; other names stay as they are."""
+    if not word.startswith(AGGREGATED):
+        return word
+    return f"{AGGREGATED}{units.parse_bytes(word.removeprefix(AGGREGATED), f'--ways has {word}, its bound')}"
 
 
 def _partitions(word: str) -> int:
@@ -308,8 +377,7 @@ def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
                 print_table(completion_table.HEADER, cells)
                 continue
             if kernel == "pipeline":
-                cells = [pipeline_table.pipeline_cells(row, _state(row)) for row in of_kernel]
-                print_table(pipeline_table.HEADER, cells)
+                print_table(*pipeline_table.pipeline_table(of_kernel, _state))
                 for remark in pipeline_table.pipeline_remarks(of_kernel):
                     print(remark)
                 continue
@@ -332,9 +400,10 @@ def _csv_cell(value: object) -> object:
 def _order(row: dict) -> tuple:
     if row["kernel"] == "msgrate":
         return row["kernel"], *msgrate_table.msgrate_order(row)
-    words = ("receiver", "partitions", "gamma_s_per_byte")
     place = row["kernel"], row["level"], row["competitors"], row["size_bytes"]
-    return *place, *(row.get(word, "") for word in words), row.get("way") != pipeline_table.BULK
+    if row["kernel"] == "pipeline":
+        return *place, *pipeline_table.pipeline_order(row)
+    return *place, row.get("receiver", "")
 
 
 def _row(samples: list[Sample], by_point: dict[tuple, list[Sample]]) -> dict:
@@ -394,7 +463,7 @@ def _cells(row: dict) -> list[str]:
     ]
 
 
-def _check_one_column(groups: Sequence[suites.Group]) -> None:
+def _check_one_column(groups: Sequence[Group]) -> None:
     columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
     for group in groups:
         if group.kernel in ("completion", "pipeline", "msgrate"):

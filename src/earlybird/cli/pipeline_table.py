@@ -1,29 +1,13 @@
 """What `measure` prints of the suite `pipeline`: the time-to-solution of each way and what it gains."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from earlybird.compare.ways import paired_ratio
 from earlybird.data import units
 from earlybird.data.run import Sample, median_of_launches
-from earlybird.models.pipelined import large_message_gain
+from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
 
-HEADER = (
-    "level",
-    "size",
-    "partitions",
-    "gamma",
-    "way",
-    "time",
-    "gain",
-    "from",
-    "to",
-    "covers",
-    "equation (4)",
-    "gamma*beta",
-    "launches",
-    "state",
-)
 BULK = "single"
 # Below it equation (4) gives a fortieth at most with 4 partitions: within what launches differ by.
 _FAINT_GAMMA_BETA = 0.1
@@ -32,15 +16,22 @@ _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 def pipeline_values(samples: Sequence[Sample], bulk: Sequence[Sample]) -> dict[str, Any]:
     """Of one way at one point: its gain over `bulk`, the samples of `single` at that point, and the gain that
-    equation (4) of Gillis et al. 2023 gives at the bandwidth of `single`; None where `bulk` is empty."""
+    equation (4) of Gillis et al. 2023 gives at the bandwidth of `single`; None where `bulk` is empty.
+
+    Where all partitions are computed, gamma is that of equation (9).
+    """
     config = samples[0].config
-    size_bytes, partitions, gamma = (config[key] for key in ("size_bytes", "partitions", "gamma_s_per_byte"))
+    size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config.get("threads", 1)
+    computation = _computation(config, partitions // threads)
+    gamma = computation["gamma_s_per_byte"]
     beta = size_bytes / median_of_launches(bulk) if bulk else None
     ratio = paired_ratio(bulk, samples)
     return {
         "way": samples[0].way,
         "partitions": partitions,
-        "gamma_s_per_byte": gamma,
+        "threads": threads,
+        "vcis": config.get("vcis"),
+        **computation,
         "delay_s": gamma * (size_bytes // partitions),
         "gain": ratio and ratio.value,
         "gain_low": ratio and ratio.low,
@@ -48,26 +39,75 @@ def pipeline_values(samples: Sequence[Sample], bulk: Sequence[Sample]) -> dict[s
         "gain_coverage": ratio and ratio.coverage,
         "bulk_bandwidth_bytes_per_s": beta,
         "gamma_beta": None if beta is None else gamma * beta,
-        "gain_theory": None if beta is None else large_message_gain(1, partitions, gamma, beta),
+        "gain_theory": None
+        if beta is None
+        else large_message_gain(threads, partitions // threads, gamma, beta),
     }
 
 
-def pipeline_cells(row: dict[str, Any], state: str) -> list[Any]:
-    """A line of the table, in the order of HEADER; what `single` says of itself is left blank."""
-    bulk = row["way"] == BULK
-    figures = dict.fromkeys(("gain", "gain_low", "gain_high"), ".2f") | {"gain_coverage": ".0%"}
-    figures |= dict.fromkeys(("gain_theory", "gamma_beta"), ".2f")
-    return [
-        row["level"],
-        units.format_bytes(row["size_bytes"]),
-        row["partitions"],
-        f"{row['gamma_s_per_byte'] * 1e12:.6g} us/MB",
-        row["way"],
-        units.format_seconds(row["time_s"]),
-        *("" if bulk or row[name] is None else format(row[name], form) for name, form in figures.items()),
-        row["launches"],
-        state,
-    ]
+def _computation(config: Mapping[str, Any], partitions_per_thread: int) -> dict[str, float]:
+    if "compute_s_per_byte" not in config:
+        return {"gamma_s_per_byte": config["gamma_s_per_byte"]}
+    mu, epsilon, delta = (config[key] for key in ("compute_s_per_byte", "epsilon", "delta"))
+    gamma = delay_rate_s_per_byte(mu, partitions_per_thread, epsilon, delta)
+    return {"gamma_s_per_byte": gamma, "compute_s_per_byte": mu, "epsilon": epsilon, "delta": delta}
+
+
+def pipeline_order(row: dict[str, Any]) -> tuple:
+    """Sorts rows by point, and those of a point with `single` first and then the way that gains most."""
+    point = (*_point(row)[2:], row["way"] != BULK)
+    return (*point, -(row["gain"] or 0.0))
+
+
+def pipeline_table(
+    rows: Sequence[dict[str, Any]], state: Callable[[dict[str, Any]], str]
+) -> tuple[list[str], list[list[Any]]]:
+    """Header and lines, in the order of `rows`; what all ways of a point share stands on its first line.
+
+    Columns of threads and contexts appear where there is more than one thread, and where contexts were asked
+    for.
+    """
+    threads = any(row["threads"] > 1 for row in rows)
+    vcis = any(row["vcis"] is not None for row in rows)
+    header = ["level", "size", *(["threads"] if threads else []), *(["VCIs"] if vcis else []), "partitions",
+              "gamma", "gamma*beta", "equation (4)", "way", "time", "gain", "from", "to", "covers",
+              "launches", "state"]  # fmt: skip
+    lines, before = [], None
+    for row in rows:
+        first, before = _point(row) != before, _point(row)
+        shared = [
+            row["level"],
+            units.format_bytes(row["size_bytes"]),
+            *([row["threads"]] if threads else []),
+            *(["" if row["vcis"] is None else row["vcis"]] if vcis else []),
+            row["partitions"],
+            f"{row['gamma_s_per_byte'] * 1e12:.6g} us/MB",
+            _figure(row["gamma_beta"], ".2f"),
+            _figure(row["gain_theory"], ".2f"),
+        ]
+        own = [row["way"], units.format_seconds(row["time_s"]), *_gain(row), row["launches"], state(row)]
+        lines.append([*(shared if first else [""] * len(shared)), *own])
+    return header, lines
+
+
+def _point(row: dict[str, Any]) -> tuple:
+    """What the ways of a point share, as far as it is told."""
+    return (
+        row["level"], row["size_bytes"], row["threads"], row["vcis"] or 0, row["partitions"],
+        row["gamma_s_per_byte"], row.get("compute_s_per_byte", -1.0),
+    )  # fmt: skip
+
+
+def _gain(row: dict[str, Any]) -> list[str]:
+    """Blank for `single`, which is what others are compared with."""
+    if row["way"] == BULK:
+        return [""] * 4
+    figures = [_figure(row[name], ".2f") for name in ("gain", "gain_low", "gain_high")]
+    return [*figures, _figure(row["gain_coverage"], ".0%")]
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def pipeline_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -62,7 +62,7 @@ def run_kernel(
     if job.threads > 1:
         words += ["--threads", str(job.threads)]
     words += request.rules.words()
-    set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis)
+    set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis, request.streams)
     environment = mpi.environment() | set_by_us
     if request.preload:
         require_library(mpi)

@@ -41,7 +41,8 @@ class Request:
 
     A kernel that knows several ways measures all of `ways` at every point and leaves a sample for each.
     `preload`: the ranks, and nothing else, get libearlybird. `threads` of every rank, None: as the launcher
-    says; `vcis`: communication contexts that each rank's MPI is asked for, None: as many as it makes itself.
+    says; `vcis`: communication contexts that each rank's MPI is asked for, None: as many as it makes itself;
+    `streams`: for how many MPIX_Stream it is asked to keep further ones.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Request:
     preload: bool = False
     threads: int | None = None
     vcis: int | None = None
+    streams: int = 0
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""

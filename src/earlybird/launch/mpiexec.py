@@ -68,14 +68,16 @@ def yielding(family: str) -> dict[str, str]:
     }[family]
 
 
-def contexts(family: str, vcis: int | None) -> dict[str, str]:
-    """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once; none
-    for None. InputError where an MPI has no such thing.
+def contexts(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
+    """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once, and for
+    further ones that `streams` MPIX_Stream can take; none for None and 0. InputError where an MPI has no such
+    thing.
     """
+    if family == "mpich":
+        asked = {"MPIR_CVAR_CH4_NUM_VCIS": vcis, "MPIR_CVAR_CH4_RESERVE_VCIS": streams or None}
+        return {name: str(count) for name, count in asked.items() if count is not None}
     if vcis is None:
         return {}
-    if family == "mpich":
-        return {"MPIR_CVAR_CH4_NUM_VCIS": str(vcis)}
     if family == "intel":
         # Of the `generic` runtime threads say which they are by the info key `thread_id` of a communicator;
         # `openmp` would ask libomp. Without _MAX 2021.18.1 asserts in MPI_Init_thread.

@@ -129,6 +129,10 @@ class SyntheticLauncher:
 
 
 def _delays(point: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """What a pipeline sample says of the delay that its times leave out; a pretended one is exact."""
-    delay_s = point["gamma_s_per_byte"] * (point["size_bytes"] // point["partitions"])
+    """What a pipeline sample says of the computation that its times leave out; a pretended one is exact."""
+    partition_bytes = point["size_bytes"] // point["partitions"]
+    if "compute_s_per_byte" in point:
+        delay_s = point["compute_s_per_byte"] * partition_bytes * point["partitions"]
+    else:
+        delay_s = point["gamma_s_per_byte"] * partition_bytes
     return {"delay_s": delay_s, "delays_s": [delay_s] * iterations, "clock": "one"}

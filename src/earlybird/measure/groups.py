@@ -13,6 +13,12 @@ from earlybird.data.pattern import Pattern
 
 MIB = 1 << 20
 
+# The ways of pipelines whose times follow from latency and bandwidth.
+DRAWN_WAYS = frozenset(("single", "many"))
+
+# Communication contexts of the MPICH that PyPI has, 5.0.2, those of streams included: 32 end its MPI_Init.
+MPICH_WHEEL_CONTEXTS = 31
+
 # Processes of a virtual node that receive at once: they share its link, however few its cores are.
 VIRTUAL_COMPETITORS = 4
 # How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
@@ -27,7 +33,8 @@ class Group:
 
     `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
     `threads` of every rank, None: as many as the launcher gives; `vcis`: communication contexts that each
-    rank's MPI is asked for, None: as many as it makes itself.
+    rank's MPI is asked for, None: as many as it makes itself; `streams`: for how many MPIX_Stream more are
+    kept. `preload`: the ranks get libearlybird.
     """
 
     kernel: str
@@ -38,6 +45,8 @@ class Group:
     link_bytes_per_s: float | None = None
     threads: int | None = None
     vcis: int | None = None
+    streams: int = 0
+    preload: bool = False
 
     def link_s(self, point: Mapping[str, Any]) -> float:
         """For how long an iteration of `point`, one of each way, keeps a link busy at least."""
@@ -75,15 +84,32 @@ OPTION_WORDS = {
     "levels": "--levels",
     "partitions": "--partitions",
     "gammas_s_per_byte": "--gamma",
+    "noise": "--ai",
     "ways": "--ways",
+    "aggregation_bytes": "--aggregation",
+    "vcis": "--vcis",
     "window": "--window",
     "threads": "--threads",
 }
 
 
 @dataclass(frozen=True)
+class Noise:
+    """What every partition is computed for: its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7) of
+    Gillis et al. 2023."""
+
+    mu_s_per_byte: float
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
 class Options:
-    """What a person may choose; None leaves it to the suite."""
+    """What a person may choose; None leaves it to the suite.
+
+    `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise; `ways`
+    and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts of the MPI.
+    """
 
     quick: bool = False
     sizes_bytes: tuple[int, ...] | None = None
@@ -92,13 +118,35 @@ class Options:
     levels: tuple[str, ...] | None = None
     partitions: tuple[int, ...] | None = None
     gammas_s_per_byte: tuple[float, ...] | None = None
+    noise: Noise | None = None
     ways: tuple[str, ...] | None = None
+    aggregation_bytes: tuple[int, ...] | None = None
+    vcis: tuple[int, ...] | None = None
     window: int | None = None
     threads: tuple[int, ...] | None = None
+    launcher_threads: int = 1
 
     def chosen(self) -> list[str]:
         """Names of the suite options that were given."""
         return [name for name in OPTION_WORDS if getattr(self, name) is not None]
+
+
+@dataclass(frozen=True)
+class Library:
+    """What a suite may ask of the MPI that is measured.
+
+    Attributes
+    ----------
+    name : of its flavour.
+    partitioned : whether it has partitioned communication of its own.
+    streams : whether it has MPIX_Stream.
+    earlybird : whether libearlybird is built for it.
+    """
+
+    name: str
+    partitioned: bool = True
+    streams: bool = True
+    earlybird: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,7 +156,8 @@ class Place:
 
     Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
     `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it. `family` is that of
-    the MPI (`mpich`, `openmpi`, `intel`); None where times are drawn.
+    the MPI (`mpich`, `openmpi`, `intel`) and `library` what it has; None where times are drawn, of the
+    pipelines' ways `drawn_ways`.
     """
 
     cores: Mapping[str, int]
@@ -116,10 +165,16 @@ class Place:
     link_bytes_per_s: float | None = None
     nodes: int = 1
     family: str | None = None
+    library: Library | None = None
+    drawn_ways: frozenset[str] = DRAWN_WAYS
 
     @classmethod
     def of(
-        cls, cores_per_socket: int, sockets: int, nodes: int = 1, link_bytes_per_s: float | None = None
+        cls,
+        cores_per_socket: int,
+        sockets: int,
+        nodes: int = 1,
+        link_bytes_per_s: float | None = None,
     ) -> "Place":
         """`nodes` alike, each with `sockets` of `cores_per_socket`."""
         cores = {"intra_socket": cores_per_socket}

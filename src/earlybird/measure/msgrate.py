@@ -1,7 +1,16 @@
 """The suite `msgrate`: small messages per second of several threads, by the communicators that they use."""
 
 from earlybird.data.errors import InputError
-from earlybird.measure.groups import Group, Options, Place, levels_of, link_of, pair_layout, refuse_large
+from earlybird.measure.groups import (
+    MPICH_WHEEL_CONTEXTS,
+    Group,
+    Options,
+    Place,
+    levels_of,
+    link_of,
+    pair_layout,
+    refuse_large,
+)
 
 # The ways: one communicator for all threads, one for each, the same with a communication context of the MPI
 # for each, and single-threaded processes instead of threads.
@@ -9,8 +18,7 @@ SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-co
 MSGRATE_WAYS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 
-# What an MPICH may be built for; the one that PyPI has, 5.0.2, takes 31 and ends MPI_Init with 32.
-_MPICH_CONTEXTS, _MPICH_WHEEL_CONTEXTS = 64, 31
+_MPICH_CONTEXTS = 64  # what an MPICH may be built for; the one of PyPI is built for fewer
 # Slips of the pen: no socket has so many cores, and no MPI queues more requests well.
 _MOST_THREADS, _MOST_WINDOW = 1024, 65536
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
@@ -70,7 +78,7 @@ def most_contexts(place: Place, mpi: str) -> int:
     """How many communication contexts the ranks of this MPI may ask for at most; 0 where it has none, no
     limit but that of threads where it is not known."""
     if place.family == "mpich":
-        return _MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
+        return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
     return 0 if place.family == "openmpi" else _MOST_THREADS
 
 

@@ -1,8 +1,14 @@
-"""The suite `pipeline`: a buffer in partitions that become ready one after the other."""
+"""The suite `pipeline`: a buffer in partitions that become ready on the threads of a rank, sent in several
+ways."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import (
     MIB,
+    MPICH_WHEEL_CONTEXTS,
     Group,
     Options,
     Place,
@@ -14,39 +20,192 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 
-# The ways of `pipeline`: one message when all partitions are ready, and one message for each.
-PIPELINE_WAYS = ("single", "many")
-_PIPELINE_GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
+# What all others are compared with, in every launch.
+BULK = "single"
+# Every way of native/kernels/ways but `earlybird-fresh`, which is for bench/ alone.
+WAYS = (
+    "single", "many", "earlybird", "partitioned", "rma-single-passive", "rma-many-passive",
+    "rma-single-active", "rma-many-active", "rma-fence", "stream",
+)  # fmt: skip
+ALL_WAYS = "all"
+# `earlybird` with a bound of aggregation in bytes.
+AGGREGATED = "earlybird:"
+# Unless a person names some: cheap, and what most programs choose between.
+DEFAULT_WAYS = ("single", "many", "earlybird", "partitioned")
+PIPELINE_OPTIONS = (
+    "sizes_bytes", "levels", "partitions", "threads", "ways", "aggregation_bytes", "vcis",
+    "gammas_s_per_byte", "noise",
+)  # fmt: skip
+
+_PARTITIONS = 4
+_GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
 # The gamma*beta of that figure (beta = 25 GB/s): what gamma is chosen by where a link's beta is known.
-_PIPELINE_GAMMA_BETA = 2.5
-# A delay beyond this is a slip of units: a bare 100 is 100 s/B.
-_PIPELINE_DELAY_S = 1.0
+_GAMMA_BETA = 2.5
+# A computation beyond this is a slip of units: a bare 100 is 100 s/B.
+_LONGEST_S = 1.0
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Ways that one launch can hold: `partitioned` is the MPI's own only where libearlybird is not loaded,
+    and contexts that an MPI keeps for streams are taken from what the other ways would meet."""
+
+    ways: tuple[str, ...]
+    preload: bool = False
+    streams: bool = False
 
 
 def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
-    """A buffer in partitions of which the last is late (Gillis et al. 2023, figure 3), on every level.
+    """Partitions of a buffer become ready on N threads, the last one late or all after a noisy computation
+    (Gillis et al. 2023, figure 3), on every level.
 
-    The delay is gamma times the size of a partition; sizes are those of whole buffers. Where the rate of a
-    link is known, gamma is chosen for it: that of a fast network would show nothing on a slow one.
+    Sizes are those of whole buffers, numbers of partitions those of all threads together. Where the rate of a
+    link is known, the delay is chosen for it: that of a fast network would show nothing on a slow one.
     """
+    ways = ways_of(options, place)
+    _check_vcis(options, place)
     result = []
     for level in levels_of(options, place):
-        points = []
-        for partitions in options.partitions or (4,):
-            for size in options.sizes_bytes or _default_buffers(options, level, place, partitions):
-                if size % partitions:
-                    raise InputError(
-                        f"--sizes has {size} bytes, which {partitions} partitions do not share evenly; "
-                        f"give multiples of {partitions}, such as {max(size // partitions, 1) * partitions}"
-                    )
-                for gamma in options.gammas_s_per_byte or (_default_gamma(level, place),):
-                    _refuse_long_delay(gamma, size // partitions)
-                    points.append({"mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
-                                   "gamma_s_per_byte": gamma})  # fmt: skip
-        refuse_large([point["size_bytes"] for point in points])
         layout, link = pair_layout(level, 1, place), link_of(level, place)
-        result.append(Group("pipeline", layout, tuple(points), ways=PIPELINE_WAYS, link_bytes_per_s=link))
+        for threads in options.threads or (options.launcher_threads,):
+            for vcis in options.vcis or (None,):
+                points = _points(options, level, place, mpi, threads, vcis)
+                for kind in _kinds(ways, options, place, threads, vcis):
+                    result.append(
+                        Group(
+                            "pipeline", layout, points, ways=kind.ways, link_bytes_per_s=link,
+                            threads=threads, vcis=vcis, streams=threads if kind.streams else 0,
+                            preload=kind.preload,
+                        )
+                    )  # fmt: skip
     return result
+
+
+def ways_of(options: Options, place: Place) -> tuple[str, ...]:
+    """The ways to compare, `single` first; InputError for one that is unknown or that the MPI has not."""
+    asked = (*(options.ways or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
+    if options.ways is None:
+        asked = (*(way for way in DEFAULT_WAYS if _is_here(way, place)), *asked)
+    chosen = [BULK]
+    for way in asked:
+        if way == ALL_WAYS:
+            chosen += [way for way in WAYS if _is_here(way, place)]
+            continue
+        if way not in WAYS and not way.startswith(AGGREGATED):
+            raise InputError(
+                f"--ways has {way!r}; the ways are {', '.join(WAYS)}, {AGGREGATED}BYTES and {ALL_WAYS}"
+            )
+        if not _is_here(way, place):
+            raise InputError(f"--ways has {way} and {_why_not(way, place)}")
+        chosen.append(way)
+    return tuple(dict.fromkeys(chosen))
+
+
+def _is_here(way: str, place: Place) -> bool:
+    library = place.library
+    if library is None:
+        return way in place.drawn_ways
+    needed = {"partitioned": library.partitioned, "stream": library.streams}
+    return library.earlybird if way.startswith("earlybird") else needed.get(way, True)
+
+
+def _why_not(way: str, place: Place) -> str:
+    library = place.library
+    if library is None:
+        drawn = ", ".join(sorted(place.drawn_ways))
+        return f"the launcher synthetic draws the times of {drawn} alone; leave it out"
+    if way.startswith("earlybird"):
+        return (
+            f"libearlybird is not built for {library.name}; leave it out, or run `earlybird build --mpi "
+            f"{library.name}`"
+        )
+    what = "no partitioned communication of its own" if way == "partitioned" else "no streams (MPIX_Stream)"
+    return f"{library.name} has {what}; leave it out, or give an --mpi that has, such as mpich"
+
+
+def _kinds(
+    ways: Iterable[str], options: Options, place: Place, threads: int, vcis: int | None
+) -> list[_Kind]:
+    """The launches that `ways` need, each with `single` to compare with."""
+    interposed = tuple(way for way in ways if way.startswith("earlybird"))
+    common = tuple(way for way in ways if way not in (*interposed, "partitioned", "stream"))
+    own = tuple(way for way in ways if way == "partitioned")
+    kinds = []
+    if own or not interposed:
+        kinds.append(_Kind((*common, *own)))
+    if interposed:
+        kinds.append(_Kind((*common, *interposed), preload=True))
+    if "stream" in ways and _streams_fit(options, place, threads, vcis):
+        kinds.append(_Kind((BULK, "stream"), streams=True))
+    # `single` alone tells nothing that the other launches do not.
+    return [kind for kind in kinds if kind.ways != (BULK,)] or kinds[:1]
+
+
+def _streams_fit(options: Options, place: Place, threads: int, vcis: int | None) -> bool:
+    """Whether the MPI has contexts for a stream per thread; InputError where streams were asked for."""
+    contexts = (vcis or 1) + threads
+    if place.library is None or place.library.name != "mpich" or contexts <= MPICH_WHEEL_CONTEXTS:
+        return True
+    if options.ways is None or "stream" not in options.ways:
+        return False
+    raise InputError(
+        f"--ways has stream, which takes {threads} contexts beside the {vcis or 1} of --vcis, and the MPICH "
+        f"of PyPI has {MPICH_WHEEL_CONTEXTS} in all; give fewer --threads or --vcis"
+    )
+
+
+def _check_vcis(options: Options, place: Place) -> None:
+    if options.vcis is None:
+        return
+    library = place.library
+    if library is None or place.family not in (None, "mpich"):
+        name = "the launcher synthetic draws its times" if library is None else f"this is {library.name}"
+        raise InputError(
+            "--vcis asks for communication contexts (MPIR_CVAR_CH4_NUM_VCIS), which only MPICH has, and "
+            f"{name}; leave it out, or give --mpi mpich"
+        )
+    if library.name == "mpich" and max(options.vcis) > MPICH_WHEEL_CONTEXTS:
+        raise InputError(
+            f"--vcis has {max(options.vcis)} and the MPICH of PyPI takes {MPICH_WHEEL_CONTEXTS} at most; "
+            f"give 1 to {MPICH_WHEEL_CONTEXTS}, or the --mpi /path/to/mpicc of an MPICH with more"
+        )
+
+
+def _points(
+    options: Options, level: str, place: Place, mpi: str, threads: int, vcis: int | None
+) -> tuple[dict[str, Any], ...]:
+    points = []
+    for partitions in options.partitions or (threads * -(-_PARTITIONS // threads),):
+        if partitions % threads:
+            raise InputError(
+                f"--partitions has {partitions}, which {threads} threads do not share evenly; give multiples "
+                f"of {threads}, such as {-(-partitions // threads) * threads}"
+            )
+        for size in options.sizes_bytes or _default_buffers(options, level, place, partitions):
+            if size % partitions:
+                raise InputError(
+                    f"--sizes has {size} bytes, which {partitions} partitions do not share evenly; "
+                    f"give multiples of {partitions}, such as {max(size // partitions, 1) * partitions}"
+                )
+            for computation in _computations(options, level, place):
+                _refuse_long(computation, size // partitions, partitions // threads)
+                point = {
+                    "mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
+                    "threads": threads, **computation,
+                }  # fmt: skip
+                points.append(point if vcis is None else point | {"vcis": vcis})
+    refuse_large([point["size_bytes"] for point in points])
+    return tuple(points)
+
+
+def _computations(options: Options, level: str, place: Place) -> list[dict[str, float]]:
+    noise = options.noise
+    if noise is not None:
+        return [
+            {"compute_s_per_byte": noise.mu_s_per_byte, "epsilon": noise.epsilon, "delta": noise.delta},
+        ]
+    gammas = options.gammas_s_per_byte or (_default_gamma(level, place),)
+    return [{"gamma_s_per_byte": gamma} for gamma in gammas]
 
 
 def _default_buffers(options: Options, level: str, place: Place, partitions: int) -> tuple[int, ...]:
@@ -58,13 +217,23 @@ def _default_buffers(options: Options, level: str, place: Place, partitions: int
 
 def _default_gamma(level: str, place: Place) -> float:
     link = link_of(level, place)
-    return _PIPELINE_GAMMA_S_PER_BYTE if link is None else _PIPELINE_GAMMA_BETA / link
+    return _GAMMA_S_PER_BYTE if link is None else _GAMMA_BETA / link
 
 
-def _refuse_long_delay(gamma_s_per_byte: float, partition_bytes: int) -> None:
-    delay_s = gamma_s_per_byte * partition_bytes
-    if delay_s > _PIPELINE_DELAY_S:
+def _refuse_long(computation: dict[str, float], partition_bytes: int, partitions_per_thread: int) -> None:
+    if "gamma_s_per_byte" in computation:
+        gamma = computation["gamma_s_per_byte"]
+        if gamma * partition_bytes > _LONGEST_S:
+            raise InputError(
+                f"a gamma of {gamma:g} s/B makes a partition of {partition_bytes} bytes "
+                f"{gamma * partition_bytes:g} s late; give a --gamma that makes it {_LONGEST_S:g} s at most, "
+                "such as 100us/MB"
+            )
+        return
+    thread_s = computation["compute_s_per_byte"] * partition_bytes * partitions_per_thread
+    if thread_s > _LONGEST_S:
         raise InputError(
-            f"a gamma of {gamma_s_per_byte:g} s/B makes a partition of {partition_bytes} bytes {delay_s:g} s "
-            f"late; give a --gamma that makes it {_PIPELINE_DELAY_S:g} s at most, such as 100us/MB"
+            f"--ai, --ci and --frequency make a thread compute {thread_s:g} s for its "
+            f"{partitions_per_thread} partitions of {partition_bytes} bytes; give smaller --sizes, or what "
+            f"makes it {_LONGEST_S:g} s at most"
         )

@@ -93,7 +93,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         request = Request(
             _launch_id(run, group), group.kernel, points, group.layout,
             _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.ways,
-            threads=group.threads, vcis=group.vcis,
+            preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
         )  # fmt: skip
 
         def heard(
@@ -177,7 +177,8 @@ class _Held:
 
 
 def _key(kernel: str, way: str | None, config: Mapping[str, Any]) -> tuple:
-    return (kernel, way, *sorted(config.items()))
+    # What version 0.1.0 measured was of one thread and did not say so.
+    return (kernel, way, *sorted(item for item in config.items() if item != ("threads", 1)))
 
 
 def _share_budget(plan: Plan, group: Group) -> Rules:

@@ -20,7 +20,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import msgrate_groups
-from earlybird.measure.pipeline import pipeline_groups
+from earlybird.measure.pipeline import PIPELINE_OPTIONS, pipeline_groups
 
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
@@ -126,8 +126,8 @@ SUITES = {
         ),
         Suite(
             "pipeline",
-            "what sending partitions as they are ready gains, the last one late",
-            ("sizes_bytes", "levels", "partitions", "gammas_s_per_byte"),
+            "ways to send a buffer that threads fill in partitions, and what each gains",
+            PIPELINE_OPTIONS,
             pipeline_groups,
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
         ),

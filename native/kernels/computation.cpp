@@ -1,0 +1,129 @@
+// Threads sleep through a computation and watch the clock for the last of it.
+#include "kernels/computation.hpp"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "harness/clock.hpp"
+#include "harness/command_line.hpp"
+
+namespace earlybird {
+
+namespace {
+
+// A sleeper wakes up to this much late (timer slack of Linux is 50 us); the rest of a computation is spent awake.
+constexpr double awake_s = 150e-6;
+
+// Where threads outnumber cores they sleep to the end: a spinning one would keep the receiver from its core.
+void pass_until(double due_s, bool oversubscribed) {
+  if (oversubscribed) {
+    sleep_until(due_s);
+    return;
+  }
+  if (due_s - now_s() > awake_s) sleep_until(due_s - awake_s);
+  while (now_s() < due_s) continue;
+}
+
+// The last partition is ready D = gamma times its size after the start, the others at once.
+class LastLate : public Computation {
+ public:
+  LastLate(const Transfer &transfer, double delay_s) : transfer_(transfer), delay_s_(delay_s) {}
+
+  double asked_s() const override { return delay_s_; }
+  void prepare(int) override {}
+  void begin() override {
+    begin_s_ = now_s();
+    late_s_ = 0;
+  }
+  void compute(int, int partition) override {
+    if (partition != transfer_.num_partitions - 1) return;
+    const double due_s = begin_s_ + delay_s_;
+    // Sending took longer than the computation beside it: what is beyond the delay is the cost of sending.
+    if (now_s() >= due_s) {
+      late_s_ = delay_s_;
+      return;
+    }
+    pass_until(due_s, transfer_.team.oversubscribed());
+    late_s_ = now_s() - begin_s_;
+  }
+  double slowest_s() const override { return late_s_; }
+
+ private:
+  const Transfer &transfer_;
+  const double delay_s_;
+  double begin_s_ = 0, late_s_ = 0;
+};
+
+// Every partition is computed for its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7), one after the other on
+// its thread.
+class Noisy : public Computation {
+ public:
+  Noisy(const Transfer &transfer, double mu_s_per_byte, double deviation)
+      : transfer_(transfer),
+        mean_s_(mu_s_per_byte * static_cast<double>(transfer.partition_bytes())),
+        deviation_(deviation),
+        times_s_(static_cast<std::size_t>(transfer.num_partitions)),
+        threads_(static_cast<std::size_t>(transfer.num_threads)) {}
+
+  double asked_s() const override { return mean_s_ * transfer_.partitions_per_thread(); }
+
+  // A generator for each thread and round: draws of one thread do not depend on how many others there are.
+  void prepare(int round) override {
+    if (!transfer_.sends()) return;
+    std::normal_distribution<double> normal(1, deviation_);
+    for (int thread = 0; thread < transfer_.num_threads; ++thread) {
+      std::seed_seq seeds{thread, round};
+      std::mt19937_64 generator(seeds);
+      normal.reset();
+      for (int k = transfer_.first_of(thread); k < transfer_.first_of(thread + 1); ++k)
+        times_s_[static_cast<std::size_t>(k)] = mean_s_ * std::max(deviation_ > 0 ? normal(generator) : 1.0, 0.0);
+    }
+  }
+  void begin() override {
+    for (Thread &thread : threads_) thread.computed_s = 0;
+  }
+  void compute(int thread, int partition) override {
+    const double time_s = times_s_[static_cast<std::size_t>(partition)];
+    if (time_s <= 0) return;
+    const double begin_s = now_s();
+    pass_until(begin_s + time_s, transfer_.team.oversubscribed());
+    threads_[static_cast<std::size_t>(thread)].computed_s += now_s() - begin_s;
+  }
+  double slowest_s() const override {
+    double slowest_s = 0;
+    for (const Thread &thread : threads_) slowest_s = std::max(slowest_s, thread.computed_s);
+    return slowest_s;
+  }
+
+ private:
+  struct alignas(64) Thread {  // a cache line each: threads that compute do not disturb each other
+    double computed_s = 0;
+  };
+
+  const Transfer &transfer_;
+  const double mean_s_, deviation_;
+  std::vector<double> times_s_;
+  std::vector<Thread> threads_;
+};
+
+double not_negative(const Point &point, const std::string &key) {
+  const double value = point.number(key);
+  if (value < 0) refuse("the plan gives " + key + "=" + point.text(key) + "; give 0 or more");
+  return value;
+}
+
+}  // namespace
+
+std::unique_ptr<Computation> make_computation(const Point &point, const Transfer &transfer) {
+  const auto partition_bytes = static_cast<double>(transfer.partition_bytes());
+  if (!point.has("compute_s_per_byte"))
+    return std::make_unique<LastLate>(transfer, not_negative(point, "gamma_s_per_byte") * partition_bytes);
+  if (point.has("gamma_s_per_byte"))
+    refuse("the plan gives gamma_s_per_byte and compute_s_per_byte; give one: a last partition that is late, or noise");
+  const double mu_s_per_byte = not_negative(point, "compute_s_per_byte");
+  const double deviation = (not_negative(point, "epsilon") + not_negative(point, "delta")) / 2;
+  return std::make_unique<Noisy>(transfer, mu_s_per_byte, deviation);
+}
+
+}  // namespace earlybird

@@ -1,0 +1,21 @@
+// A communicator of its own: with several contexts an MPI gives different communicators different ones.
+#pragma once
+
+#include <mpi.h>
+
+namespace earlybird {
+
+class Duplicate {
+ public:
+  explicit Duplicate(MPI_Comm comm) { MPI_Comm_dup(comm, &comm_); }
+  ~Duplicate() { MPI_Comm_free(&comm_); }
+  Duplicate(const Duplicate &) = delete;
+  Duplicate &operator=(const Duplicate &) = delete;
+
+  MPI_Comm comm() const { return comm_; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+}  // namespace earlybird

@@ -1,0 +1,25 @@
+// How rank 1 tells rank 0 by empty messages that its buffer may be put into, and rank 0 that all has been.
+#pragma once
+
+#include "kernels/ways/way.hpp"
+
+namespace earlybird {
+
+class Exposure {
+ public:
+  Exposure(const Transfer &transfer, MPI_Comm comm) : transfer_(transfer), comm_(comm) {}
+
+  void open() { transfer_.sends() ? receive(open_tag) : send(open_tag); }
+  void close() { transfer_.sends() ? send(close_tag) : receive(close_tag); }
+
+ private:
+  static constexpr int open_tag = 1, close_tag = 2;
+
+  void send(int tag) { MPI_Send(nullptr, 0, MPI_BYTE, transfer_.peer(), tag, comm_); }
+  void receive(int tag) { MPI_Recv(nullptr, 0, MPI_BYTE, transfer_.peer(), tag, comm_, MPI_STATUS_IGNORE); }
+
+  const Transfer &transfer_;
+  const MPI_Comm comm_;
+};
+
+}  // namespace earlybird

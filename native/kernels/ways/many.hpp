@@ -1,0 +1,37 @@
+// Way `many`: one persistent message per partition when it is ready, each thread's over a communicator of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/ways/duplicate.hpp"
+#include "kernels/ways/partition_messages.hpp"
+
+namespace earlybird {
+
+class Many : public Way {
+ public:
+  explicit Many(Transfer &transfer) : Way(transfer) {
+    std::vector<MPI_Comm> comms;
+    for (int thread = 0; thread < transfer.num_threads; ++thread) {
+      duplicates_.push_back(std::make_unique<Duplicate>(transfer.team.comm()));
+      comms.push_back(duplicates_.back()->comm());
+    }
+    messages_ = std::make_unique<PartitionMessages>(transfer, comms, tag);
+  }
+
+  void start() override {
+    if (!transfer_.sends()) messages_->receive_all();
+  }
+  void ready(int partition) override { messages_->send(partition); }
+  void all_of_thread_ready(int thread) override { messages_->wait_for_thread(thread); }
+  void wait() override {
+    if (!transfer_.sends()) messages_->wait_for_all();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Duplicate>> duplicates_;
+  std::unique_ptr<PartitionMessages> messages_;  // gone before the communicators
+};
+
+}  // namespace earlybird

@@ -1,0 +1,118 @@
+// What each name means, and what the running MPI must have for it.
+#include "kernels/ways/registry.hpp"
+
+#include <map>
+
+#include "harness/command_line.hpp"
+#include "harness/partitioned.hpp"
+#include "kernels/ways/many.hpp"
+#include "kernels/ways/partitioned.hpp"
+#include "kernels/ways/rma_fence.hpp"
+#include "kernels/ways/rma_many_active.hpp"
+#include "kernels/ways/rma_many_passive.hpp"
+#include "kernels/ways/rma_single_active.hpp"
+#include "kernels/ways/rma_single_passive.hpp"
+#include "kernels/ways/single.hpp"
+#include "kernels/ways/stream.hpp"
+
+namespace earlybird {
+
+namespace {
+
+// libearlybird before it has learned anything: its first plan is made in a request's second start and followed from the
+// third on.
+constexpr int starts_before_plan = 2;
+// libearlybird plans at the starts 2, 8 and 32 of a request; what follows later changes little.
+constexpr int starts_until_settled = 40;
+
+// `earlybird:BYTES` is `earlybird` with that bound of aggregation.
+const std::string aggregated = "earlybird:";
+
+enum class Needs { nothing, own_partitioned, earlybird };
+
+using Maker = std::unique_ptr<Way> (*)(Transfer &, const std::string &name);
+
+template <class Made>
+std::unique_ptr<Way> make(Transfer &transfer, const std::string &) {
+  return std::make_unique<Made>(transfer);
+}
+
+template <class Made>
+std::unique_ptr<Way> make_named(Transfer &transfer, const std::string &name) {
+  return std::make_unique<Made>(transfer, name);
+}
+
+std::unique_ptr<Way> make_partitioned(Transfer &transfer, const std::string &) {
+  return std::make_unique<Partitioned>(transfer, Partitioned::Settings{});
+}
+
+std::unique_ptr<Way> make_aggregated(Transfer &transfer, const std::string &name) {
+  Partitioned::Settings settings;
+  settings.aggregation_bytes = name.substr(aggregated.size());
+  return std::make_unique<Partitioned>(transfer, settings);
+}
+
+std::unique_ptr<Way> make_fresh(Transfer &transfer, const std::string &) {
+  Partitioned::Settings settings;
+  settings.max_starts = starts_before_plan;
+  return std::make_unique<Partitioned>(transfer, settings);
+}
+
+std::unique_ptr<Way> make_stream(Transfer &transfer, const std::string &name) {
+#ifdef EB_HAS_STREAMS
+  return std::make_unique<Stream>(transfer, name);
+#else
+  (void)transfer;
+  refuse("this MPI has no streams (MPIX_Stream), which the way " + name +
+         " sends by; leave it out, or give an --mpi that has them, such as mpich");
+#endif
+}
+
+struct Entry {
+  Maker maker;
+  Needs needs = Needs::nothing;
+  int settling = 0;
+};
+
+const std::map<std::string, Entry> known_ways = {
+    {"single", {make<Single>}},
+    {"many", {make<Many>}},
+    {"partitioned", {make_partitioned, Needs::own_partitioned}},
+    {"earlybird", {make_partitioned, Needs::earlybird, starts_until_settled}},
+    {"earlybird-fresh", {make_fresh, Needs::earlybird}},
+    {"rma-single-passive", {make_named<RmaSinglePassive>}},
+    {"rma-many-passive", {make_named<RmaManyPassive>}},
+    {"rma-single-active", {make_named<RmaSingleActive>}},
+    {"rma-many-active", {make_named<RmaManyActive>}},
+    {"rma-fence", {make_named<RmaFence>}},
+    {"stream", {make_stream}},
+};
+
+bool is_aggregated(const std::string &name) {
+  const std::string bytes = name.substr(0, aggregated.size()) == aggregated ? name.substr(aggregated.size()) : "";
+  return !bytes.empty() && bytes.size() < 19 && bytes.find_first_not_of("0123456789") == std::string::npos;
+}
+
+[[noreturn]] void refuse_unknown(const std::string &name) {
+  std::string names;
+  for (const auto &known : known_ways) names += (names.empty() ? "" : ", ") + known.first;
+  refuse("pipeline knows no way " + name + "; give some of " + names + " and " + aggregated + "BYTES");
+}
+
+}  // namespace
+
+Kind find_way(const std::string &name) {
+  Entry entry;
+  if (is_aggregated(name)) {
+    entry = {make_aggregated, Needs::earlybird, starts_until_settled};
+  } else {
+    const auto found = known_ways.find(name);
+    if (found == known_ways.end()) refuse_unknown(name);
+    entry = found->second;
+  }
+  // A sample can so never be of another library than its way says.
+  if (entry.needs != Needs::nothing) need_partitioned(entry.needs == Needs::earlybird, "the way " + name);
+  return {[maker = entry.maker, name](Transfer &transfer) { return maker(transfer, name); }, entry.settling};
+}
+
+}  // namespace earlybird

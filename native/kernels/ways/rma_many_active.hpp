@@ -1,0 +1,41 @@
+// Way `rma-many-active`: each thread has a window of its own over the whole buffer and an epoch of its own on it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/ways/peer_group.hpp"
+#include "kernels/ways/window.hpp"
+
+namespace earlybird {
+
+class RmaManyActive : public Way {
+ public:
+  RmaManyActive(Transfer &transfer, const std::string &name) : Way(transfer), peer_(transfer) {
+    for (int thread = 0; thread < transfer.num_threads; ++thread)
+      windows_.push_back(std::make_unique<Window>(transfer, name));
+  }
+
+  void start() override {
+    if (transfer_.sends()) return;
+    for (auto &window : windows_) MPI_Win_post(peer_.group(), 0, window->win());
+  }
+  void ready(int partition) override {
+    const int thread = transfer_.thread_of(partition);
+    if (partition == transfer_.first_of(thread)) MPI_Win_start(peer_.group(), 0, window_of(thread).win());
+    window_of(thread).put(partition);
+  }
+  void all_of_thread_ready(int thread) override { MPI_Win_complete(window_of(thread).win()); }
+  void wait() override {
+    if (transfer_.sends()) return;
+    for (auto &window : windows_) MPI_Win_wait(window->win());
+  }
+
+ private:
+  Window &window_of(int thread) { return *windows_[static_cast<std::size_t>(thread)]; }
+
+  std::vector<std::unique_ptr<Window>> windows_;
+  PeerGroup peer_;
+};
+
+}  // namespace earlybird

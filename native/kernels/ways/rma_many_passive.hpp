@@ -1,0 +1,40 @@
+// Way `rma-many-passive`: each thread puts into a window of its own over the whole buffer and flushes it itself.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/ways/exposure.hpp"
+#include "kernels/ways/window.hpp"
+
+namespace earlybird {
+
+class RmaManyPassive : public Way {
+ public:
+  RmaManyPassive(Transfer &transfer, const std::string &name) : Way(transfer) {
+    for (int thread = 0; thread < transfer.num_threads; ++thread) {
+      windows_.push_back(std::make_unique<Window>(transfer, name));
+      windows_.back()->need_one_copy(name);
+    }
+    exposure_ = std::make_unique<Exposure>(transfer, windows_.front()->comm());
+    if (!transfer.sends()) return;
+    for (auto &window : windows_) MPI_Win_lock(MPI_LOCK_SHARED, transfer.peer(), MPI_MODE_NOCHECK, window->win());
+  }
+  ~RmaManyPassive() override {
+    if (!transfer_.sends()) return;
+    for (auto &window : windows_) MPI_Win_unlock(transfer_.peer(), window->win());
+  }
+
+  void start() override { exposure_->open(); }
+  void ready(int partition) override { window_of(transfer_.thread_of(partition)).put(partition); }
+  void all_of_thread_ready(int thread) override { MPI_Win_flush(transfer_.peer(), window_of(thread).win()); }
+  void wait() override { exposure_->close(); }
+
+ private:
+  Window &window_of(int thread) { return *windows_[static_cast<std::size_t>(thread)]; }
+
+  std::vector<std::unique_ptr<Window>> windows_;
+  std::unique_ptr<Exposure> exposure_;
+};
+
+}  // namespace earlybird

@@ -1,0 +1,33 @@
+// Way `rma-single-active`: all threads put into one window, whose epochs rank 1 opens with post and closes with wait.
+#pragma once
+
+#include "kernels/ways/peer_group.hpp"
+#include "kernels/ways/window.hpp"
+
+namespace earlybird {
+
+class RmaSingleActive : public Way {
+ public:
+  RmaSingleActive(Transfer &transfer, const std::string &name)
+      : Way(transfer), window_(transfer, name), peer_(transfer) {}
+
+  void start() override {
+    if (transfer_.sends())
+      MPI_Win_start(peer_.group(), 0, window_.win());
+    else
+      MPI_Win_post(peer_.group(), 0, window_.win());
+  }
+  void ready(int partition) override { window_.put(partition); }
+  void wait() override {
+    if (transfer_.sends())
+      MPI_Win_complete(window_.win());
+    else
+      MPI_Win_wait(window_.win());
+  }
+
+ private:
+  Window window_;
+  PeerGroup peer_;
+};
+
+}  // namespace earlybird

@@ -1,0 +1,89 @@
+// Way `stream`: as `many`, the communicator of each thread bound to a stream of its own (MPIX_Stream of MPICH).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/command_line.hpp"
+#include "kernels/ways/way.hpp"
+
+namespace earlybird {
+
+#ifdef EB_HAS_STREAMS
+
+// A stream takes one of the contexts that MPICH was asked to keep for streams. Collective over the team.
+class StreamComm {
+ public:
+  StreamComm(Team &team, const std::string &way) {
+    // Errors of a call without a communicator are those of MPI_COMM_SELF (MPI 4.1 section 9.3), of MPI_COMM_WORLD in
+    // MPICH 5.0.2.
+    set_handlers(MPI_ERRORS_RETURN);
+    const int status = MPIX_Stream_create(MPI_INFO_NULL, &stream_);
+    set_handlers(MPI_ERRORS_ARE_FATAL);
+    if (!team.all(status == MPI_SUCCESS))
+      refuse("this MPI gives no stream to every thread, as the way " + way +
+             " needs; set MPIR_CVAR_CH4_RESERVE_VCIS to the number of threads, or leave the way out");
+    MPIX_Stream_comm_create(team.comm(), stream_, &comm_);
+  }
+  ~StreamComm() {
+    MPI_Comm_free(&comm_);
+    MPIX_Stream_free(&stream_);
+  }
+  StreamComm(const StreamComm &) = delete;
+  StreamComm &operator=(const StreamComm &) = delete;
+
+  MPI_Comm comm() const { return comm_; }
+
+ private:
+  static void set_handlers(MPI_Errhandler handler) {
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  }
+
+  MPIX_Stream stream_ = MPIX_STREAM_NULL;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// No persistent messages: MPICH 5.0.2 waits for one of a stream without ever looking at that stream's context.
+class Stream : public Way {
+ public:
+  Stream(Transfer &transfer, const std::string &name)
+      : Way(transfer), requests_(static_cast<std::size_t>(transfer.num_partitions), MPI_REQUEST_NULL) {
+    for (int thread = 0; thread < transfer.num_threads; ++thread)
+      streams_.push_back(std::make_unique<StreamComm>(transfer.team, name));
+  }
+
+  void start() override {
+    if (transfer_.sends()) return;
+    for (int k = 0; k < transfer_.num_partitions; ++k)
+      MPI_Irecv(transfer_.partition(k), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(k), request(k));
+  }
+  void ready(int partition) override {
+    MPI_Isend(transfer_.partition(partition), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(partition),
+              request(partition));
+  }
+  // Nobody else may use a stream while a thread does: each waits for what it sent itself.
+  void all_of_thread_ready(int thread) override { wait_for(thread); }
+  void wait() override {
+    if (transfer_.sends()) return;
+    for (int thread = 0; thread < transfer_.num_threads; ++thread) wait_for(thread);
+  }
+
+ private:
+  int count() const { return static_cast<int>(transfer_.partition_bytes()); }
+  MPI_Comm comm_of(int partition) const {
+    return streams_[static_cast<std::size_t>(transfer_.thread_of(partition))]->comm();
+  }
+  MPI_Request *request(int k) { return &requests_[static_cast<std::size_t>(k)]; }
+  void wait_for(int thread) {
+    MPI_Waitall(transfer_.partitions_per_thread(), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);
+  }
+
+  std::vector<std::unique_ptr<StreamComm>> streams_;
+  std::vector<MPI_Request> requests_;
+};
+
+#endif
+
+}  // namespace earlybird

@@ -1,0 +1,56 @@
+// What every way to bring partitions over is: steps that the template of pipeline.cpp calls, on both ranks alike.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+
+#include "harness/buffer.hpp"
+#include "harness/team.hpp"
+
+namespace earlybird {
+
+// The buffer that rank 0 sends to rank 1, and which thread of rank 0 readies which of its partitions.
+struct Transfer {
+  Team &team;
+  Buffer &buffer;
+  std::size_t size_bytes;
+  int num_partitions;  // of all threads together: num_threads times those of one
+  int num_threads;
+
+  bool sends() const { return team.rank() == 0; }
+  int peer() const { return sends() ? 1 : 0; }
+  std::size_t partition_bytes() const { return size_bytes / static_cast<std::size_t>(num_partitions); }
+  std::byte *partition(int k) { return buffer.data() + offset_of(k); }
+  std::size_t offset_of(int k) const { return static_cast<std::size_t>(k) * partition_bytes(); }
+
+  // The theta of Gillis et al. 2023: thread t readies the partitions t*theta to (t + 1)*theta - 1, one after the other.
+  int partitions_per_thread() const { return num_partitions / num_threads; }
+  int thread_of(int partition) const { return partition / partitions_per_thread(); }
+  int first_of(int thread) const { return thread * partitions_per_thread(); }
+};
+
+// One way to bring the partitions over. The main threads of both ranks call `start` and `wait`. Between them each thread
+// of rank 0 calls `ready` for its partitions and then `all_of_thread_ready`; when all threads have, the main one calls
+// `all_ready`. Constructors and destructors are collective.
+class Way {
+ public:
+  explicit Way(Transfer &transfer) : transfer_(transfer) {}
+  virtual ~Way() = default;
+  Way(const Way &) = delete;
+  Way &operator=(const Way &) = delete;
+
+  virtual void prepare() {}  // outside of what is timed
+  virtual void start() = 0;
+  virtual void ready(int partition) = 0;
+  virtual void all_of_thread_ready(int /*thread*/) {}
+  virtual void all_ready() {}
+  virtual void wait() = 0;
+
+ protected:
+  static constexpr int tag = 19;  // the first of those used
+
+  Transfer &transfer_;
+};
+
+}  // namespace earlybird
