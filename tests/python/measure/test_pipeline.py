@@ -1,0 +1,95 @@
+"""The suite `pipeline`: which ways share a launch, what threads and contexts make of a point, what is
+refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Noise, Options, Place
+from earlybird.measure.pipeline import WAYS, pipeline_groups
+
+MPICH = replace(Place.of(4, 1), family="mpich", library=Library("mpich"))
+DEBIAN = replace(MPICH, family="openmpi", library=Library("system", partitioned=False, streams=False))
+
+
+def groups(place=MPICH, **options):
+    return pipeline_groups(Options(**options), place, place.library.name if place.library else "synthetic")
+
+
+def kinds(found):
+    return [(group.ways, group.preload, group.streams) for group in found]
+
+
+def test_partitioned_and_earlybird_have_launches_of_their_own_with_the_other_ways_in_both():
+    assert kinds(groups()) == [
+        (("single", "many", "partitioned"), False, 0),
+        (("single", "many", "earlybird"), True, 0),
+    ]
+    assert kinds(groups(ways=("rma-fence",))) == [(("single", "rma-fence"), False, 0)]
+    assert kinds(groups(ways=("single",))) == [(("single",), False, 0)]
+    assert kinds(groups(ways=("earlybird",), aggregation_bytes=(512, 4096))) == [
+        (("single", "earlybird", "earlybird:512", "earlybird:4096"), True, 0)
+    ]
+
+
+def test_all_ways_are_those_that_the_mpi_has_each_with_single():
+    found = groups(ways=("all",), threads=(2,))
+    assert {way for group in found for way in group.ways} == set(WAYS)
+    assert [group.streams for group in found] == [0, 0, 2] and found[-1].ways == ("single", "stream")
+    here = {way for group in groups(DEBIAN, ways=("all",)) for way in group.ways}
+    assert here == set(WAYS) - {"partitioned", "stream"}
+    assert kinds(groups(DEBIAN)) == [(("single", "many", "earlybird"), True, 0)]
+
+
+def test_threads_and_contexts_have_launches_of_their_own_and_points_that_say_so():
+    found = groups(ways=("many",), threads=(1, 3), vcis=(1, 4), sizes_bytes=(1200,))
+    assert [(group.threads, group.vcis) for group in found] == [(1, 1), (1, 4), (3, 1), (3, 4)]
+    for group in found:
+        (point,) = group.points
+        assert (point["threads"], point["vcis"]) == (group.threads, group.vcis)
+        # As many partitions as threads share evenly, 4 or a little more.
+        assert point["partitions"] == {1: 4, 3: 6}[group.threads]
+    assert "vcis" not in groups(ways=("many",))[0].points[0]
+    (group,) = groups(ways=("many",), launcher_threads=2)
+    assert group.threads == 2 and group.points[0]["threads"] == 2
+
+
+def test_a_noisy_computation_stands_in_the_place_of_a_delay():
+    (group,) = groups(ways=("many",), sizes_bytes=(4000,), noise=Noise(1e-9, 0.04, 0.5))
+    (point,) = group.points
+    noise = {key: point.get(key) for key in ("compute_s_per_byte", "epsilon", "delta", "gamma_s_per_byte")}
+    assert noise == {"compute_s_per_byte": 1e-9, "epsilon": 0.04, "delta": 0.5, "gamma_s_per_byte": None}
+
+
+def test_contexts_of_streams_count():
+    most = MPICH_WHEEL_CONTEXTS
+    assert groups(ways=("stream",), vcis=(most - 2,), threads=(2,))
+    with pytest.raises(InputError, match=rf"stream, which takes 2 contexts beside the {most - 1}"):
+        groups(ways=("stream",), vcis=(most - 1,), threads=(2,))
+    assert all(not group.streams for group in groups(ways=("all",), vcis=(most - 1,), threads=(2,)))
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "words"),
+    [
+        (MPICH, {"ways": ("pigeon",)}, "'pigeon'; the ways are single, many, .*earlybird:BYTES and all"),
+        (MPICH, {"ways": ("earlybird-fresh",)}, "the ways are"),
+        (MPICH, {"threads": (3,), "partitions": (4,)}, "4, which 3 threads do not share .* such as 6"),
+        (MPICH, {"vcis": (32,)}, "32 and the MPICH of PyPI takes 31"),
+        (MPICH, {"noise": Noise(1.0)}, "make a thread compute"),
+        (DEBIAN, {"ways": ("partitioned",)}, "system has no partitioned communication of its own"),
+        (DEBIAN, {"ways": ("stream",)}, r"system has no streams \(MPIX_Stream\)"),
+        (DEBIAN, {"vcis": (1,)}, "only MPICH has, and this is system"),
+        (
+            replace(DEBIAN, library=Library("system", earlybird=False)),
+            {"aggregation_bytes": (512,)},
+            "earlybird:512 and libearlybird is not built for system",
+        ),
+        (Place.of(4, 1), {"ways": ("rma-fence",)}, "synthetic draws the times of many, single alone"),
+        (Place.of(4, 1), {"vcis": (1,)}, "synthetic draws its times"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(place, options, words):
+    with pytest.raises(InputError, match=words):
+        groups(place, **options)
