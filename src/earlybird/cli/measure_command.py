@@ -38,6 +38,7 @@ from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches
 from earlybird.launch.launcher import Launcher
+from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
 from earlybird.measure.groups import Group, Library, Options, Place
 from earlybird.measure.pipeline import AGGREGATED
@@ -45,7 +46,7 @@ from earlybird.measure.pipeline import AGGREGATED
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
 # What runs of earlier versions do not hold.
 OF_PIPELINE = ("partitions", "gamma", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta")
-LATER_SETTINGS = (*OF_PIPELINE, "ways", "window", "thread_counts")
+LATER_SETTINGS = (*OF_PIPELINE, "reproduce", "ways", "window", "thread_counts")
 FIRST_PIPELINE_WAYS = "single,many"  # of runs that do not name their ways
 UNFITTED = {"msgrate"}  # of which alone no profile is fitted
 DEFAULT_BUDGET_S = 60.0
@@ -118,6 +119,10 @@ def measure(
     delta: Annotated[
         float | None, typer.Option(help="pipeline: relative imbalance of the algorithm (default 0).")
     ] = None,
+    reproduce: Annotated[
+        str | None,
+        typer.Option(help="pipeline: measure the figures of a paper, gillis (Gillis et al. 2023)."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: TimeLimitOption = "1h",
     stall_limit: StallLimitOption = "60s",
@@ -170,7 +175,7 @@ def measure(
             "buffers": buffers,
         }
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
-        refuse_changes(run, settings, of_pipeline | {"ways": ways, "window": window})
+        refuse_changes(run, settings, of_pipeline | {"ways": ways, "window": window, "reproduce": reproduce})
         if _takes_counts(settings["suites"]):
             refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
     else:
@@ -178,7 +183,7 @@ def measure(
             launches=launches if launches is not None else _default_launches(quick),
             budget_s=units.parse_duration(budget, "--budget")
             if budget
-            else _default_budget_s(quick, len(suite)),
+            else _default_budget_s(quick, len(suite), reproduce),
             paper=paper,
             seed=seed,
             time_limit_s=units.parse_duration(time_limit, "--time-limit"),
@@ -198,6 +203,7 @@ def measure(
             "competitors": competitors,
             "levels": levels,
             **of_pipeline,
+            "reproduce": reproduce,
             "ways": ways,
             "window": window,
         }
@@ -213,6 +219,8 @@ def measure(
     if not resume:
         effort = suited_to(place, effort)
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
+    for remark in reproduction.remarks(options, place) if options.reproduce else ():
+        note(remark)
     for group in groups:
         starter.check(group.layout)
     if format == "osu":
@@ -223,8 +231,13 @@ def measure(
         keep_place(settings, starter)
         run = create_run(output, "run", effort, **settings)
     result = run_session(run, starter, groups, effort, quiet)
-    _show(run, result.samples, "json" if json else format)
+    format = "json" if json else format
     after = "" if set(settings["suites"]) <= UNFITTED else f"; next: earlybird fit {run.path} -o profile.json"
+    if options.reproduce and format == "table":
+        _show_beside_paper(run)
+        after = f"; next: earlybird report {run.path} -o report.html"
+    else:
+        _show(run, result.samples, format)
     note(f"samples are in {run.path}{after}")
 
 
@@ -279,7 +292,9 @@ def _default_launches(quick: bool) -> int:
     return suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
 
 
-def _default_budget_s(quick: bool, num_suites: int) -> float:
+def _default_budget_s(quick: bool, num_suites: int, paper: str | None) -> float:
+    if paper is not None:
+        return reproduction.QUICK_BUDGET_S if quick else reproduction.BUDGET_S
     return num_suites * (QUICK_BUDGET_S if quick else DEFAULT_BUDGET_S)
 
 
@@ -308,6 +323,7 @@ def _options(settings: dict) -> Options:
             settings["aggregation"], lambda word: units.parse_bytes(word, "--aggregation")
         ),
         vcis=_split(settings["vcis"], _contexts),
+        reproduce=settings["reproduce"],
         window=None if settings["window"] is None else _window(settings["window"]),
         threads=_split(settings["thread_counts"], _thread_count),
         launcher_threads=settings.get("threads", 1),
@@ -353,6 +369,17 @@ def _partitions(word: str) -> int:
     if not word.isdecimal() or int(word) < 1:
         raise InputError(f"--partitions has {word!r}; give numbers of partitions from 1 up, such as 4")
     return int(word)
+
+
+def _show_beside_paper(run: Run) -> None:
+    """The paper's figures and those of the run; the page and the formats csv and json have the rest."""
+    from earlybird.report.gillis import brief_paper_tables
+    from earlybird.report.material import collect
+    from earlybird.report.pipelines import pipelines
+
+    for table in brief_paper_tables(pipelines(collect([run.path]))):
+        print(f"\n{table.caption}")
+        print_table(table.header, table.rows)
 
 
 def _show(run: Run, samples: Sequence[Sample], format: str) -> None:

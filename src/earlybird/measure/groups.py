@@ -90,6 +90,7 @@ OPTION_WORDS = {
     "vcis": "--vcis",
     "window": "--window",
     "threads": "--threads",
+    "reproduce": "--reproduce",
 }
 
 
@@ -108,7 +109,8 @@ class Options:
     """What a person may choose; None leaves it to the suite.
 
     `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise; `ways`
-    and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts of the MPI.
+    and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts of the MPI;
+    `reproduce` names the paper whose figures are measured.
     """
 
     quick: bool = False
@@ -124,6 +126,7 @@ class Options:
     vcis: tuple[int, ...] | None = None
     window: int | None = None
     threads: tuple[int, ...] | None = None
+    reproduce: str | None = None
     launcher_threads: int = 1
 
     def chosen(self) -> list[str]:

@@ -34,7 +34,7 @@ AGGREGATED = "earlybird:"
 DEFAULT_WAYS = ("single", "many", "earlybird", "partitioned")
 PIPELINE_OPTIONS = (
     "sizes_bytes", "levels", "partitions", "threads", "ways", "aggregation_bytes", "vcis",
-    "gammas_s_per_byte", "noise",
+    "gammas_s_per_byte", "noise", "reproduce",
 )  # fmt: skip
 
 _PARTITIONS = 4
@@ -85,23 +85,24 @@ def ways_of(options: Options, place: Place) -> tuple[str, ...]:
     """The ways to compare, `single` first; InputError for one that is unknown or that the MPI has not."""
     asked = (*(options.ways or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
     if options.ways is None:
-        asked = (*(way for way in DEFAULT_WAYS if _is_here(way, place)), *asked)
+        asked = (*(way for way in DEFAULT_WAYS if is_here(way, place)), *asked)
     chosen = [BULK]
     for way in asked:
         if way == ALL_WAYS:
-            chosen += [way for way in WAYS if _is_here(way, place)]
+            chosen += [way for way in WAYS if is_here(way, place)]
             continue
         if way not in WAYS and not way.startswith(AGGREGATED):
             raise InputError(
                 f"--ways has {way!r}; the ways are {', '.join(WAYS)}, {AGGREGATED}BYTES and {ALL_WAYS}"
             )
-        if not _is_here(way, place):
+        if not is_here(way, place):
             raise InputError(f"--ways has {way} and {_why_not(way, place)}")
         chosen.append(way)
     return tuple(dict.fromkeys(chosen))
 
 
-def _is_here(way: str, place: Place) -> bool:
+def is_here(way: str, place: Place) -> bool:
+    """Whether the MPI, or the launcher that draws times, has this way."""
     library = place.library
     if library is None:
         return way in place.drawn_ways
@@ -204,7 +205,7 @@ def _computations(options: Options, level: str, place: Place) -> list[dict[str, 
         return [
             {"compute_s_per_byte": noise.mu_s_per_byte, "epsilon": noise.epsilon, "delta": noise.delta},
         ]
-    gammas = options.gammas_s_per_byte or (_default_gamma(level, place),)
+    gammas = options.gammas_s_per_byte or (default_gamma(level, place),)
     return [{"gamma_s_per_byte": gamma} for gamma in gammas]
 
 
@@ -215,7 +216,8 @@ def _default_buffers(options: Options, level: str, place: Place, partitions: int
     return tuple(dict.fromkeys(max(size // partitions, 1) * partitions for size in sizes))
 
 
-def _default_gamma(level: str, place: Place) -> float:
+def default_gamma(level: str, place: Place) -> float:
+    """That of figure 8 of Gillis et al. 2023; where the rate of a link is known, its gamma*beta there."""
     link = link_of(level, place)
     return _GAMMA_S_PER_BYTE if link is None else _GAMMA_BETA / link
 

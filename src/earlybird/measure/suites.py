@@ -20,7 +20,8 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import msgrate_groups
-from earlybird.measure.pipeline import PIPELINE_OPTIONS, pipeline_groups
+from earlybird.measure.pipeline import PIPELINE_OPTIONS
+from earlybird.measure.reproduce import groups_of_pipeline
 
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
@@ -128,7 +129,7 @@ SUITES = {
             "pipeline",
             "ways to send a buffer that threads fill in partitions, and what each gains",
             PIPELINE_OPTIONS,
-            pipeline_groups,
+            groups_of_pipeline,
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
         ),
         Suite(

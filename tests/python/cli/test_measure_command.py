@@ -235,3 +235,14 @@ def test_figures_that_the_clocks_of_nodes_leave_in_doubt_are_named(earlybird, pl
     told = earlybird("measure", "--resume", "-o", "a", "--quiet").stderr
     # A late receiver's pause is long against what the clocks are apart.
     assert "100 us apart" in told and "4 samples" in told and "completion up to 1 KiB are doubtful" in told
+
+
+def test_a_papers_figures_are_shown_beside_ours_and_continued_with_resume(earlybird, planted):
+    words = ("measure", "pipeline", "--reproduce", "gillis", "--quick", *SYNTHETIC, "--quiet")
+    told = earlybird(*words, "--launches", "1", "-o", "run")
+    assert "Figures of Gillis et al. 2023" in told.stdout and "29.76" in told.stdout
+    assert "(paper: 32)" in told.stderr and "earlybird report run -o report.html" in told.stderr
+    again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
+    assert "29.76" in again.stdout
+    other = earlybird("measure", "--resume", "-o", "run", "--reproduce", "temucin", check=False)
+    refused(other, "--reproduce is temucin", "with gillis")

@@ -1,0 +1,132 @@
+"""The set of measurements that a paper's figures take: `measure pipeline --reproduce gillis`."""
+
+from dataclasses import replace
+
+from earlybird.data.errors import InputError
+from earlybird.measure.groups import (
+    MIB,
+    MPICH_WHEEL_CONTEXTS,
+    OPTION_WORDS,
+    Group,
+    Options,
+    Place,
+    carried_bytes,
+    levels_of,
+    powers,
+)
+from earlybird.measure.pipeline import AGGREGATED, ALL_WAYS, default_gamma, is_here, pipeline_groups
+
+PAPERS = ("gillis",)
+BUDGET_S, QUICK_BUDGET_S = 300.0, 60.0
+PAPER_THREADS = 32  # of figures 5 and 6
+PAPER_FEW_THREADS = 4  # of figures 7 and 8
+_LARGEST_BYTES = 16 * MIB
+_AGGREGATION_BYTES = (512, 1 << 10, 1 << 12, 1 << 14)
+_COMPARED = ("single", "many", "earlybird", "partitioned")
+# What the set decides itself.
+_DECIDED = ("sizes_bytes", "partitions", "gammas_s_per_byte", "noise", "ways", "aggregation_bytes", "vcis")
+
+
+def groups_of_pipeline(options: Options, place: Place, mpi: str) -> list[Group]:
+    """What the suite `pipeline` measures: a paper's figures where one is named, else what was asked for."""
+    if options.reproduce is None:
+        return pipeline_groups(options, place, mpi)
+    _check(options)
+    figures = _figures(options, place).values()
+    return [group for figure in figures for group in pipeline_groups(figure, place, mpi)]
+
+
+def remarks(options: Options, place: Place) -> list[str]:
+    """How the set differs from the paper's here, a sentence each."""
+    level, cores = _level(options, place), _cores_per_rank(_level(options, place), place)
+    many, few = _threads(options, level, place)
+    told = []
+    if many != PAPER_THREADS or few != PAPER_FEW_THREADS:
+        told.append(
+            f"figures 5 and 6 with {many} threads a rank (paper: {PAPER_THREADS}), 7 and 8 with {few} "
+            f"(paper: {PAPER_FEW_THREADS}) and as many partitions as there"
+        )
+    if many > cores:
+        told.append(
+            f"a rank has {cores} of the cores for its {many} threads: their samples are marked "
+            "oversubscribed and show the scheduler as much as the MPI"
+        )
+    if place.family != "mpich":
+        told.append("figure 6 needs communication contexts that can be asked for, which only MPICH has")
+    return told
+
+
+def _figures(options: Options, place: Place) -> dict[int, Options]:
+    """What each figure of the paper asks of the suite."""
+    level = _level(options, place)
+    many, few = _threads(options, level, place)
+    last = carried_bytes(_LARGEST_BYTES, level, place)
+
+    def sizes(first: int) -> tuple[int, ...]:
+        return powers(max(last, first), 16 if options.quick else 4, first)
+
+    def ways(*names: str) -> tuple[str, ...]:
+        return tuple(name for name in names if is_here(name, place))
+
+    common = replace(options, reproduce=None, levels=(level,), threads=(1,))
+    contention = replace(
+        common, threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
+        ways=ways(*_COMPARED, "rma-single-passive", "rma-many-passive"),
+    )  # fmt: skip
+    gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", place))
+    # On a slow link the paper's gamma would show nothing: its gamma*beta is kept there.
+    gamma = default_gamma(level, place)
+    figures = {
+        4: replace(
+            common, partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), ways=(ALL_WAYS,)
+        ),
+        5: contention,
+        7: replace(
+            common, threads=(few,), partitions=(32 * PAPER_FEW_THREADS,), sizes_bytes=sizes(512),
+            gammas_s_per_byte=(0.0,), ways=ways(*_COMPARED), aggregation_bytes=gathered or None,
+        ),
+        8: replace(
+            common, threads=(few,), partitions=(PAPER_FEW_THREADS,), sizes_bytes=sizes(1 << 10),
+            gammas_s_per_byte=(gamma,), ways=ways(*_COMPARED, "rma-single-passive"),
+        ),
+    }  # fmt: skip
+    if place.family == "mpich":
+        figures[6] = replace(contention, vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
+    return figures
+
+
+def _check(options: Options) -> None:
+    if options.reproduce not in PAPERS:
+        raise InputError(f"--reproduce is {options.reproduce!r}; the papers are {', '.join(PAPERS)}")
+    for name in _DECIDED:
+        if getattr(options, name) is not None:
+            word = OPTION_WORDS[name]
+            raise InputError(
+                f"--reproduce {options.reproduce} chooses {word} itself; leave {word} out, or --reproduce"
+            )
+    if len(options.threads or ()) > 1:
+        raise InputError("--reproduce takes one number of --threads, that of figures 5 and 6")
+
+
+def _level(options: Options, place: Place) -> str:
+    """The one asked for, or the outermost: the paper's is between nodes."""
+    levels = levels_of(options, place)
+    if options.levels is not None and len(levels) > 1:
+        raise InputError("--reproduce measures at one level; give one of --levels")
+    return levels[-1]
+
+
+def _cores_per_rank(level: str, place: Place) -> int:
+    """Cores for the threads of one of the two ranks; virtual nodes share those of one machine."""
+    of_group = place.cores_per_socket or place.cores[level]
+    if level == "intra_socket" or place.link_bytes_per_s is not None:
+        return max(of_group // 2, 1)
+    return of_group if level == "inter_socket" else place.cores[level]
+
+
+def _threads(options: Options, level: str, place: Place) -> tuple[int, int]:
+    """Of figures 5 and 6, at least two, or there is no contention; and of figures 7 and 8."""
+    cores = _cores_per_rank(level, place)
+    many = options.threads[0] if options.threads else min(max(cores, 2), PAPER_THREADS)
+    few = max(divisor for divisor in (1, 2, 4) if divisor <= max(cores, 1))
+    return many, few

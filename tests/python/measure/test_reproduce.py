@@ -1,0 +1,79 @@
+"""`--reproduce gillis` asks the suite `pipeline` for a paper's figures, with threads that fit the machine."""
+
+from dataclasses import replace
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.measure.groups import Library, Options, Place
+from earlybird.measure.reproduce import remarks
+from earlybird.measure.suites import SUITES
+
+GILLIS = Options(reproduce="gillis")
+
+
+def mpich(*shape):
+    return replace(Place.of(*shape), family="mpich", library=Library("mpich"))
+
+
+def groups(options=GILLIS, place=None, mpi="mpich"):
+    return SUITES["pipeline"].groups(options, place or mpich(64, 2), mpi)
+
+
+def points(found, **wanted):
+    return [point for group in found for point in group.points if wanted.items() <= point.items()]
+
+
+def test_on_a_large_machine_the_set_is_that_of_the_paper():
+    found = groups(place=mpich(64, 2, 2))
+    assert {point["level"] for point in points(found)} == {"inter_node"}
+    assert {(p["threads"], p["partitions"], p["gamma_s_per_byte"], "vcis" in p) for p in points(found)} == {
+        (1, 1, 0.0, False),
+        (32, 32, 0.0, False),
+        (32, 32, 0.0, True),
+        (4, 128, 0.0, False),
+        (4, 4, 100e-12, False),
+    }
+    ways = {way for group in found for way in group.ways}
+    assert {"rma-many-active", "stream", "partitioned", "earlybird:512", "earlybird:16384"} <= ways
+    assert not remarks(GILLIS, mpich(64, 2, 2))
+
+
+def test_on_a_small_machine_fewer_threads_send_as_many_partitions_and_it_says_so():
+    small = mpich(2, 1)
+    shapes = {(p["threads"], p["partitions"]) for p in points(groups(place=small))}
+    assert shapes == {(1, 1), (2, 2), (1, 128), (1, 4)}
+    told = " ".join(remarks(GILLIS, small))
+    assert "2 threads a rank (paper: 32), 7 and 8 with 1 (paper: 4)" in told and "oversubscribed" in told
+
+
+def test_threads_asked_for_are_those_of_the_figures_on_contention():
+    found = groups(Options(reproduce="gillis", threads=(8,)), mpich(2, 1))
+    assert {p["partitions"] for p in points(found, threads=8)} == {8}
+
+
+def test_the_delay_fits_the_link_of_a_virtual_cluster():
+    slow = mpich(2, 1, 2, 250e6)
+    (gamma,) = {p["gamma_s_per_byte"] for p in points(groups(place=slow))} - {0.0}
+    assert gamma * 250e6 == pytest.approx(2.5)
+
+
+def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_so():
+    place = replace(Place.of(64, 1), family="openmpi", library=Library("openmpi", streams=False))
+    found = groups(place=place, mpi="openmpi")
+    assert not [p for p in points(found) if "vcis" in p]
+    assert any("figure 6" in told for told in remarks(GILLIS, place))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (Options(reproduce="gilis"), "the papers are gillis"),
+        (Options(reproduce="gillis", sizes_bytes=(8,)), "leave --sizes out"),
+        (Options(reproduce="gillis", threads=(1, 2)), "one number of --threads"),
+        (Options(reproduce="gillis", levels=("intra_socket", "inter_socket")), "one of --levels"),
+    ],
+)
+def test_what_the_set_decides_is_refused_in_one_sentence(options, words):
+    with pytest.raises(InputError, match=words):
+        groups(options)
