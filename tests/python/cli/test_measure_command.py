@@ -245,4 +245,6 @@ def test_a_papers_figures_are_shown_beside_ours_and_continued_with_resume(earlyb
     again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
     assert "29.76" in again.stdout
     other = earlybird("measure", "--resume", "-o", "run", "--reproduce", "temucin", check=False)
-    refused(other, "--reproduce is temucin", "with gillis")
+    assert (
+        other.returncode == 2 and "--reproduce is temucin" in other.stderr and "with gillis" in other.stderr
+    )
