@@ -142,6 +142,25 @@ def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp
     refused(earlybird(*resume, "--partitions", "2", check=False), "--partitions is 2")
 
 
+def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_ways(earlybird, planted, tmp_path):
+    """Its settings name no ways, and its points no threads."""
+    words = ("--sizes", "6", "--partitions", "2", "--gamma", "1us/kB", "--launches", "2", "--quiet")
+    earlybird("measure", "pipeline", *SYNTHETIC, *words, "-o", "run")
+    header = json.loads((tmp_path / "run" / "run.json").read_text())
+    for name in ("ways", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta", "thread_counts"):
+        del header["settings"][name]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(header))
+    samples = tmp_path / "run" / "samples.ndjson"
+    old = [json.loads(line) for line in samples.read_text().splitlines()]
+    for sample in old:
+        assert sample["config"].pop("threads") == 1
+    samples.write_text("".join(json.dumps(sample) + "\n" for sample in old))
+    before = samples.read_bytes()
+    rows = json.loads(earlybird("measure", "--resume", "-o", "run", "--json").stdout)["points"]
+    assert [(row["way"], row["threads"]) for row in rows] == [("single", 1), ("many", 1)]
+    assert samples.read_bytes() == before
+
+
 def test_a_run_begun_before_there_were_pipelines_is_resumed(earlybird, planted, refused, tmp_path):
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
     path = tmp_path / "run" / "run.json"

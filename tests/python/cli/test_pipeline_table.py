@@ -1,0 +1,67 @@
+"""What is printed of pipelines: a line per way, what all ways of a point share on the first, the best way
+first."""
+
+import numpy as np
+import pytest
+
+from earlybird.cli.pipeline_table import pipeline_order, pipeline_table, pipeline_values
+from earlybird.data.run import Sample
+
+TIMES_S = {"single": 8e-6, "rma-fence": 16e-6, "many": 4e-6, "earlybird:512": 5e-6}
+
+
+def samples(way, **more):
+    config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 4000, "partitions": 4} | more
+    config = {"gamma_s_per_byte": 1e-9} | config if "compute_s_per_byte" not in more else config
+    return [
+        Sample("pipeline", "time_to_solution", config, launch, np.full(8, TIMES_S[way]), way=way,
+               rounds=np.arange(8))
+        for launch in ("0", "1")
+    ]  # fmt: skip
+
+
+def rows(ways=tuple(TIMES_S), **more):
+    bulk = samples("single", **more)
+    found = [
+        pipeline_values(samples(way, **more), bulk)
+        | {"level": "intra_socket", "size_bytes": 4000, "time_s": TIMES_S[way], "launches": 2}
+        for way in ways
+    ]
+    return sorted(found, key=pipeline_order)
+
+
+def lines(*of_points):
+    return pipeline_table([row for point in of_points for row in point], lambda row: "converged")
+
+
+def test_single_comes_first_and_the_slowest_way_last():
+    header, cells = lines(rows())
+    way = header.index("way")
+    assert [line[way] for line in cells] == ["single", "many", "earlybird:512", "rma-fence"]
+    gain = header.index("gain")
+    assert [line[gain] for line in cells] == ["", "2.00", "1.60", "0.50"]
+    # Once for the point: 4000 B in 8 us are 0.5 GB/s, times 1000 us/MB.
+    beta = header.index("gamma*beta")
+    assert [line[beta] for line in cells] == ["0.50", "", "", ""]
+    assert "threads" not in header and "VCIs" not in header
+
+
+def test_threads_and_contexts_are_told_where_there_are_some():
+    header, cells = lines(rows(("single", "many")), rows(("single", "many"), threads=2, vcis=4))
+    threads, vcis = header.index("threads"), header.index("VCIs")
+    assert [line[threads] for line in cells] == [1, "", 2, ""]
+    assert [line[vcis] for line in cells] == ["", "", 4, ""]
+    assert all(len(line) == len(header) for line in cells)
+
+
+def test_samples_without_threads_are_of_one():
+    assert {row["threads"] for row in rows()} == {1}
+
+
+def test_a_noisy_computation_has_the_gamma_of_equation_9():
+    """mu*(theta + (epsilon + delta)/2*(sqrt(theta) + 1) - 1) with theta = 4 partitions on one thread."""
+    noise = {"compute_s_per_byte": 1e-9, "epsilon": 0.04, "delta": 0.0}
+    row = rows(**noise)[0]
+    assert row["gamma_s_per_byte"] == pytest.approx(3.06e-9) and row["compute_s_per_byte"] == 1e-9
+    assert row["gain_theory"] == pytest.approx(4 / (4 - 3.06e-9 * 4000 / 8e-6))
+    assert rows(**noise, threads=4)[0]["gamma_s_per_byte"] == pytest.approx(0.04e-9)
