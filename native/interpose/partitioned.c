@@ -1,14 +1,34 @@
 /* MPI_Psend_init, MPI_Precv_init, MPI_Pready and its kin, MPI_Parrived. */
+#include <dlfcn.h>
+
 #include "interpose/complete.h"
 #include "interpose/interpose.h"
 
-/* The MPI's own, where it has them, for communicators that have no shadow: weak, so that they may be missing. */
-int PMPI_Psend_init(const void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *)
-    __attribute__((weak));
-int PMPI_Precv_init(void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *)
-    __attribute__((weak));
-int PMPI_Pready(int, MPI_Request) __attribute__((weak));
-int PMPI_Parrived(MPI_Request, int, int *) __attribute__((weak));
+/* The MPI's own call, where it has it, for communicators that have no shadow. Asked for while the program runs, because
+ * an MPI may be loaded after us. */
+static void *own(void **known, const char *name) {
+  void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+  if (found) return found;
+  found = dlsym(RTLD_DEFAULT, name);
+  __atomic_store_n(known, found, __ATOMIC_RELAXED);
+  return found;
+}
+
+typedef int psend_init_fn(const void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *);
+typedef int precv_init_fn(void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *);
+typedef int pready_fn(int, MPI_Request);
+typedef int parrived_fn(MPI_Request, int, int *);
+
+#define OWN(type, name)              \
+  static type *own_##type(void) {    \
+    static void *known;              \
+    return (type *)own(&known, name); \
+  }
+OWN(psend_init_fn, "PMPI_Psend_init")
+OWN(precv_init_fn, "PMPI_Precv_init")
+OWN(pready_fn, "PMPI_Pready")
+OWN(parrived_fn, "PMPI_Parrived")
+#undef OWN
 
 static int refuse_communicator(MPI_Comm comm) {
   const int code = MPI_ERR_UNSUPPORTED_OPERATION;
@@ -73,8 +93,8 @@ EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COU
   if (view)
     return make(view, &(eb_channel_arguments){true, (void *)buf, partitions, count, datatype, dest, tag, info}, request);
   if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
-  return PMPI_Psend_init ? PMPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
-                         : refuse_communicator(comm);
+  psend_init_fn *theirs = own_psend_init_fn();
+  return theirs ? theirs(buf, partitions, count, datatype, dest, tag, comm, info, request) : refuse_communicator(comm);
 }
 
 EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int source, int tag,
@@ -83,8 +103,8 @@ EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT cou
   if (view)
     return make(view, &(eb_channel_arguments){false, buf, partitions, count, datatype, source, tag, info}, request);
   if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
-  return PMPI_Precv_init ? PMPI_Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request)
-                         : refuse_communicator(comm);
+  precv_init_fn *theirs = own_precv_init_fn();
+  return theirs ? theirs(buf, partitions, count, datatype, source, tag, comm, info, request) : refuse_communicator(comm);
 }
 
 static int refuse_pready(eb_channel *channel, int code) {
@@ -107,7 +127,8 @@ static inline int pready_range(eb_channel *channel, int low, int high) {
 
 /* A handle that is not ours: the MPI's own partitioned request, or no such request at all. */
 static int pready_of_others(int partition, MPI_Request request) {
-  if (PMPI_Pready && request != MPI_REQUEST_NULL) return PMPI_Pready(partition, request);
+  pready_fn *theirs = own_pready_fn();
+  if (theirs && request != MPI_REQUEST_NULL) return theirs(partition, request);
   return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Pready was called with a request that is no partitioned send");
 }
 
@@ -139,7 +160,8 @@ EB_EXPORT int MPI_Parrived(MPI_Request request, int partition, int *flag) {
   if (!channel) {
     *flag = 1; /* of MPI_REQUEST_NULL, MPI 4.1 section 4.2.4 */
     if (request == MPI_REQUEST_NULL) return MPI_SUCCESS;
-    if (PMPI_Parrived) return PMPI_Parrived(request, partition, flag);
+    parrived_fn *theirs = own_parrived_fn();
+    if (theirs) return theirs(request, partition, flag);
     return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Parrived was called with a request that is no partitioned receive");
   }
   if (channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Parrived was called with a send request");

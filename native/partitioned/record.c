@@ -31,11 +31,23 @@ static struct {
 
 static bool traces(void) { return eb_world.settings.trace[0] != '\0'; }
 
-void eb_record_begin(void) {
-  struct timespec now;
-  eb_record_on = eb_world.settings.statistics || traces();
-  clock_gettime(CLOCK_REALTIME, &now);
-  record.realtime_at_zero_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - eb_now_s();
+static void append(const char *line, size_t length) {
+  pthread_mutex_lock(&record.lock);
+  if (record.length + length > record.capacity) {
+    const size_t capacity = record.capacity ? 2 * record.capacity : 1u << 16;
+    char *grown = capacity <= MAX_TRACE_BYTES ? realloc(record.text, capacity) : NULL;
+    if (grown) {
+      record.text = grown;
+      record.capacity = capacity;
+    }
+  }
+  if (record.length + length <= record.capacity) {
+    memcpy(record.text + record.length, line, length);
+    record.length += length;
+  } else {
+    record.lost++;
+  }
+  pthread_mutex_unlock(&record.lock);
 }
 
 /* One event of the trace event format: "X" has a duration, "i" none. */
@@ -50,22 +62,24 @@ static void add_event(const char *name, const char *arguments, double begin_s, d
   else
     length = snprintf(line, sizeof line, "{\"name\":\"%s\",\"ph\":\"i\",\"s\":\"t\",\"ts\":%.3f,\"pid\":%d,\"tid\":%ld,\"args\":{%s}},\n",
                       name, ts_us, eb_world.rank, (long)gettid(), arguments);
-  pthread_mutex_lock(&record.lock);
-  if (record.length + (size_t)length > record.capacity) {
-    const size_t capacity = record.capacity ? 2 * record.capacity : 1u << 16;
-    char *grown = capacity <= MAX_TRACE_BYTES ? realloc(record.text, capacity) : NULL;
-    if (grown) {
-      record.text = grown;
-      record.capacity = capacity;
-    }
-  }
-  if (record.length + (size_t)length <= record.capacity) {
-    memcpy(record.text + record.length, line, (size_t)length);
-    record.length += (size_t)length;
-  } else {
-    record.lost++;
-  }
-  pthread_mutex_unlock(&record.lock);
+  append(line, (size_t)length);
+}
+
+/* What a viewer calls this process. */
+static void add_name(void) {
+  char line[200], host[64] = "";
+  gethostname(host, sizeof host - 1);
+  const int length = snprintf(line, sizeof line, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d on %s\"}},\n",
+                              eb_world.rank, eb_world.rank, host);
+  append(line, (size_t)length);
+}
+
+void eb_record_begin(void) {
+  struct timespec now;
+  eb_record_on = eb_world.settings.statistics || traces();
+  clock_gettime(CLOCK_REALTIME, &now);
+  record.realtime_at_zero_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - eb_now_s();
+  if (traces()) add_name();
 }
 
 static void describe(char *text, size_t size, const eb_channel *channel, const char *what, int index, int64_t bytes) {
@@ -177,11 +191,14 @@ static void write_trace(const char *text, const int *lengths, int64_t lost) {
   if (total >= 2) total -= 2; /* the last comma and its line's end */
   written = written && fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n") > 0 &&
             fwrite(text, 1, total, file) == total && fprintf(file, "\n]}\n") > 0;
-  const int why = errno;
-  written = file && fclose(file) == 0 && written;
-  if (!written || rename(temporary, eb_world.settings.trace) != 0)
+  int why = written ? 0 : errno;
+  if (file && fclose(file) != 0 && why == 0) why = errno;
+  if (why == 0 && rename(temporary, eb_world.settings.trace) != 0) why = errno;
+  if (why != 0) {
+    if (file) remove(temporary);
     fprintf(stderr, "earlybird: the trace %s cannot be written (%s); nothing else is affected\n", eb_world.settings.trace,
-            strerror(why ? why : errno));
+            strerror(why));
+  }
   if (lost > 0)
     fprintf(stderr, "earlybird: the trace lacks %lld events of ranks that had more than 100 MB of them\n", (long long)lost);
 }

@@ -235,6 +235,31 @@ static void null_after_free(const struct context *context) {
   EXPECT(request == MPI_REQUEST_NULL, "a freed request is not null");
 }
 
+/* The receiver is told, whoever's total is larger and whatever becomes of errors elsewhere in the program; small
+ * messages and matched ones end at the sender. */
+static void different_totals(const struct context *context) {
+  static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}};
+  enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
+  if (context->rank > 1) return;
+  unsigned char *data = calloc(PARTITIONS, 300000);
+  MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
+  for (int c = 0; c < NUM_COUNTS; c++) {
+    MPI_Request request;
+    if (context->rank == 0)
+      MPI(MPI_Psend_init(data, PARTITIONS, counts[c].sent, MPI_BYTE, 1, TAG + c, context->world, MPI_INFO_NULL, &request));
+    else
+      MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
+    int code = MPI_Start(&request); /* with a setup it is known as soon as this */
+    if (context->rank == 0) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (context->rank == 0) MPI(code);
+    else expect_class("a receive whose total differs", code, MPI_ERR_TRUNCATE);
+    MPI(MPI_Request_free(&request));
+  }
+  MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  free(data);
+}
+
 const struct test_case error_cases[] = {
     {"a_bad_argument_of_init_gives_its_error_class", init_errors, 0},
     {"a_bad_argument_of_init_calls_the_error_handler", init_errors_handled, 0},
@@ -244,6 +269,7 @@ const struct test_case error_cases[] = {
     {"misuse_of_a_request_calls_the_error_handler", request_errors_handled, 0},
     {"misuse_after_the_communicator_is_freed_calls_its_error_handler", request_errors_after_free, 0},
     {"an_error_handler_may_wait_for_another_thread_that_calls_mpi", handler_waits, 0},
+    {"totals_that_differ_are_an_error_of_the_receive", different_totals, 0},
     {"requests_of_other_kinds_are_refused", foreign_requests, 0},
     {"a_freed_request_is_null", null_after_free, 0},
     {0},

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.mpi
 
 WHERE = Path(__file__).parent / "programs" / "where.c"
 STUCK = Path(__file__).parent / "programs" / "stuck.c"
+LATE = Path(__file__).parent / "programs" / "late.c"
 PAGE = Path(__file__).parents[2] / "docs" / "exec.md"
 PROFILE = Path(__file__).parents[1] / "recorded" / "golden" / "profile-1.json"
 # What may stand in a variable of ours, such as fitted costs.
@@ -218,6 +219,38 @@ def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refu
     assert result.stdout.startswith("intra_node_protocols=0:")
     assert "latency" in result.stderr
     refused(earlybird(*words, "--no-interpose", "--", "true", check=False), "--profile", "--no-interpose")
+
+
+def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, where_of, tmp_path):
+    where_of(mpi)
+    library, host = tmp_path / "late.so", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).run())"
+    within = ("exec", "--mpi", mpi, "--")
+    earlybird(*within, "mpicc", "-shared", "-fPIC", LATE, "-o", library)
+    launch = (*within, "mpiexec", "-n", "2", sys.executable, "-c", host, library)
+    told = earlybird(*launch, env={"EARLYBIRD_STATS": "1"}).stderr
+    if mpi == "openmpi":
+        # Its handles are data, which was looked for before it was there.
+        assert told.count("partitioned communication is left to the MPI; to have ours, preload") == 2
+        flavour = find_flavour(mpi)
+        by_hand = f"{library_path(flavour)}:{flavour.mpicc.parents[1] / 'lib' / 'libmpi.so.40'}"
+        within = ("exec", "--no-interpose", "--mpi", mpi, "--", "mpiexec", "-x", f"LD_PRELOAD={by_hand}")
+        told = earlybird(*within, *launch[5:], env={"EARLYBIRD_STATS": "1"}).stderr
+        assert "earlybird: partitioned communication" in told
+        return
+    assert "earlybird: partitioned communication" in told
+    bound = earlybird(*launch, env={"LD_BIND_NOW": "1"}, check=False)
+    assert bound.returncode != 0 and "LD_BIND_NOW is set" in bound.stderr
+
+
+def test_a_program_of_another_kind_of_mpi_in_a_script_ends_with_a_sentence(earlybird, where_of, tmp_path):
+    where_of("mpich")
+    program = where_of("openmpi")
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\nexport LD_PRELOAD={library_path(find_flavour('mpich'))}\n{program}\n")
+    script.chmod(0o755)
+    ended = earlybird("exec", "--mpi", "openmpi", "--no-interpose", "--", script, check=False)
+    assert ended.returncode == 2, ended
+    assert "this process runs Open MPI" in ended.stderr and "choose the build with" in ended.stderr
 
 
 def test_a_missing_library_is_told_with_the_command_that_builds_it(any_mpi, earlybird, tmp_path):

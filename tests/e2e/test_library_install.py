@@ -76,6 +76,19 @@ def test_a_cmake_project_uses_the_library(installed, tmp_path):
     assert_works(flavour, tmp_path / "build" / "app")
 
 
+def test_a_cmake_project_of_cpp_alone_finds_the_library(installed, tmp_path):
+    flavour, prefix = installed
+    compiler = flavour.mpicc.with_name("mpicxx")
+    if not compiler.exists():
+        pytest.skip(f"{flavour.name} has no mpicxx")
+    (tmp_path / "CMakeLists.txt").write_text(
+        PROJECT.replace("MPI_C ", "MPI_CXX ").replace(" C)", " CXX)").replace("app.c)", "app.cpp)")
+    )
+    (tmp_path / "app.cpp").touch()
+    found = (f"-DMPI_CXX_COMPILER={compiler}", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(flavour, "cmake", "-B", "build", *found, cwd=tmp_path)
+
+
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_the_header_compiles_alone(installed, tmp_path, language):
     flavour, prefix = installed
