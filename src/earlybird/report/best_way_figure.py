@@ -14,6 +14,7 @@ from earlybird.report.pipelines import TIE, Pipeline
 MAX_TICKS = 9
 _WIDE_COLUMNS = 8  # beyond as many the letters of a cell alone fit on a phone
 _SAME_SIZE = 1 / 16  # sizes cut to a multiple of an odd number of partitions share a column
+_FILLED = 2 / 3  # of a map, at least: numbers of partitions measured at different sizes make none
 _Cell = tuple[str, float | None]  # the best way, and how many times as fast as one message it is
 
 
@@ -27,7 +28,13 @@ def best_way_figures(found: Sequence[Pipeline]) -> list[Figure]:
         for group in groups.values()
         if len({one.setting.partitions for one in group}) > 1 and max(len(one.points) for one in group) > 1
     ]
-    return [_figure(k, group) for k, group in enumerate(maps)]
+    figures = [_figure(k, group) for k, group in enumerate(maps)]
+    return [figure for figure in figures if _filled(figure) >= _FILLED]
+
+
+def _filled(figure: Figure) -> float:
+    cells = [cell is not None for row in figure.data[0]["z"] for cell in row]
+    return sum(cells) / len(cells)
 
 
 def _choice(one: Pipeline) -> dict[str, str]:

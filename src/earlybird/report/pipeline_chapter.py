@@ -73,7 +73,8 @@ def _sentence(one: Pipeline) -> str:
     if gain <= 1:
         return f"{where} sends {what} fastest as one message{says}."
     return (
-        f"{where} sends {what} {gain:.2f} times as fast {_by(way)} as in one message when all is ready{says}."
+        f"{where} sends {what} {gain:.2f} times as fast {_by(way)} as in one message"
+        f"{' when all is ready' if late else ''}{says}."
     )
 
 

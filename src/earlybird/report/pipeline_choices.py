@@ -31,8 +31,9 @@ def choices(found: Sequence[Pipeline]) -> dict[str, list[str]]:
 
 
 def headline(found: Sequence[Pipeline]) -> Pipeline:
-    """The pipeline that gains most over one message with its largest buffer: what a reader sees first."""
-    return max(found, key=lambda one: (_last_gain(one), len(one.points)))
+    """What a reader sees first: of those with a late partition, if there are any, the one that gains most over
+    one message with its largest buffer."""
+    return max(found, key=lambda one: (one.setting.delay_rate() > 0, _last_gain(one), len(one.points)))
 
 
 def _last_gain(one: Pipeline) -> float:
