@@ -31,8 +31,8 @@ def choices(found: Sequence[Pipeline]) -> dict[str, list[str]]:
 
 
 def headline(found: Sequence[Pipeline]) -> Pipeline:
-    """What a reader sees first: of those with a late partition, if there are any, the one that gains most over
-    one message with its largest buffer."""
+    """What a reader sees first: of those with a late partition, if any, the one that gains most over one
+    message with its largest buffer."""
     return max(found, key=lambda one: (one.setting.delay_rate() > 0, _last_gain(one), len(one.points)))
 
 
