@@ -32,6 +32,7 @@ from earlybird.data.errors import InputError
         (units.parse_frequency, "100MHz", 1e8),
         (units.parse_duration, "60s", 60),
         (units.parse_duration, "2min", 120),
+        (units.parse_duration, "5m", 300),
         (units.parse_duration, "100ms", 0.1),
         (units.parse_duration, "0.5", 0.5),
         (units.parse_duration, "+.5 min", 30),
