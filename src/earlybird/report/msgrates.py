@@ -96,14 +96,13 @@ def rates_sentences(found: Sequence[MessageRates]) -> list[str]:
         texts = [f"{millions(rates[way].rate_per_s[0])} with {name}" for way, name in WAYS.items()
                  if way in rates and way != PROCESSES]  # fmt: skip
         if PROCESSES in rates:
-            alone = f"{millions(rates[PROCESSES].rate_per_s[0])} with {_counted_processes(threads)}"
-            texts.append(alone)
+            texts.append(f"{millions(rates[PROCESSES].rate_per_s[0])} as {_counted_processes(threads)}")
         crowded = any(point.oversubscribed for point in rates.values())
         over = ", with more threads than cores, which take turns" if crowded else ""
         sentences.append(
-            f"{words.capital(words.level(one.level))}, {one.label} sends {format_bytes(one.size_bytes)} "
-            f"messages from {words.counted(threads, 'thread')} at {words.listed(texts)} million per "
-            f"second{over}."
+            f"{words.capital(words.level(one.level))}, {words.counted(threads, 'thread')} of {one.label} "
+            f"{'sends' if threads == 1 else 'send'}, in million {format_bytes(one.size_bytes)} messages per "
+            f"second, {words.listed(texts)}{over}."
         )
     return sentences
 

@@ -1,16 +1,20 @@
 """Message rates are drawn per way, with the table behind the picture and a sentence above it."""
 
+from pathlib import Path
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from earlybird.data.run import Sample
-from earlybird.report import axes
+from earlybird.report import axes, words
 from earlybird.report.chapters import chapters
-from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.material import Material, MeasuredRun, collect
 from earlybird.report.msgrate_figures import MAX_SETTINGS
 from earlybird.report.msgrates import message_rates
 from earlybird.report.terminal import render
+
+KEPT = sorted((Path(__file__).parents[3] / "docs" / "results").glob("msgrate-*"))
 
 # Million messages per second of two threads and one, after the article's figures of MPICH 4.2.1.
 RATES = {("shared", 1): 3.44, ("shared", 2): 0.78, ("per-thread-contexts", 2): 6.67, ("processes", 2): 7.0}
@@ -75,8 +79,8 @@ def test_every_way_has_its_line_colour_and_row():
     ]
     assert table.rows[1][8:] == ["0.65 to 0.867", "0.487, 0.39"]
     assert (
-        "Between nodes, MPICH sends 8 B messages from 2 threads at 0.78 with one communicator, 6.67 with a "
-        "communicator and a context each and 7.00 with 2 pairs of processes million per second."
+        "Between nodes, 2 threads of MPICH send, in million 8 B messages per second, 0.78 with one "
+        "communicator, 6.67 with a communicator and a context each and 7.00 as 2 pairs of processes."
     ) in chapter.sentence
     assert "Message rates of threads" in render(material(samples()))
 
@@ -120,3 +124,15 @@ def test_a_sample_without_what_a_rate_has_is_left_out_and_threads_times_may_be_a
         bare = Sample("msgrate", "time_per_window", config, "0", np.ones(3), way="shared", extra=extra)
         (table,) = machine((bare,)).tables
         assert table.rows[0][-1] == "-"
+
+
+@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
+def test_results_kept_in_the_docs_are_drawn_and_name_the_machine_that_measured(folder):
+    runs = sorted(folder.iterdir())
+    found = collect(runs)
+    measured, machine, *_ = chapters(found)
+    for run, line in zip(found.runs, measured.lines, strict=True):
+        assert run.machine["host"] in line and run.machine["cpu_model"] in line
+    (figure,) = machine.figures
+    names = list(lines(figure))
+    assert {name.partition(",")[0] for name in names} == {words.flavour(run.name) for run in runs}
