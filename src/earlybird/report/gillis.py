@@ -6,7 +6,8 @@ from itertools import groupby
 
 from earlybird.data.units import format_bytes
 from earlybird.report import provenance, words
-from earlybird.report.material import Material
+from earlybird.report.curves import number_or_none
+from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import Table
 from earlybird.report.pipelines import Pipeline, PipelinePoint, Spread
 
@@ -60,7 +61,22 @@ def conditions(material: Material) -> list[str]:
         for run in material.runs
         if isinstance(run.header.get("settings"), dict) and run.header["settings"].get("reproduce") == NAME
     ]
-    return [PAPER, *(f"Here: {provenance.run_line(run)}." for run in runs)] if runs else []
+    if not runs:
+        return []
+    return [PAPER, *(f"Here: {provenance.run_line(run)}{_threads_per_core(run)}." for run in runs)]
+
+
+def _threads_per_core(run: MeasuredRun) -> str:
+    """How many threads the cores of a machine had at most; the paper's had one each."""
+    cores = number_or_none(run.machine.get("cores"))
+    most = 0.0
+    for launch in run.launches:
+        places = [place for place in launch.get("placement") or () if isinstance(place, dict)]
+        # The nodes of a virtual cluster share one machine.
+        machines = 1 if launch.get("network") else len({str(place.get("host")) for place in places})
+        threads = number_or_none(launch.get("threads_per_rank")) or 1
+        most = max(most, threads * len(places) / max(machines, 1))
+    return f"; at most {most / cores:.3g} threads per core" if cores and most else ""
 
 
 def _groups(found: Sequence[Pipeline]) -> list[list[Pipeline]]:
