@@ -28,7 +28,7 @@ void pass_until(double due_s, bool oversubscribed) {
 // The last partition is ready D = gamma times its size after the start, the others at once.
 class LastLate : public Computation {
  public:
-  LastLate(const Transfer &transfer, double delay_s) : transfer_(transfer), delay_s_(delay_s) {}
+  LastLate(const Transfer &transfer, double delay_s) : Computation(true), transfer_(transfer), delay_s_(delay_s) {}
 
   double asked_s() const override { return delay_s_; }
   void prepare(int) override {}
@@ -36,8 +36,7 @@ class LastLate : public Computation {
     begin_s_ = now_s();
     late_s_ = 0;
   }
-  void compute(int, int partition) override {
-    if (partition != transfer_.num_partitions - 1) return;
+  void compute(int, int) override {
     const double due_s = begin_s_ + delay_s_;
     // Sending took longer than the computation beside it: what is beyond the delay is the cost of sending.
     if (now_s() >= due_s) {
@@ -60,7 +59,8 @@ class LastLate : public Computation {
 class Noisy : public Computation {
  public:
   Noisy(const Transfer &transfer, double mu_s_per_byte, double deviation)
-      : transfer_(transfer),
+      : Computation(false),
+        transfer_(transfer),
         mean_s_(mu_s_per_byte * static_cast<double>(transfer.partition_bytes())),
         deviation_(deviation),
         times_s_(static_cast<std::size_t>(transfer.num_partitions)),

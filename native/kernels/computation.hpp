@@ -11,7 +11,11 @@ namespace earlybird {
 
 class Computation {
  public:
+  // Where the last partition alone is computed, the others need not be asked: that would cost as much as readying them.
+  explicit Computation(bool only_last) : only_last_(only_last) {}
   virtual ~Computation() = default;
+
+  bool only_last() const { return only_last_; }
 
   // What stands for the computation in a sample: the delay asked for, or what a thread computes when there is no noise.
   virtual double asked_s() const = 0;
@@ -23,6 +27,9 @@ class Computation {
   virtual void compute(int thread, int partition) = 0;
   // How long the slowest thread computed since `begin`: what time-to-solution leaves out.
   virtual double slowest_s() const = 0;
+
+ private:
+  const bool only_last_;
 };
 
 // The one that `point` asks for; ends the program in a sentence when it asks for what cannot be.

@@ -53,8 +53,10 @@ class Template {
 
  private:
   void ready(int thread) {
-    for (int k = transfer_.first_of(thread); k < transfer_.first_of(thread + 1); ++k) {
-      computation_.compute(thread, k);
+    const int first = transfer_.first_of(thread), end = transfer_.first_of(thread + 1);
+    const bool only_last = computation_.only_last();
+    for (int k = first; k < end; ++k) {
+      if (!only_last || k == transfer_.num_partitions - 1) computation_.compute(thread, k);
       way_->ready(k);
     }
     way_->all_of_thread_ready(thread);

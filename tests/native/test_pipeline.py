@@ -120,7 +120,7 @@ def test_partitioned_ways_deliver_and_say_whose_they_are(mpi, tmp_path):
     for preload, ways in ((False, ("single", "partitioned")), (True, OURS)):
         scratch = tmp_path / f"{preload}"
         scratch.mkdir()
-        launched = launch(mpi, scratch, points, ways, preload=preload)
+        launched = launch(mpi, scratch, points, ways, preload=preload, rules=SHORT)
         assert launched.cause is None
         assert [(s.config, s.way) for s in launched.samples] == [(p, way) for p in points for way in ways]
         assert all(sample.validated for sample in launched.samples)
