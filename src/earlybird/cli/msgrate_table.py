@@ -105,9 +105,12 @@ def _without_contexts(run: Run, rows: Sequence[dict[str, Any]]) -> list[str]:
     """Why some numbers of threads have no row with contexts."""
     several = {row["threads"] for row in rows if row["way"] == PER_THREAD and row["threads"] > 1}
     with_contexts = {row["threads"] for row in rows if row["way"] == CONTEXTS}
-    versions = [str(launch.get("library_version", "")) for launch in run.launches()]
-    if several and any(version.startswith("Open MPI") for version in versions):
+    launches = run.launches()
+    versions = {str(launch.get("library_version", "")).split(" ")[0] for launch in launches}
+    if several and "Open" in versions:
         return [f"Open MPI has no communication contexts that a program could ask for: no {CONTEXTS}"]
+    if several and "MPICH" in versions and any(launch.get("network") for launch in launches):
+        return [f"MPICH hangs with several contexts between nodes of a virtual cluster: no {CONTEXTS} there"]
     if with_contexts and several and max(several) > max(with_contexts):
         return [f"this MPI has at most {max(with_contexts)} communication contexts: {CONTEXTS} ends there"]
     return []

@@ -90,3 +90,8 @@ def test_rows_without_contexts_say_why(run):
     run.append_launch({"library_version": "Open MPI v5.0.11, package: Open MPI"})
     assert "Open MPI has no communication contexts" in msgrate_remarks(run, rows)[-1]
     assert not any("contexts" in text for text in msgrate_remarks(run, [row("per-thread", 1, (1.0,))]))
+
+
+def test_mpich_between_virtual_nodes_says_why_it_has_no_row_with_contexts(run):
+    run.append_launch({"library_version": "MPICH Version:      5.0.2", "network": "virtual, 1 Gbit/s"})
+    assert "MPICH hangs with several contexts" in msgrate_remarks(run, [row("per-thread", 2, (1.0,))])[-1]

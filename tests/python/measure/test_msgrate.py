@@ -71,6 +71,16 @@ def test_contexts_end_where_the_mpi_has_no_more():
     assert (wheel, own) == ([16], [16, 32])
 
 
+def test_mpich_has_no_launch_with_contexts_between_virtual_nodes_where_it_never_starts():
+    virtual = replace(Place.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich")
+    found = {(g.points[0]["level"], g.vcis) for g in groups(virtual, threads=(2,))}
+    assert found == {("intra_socket", None), ("intra_socket", 2), ("inter_node", None)}
+    with pytest.raises(InputError, match="MPICH 5.0.2 hangs in MPI_Init"):
+        groups(virtual, threads=(2,), ways=MSGRATE_WAYS)
+    intel = groups(replace(virtual, family="intel"), "intel", threads=(2,), levels=("inter_node",))
+    assert 2 in [group.vcis for group in intel]
+
+
 def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
     """A script for a batch system is printed on a machine that may have no MPI."""
     anywhere = replace(ONE_SOCKET, family=None)
