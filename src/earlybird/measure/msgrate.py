@@ -42,8 +42,8 @@ def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     for level in levels_of(options, place):
         if options.ways is not None and CONTEXTS in ways and _hangs_with_contexts(level, place):
             raise InputError(
-                f"--ways has {CONTEXTS} and MPICH 5.0.2 hangs in MPI_Init with several contexts between nodes "
-                "of a virtual cluster; leave it out, give --levels intra_socket, or measure --mpi intel"
+                f"--ways has {CONTEXTS} and MPICH hangs in MPI_Init with several contexts between nodes of a "
+                "virtual cluster; leave it out, give --levels intra_socket, or measure --mpi intel"
             )
         for threads in options.threads or _thread_counts(level, place, options.quick):
             _check_room(threads, window, max(sizes))

@@ -75,7 +75,7 @@ def test_mpich_has_no_launch_with_contexts_between_virtual_nodes_where_it_never_
     virtual = replace(Place.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich")
     found = {(g.points[0]["level"], g.vcis) for g in groups(virtual, threads=(2,))}
     assert found == {("intra_socket", None), ("intra_socket", 2), ("inter_node", None)}
-    with pytest.raises(InputError, match="MPICH 5.0.2 hangs in MPI_Init"):
+    with pytest.raises(InputError, match="MPICH hangs in MPI_Init"):
         groups(virtual, threads=(2,), ways=MSGRATE_WAYS)
     intel = groups(replace(virtual, family="intel"), "intel", threads=(2,), levels=("inter_node",))
     assert 2 in [group.vcis for group in intel]
