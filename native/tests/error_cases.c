@@ -240,6 +240,10 @@ static void null_after_free(const struct context *context) {
 static void different_totals(const struct context *context) {
   static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}};
   enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
+  if (environment_number("EARLYBIRD_SEGMENTS", 0)) {
+    case_skip("announced transfers leave messages behind that nobody takes, and MPICH aborts in MPI_Comm_free");
+    return;
+  }
   if (context->rank > 1) return;
   unsigned char *data = calloc(PARTITIONS, 300000);
   MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
@@ -249,7 +253,7 @@ static void different_totals(const struct context *context) {
       MPI(MPI_Psend_init(data, PARTITIONS, counts[c].sent, MPI_BYTE, 1, TAG + c, context->world, MPI_INFO_NULL, &request));
     else
       MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
-    int code = MPI_Start(&request); /* with a setup it is known as soon as this */
+    int code = MPI_Start(&request);
     if (context->rank == 0) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
     if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (context->rank == 0) MPI(code);
