@@ -107,7 +107,10 @@ def crossovers_table(found: Sequence[Pipeline]) -> Table:
             rows.append([*setting, words.way(change.before), f"{about}: {words.way(change.after)}",
                          f"{low} to {high}"])  # fmt: skip
     return Table(
-        "Where the fastest way changes", [*names, "fastest", "until", "seen between"], rows, wide=True
+        f"Where the fastest way changes{_star(found)}",
+        [*names, "fastest", "until", "seen between"],
+        rows,
+        wide=True,
     )
 
 

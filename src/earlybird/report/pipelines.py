@@ -259,10 +259,14 @@ def gain_theory(setting: Setting, size_bytes: int, bulk_s: float) -> float | Non
 
 
 def _gain(bulk: Sequence[Sample], found: Sequence[Sample]) -> Spread | None:
-    """Median of the ratios of times of one round, of each launch that has both."""
+    """Median of the ratios of times of one round, of each launch that has both; of a single launch, the
+    quarters of its rounds stand for the range."""
     of_launch = {sample.launch: sample for sample in bulk}
     pairs = [(of_launch[sample.launch], sample) for sample in found if sample.launch in of_launch]
     ratios = [ratio for pair in pairs if len(ratio := round_ratios(*pair))]
+    if len(ratios) == 1:
+        low, middle, high = np.percentile(ratios[0], (25, 50, 75))
+        return float(middle), float(low), float(high)
     return _spread([float(np.median(ratio)) for ratio in ratios]) if ratios else None
 
 

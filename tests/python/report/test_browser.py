@@ -75,7 +75,7 @@ CHOOSE = """<script>
 
 
 def test_a_choice_shows_and_draws_the_figures_that_fit_it_and_takes_the_rest_along(tmp_path, make):
-    run = make.pipeline_run(tmp_path / "run", [(2, 2, 0.0), (2, 16, 0.0), (4, 4, 1e-7), (4, 8, 1e-7)])
+    run = make.pipeline_run(tmp_path / "run", [(2, 2, 1e-7), (2, 16, 1e-7), (4, 4, 0.0), (4, 8, 0.0)])
     path = write([run], tmp_path)
     for script, chosen in (("</body>", "2"), (CHOOSE, "4")):
         path.write_text(path.read_text(encoding="utf-8").replace("</body>", script), encoding="utf-8")
