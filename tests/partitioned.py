@@ -12,6 +12,10 @@ from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import native_prefix, native_sources
 
+# How many times as long as usual a case may take before it counts as hanging: another worker of pytest, or
+# somebody else, has the cores, too.
+PATIENCE = {"EARLYBIRD_TESTS_PATIENCE": "3"}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -75,7 +79,7 @@ def run_ranks(
     """The exit status (None when time ran out) and all that was said; no rank is left behind."""
     process = subprocess.Popen(
         [*start_words(flavour, num_ranks), *map(str, command)],
-        env=start_environment(flavour, num_ranks) | dict(env or {}),
+        env=start_environment(flavour, num_ranks) | PATIENCE | dict(env or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

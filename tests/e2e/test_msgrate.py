@@ -48,4 +48,4 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(earlybird, refused, tm
 
 def test_several_numbers_of_threads_are_for_msgrate_alone(earlybird, refused, any_mpi):
     words = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
-    refused(earlybird(*words, check=False), "--threads is 1,2 and only msgrate")
+    refused(earlybird(*words, check=False), "--threads is 1,2 and only pipeline and msgrate")

@@ -149,6 +149,7 @@ def test_the_mpis_own_partitioned_calls_take_several_threads(mpi, tmp_path):
     assert all(sample.validated for sample in launched.samples)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi, tmp_path, threads):
     """Each thread computes 3 partitions for 1 ms each, give or take 30 %: the slowest thread counts."""
