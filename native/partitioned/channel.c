@@ -344,7 +344,7 @@ static int test_each(eb_channel *channel, bool *done) {
     if (atomic_load_explicit(&state->arrived, memory_order_relaxed)) continue;
     int flag = 1;
     if (channel->requests[s] != MPI_REQUEST_NULL) {
-      const int rc = PMPI_Test(&channel->requests[s], &flag, MPI_STATUS_IGNORE);
+      const int rc = eb_wire_test_one(channel, s, &flag);
       if (rc != MPI_SUCCESS) return rc;
     }
     if (flag) {
@@ -355,7 +355,7 @@ static int test_each(eb_channel *channel, bool *done) {
   }
   if (*done && channel->requests[channel->segments.num] != MPI_REQUEST_NULL) {
     int flag = 0;
-    const int rc = PMPI_Test(&channel->requests[channel->segments.num], &flag, MPI_STATUS_IGNORE);
+    const int rc = eb_wire_test_one(channel, channel->segments.num, &flag);
     *done = flag;
     return rc;
   }
@@ -531,7 +531,7 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
     eb_segment_state *segment = &channel->states[s];
     int flag = atomic_load_explicit(&segment->arrived, memory_order_acquire);
     if (!flag && asks && channel->requests[s] == MPI_REQUEST_NULL) flag = 1; /* MPI_PROC_NULL */
-    else if (!flag && asks) rc = PMPI_Test(&channel->requests[s], &flag, MPI_STATUS_IGNORE);
+    else if (!flag && asks) rc = eb_wire_test_one(channel, s, &flag);
     if (flag && asks && !atomic_exchange_explicit(&segment->arrived, true, memory_order_release) && eb_record_on)
       eb_record_segment_arrived(channel, s);
     *arrived = flag;

@@ -92,8 +92,9 @@ static void *find_late_mpi(void) {
   return in.is_found ? dlopen(in.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) : NULL;
 }
 
-/* Was the MPI there when we were loaded? Its functions were looked up then, and Open MPI's handles, which are data. */
-static bool is_late(void) { return PMPI_Init == NULL; }
+/* Was the MPI there when we were loaded? Its functions were looked up then, and Open MPI's handles, which are data. No
+ * function that is called may be compared with NULL for that: its address would be bound for ever to what it was then. */
+static bool is_late;
 
 static void tell(const char *what, const char *remedy) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "another MPI";
@@ -106,12 +107,13 @@ static void tell(const char *what, const char *remedy) {
 }
 
 bool eb_loaded_mpi_can_be_called(void) {
-  if (is_late() && !find_late_mpi()) {
+  is_late = dlsym(RTLD_DEFAULT, "PMPI_Init") == NULL;
+  if (is_late && !find_late_mpi()) {
     fprintf(stderr, "earlybird: the MPI of this process cannot be found; run it with `earlybird exec --no-interpose`\n");
     return false;
   }
   const char *bind_now = getenv("LD_BIND_NOW");
-  if (is_late() && bind_now && *bind_now) {
+  if (is_late && bind_now && *bind_now) {
     fprintf(stderr, "earlybird: LD_BIND_NOW is set, and this program loads its MPI while it runs: unset it, or run the program with "
                     "`earlybird exec --no-interpose`\n");
     return false;
@@ -130,7 +132,7 @@ bool eb_loaded_mpi_is_ours(void) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length;
 #if defined(OPEN_MPI)
-  if (is_late()) {
+  if (is_late) {
     fprintf(stderr, "earlybird: this program loads Open MPI while it runs: partitioned communication is left to the MPI; to have "
                     "ours, preload Open MPI's libmpi.so.40 after libearlybird.so\n");
     return false;

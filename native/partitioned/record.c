@@ -191,7 +191,7 @@ static void write_trace(const char *text, const int *lengths, int64_t lost) {
   if (total >= 2) total -= 2; /* the last comma and its line's end */
   written = written && fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n") > 0 &&
             fwrite(text, 1, total, file) == total && fprintf(file, "\n]}\n") > 0;
-  int why = written ? 0 : errno;
+  int why = written ? 0 : errno ? errno : EIO;
   if (file && fclose(file) != 0 && why == 0) why = errno;
   if (why == 0 && rename(temporary, eb_world.settings.trace) != 0) why = errno;
   if (why != 0) {

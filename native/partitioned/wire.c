@@ -84,13 +84,22 @@ static int num_requests(const eb_channel *channel) {
 /* In the first start the two sides have only assumed that their totals agree; a plan tells the sender's later on. */
 static bool is_to_be_compared(const eb_channel *channel) { return !channel->is_send && channel->num_starts == 1; }
 
-static int compare(const eb_channel *channel, int request, const MPI_Status *status) {
+/* An error is kept: a request that was found complete here is inactive, and whoever waits for it later sees nothing. */
+static int compare(eb_channel *channel, int request, const MPI_Status *status) {
   int bytes;
   const int64_t *first_byte = channel->segments.first_byte;
   if (request >= channel->segments.num || status->MPI_SOURCE == MPI_ANY_SOURCE) return MPI_SUCCESS; /* a plan; seen before */
   const int rc = PMPI_Get_count(status, MPI_BYTE, &bytes);
-  if (rc != MPI_SUCCESS) return rc;
-  return bytes == first_byte[request + 1] - first_byte[request] ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+  if (rc != MPI_SUCCESS || bytes == first_byte[request + 1] - first_byte[request]) return rc;
+  atomic_store_explicit(&channel->error, MPI_ERR_TRUNCATE, memory_order_relaxed);
+  return MPI_ERR_TRUNCATE;
+}
+
+int eb_wire_test_one(eb_channel *channel, int request, int *flag) {
+  MPI_Status status;
+  const bool compares = is_to_be_compared(channel);
+  const int rc = PMPI_Test(&channel->requests[request], flag, compares ? &status : MPI_STATUS_IGNORE);
+  return rc == MPI_SUCCESS && *flag && compares ? compare(channel, request, &status) : rc;
 }
 
 /* One by one: calls for several requests hand errors to MPI_COMM_SELF's handler in MPICH, which may end the program,
@@ -109,12 +118,10 @@ int eb_wire_wait(eb_channel *channel) {
 
 int eb_wire_test(eb_channel *channel, bool *done) {
   const int num = num_requests(channel);
-  const bool compares = is_to_be_compared(channel);
-  MPI_Status status;
   *done = false;
   for (int r = 0; r < num; r++) {
-    int flag = 0, rc = PMPI_Test(&channel->requests[r], &flag, compares ? &status : MPI_STATUS_IGNORE);
-    if (rc == MPI_SUCCESS && flag && compares) rc = compare(channel, r, &status);
+    int flag = 0;
+    const int rc = eb_wire_test_one(channel, r, &flag);
     if (rc != MPI_SUCCESS || !flag) return rc;
   }
   *done = true;

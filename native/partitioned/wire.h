@@ -24,4 +24,7 @@ void eb_wire_abandon(eb_channel *channel);
 int eb_wire_wait(eb_channel *channel);
 int eb_wire_test(eb_channel *channel, bool *done);
 
+/* Asks about one segment, or about the plan that comes with them. */
+int eb_wire_test_one(eb_channel *channel, int request, int *flag);
+
 #endif

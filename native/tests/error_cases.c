@@ -235,10 +235,10 @@ static void null_after_free(const struct context *context) {
   EXPECT(request == MPI_REQUEST_NULL, "a freed request is not null");
 }
 
-/* The receiver is told, whoever's total is larger and whatever becomes of errors elsewhere in the program; small
+/* The receiver is told, whosever total is larger and whatever becomes of errors elsewhere in the program; small
  * messages and matched ones end at the sender. */
 static void different_totals(const struct context *context) {
-  static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}};
+  static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}, {100, 200}};
   enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
   if (environment_number("EARLYBIRD_SEGMENTS", 0)) {
     case_skip("announced transfers leave messages behind that nobody takes, and MPICH aborts in MPI_Comm_free");
@@ -255,7 +255,10 @@ static void different_totals(const struct context *context) {
       MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
     int code = MPI_Start(&request);
     if (context->rank == 0) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
-    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    /* What MPI_Parrived has found stays an error of the wait. */
+    if (context->rank == 1 && c == NUM_COUNTS - 1)
+      for (int flag = 0; code == MPI_SUCCESS && !flag;) code = MPI_Parrived(request, 0, &flag);
+    if (code == MPI_SUCCESS || (context->rank == 1 && c == NUM_COUNTS - 1)) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (context->rank == 0) MPI(code);
     else expect_class("a receive whose total differs", code, MPI_ERR_TRUNCATE);
     MPI(MPI_Request_free(&request));

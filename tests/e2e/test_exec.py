@@ -223,10 +223,10 @@ def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refu
 
 def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, where_of, tmp_path):
     where_of(mpi)
-    library, host = tmp_path / "late.so", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).run())"
+    library, host = tmp_path / "late.so", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2])))"
     within = ("exec", "--mpi", mpi, "--")
     earlybird(*within, "mpicc", "-shared", "-fPIC", LATE, "-o", library)
-    launch = (*within, "mpiexec", "-n", "2", sys.executable, "-c", host, library)
+    launch = (*within, "mpiexec", "-n", "2", sys.executable, "-c", host, library, 1)
     told = earlybird(*launch, env={"EARLYBIRD_STATS": "1"}).stderr
     if mpi == "openmpi":
         # Its handles are data, which was looked for before it was there.
@@ -237,6 +237,8 @@ def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, w
         told = earlybird(*within, *launch[5:], env={"EARLYBIRD_STATS": "1"}).stderr
         assert "earlybird: partitioned communication" in told
         return
+    assert "earlybird: partitioned communication" in told
+    told = earlybird(*launch[:-1], 0, env={"EARLYBIRD_STATS": "1"}).stderr
     assert "earlybird: partitioned communication" in told
     bound = earlybird(*launch, env={"LD_BIND_NOW": "1"}, check=False)
     assert bound.returncode != 0 and "LD_BIND_NOW is set" in bound.stderr

@@ -4,11 +4,12 @@
 
 enum { PARTITIONS = 4, BYTES = 1000, TIMES = 4 };
 
-int run(void) {
+int run(int with_threads) {
   static unsigned char data[PARTITIONS][BYTES];
   int level, rank, wrong = 0;
   MPI_Request request;
-  if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) return 3;
+  const int rc = with_threads ? MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) : MPI_Init(NULL, NULL);
+  if (rc != MPI_SUCCESS) return 3;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) MPI_Psend_init(data, PARTITIONS, BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   else MPI_Precv_init(data, PARTITIONS, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
