@@ -223,7 +223,8 @@ def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refu
 
 def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, where_of, tmp_path):
     where_of(mpi)
-    library, host = tmp_path / "late.so", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2])))"
+    library = tmp_path / "late.so"
+    host = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2])))"
     within = ("exec", "--mpi", mpi, "--")
     earlybird(*within, "mpicc", "-shared", "-fPIC", LATE, "-o", library)
     launch = (*within, "mpiexec", "-n", "2", sys.executable, "-c", host, library, 1)
