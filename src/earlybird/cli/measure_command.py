@@ -1,4 +1,4 @@
-"""`earlybird measure`: run suites into a run folder and print what they say."""
+"""`earlybird measure`: run suites into a run folder."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli import batch_script, completion_table, msgrate_table, pipeline_table
-from earlybird.cli.common import Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli import batch_script
+from earlybird.cli.common import Format, make_command, note, print_table
 from earlybird.cli.delay_rates import parse_noise
 from earlybird.cli.launchers import launcher_of
+from earlybird.cli.measured_table import print_beside_paper, print_samples
 from earlybird.cli.measuring import (
     Effort,
     create_run,
@@ -36,7 +37,6 @@ from earlybird.cli.options import (
 )
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.run import Run, Sample, median_of_launches
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
@@ -234,16 +234,16 @@ def measure(
     format = "json" if json else format
     after = "" if set(settings["suites"]) <= UNFITTED else f"; next: earlybird fit {run.path} -o profile.json"
     if options.reproduce and format == "table":
-        _show_beside_paper(run)
+        print_beside_paper(run)
         after = f"; next: earlybird report {run.path} -o report.html"
     else:
-        _show(run, result.samples, format)
+        print_samples(run, result.samples, format)
     note(f"samples are in {run.path}{after}")
 
 
 def _threads(text: str | None, chosen: Sequence[str]) -> dict:
     """What a run keeps of --threads: the threads that launches have, or the counts that a suite measures."""
-    counts = _split(text, _thread_count)
+    counts = _thread_counts(text)
     if _takes_counts(chosen):
         return {"threads": 1, "thread_counts": text}
     if counts is not None and len(counts) > 1:
@@ -306,9 +306,11 @@ def _options(settings: dict) -> Options:
         quick=settings["quick"],
         sizes_bytes=_split(settings["sizes"], lambda word: units.parse_bytes(word, "--sizes")),
         buffers=buffers,
-        competitors=_split(settings["competitors"], _competitor),
+        competitors=_counts("--competitors", settings["competitors"], "numbers of processes, such as 1,2,4"),
         levels=_split(settings["levels"], str),
-        partitions=_split(settings["partitions"], _partitions),
+        partitions=_counts(
+            "--partitions", settings["partitions"], "numbers of partitions from 1 up, such as 4"
+        ),
         gammas_s_per_byte=_split(settings["gamma"], lambda word: units.parse_delay_rate(word, "--gamma")),
         noise=parse_noise(
             settings["gamma"],
@@ -322,10 +324,10 @@ def _options(settings: dict) -> Options:
         aggregation_bytes=_split(
             settings["aggregation"], lambda word: units.parse_bytes(word, "--aggregation")
         ),
-        vcis=_split(settings["vcis"], _contexts),
+        vcis=_counts("--vcis", settings["vcis"], "numbers of contexts from 1 up, such as 1,4"),
         reproduce=settings["reproduce"],
         window=None if settings["window"] is None else _window(settings["window"]),
-        threads=_split(settings["thread_counts"], _thread_count),
+        threads=_thread_counts(settings["thread_counts"]),
         launcher_threads=settings.get("threads", 1),
     )
 
@@ -334,16 +336,17 @@ def _split(text: str | None, parse) -> tuple | None:
     return None if text is None else tuple(dict.fromkeys(parse(word.strip()) for word in text.split(",")))
 
 
-def _competitor(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise InputError(f"--competitors has {word!r}; give numbers of processes, such as 1,2,4")
-    return int(word)
+def _counts(option: str, text: str | None, allowed: str) -> tuple[int, ...] | None:
+    def parse(word: str) -> int:
+        if not word.isdecimal() or int(word) < 1:
+            raise InputError(f"{option} has {word!r}; give {allowed}")
+        return int(word)
+
+    return _split(text, parse)
 
 
-def _thread_count(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise InputError(f"--threads has {word!r}; give numbers of threads per rank from 1 up, such as 2")
-    return int(word)
+def _thread_counts(text: str | None) -> tuple[int, ...] | None:
+    return _counts("--threads", text, "numbers of threads per rank from 1 up, such as 2")
 
 
 def _window(word: str) -> int:
@@ -352,142 +355,11 @@ def _window(word: str) -> int:
     return int(word)
 
 
-def _contexts(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise InputError(f"--vcis has {word!r}; give numbers of contexts from 1 up, such as 1,4")
-    return int(word)
-
-
 def _way(word: str) -> str:
     """`earlybird:4KiB` -> `earlybird:4096`; other names stay as they are."""
     if not word.startswith(AGGREGATED):
         return word
     return f"{AGGREGATED}{units.parse_bytes(word.removeprefix(AGGREGATED), f'--ways has {word}, its bound')}"
-
-
-def _partitions(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise InputError(f"--partitions has {word!r}; give numbers of partitions from 1 up, such as 4")
-    return int(word)
-
-
-def _show_beside_paper(run: Run) -> None:
-    """The paper's figures and those of the run; the page and the formats csv and json have the rest."""
-    from earlybird.report.gillis import brief_paper_tables
-    from earlybird.report.material import collect
-    from earlybird.report.pipelines import pipelines
-
-    for table in brief_paper_tables(pipelines(collect([run.path]))):
-        print(f"\n{table.caption}")
-        print_table(table.header, table.rows)
-
-
-def _show(run: Run, samples: Sequence[Sample], format: str) -> None:
-    by_point: dict[tuple, list[Sample]] = {}
-    for sample in samples:
-        by_point.setdefault(sample.point(), []).append(sample)
-    rows = [_row(samples, by_point) for samples in by_point.values()]
-    rows.sort(key=_order)
-    if format == "json":
-        print_json({"run": str(run.path), "id": run.id, "points": rows})
-    elif format == "csv":
-        header = list(dict.fromkeys(key for row in rows for key in row))
-        print_csv(header, [[_csv_cell(row.get(key, "")) for key in header] for row in rows])
-    elif format == "osu":
-        _show_osu(rows)
-    else:
-        for kernel in dict.fromkeys(row["kernel"] for row in rows):
-            print(f"\n{kernel}")
-            of_kernel = [row for row in rows if row["kernel"] == kernel]
-            if kernel == "completion":
-                cells = [completion_table.completion_cells(row, _state(row)) for row in of_kernel]
-                print_table(completion_table.HEADER, cells)
-                continue
-            if kernel == "pipeline":
-                print_table(*pipeline_table.pipeline_table(of_kernel, _state))
-                for remark in pipeline_table.pipeline_remarks(of_kernel):
-                    print(remark)
-                continue
-            if kernel == "msgrate":
-                cells = [msgrate_table.msgrate_cells(row, _state(row)) for row in of_kernel]
-                print_table(msgrate_table.HEADER, cells)
-                for remark in msgrate_table.msgrate_remarks(run, of_kernel):
-                    print(remark)
-                continue
-            print_table(
-                ["level", "N", "size", "time", "launches from", "to", "received", "launches", "state"],
-                [_cells(row) for row in of_kernel],
-            )
-
-
-def _csv_cell(value: object) -> object:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _order(row: dict) -> tuple:
-    if row["kernel"] == "msgrate":
-        return row["kernel"], *msgrate_table.msgrate_order(row)
-    place = row["kernel"], row["level"], row["competitors"], row["size_bytes"]
-    if row["kernel"] == "pipeline":
-        return *place, *pipeline_table.pipeline_order(row)
-    return *place, row.get("receiver", "")
-
-
-def _row(samples: list[Sample], by_point: dict[tuple, list[Sample]]) -> dict:
-    config = samples[0].config
-    time_s = median_of_launches(samples)
-    competitors = config.get("competitors", 1)
-    medians = [sample.median_s() for sample in samples]
-    return {
-        "kernel": samples[0].kernel,
-        "mpi": config["mpi"],
-        "level": config["level"],
-        "competitors": competitors,
-        "size_bytes": config["size_bytes"],
-        "time_s": time_s,
-        "fastest_launch_s": min(medians),
-        "slowest_launch_s": max(medians),
-        **_figures(samples, by_point, competitors * config["size_bytes"] / time_s),
-        "launches": len(samples),
-        "converged": sum(sample.converged for sample in samples),
-        "oversubscribed": any(sample.oversubscribed for sample in samples),
-    }
-
-
-def _figures(samples: list[Sample], by_point: dict, bandwidth_bytes_per_s: float) -> dict:
-    """What is told of a point besides its time; the pause of a late receiver is no bandwidth."""
-    if samples[0].kernel == "completion":
-        return completion_table.completion_values(samples)
-    if samples[0].kernel == "pipeline":
-        kernel, quantity, _, config = samples[0].point()
-        bulk = by_point.get((kernel, quantity, pipeline_table.BULK, config), [])
-        return pipeline_table.pipeline_values(samples, bulk)
-    if samples[0].kernel == "msgrate":
-        kernel, quantity, _, config = samples[0].point()
-        shared = by_point.get((kernel, quantity, msgrate_table.SHARED, config), [])
-        return msgrate_table.msgrate_values(samples, shared)
-    return {"bandwidth_bytes_per_s": bandwidth_bytes_per_s}
-
-
-def _state(row: dict) -> str:
-    noisy = row["launches"] - row["converged"]
-    return (f"noisy in {noisy}" if noisy else "converged") + (
-        ", oversubscribed" if row["oversubscribed"] else ""
-    )
-
-
-def _cells(row: dict) -> list[str]:
-    return [
-        row["level"],
-        row["competitors"],
-        units.format_bytes(row["size_bytes"]),
-        units.format_seconds(row["time_s"]),
-        units.format_seconds(row["fastest_launch_s"]),
-        units.format_seconds(row["slowest_launch_s"]),
-        units.format_bandwidth(row["bandwidth_bytes_per_s"]) if row["size_bytes"] else "",
-        row["launches"],
-        _state(row),
-    ]
 
 
 def _check_one_column(groups: Sequence[Group]) -> None:
@@ -499,16 +371,6 @@ def _check_one_column(groups: Sequence[Group]) -> None:
             )
     if len(columns) > 1:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")
-
-
-def _show_osu(rows: list[dict]) -> None:
-    """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
-    contention."""
-    latency = rows[0]["kernel"] == "pingpong"
-    print("# Size          Latency (us)" if latency else "# Size      Bandwidth (MB/s)")
-    for row in rows:
-        value = row["time_s"] * 1e6 if latency else row["bandwidth_bytes_per_s"] / 1e6
-        print(f"{row['size_bytes']:<10d}{value:>18.2f}")
 
 
 command = make_command(
