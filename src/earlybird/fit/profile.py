@@ -12,8 +12,8 @@ from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.units import format_bandwidth
 from earlybird.fit import completion, pipelined, protocols, switches
+from earlybird.fit.launches import LINK_TOLERANCE
 from earlybird.fit.observations import (
-    LINK_TOLERANCE,
     MEASURE_HINT,
     LevelTimes,
     Observations,
