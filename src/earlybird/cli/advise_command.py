@@ -65,7 +65,7 @@ def _print(advice: Advice) -> None:
     asked = advice.asked
     print_table(
         ["", "way", "partitions", "messages", "time", "gain", "95 %", "from"],
-        [_row(k, one) for k, one in enumerate(advice.ranked, start=1)],
+        [_row(k, one, advice.asked["size_bytes"]) for k, one in enumerate(advice.ranked, start=1)],
     )
     print()
     for k, one in enumerate(advice.ranked, start=1):
@@ -80,13 +80,18 @@ def _print(advice: Advice) -> None:
     )
 
 
-def _row(place: int, one: Alternative) -> list[Any]:
+def _messages(num: int, largest_bytes: int, size_bytes: int) -> str:
+    """What libearlybird plans need not be of one size."""
+    return f"{num} {'of' if num * largest_bytes <= size_bytes else 'up to'} {format_bytes(largest_bytes)}"
+
+
+def _row(place: int, one: Alternative, size_bytes: int) -> list[Any]:
     interval = one.gain_interval and " .. ".join(f"{bound:.2f}" for bound in one.gain_interval)
     return [
         place,
         _name(one.way, one.extra),
         one.extra["partitions"],
-        f"{one.extra['messages']} of {format_bytes(one.extra['message_bytes'])}",
+        _messages(one.extra["messages"], one.extra["message_bytes"], size_bytes),
         format_seconds(one.time_s),
         "" if one.gain is None else f"{one.gain:.2f}",
         interval or "",

@@ -88,7 +88,7 @@ def pipeline(
         print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, ways)])
     else:
         print_table(
-            ["way", "time", "95 %", "gain", "95 %", "messages", "of", "from"],
+            ["way", "time", "95 %", "gain", "95 %", "messages", "largest", "from"],
             [_cells(found) for _, found in chosen],
         )
         note(

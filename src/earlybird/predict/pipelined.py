@@ -67,7 +67,10 @@ class WayModel:
 
 @dataclass(frozen=True)
 class WayPrediction:
-    """What one way takes; `gain` is the time of one message over it, None where nothing tells that."""
+    """What one way takes; `gain` is the time of one message over it, None where nothing tells that.
+
+    `message_bytes` is the size of the largest of its messages.
+    """
 
     way: str
     vcis: int | None

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from earlybird.cli import main
+from earlybird.cli import advise_command, main
 from earlybird.data.advice import advice_from_json
 
 PROTOCOL = {"latency_s": 1e-6, "overhead_s": 1e-6, "bandwidth_bytes_per_s": 1e10}
@@ -144,3 +144,8 @@ def test_without_profile_or_gamma_the_missing_one_is_named(earlybird, command):
 def test_advise_alone_shows_what_it_can_do(earlybird):
     status, out, _ = earlybird("advise")
     assert status == 0 and "pipeline" in out
+
+
+def test_messages_of_different_sizes_are_told_by_the_largest():
+    assert advise_command._messages(8, 8 << 20, 64 << 20) == "8 of 8 MiB"
+    assert advise_command._messages(2, 56 << 20, 64 << 20) == "2 up to 56 MiB"
