@@ -116,7 +116,7 @@ def _take(options: argparse.Namespace) -> list[Sample]:
     records: list[dict[str, Any]] = []
     samples: list[Sample] = []
     try:
-        measure(mpis, options.launcher, launches, rules, options.largest, records, samples)
+        measure(mpis, options.launcher, launches, rules, options.largest, records, samples, options.threads)
     finally:
         # Also what was measured before a launch died or somebody pressed Ctrl-C.
         if options.json is not None and samples:
@@ -136,20 +136,26 @@ def _parser(name: str, description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--launcher", default="local", help="local or cluster:NAME (without 16 MiB cells)")
     parser.add_argument("--launches", type=int, help=f"of each kind and MPI; default {LAUNCHES}")
     parser.add_argument("--largest", type=int, help="leave out cells of more bytes")
+    parser.add_argument("--threads", type=int, default=1, help="of every rank; default 1")
     parser.add_argument("--quick", action="store_true", help="one short launch of each kind")
     parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
     parser.add_argument("--from", dest="read", type=Path, help="measure nothing: read what --json kept")
     return parser
 
 
-def grid(mpi: str, level: str, largest_bytes: int) -> list[dict[str, Any]]:
+def grid(mpi: str, level: str, largest_bytes: int, threads: int = 1) -> list[dict[str, Any]]:
+    """Its points, those alone whose partitions `threads` share evenly."""
     return [
-        {"mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions, "gamma_s_per_byte": gamma}
+        {
+            "mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions, "threads": threads,
+            "gamma_s_per_byte": gamma,
+        }
         for size in SIZES_BYTES
         if size <= largest_bytes
         for partitions in PARTITIONS
+        if partitions % threads == 0
         for gamma in GAMMAS_S_PER_BYTE
-    ]
+    ]  # fmt: skip
 
 
 def measure(
@@ -160,6 +166,7 @@ def measure(
     largest_bytes: int | None,
     records: list[dict[str, Any]],
     samples: list[Sample],
+    threads: int = 1,
 ) -> None:
     """Launches of every MPI in turn, with and without libearlybird in turn, added to `records` and `samples`
     as they end; WorkError when one dies."""
@@ -173,11 +180,11 @@ def measure(
         for mpi, launcher in launchers.items():
             # Which goes first alternates, so that neither always meets what the other left.
             for preload in (True, False) if launch % 2 == 0 else (False, True):
-                points = grid(mpi, level, largest_bytes)
+                points = grid(mpi, level, largest_bytes, threads)
                 random.Random(launch).shuffle(points)
                 request = Request(
                     f"{mpi}-{launch}-{'with' if preload else 'without'}", "pipeline", points, layout, rules,
-                    ways=WAYS[preload], preload=preload,
+                    ways=WAYS[preload], preload=preload, threads=threads,
                 )  # fmt: skip
                 record, found = run_launch(launcher, request)
                 records.append(record)

@@ -99,7 +99,7 @@ def table_of(samples: Iterable[Sample], cells: Iterable[Cell]) -> pandas.DataFra
         where = config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
         if where in wanted and sample.way not in LEFT_OUT:
             rows.append(
-                (sample.way, config["level"], 1, 0, *where, sample.launch, sample.median_s(),
+                (sample.way, config["level"], threads_of(sample), 0, *where, sample.launch, sample.median_s(),
                  sample.oversubscribed)
             )  # fmt: skip
     return pandas.DataFrame(rows, columns=list(COLUMNS))
@@ -108,7 +108,12 @@ def table_of(samples: Iterable[Sample], cells: Iterable[Cell]) -> pandas.DataFra
 def models_of(table: pandas.DataFrame) -> list[WayModel]:
     """The joined model of each way, fitted to `table`."""
     forms = tuple(form.to_json() for form in pipeline_forms(table))
-    return way_models(Profile({}, forms=forms), table.level.iloc[0], 1)
+    return way_models(Profile({}, forms=forms), table.level.iloc[0], int(table.threads.iloc[0]))
+
+
+def threads_of(sample: Sample) -> int:
+    """Of every rank; grids of before there was a choice had one."""
+    return sample.config.get("threads", 1)
 
 
 def errors_of(models: Iterable[WayModel], cells: Iterable[Cell]) -> dict[str, float]:
@@ -172,7 +177,11 @@ def _report(mpi: str, samples: list[Sample]) -> None:
     of_grid, of_fitted, of_judged = (
         errors_of(whole, cells), errors_of(half, fitted), errors_of(half, judged)
     )  # fmt: skip
-    print(f"\n{mpi}, {cells[0].level}: median relative error of the joined model, {len(cells)} cells")
+    threads = threads_of(samples[0])
+    print(
+        f"\n{mpi}, {cells[0].level}, {threads} thread{'' if threads == 1 else 's'}: median relative error of "
+        f"the joined model, {len(cells)} cells"
+    )
     print_table(
         ["way", "fitted to all", "", "fitted to half", "the other half"],
         [
@@ -201,6 +210,8 @@ def _report(mpi: str, samples: list[Sample]) -> None:
         for way in of_grid
         if all(way in choice.cell.paired_s for choice in choices)
     }
+    if any(sample.oversubscribed for sample in samples):
+        print("threads shared cores: these figures tell of the scheduler too")
     print("always the same way: " + ", ".join(f"{way} {ratio:.3f}" for way, ratio in always.items()))
 
 

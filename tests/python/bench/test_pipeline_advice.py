@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import pipeline_advice
+from bench import partitioned_grid, pipeline_advice
 from bench.partitioned_grid import write_samples
 from earlybird.data.run import sample_from_json
 
@@ -16,7 +16,8 @@ def true_s(way, size, partitions, gamma):
     return {"single": 2e-6 + size / 1e10, "many": many_s, "earlybird-fresh": 1e-9}[way]
 
 
-def grid(times_s=true_s):
+def grid(times_s=true_s, threads=None):
+    of_threads = {} if threads is None else {"threads": threads}
     for launch in ("mpich-0-with", "mpich-1-without"):
         for size in SIZES:
             for partitions in PARTITIONS:
@@ -25,7 +26,7 @@ def grid(times_s=true_s):
                         yield sample_from_json({
                             "kernel": "pipeline", "quantity": "time_to_solution", "way": way,
                             "config": {"mpi": "mpich", "level": "intra_socket", "size_bytes": size,
-                                       "partitions": partitions, "gamma_s_per_byte": gamma},
+                                       "partitions": partitions, "gamma_s_per_byte": gamma} | of_threads,
                             "launch": launch, "rounds": [0, 1, 2],
                             "times_s": [times_s(way, size, partitions, gamma)] * 3,
                         })  # fmt: skip
@@ -73,6 +74,21 @@ def test_the_report_of_kept_samples_states_verdicts(tmp_path, capsys):
     assert pipeline_advice.main(["--from", str(tmp_path / "kept.json")]) == 0
     out = capsys.readouterr().out
     assert "24 cells" in out and "asked: at most 1.10, met" in out and "always the same way: single" in out
+
+
+def test_a_grid_of_two_threads_is_judged_by_models_of_two_threads(tmp_path, capsys):
+    samples = list(grid(threads=2))
+    table = pipeline_advice.table_of(samples, pipeline_advice.cells_of(samples))
+    assert set(table.threads) == {2} and {m.source for m in pipeline_advice.models_of(table)} == {"measured"}
+    write_samples(tmp_path / "kept.json", [], samples)
+    assert pipeline_advice.main(["--from", str(tmp_path / "kept.json")]) == 0
+    assert "mpich, intra_socket, 2 threads" in capsys.readouterr().out
+
+
+def test_points_of_several_threads_have_as_many_partitions_for_each():
+    points = partitioned_grid.grid("mpich", "intra_socket", 512, threads=4)
+    assert {point["partitions"] for point in points} == {4, 32, 128}
+    assert {point["threads"] for point in points} == {4}
 
 
 def test_a_file_that_is_no_grid_is_refused(tmp_path, capsys):
