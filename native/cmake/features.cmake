@@ -15,6 +15,10 @@ probe(HAS_LARGE_COUNT "MPI_Request r; MPI_Isend_c(0, 0, MPI_BYTE, 0, 0, MPI_COMM
 probe(HAS_SESSIONS "MPI_Session s; MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &s);")
 probe(HAS_STREAMS "MPIX_Stream s; MPI_Comm c; MPIX_Stream_create(MPI_INFO_NULL, &s); MPIX_Stream_comm_create(MPI_COMM_SELF, s, &c);")
 
+# MPI_T; SMPI has none.
+probe(HAS_TOOL_INTERFACE "int p; MPI_T_init_thread(MPI_THREAD_SINGLE, &p);")
+# SimGrid's SMPI: ranks share a process, and time is that of a simulated machine.
+probe(IS_SIMULATED "smpi_nanosleep(0, 0);")
 probe(HAS_IDUP_WITH_INFO "MPI_Request r; MPI_Comm c; MPI_Comm_idup_with_info(MPI_COMM_SELF, MPI_INFO_NULL, &c, &r);")
 probe(HAS_TYPE_ENVELOPE_C "MPI_Count a, b, c, d; int e; MPI_Type_get_envelope_c(MPI_BYTE, &a, &b, &c, &d, &e);")
 probe(HAS_REQUEST_GET_STATUS_ALL "int f; MPI_Request_get_status_all(0, 0, &f, MPI_STATUSES_IGNORE);")
@@ -25,7 +29,8 @@ else()
 endif()
 
 set(features "")
-foreach(name IN ITEMS HAS_PARTITIONED PARTITIONED_COUNT_IS_MPI_COUNT HAS_LARGE_COUNT HAS_SESSIONS HAS_STREAMS)
+foreach(name IN ITEMS HAS_PARTITIONED PARTITIONED_COUNT_IS_MPI_COUNT HAS_LARGE_COUNT HAS_SESSIONS HAS_STREAMS
+        HAS_TOOL_INTERFACE IS_SIMULATED)
   string(TOLOWER ${name} key)
   if(${name})
     list(APPEND features "\"${key}\": true")

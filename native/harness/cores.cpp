@@ -2,6 +2,7 @@
 #include "harness/cores.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -35,6 +36,12 @@ int topology_number(int cpu, const char *name) {
 }
 
 }  // namespace
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
 
 std::vector<Cpu> allowed_cpus() {
   std::vector<Cpu> cpus;

@@ -1,6 +1,8 @@
-// Which CPUs a thread may use, on which core and socket each of them is, and how a thread is bound to some.
+// On which host a rank is, which CPUs a thread may use, on which core and socket each of them is, and how a thread is
+// bound to some.
 #pragma once
 
+#include <string>
 #include <vector>
 
 namespace earlybird {
@@ -10,6 +12,8 @@ struct Cpu {
   int socket;   // physical package
   int core;     // within its socket; hardware threads of one core share it
 };
+
+std::string host_name();
 
 // The CPUs that the calling thread may use now, ascending.
 std::vector<Cpu> allowed_cpus();

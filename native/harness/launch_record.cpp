@@ -1,8 +1,6 @@
 // Gathers the CPUs of each rank's threads and their sockets, and asks MPI_T for the thresholds the library tells.
 #include "harness/launch_record.hpp"
 
-#include <unistd.h>
-
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -12,18 +10,13 @@
 #include <vector>
 
 #include "harness/clock.hpp"
+#include "harness/cores.hpp"
 #include "harness/json.hpp"
 #include "harness/test_clock.hpp"
 
 namespace earlybird {
 
 namespace {
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 // Where a rank is: what oversubscription and sockets are counted from.
 struct Place {
@@ -62,6 +55,8 @@ std::vector<Place> gather_places(Team &team, const Crew &crew) {
   for (const std::string &text : team.gather(written({host_name(), crew.cpus()}))) places.push_back(read_place(text));
   return places;
 }
+
+#ifdef EB_HAS_TOOL_INTERFACE
 
 bool mentions_threshold(std::string name) {
   for (char &c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -102,6 +97,12 @@ std::string threshold_variables() {
   MPI_T_finalize();
   return object.str();
 }
+
+#else
+
+std::string threshold_variables() { return JsonObject().str(); }
+
+#endif
 
 std::string numbers(const std::set<int> &values) {
   std::vector<std::string> words;
@@ -162,7 +163,7 @@ bool more_threads_than_cores(const std::vector<Place> &places) {
 bool one_clock(const std::vector<Place> &places) {
   std::set<std::string> hosts;
   for (const Place &place : places) hosts.insert(place.host);
-  return test_clocks().empty() && (hosts.size() == 1 || hosts_share_machine());
+  return test_clocks().empty() && (hosts.size() == 1 || hosts_share_machine() || clock_is_global());
 }
 
 }  // namespace
