@@ -13,7 +13,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="FILE|RUN/...",
-            help="Run folders, profiles, predictions, comparisons, patterns, in any mix.",
+            help="Run folders, profiles, predictions, comparisons, advice, patterns, in any mix.",
         ),
     ],
     output: Annotated[

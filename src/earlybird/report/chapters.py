@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from earlybird.report import provenance, sentences, tables, words
+from earlybird.report import advice_chapter, provenance, sentences, tables, words
 from earlybird.report.curve_figures import level_figures
 from earlybird.report.curves import (
     contentions,
@@ -26,13 +26,12 @@ QUESTIONS = {
     "machine": "How does this machine communicate?",
     "exchange": "What will my exchange cost?",
     "accuracy": "How far off was the prediction?",
-    "advice": "What should I change?",
+    advice_chapter.ID: advice_chapter.QUESTION,
 }
 MEASURE = "earlybird measure pingpong contention completion -o run"
 FIT = "earlybird fit run -o profile.json"
 PREDICT = "earlybird predict PATTERN --profile profile.json --layout 1x1x4 --json > prediction.json"
 REPLAY = "earlybird replay PATTERN --profile profile.json --layout 1x1x4 -o replay"
-ADVISE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
 CROWDED = (
     "More ranks than cores took part: waiting ranks yield their core, so the measured times hold "
     "the scheduler's switches too, which no model describes. Expect larger errors than with a core for each "
@@ -51,7 +50,8 @@ def chapters(material: Material) -> list[Chapter]:
     pipelines, where any were measured."""
     found, sent = exchanges(material), pipeline_chapter(material)
     machine = [_machine(material), *([sent] if sent else [])]
-    return [_measured(material), *machine, _exchange(found), _accuracy(found), _advice()]
+    advice = advice_chapter.advice_chapter(material.advice, any(item.timed for item in found))
+    return [_measured(material), *machine, _exchange(found), _accuracy(found), advice]
 
 
 def _measured(material: Material) -> Chapter:
@@ -244,13 +244,3 @@ def _accuracy(found: Sequence[Exchange]) -> Chapter:
 
 def _is_crowded(item: Exchange) -> bool:
     return item.oversubscribed and not item.link_limited
-
-
-def _advice() -> Chapter:
-    return Chapter(
-        "advice",
-        QUESTIONS["advice"],
-        "There is advice on how to send a buffer that threads fill; on an exchange there is none yet.",
-        ["Of an exchange, the slowest rank and what it receives are the place to look."],
-        absent=[("With a profile fitted to pipelines, advice on a buffer is given by", ADVISE)],
-    )

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.advice import SCHEMA as ADVICE
+from earlybird.data.advice import Advice, advice_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_pattern
@@ -16,7 +18,9 @@ from earlybird.data.profile import Profile, profile_from_json
 from earlybird.data.run import Run, Sample
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
-ALLOWED = "give run folders, profiles, predictions, comparisons (.json) or patterns (.csv, .npz, .mtx)"
+ALLOWED = (
+    "give run folders, profiles, predictions, comparisons, advice (.json) or patterns (.csv, .npz, .mtx)"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Material:
     predictions: tuple[Prediction, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
+    advice: tuple[Advice, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
 
 
@@ -63,6 +68,7 @@ def collect(paths: Iterable[str | Path]) -> Material:
         "predictions": [],
         "comparisons": [],
         "patterns": [],
+        "advice": [],
     }
     seen: set[Path] = set()
     for path in (file for given in paths for file in _expand(Path(given))):
@@ -101,6 +107,7 @@ def _from_json(path: Path) -> tuple[str, Any]:
         "earlybird.profile/1": ("profiles", profile_from_json),
         "earlybird.prediction/1": ("predictions", prediction_from_json),
         "earlybird.comparison/1": ("comparisons", comparison_from_json),
+        ADVICE: ("advice", advice_from_json),
     }
     schema = value.get("schema")
     if not isinstance(schema, str) or schema not in readers:

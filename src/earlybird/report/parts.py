@@ -37,6 +37,16 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One thing to do: what for, what it is predicted to gain, and the setting, command or change that does
+    it."""
+
+    what: str
+    gain: str
+    do: str
+
+
+@dataclass(frozen=True)
 class Light:
     """How far one measurement can be trusted: how many of its samples were noisy, oversubscribed or wrong.
 
@@ -76,6 +86,8 @@ class Chapter:
     lines : provenance and remarks below it.
     tables : every number, for the page; `shown` stand open before the figures, `closing` after them, `brief`
         are for the terminal.
+    steps : what to do, in its order.
+    listings : texts to be copied, as pairs (caption, text), for the page.
     absent : what is missing, as pairs (remark, command that makes it or "").
     choices : what a reader chooses among its figures: name -> values in their order; the first figure with a
         choice is shown first.
@@ -87,10 +99,12 @@ class Chapter:
     lines: Sequence[str] = ()
     lights: Sequence[Light] = ()
     remedies: Sequence[str] = ()
+    steps: Sequence[Step] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     shown: Sequence[Table] = ()
     closing: Sequence[Table] = ()
     brief: Sequence[Table] = ()
+    listings: Sequence[tuple[str, str]] = ()
     absent: Sequence[tuple[str, str]] = ()
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict)

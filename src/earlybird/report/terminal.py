@@ -4,7 +4,7 @@ import textwrap
 
 from earlybird.report.chapters import chapters
 from earlybird.report.material import Material
-from earlybird.report.parts import Chapter, Table
+from earlybird.report.parts import Chapter, Step, Table
 
 WIDTH = 100
 
@@ -18,12 +18,17 @@ def render(material: Material) -> str:
 def _chapter(number: int, chapter: Chapter) -> str:
     title = f"{number}. {chapter.question}"
     blocks = [f"{title}\n{'-' * len(title)}\n{_wrapped(chapter.sentence)}"]
+    blocks += [_step(place, step) for place, step in enumerate(chapter.steps, start=1)]
     blocks += [_wrapped(line) for line in chapter.lines]
     blocks += [_table(table) for table in chapter.brief]
     notes = list(chapter.remedies)
     notes += [f"{remark} {f'`{command}`' if command else ''}".strip() for remark, command in chapter.absent]
     blocks += [_wrapped(note) for note in notes]
     return "\n\n".join(blocks)
+
+
+def _step(place: int, step: Step) -> str:
+    return _wrapped(f"{place}. {step.what} {step.gain}".rstrip()) + "\n" + _wrapped(f"Do: {step.do}")
 
 
 def _table(table: Table) -> str:

@@ -20,6 +20,37 @@ WAYS = {
     "rma-many-active": ("RMA, many windows, active", "Na"),
     "rma-fence": ("RMA, fence", "F"),
 }
+# Algorithms of collectives, likewise; `own-` before one is ours, on point-to-point calls.
+ALGORITHMS = {
+    "default": ("the MPI's own choice", "D"),
+    "linear": ("linear", "L"),
+    "pipeline": ("pipeline", "P"),
+    "binomial": ("binomial tree", "B"),
+    "chain": ("chains", "C"),
+    "binary": ("binary tree", "Y"),
+    "split-binary": ("split binary tree", "SY"),
+    "in-order-binary": ("binary tree in order", "IY"),
+    "knomial": ("k-nomial tree", "K"),
+    "kary": ("k-ary tree", "KY"),
+    "scatter-allgather": ("scatter and allgather", "SA"),
+    "scatter-ring-allgather": ("scatter and ring", "SR"),
+    "ring": ("ring", "R"),
+    "recursive-doubling": ("recursive doubling", "RD"),
+    "rabenseifner": ("Rabenseifner", "Rb"),
+    "bruck": ("Bruck", "Bk"),
+    "pairwise": ("pairwise", "PW"),
+}
+OWN = "own-"
+OPERATIONS = {
+    "bcast": "broadcast",
+    "reduce": "reduce",
+    "allreduce": "allreduce",
+    "allgather": "allgather",
+    "alltoall": "alltoall",
+    "gather": "gather",
+    "scatter": "scatter",
+    "barrier": "barrier",
+}
 MODELS = ("staircase", "fair", "max-rate", "postal")
 
 
@@ -32,9 +63,12 @@ def level(name: str) -> str:
 
 
 def way(name: str) -> str:
-    """`earlybird:4096` is libearlybird with at most 4096 bytes in a message that gathers partitions."""
+    """`earlybird:4096` is libearlybird with at most 4096 bytes in a message that gathers partitions;
+    `own-pipeline:4096` our pipeline, in segments of as many."""
     known, _, bound = name.partition(":")
-    text = WAYS[known][0] if known in WAYS else known
+    if known not in WAYS:
+        return algorithm(name)
+    text = WAYS[known][0]
     return (
         f"{text}, up to {format_bytes(int(bound))}"
         if bound.isdecimal()
@@ -42,17 +76,36 @@ def way(name: str) -> str:
     )
 
 
+def algorithm(name: str) -> str:
+    """`our pipeline, segments of 4 KiB`; one of 0 bytes is the whole message, which goes without saying."""
+    known, _, segment = name.partition(":")
+    base = known.removeprefix(OWN)
+    text = ("our " if base != known else "") + (ALGORITHMS[base][0] if base in ALGORITHMS else base)
+    if not segment.isdecimal():
+        return text + f", {segment}" * bool(segment)
+    return f"{text}, segments of {format_bytes(int(segment))}" if int(segment) else text
+
+
+def operation(name: str) -> str:
+    return OPERATIONS.get(name, name)
+
+
 def way_letters(name: str) -> str:
-    """One or two letters for a cell too small for words."""
+    """One or two letters for a cell too small for words; `o` before what is ours."""
     known = name.partition(":")[0]
-    return WAYS[known][1] if known in WAYS else known[:2]
+    if known in WAYS:
+        return WAYS[known][1]
+    base = known.removeprefix(OWN)
+    return "o" * (base != known) + (ALGORITHMS[base][1] if base in ALGORITHMS else base[:2])
 
 
-def way_order(name: str) -> tuple[int, int, str]:
-    """Sorts ways as WAYS does, the bounds of one way by size."""
+def way_order(name: str) -> tuple[int, bool, int, str]:
+    """Sorts ways as WAYS and ALGORITHMS do, ours after the MPI's, the bounds of one way by size."""
     known, _, bound = name.partition(":")
-    position = list(WAYS).index(known) if known in WAYS else len(WAYS)
-    return position, int(bound) if bound.isdecimal() else -1, name
+    base = known.removeprefix(OWN)
+    names = [*WAYS, *ALGORITHMS]
+    position = names.index(base) if base in names else len(names)
+    return position, base != known, int(bound) if bound.isdecimal() else -1, name
 
 
 def level_order(name: str) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.data.advice import load_advice
 from earlybird.data.comparison import load_comparison
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import load_pattern
@@ -71,3 +72,16 @@ def test_comparison_1_loads():
     assert comparison.slowest_error["postal"] == -0.5
     assert comparison.predicted_s["postal"].tolist() == [1e-6, 2e-6]
     assert comparison.extra == {"pattern_sha256": "ab"}
+
+
+def test_advice_1_loads():
+    advice = load_advice(GOLDEN / "advice-1.json")
+    many, single = advice.ranked
+    assert (many.way, many.gain, many.gain_interval) == ("many", 1.14, (1.12, 1.16))
+    assert many.extra == {"partitions": 8, "source": "measured"}
+    assert single.gain is None and single.time_interval_s is None
+    assert [(one.from_bytes, one.to_bytes, one.way) for one in advice.stretches] == [
+        (512, 108000, "single"), (108000, 1 << 30, "many")
+    ]  # fmt: skip
+    assert (advice.operation, advice.asked["threads"], advice.baseline) == ("pipeline", 8, "single")
+    assert advice.notes == ("a note",) and advice.extra == {"a_later_key": "kept"}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from earlybird.data import files
+from earlybird.data.advice import Advice, Alternative, Stretch
 from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.prediction import Prediction
@@ -222,6 +223,20 @@ def replay_run(path: Path, exchange: Pattern, num_ranks: int = 4) -> Path:
 def prediction(exchange: Pattern, model: str = "staircase", num_ranks: int = 4) -> Prediction:
     times = np.linspace(1e-3, 2e-3, num_ranks)
     return Prediction(model, times, times, np.zeros(num_ranks), "profile-mpich", exchange.sha256())
+
+
+def advice(gain: float = 1.4, operation: str = "pipeline", asked: dict | None = None, **more) -> Advice:
+    """Advice for a message per partition, which becomes the best at 100 KiB."""
+    asked = {"level": "intra_socket", "threads": 8, "size_bytes": 1 << 26} if asked is None else asked
+    best = Alternative(
+        "many", 6e-3, gain, "set A=1", (5.8e-3, 6.2e-3), (gain - 0.1, gain + 0.1), {"vcis": 16}
+    )
+    rest = Alternative("single", 6e-3 * gain, 1.0, "leave it")
+    stretches = (
+        Stretch(512, 100 << 10, "single", "leave it"),
+        Stretch(100 << 10, 1 << 30, "many", "set A=1", {"extrapolated": True}),
+    )
+    return Advice(operation, asked, "single", (best, rest), stretches, "profile", **more)
 
 
 def write_json(path: Path, value) -> Path:

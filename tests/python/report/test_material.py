@@ -9,9 +9,11 @@ from earlybird.report.material import collect
 
 def test_every_kind_of_input_is_told_apart(everything, tmp_path, make):
     prediction = make.write_json(tmp_path / "prediction.json", make.prediction(make.pattern()).to_json())
-    material = collect([*everything, prediction])
+    advice = make.write_json(tmp_path / "advice.json", make.advice().to_json())
+    material = collect([*everything, prediction, advice])
     assert [run.name for run in material.runs] == ["run", "replay"]
     assert [profile.id for profile in material.profiles] == ["profile-mpich", "profile-openmpi"]
+    assert [one.operation for one in material.advice] == ["pipeline"]
     assert len(material.comparisons) == len(material.patterns) == len(material.predictions) == 1
 
 
