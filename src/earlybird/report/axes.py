@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.report import words
 
 # name -> (light, dark). Hues follow Okabe and Ito (2008), darkened or lightened to stand out from the paper.
 PALETTE: Mapping[str, tuple[str, str]] = {
@@ -32,6 +33,23 @@ PALETTE: Mapping[str, tuple[str, str]] = {
     "rma-single-active": ("#641807", "#a8742f"),
     "rma-many-active": ("#9b834e", "#fbe7c6"),
     "rma-fence": ("#538f1a", "#8a9c2f"),
+    "default": ("#555c66", "#bcc4cf"),
+    "linear": ("#c8500c", "#ff9a57"),
+    "pipeline": ("#1168a9", "#6abdf1"),
+    "binomial": ("#0d7f5e", "#3dd0a6"),
+    "chain": ("#7c51a9", "#c4a1eb"),
+    "binary": ("#5f7d00", "#b9d646"),
+    "split-binary": ("#4d6b1c", "#9dbb62"),
+    "in-order-binary": ("#74722a", "#cfcc78"),
+    "knomial": ("#00808e", "#4ed1de"),
+    "kary": ("#2d6d75", "#86c3ca"),
+    "scatter-allgather": ("#b14580", "#f19bc7"),
+    "scatter-ring-allgather": ("#8d3f6b", "#d98fb8"),
+    "ring": ("#8d6e1f", "#ddc063"),
+    "recursive-doubling": ("#a43a2f", "#ff9285"),
+    "rabenseifner": ("#4658c5", "#a0abff"),
+    "bruck": ("#5d6c2f", "#aec079"),
+    "pairwise": ("#8f502b", "#dda37d"),
     "other": ("#6b7280", "#9ca3af"),
 }
 SYMBOLS = {
@@ -58,6 +76,23 @@ SYMBOLS = {
     "rma-single-active": "pentagon",
     "rma-many-active": "pentagon-open",
     "rma-fence": "x",
+    "default": "star",
+    "linear": "square",
+    "pipeline": "diamond",
+    "binomial": "circle",
+    "chain": "triangle-right",
+    "binary": "triangle-up",
+    "split-binary": "triangle-left",
+    "in-order-binary": "triangle-down",
+    "knomial": "pentagon",
+    "kary": "hexagon2",
+    "scatter-allgather": "hexagram",
+    "scatter-ring-allgather": "star-triangle-up",
+    "ring": "bowtie",
+    "recursive-doubling": "star-square",
+    "rabenseifner": "star-diamond",
+    "bruck": "cross",
+    "pairwise": "x",
 }
 # Ways of one family share a hue and differ in their lines, for readers who see few colours and for print.
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
@@ -65,32 +100,40 @@ _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
 HEIGHT = 400  # pixels of a figure with its legend
+MAX_COUNTS = 8  # named on a log axis of counts
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour, model or way (`earlybird:4096` has that of `earlybird`); `faint` is the same
-    colour for shading and raw samples."""
-    name = name if name in PALETTE else name.partition(":")[0].removesuffix("-fresh")
+    """CSS variable of a flavour, model or way (`earlybird:4096` has that of `earlybird`, our own `own-linear`
+    that of `linear`); `faint` is the same colour for shading and raw samples."""
+    name = name if name in PALETTE else _base(name)
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
 def symbol(name: str) -> str:
-    """The marker of a flavour, model or way, the same on every plot."""
+    """The marker of a flavour, model or way, the same on every plot; open for our own collectives."""
+    base = _base(name)
+    if base in words.ALGORITHMS:
+        return SYMBOLS[base] + "-open" * name.startswith(words.OWN)
     return SYMBOLS.get(name) or _by_bound(name, _BOUND_SYMBOLS, "asterisk-open")
 
 
 def dash(way: str) -> str:
-    """The line of a way, the same on every plot."""
+    """The line of a way, the same on every plot; segments of collectives differ in it."""
     return DASHES.get(way) or _by_bound(way, _BOUND_DASHES, "solid")
 
 
+def _base(name: str) -> str:
+    return name.partition(":")[0].removesuffix("-fresh").removeprefix(words.OWN)
+
+
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
-    """One of `choices` for each factor of 2 of the bound in `earlybird:4096`."""
+    """One of `choices` for each factor of 2 of the bound in `earlybird:4096`; a bound of 0 is none."""
     bound = name.partition(":")[2]
     if not bound.isdecimal():
         return choices[0] if bound else otherwise
-    return choices[int(bound).bit_length() % len(choices)]
+    return choices[int(bound).bit_length() % len(choices)] if int(bound) else otherwise
 
 
 def label(text: str) -> str:
@@ -181,9 +224,12 @@ def log_rate_axis(values_per_s: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def log_count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
-    """Log axis with a tick at every count there is."""
+    """Log axis with a tick at every count there is, of many at the powers of two among them."""
     ticks = sorted(set(counts))
-    return _log_axis(title, ticks, [str(tick) for tick in ticks], ticks[0] / 1.3, ticks[-1] * 1.3)
+    ends = ticks[0] / 1.3, ticks[-1] * 1.3
+    if len(ticks) > MAX_COUNTS:
+        ticks = [tick for tick in ticks if tick & (tick - 1) == 0] or ticks[:: -(-len(ticks) // MAX_COUNTS)]
+    return _log_axis(title, ticks, [str(tick) for tick in ticks], *ends)
 
 
 def _decades(values: Iterable[float], title: str, text: Callable[[float], str]) -> dict[str, Any]:
@@ -218,6 +264,22 @@ def linear_bandwidth_axis(maximum: float, title: str) -> dict[str, Any]:
 def linear_axis(maximum: float, title: str) -> dict[str, Any]:
     """Plain numbers from 0."""
     return _linear(maximum, title, lambda value: f"{value:g}")
+
+
+def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
+    """Signed fractions as percent around 0."""
+    values = [0.0, *fractions]
+    low, high = min(*values, -0.05), max(*values, 0.05)
+    power = 10.0 ** math.floor(math.log10(high - low))
+    step = next(s for s in (power / 5, power / 2, power) if (high - low) / s <= 10)
+    ticks = [_clean(k * step) for k in range(math.floor(low / step), math.ceil(high / step) + 1)]
+    room = 0.04 * (high - low)
+    return {
+        "title": titled(title),
+        "tickvals": ticks,
+        "ticktext": [f"{'+' if tick > 0 else ''}{100 * tick:.4g} %" for tick in ticks],
+        "range": [low - room, high + room],
+    }
 
 
 def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:

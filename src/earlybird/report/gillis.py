@@ -9,7 +9,8 @@ from earlybird.report import provenance, words
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import Table
-from earlybird.report.pipelines import Pipeline, PipelinePoint, Spread
+from earlybird.report.fastest import Spread
+from earlybird.report.pipelines import Pipeline, PipelinePoint
 
 NAME = "gillis"
 PAPER_GAMMA_S_PER_BYTE = 100e-12

@@ -6,9 +6,11 @@ from typing import Any
 
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import axes, words
+from earlybird.report.fastest import Spread
 from earlybird.report.parts import Figure
 from earlybird.report.pipeline_choices import choice, setting_words
-from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint, Setting, Spread
+from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint, Setting
+from earlybird.report.spread_lines import fitted_trace, spread_traces
 
 MAX_SETTINGS = 60  # drawn one at a time, as the reader chooses; the table has all
 CROWDED = "More threads than cores: these times hold the scheduler's switches too."
@@ -145,36 +147,13 @@ def _x(points: Sequence[PipelinePoint]) -> list[float]:
 
 
 def _traces(way: str, cells: Sequence[_Cell], text: Callable[[float], str]) -> list[dict[str, Any]]:
-    x = _x([point for point, _ in cells])
-    color, name = axes.color(way), axes.label(words.capital(words.way(way)))
-    edge = {
-        "x": x,
-        "mode": "lines",
-        "line": {"width": 0, "color": color},
-        "fillcolor": axes.color(way, faint=True),
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "legendgroup": way,
-    }
-    return [
-        edge | {"y": [spread[1] for _, spread in cells]},
-        edge | {"y": [spread[2] for _, spread in cells], "fill": "tonexty"},
-        {
-            "x": x,
-            "y": [spread[0] for _, spread in cells],
-            "mode": "lines+markers",
-            "name": name,
-            "legendgroup": way,
-            "line": {"color": color, "width": 2, "dash": axes.dash(way)},
-            "marker": {"color": color, "size": 7, "symbol": axes.symbol(way)},
-            "hovertext": [
-                f"{name}<br>{format_bytes(point.size_bytes)}: <b>{text(middle)}</b><br>"
-                f"{words.counted(point.num_launches, 'launch', 'launches')}: {text(low)} to {text(high)}"
-                for point, (middle, low, high) in cells
-            ],
-            "hoverinfo": "text",
-        },
+    name = axes.label(words.capital(words.way(way)))
+    hover = [
+        f"{name}<br>{format_bytes(point.size_bytes)}: <b>{text(middle)}</b><br>"
+        f"{words.counted(point.num_launches, 'launch', 'launches')}: {text(low)} to {text(high)}"
+        for point, (middle, low, high) in cells
     ]
+    return spread_traces(way, name, _x([point for point, _ in cells]), [spread for _, spread in cells], hover)
 
 
 def _fitted_traces(one: Pipeline) -> list[dict[str, Any]]:
@@ -185,24 +164,12 @@ def _fitted_traces(one: Pipeline) -> list[dict[str, Any]]:
         if not points:
             continue
         name = axes.label(f"fitted model, {words.way(way)}")
-        traces.append(
-            {
-                "x": _x(points),
-                "y": [point.fitted_s[way] for point in points],
-                "mode": "lines+markers" if len(points) == 1 else "lines",
-                "name": "Fitted model",
-                "legendgroup": "fitted model",
-                "showlegend": not traces,
-                "legendrank": 2000,
-                "line": {"color": axes.color(way), "width": 1.4, "dash": "3px,3px"},
-                "marker": {"color": axes.color(way), "size": 9, "symbol": "line-ew-open"},
-                "hovertext": [
-                    f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[way])}"
-                    for point in points
-                ],
-                "hoverinfo": "text",
-            }
-        )
+        hover = [
+            f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[way])}"
+            for point in points
+        ]
+        fitted = [point.fitted_s[way] for point in points]
+        traces.append(fitted_trace(way, "Fitted model", _x(points), fitted, hover, not traces))
     return traces
 
 

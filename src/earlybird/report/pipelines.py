@@ -1,23 +1,18 @@
 """Pipelines: the time of each way to send a buffer in partitions, its gain, and where the best changes."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from earlybird.data.run import Sample, median_of_launches, round_ratios
-from earlybird.report import words
+from earlybird.report import fastest, words
 from earlybird.report.curves import number_or_none
+from earlybird.report.fastest import Crossover, Spread
 from earlybird.report.material import Material, MeasuredRun
 
 BULK = "single"
-# A way replaces the best one at the size before where it is faster by more than this, and faster in every
-# launch than the other in any: launches differ by as much.
-TIE = 0.05
-Spread = tuple[float, float, float]  # median over launches, lowest and highest launch
 
 
 @dataclass(frozen=True)
@@ -41,11 +36,7 @@ class PipelinePoint:
         """
         if BULK in self.time_s and self.gain:
             return {BULK: (1.0, 1.0, 1.0)} | dict(self.gain)
-        return {
-            way: (1 / middle, 1 / high, 1 / low)
-            for way, (middle, low, high) in self.time_s.items()
-            if low > 0
-        }
+        return fastest.inverse(self.time_s)
 
 
 @dataclass(frozen=True)
@@ -95,16 +86,6 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Crossover:
-    """Where the best way changes as buffers grow: `size_bytes` is interpolated between two measured sizes."""
-
-    before: str
-    after: str
-    size_bytes: float
-    between: tuple[int, int]
-
-
-@dataclass(frozen=True)
 class Pipeline:
     """What one run measured of one MPI with one setting, by ascending size."""
 
@@ -121,34 +102,13 @@ class Pipeline:
 
     def best_ways(self) -> list[str]:
         """The best way at each size, "" where none was measured; it changes where another is clearly so."""
-        best: list[str] = []
-        for point in self.points:
-            speeds = point.speeds()
-            before = best[-1] if best else BULK
-            better = {way: speed[0] for way, speed in speeds.items() if _beats(speed, speeds.get(before))}
-            best.append(max(better, key=better.get) if better else before if before in speeds else "")
-        return best
+        return fastest.best_ways(self._speeds(), BULK)
 
     def crossovers(self) -> list[Crossover]:
-        best = self.best_ways()
-        return [
-            self._crossover(k, before, after)
-            for k, (before, after) in enumerate(pairwise(best), start=1)
-            if before != after
-        ]
+        return fastest.crossovers([point.size_bytes for point in self.points], self._speeds(), BULK)
 
-    def _crossover(self, k: int, before: str, after: str) -> Crossover:
-        """Of sizes k-1 and k, or of an earlier pair where `after` overtook by less than TIE."""
-        ratios = [_ratio(point.speeds(), after, before) for point in self.points[: k + 1]]
-        slower = [j for j, ratio in enumerate(ratios) if ratio is not None and ratio <= 1]
-        j = slower[-1] if slower else k - 1
-        low, high = self.points[j], self.points[min(j + 1, k)]
-        between = (low.size_bytes, high.size_bytes)
-        ends = ratios[j], ratios[min(j + 1, k)]
-        if not slower or ends[1] is None or low.size_bytes < 1:
-            return Crossover(before, after, float(high.size_bytes), between)
-        share = -math.log(ends[0]) / (math.log(ends[1]) - math.log(ends[0]))
-        return Crossover(before, after, low.size_bytes * (high.size_bytes / low.size_bytes) ** share, between)
+    def _speeds(self) -> list[dict[str, Spread]]:
+        return [point.speeds() for point in self.points]
 
     def fitted_error(self) -> float | None:
         """The median over sizes and ways of |fitted - measured|/measured; None without a fitted model."""
@@ -159,14 +119,6 @@ class Pipeline:
             if way in point.time_s and point.time_s[way][0] > 0
         ]
         return float(np.median(errors)) if errors else None
-
-
-def _beats(speed: Spread, other: Spread | None) -> bool:
-    return other is None or (speed[0] > other[0] * (1 + TIE) and speed[1] > other[2])
-
-
-def _ratio(speeds: Mapping[str, Spread], above: str, below: str) -> float | None:
-    return speeds[above][0] / speeds[below][0] if {above, below} <= speeds.keys() else None
 
 
 def format_rate(seconds_per_byte: float) -> str:

@@ -34,3 +34,23 @@ def test_models_and_flavours_never_share_a_colour():
 
 def test_text_in_figures_cannot_become_a_tag():
     assert axes.label("<a href='x'>&") == "&lt;a href='x'&gt;&amp;"
+
+
+def test_signed_errors_have_percent_ticks_around_zero():
+    axis = axes.percent_axis([-0.3, 0.85], "error")
+    assert {"0 %", "-20 %", "+80 %"} <= set(axis["ticktext"]) and 5 <= len(axis["tickvals"]) <= 13
+    assert axis["range"][0] < -0.3 and axis["range"][1] > 0.85
+    assert "0 %" in axes.percent_axis([], "error")["ticktext"]
+
+
+def test_many_counts_are_named_at_powers_of_two():
+    assert axes.log_count_axis([2, 3, 5], "ranks")["ticktext"] == ["2", "3", "5"]
+    assert axes.log_count_axis(range(2, 257), "ranks")["ticktext"] == [str(1 << k) for k in range(1, 9)]
+    assert 1 < len(axes.log_count_axis(range(3, 60, 4), "ranks")["tickvals"]) <= axes.MAX_COUNTS
+
+
+def test_own_algorithms_share_the_colour_and_open_the_mark_and_segments_change_the_line():
+    assert axes.color("own-pipeline:8192") == axes.color("pipeline") != axes.color("linear")
+    assert axes.symbol("own-binomial") == axes.symbol("binomial") + "-open"
+    assert axes.dash("pipeline:0") == axes.dash("pipeline") == "solid"
+    assert axes.dash("pipeline:8192") != axes.dash("pipeline:65536") != "solid"

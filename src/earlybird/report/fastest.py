@@ -1,0 +1,69 @@
+"""Which way is the fastest at each size, and where that changes: of pipelines as of collectives."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+# A way replaces the best one at the size before where it is faster by more than this, and faster in every
+# launch than the other in any: launches differ by as much.
+TIE = 0.05
+Spread = tuple[float, float, float]  # median over launches, lowest and highest launch
+Speeds = Mapping[str, Spread]  # of every way, in any unit: higher is faster
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Where the best way changes as sizes grow: `size_bytes` is interpolated between two measured sizes."""
+
+    before: str
+    after: str
+    size_bytes: float
+    between: tuple[int, int]
+
+
+def inverse(times_s: Mapping[str, Spread]) -> dict[str, Spread]:
+    """Speeds, 1/s, from times."""
+    return {way: (1 / middle, 1 / high, 1 / low) for way, (middle, low, high) in times_s.items() if low > 0}
+
+
+def best_ways(speeds: Sequence[Speeds], first: str) -> list[str]:
+    """The best way at each size, "" where none was measured; `first` stands until another is clearly faster,
+    and so does every way after it."""
+    best: list[str] = []
+    for at_size in speeds:
+        before = best[-1] if best else first
+        better = {way: speed[0] for way, speed in at_size.items() if _beats(speed, at_size.get(before))}
+        best.append(max(better, key=better.get) if better else before if before in at_size else "")
+    return best
+
+
+def crossovers(sizes_bytes: Sequence[int], speeds: Sequence[Speeds], first: str) -> list[Crossover]:
+    """Every change of `best_ways`, sizes ascending."""
+    return [
+        _crossover(sizes_bytes[: k + 1], speeds, before, after)
+        for k, (before, after) in enumerate(pairwise(best_ways(speeds, first)), start=1)
+        if before != after
+    ]
+
+
+def _crossover(sizes: Sequence[int], speeds: Sequence[Speeds], before: str, after: str) -> Crossover:
+    """Of the last two sizes, or of an earlier pair where `after` overtook by less than TIE."""
+    k = len(sizes) - 1
+    ratios = [_ratio(at_size, after, before) for at_size in speeds[: k + 1]]
+    slower = [j for j, ratio in enumerate(ratios) if ratio is not None and ratio <= 1]
+    j = slower[-1] if slower else k - 1
+    low, high = sizes[j], sizes[min(j + 1, k)]
+    ends = ratios[j], ratios[min(j + 1, k)]
+    if not slower or ends[1] is None or low < 1:
+        return Crossover(before, after, float(high), (low, high))
+    share = -math.log(ends[0]) / (math.log(ends[1]) - math.log(ends[0]))
+    return Crossover(before, after, low * (high / low) ** share, (low, high))
+
+
+def _beats(speed: Spread, other: Spread | None) -> bool:
+    return other is None or (speed[0] > other[0] * (1 + TIE) and speed[1] > other[2])
+
+
+def _ratio(speeds: Speeds, above: str, below: str) -> float | None:
+    return speeds[above][0] / speeds[below][0] if {above, below} <= speeds.keys() else None

@@ -1,0 +1,106 @@
+"""Draws a map of coloured cells with letters: which way is the best of each row and column."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from earlybird.report import axes, words
+
+MAX_TICKS = 9
+_WIDE_COLUMNS = 8  # beyond as many the letters of a cell alone fit on a phone
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The best way, a figure for cells with room for it, and what touching the cell tells."""
+
+    way: str
+    figure: str
+    hover: str
+
+
+@dataclass(frozen=True)
+class WayMap:
+    """Cells by (row, column), the names of rows and columns, and those of the two axes."""
+
+    cells: Mapping[tuple[int, int], Cell]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    row_title: str
+    column_title: str
+
+    def filled(self) -> float:
+        """The share of cells that there are."""
+        return len(self.cells) / max(len(self.rows) * len(self.columns), 1)
+
+    def ways(self) -> list[str]:
+        return sorted({cell.way for cell in self.cells.values()}, key=words.way_order)
+
+    def data(self) -> list[dict[str, Any]]:
+        """The cells, and an entry of the legend for every way: heat maps have none."""
+        ways = self.ways()
+        rows, columns = range(len(self.rows)), range(len(self.columns))
+        table = [[self.cells.get((row, column)) for column in columns] for row in rows]
+        count = len(ways)
+        cells = {
+            "type": "heatmap",
+            "x": list(columns),
+            "y": list(rows),
+            "z": [[ways.index(cell.way) if cell else None for cell in row] for row in table],
+            "text": [[_text(cell, len(columns)) for cell in row] for row in table],
+            "texttemplate": "%{text}",
+            "textfont": {"color": "var(--paper)", "size": 11},
+            "hovertext": [[cell.hover if cell else "" for cell in row] for row in table],
+            "hoverinfo": "text",
+            "hoverongaps": False,
+            "colorscale": [
+                [edge / count, axes.color(way)] for k, way in enumerate(ways) for edge in (k, k + 1)
+            ],
+            "zmin": -0.5,
+            "zmax": count - 0.5,
+            "xgap": 2,
+            "ygap": 2,
+            "showscale": False,
+        }
+        return [cells, *(_legend(way) for way in ways)]
+
+    def layout(self) -> dict[str, Any]:
+        height = 150 + 34 * len(self.rows)
+        return axes.layout(
+            band_axis(self.columns, self.column_title, MAX_TICKS),
+            band_axis(self.rows, self.row_title, len(self.rows)),
+            height=height,
+            legend=axes.legend_below(height),
+        )
+
+
+def band_axis(names: Sequence[str], title: str, max_ticks: int) -> dict[str, Any]:
+    """An axis with a band per name, at most `max_ticks` of them named."""
+    shown = range(0, len(names), max(-(-len(names) // max_ticks), 1))
+    return {
+        "showgrid": False,
+        "tickangle": 0,
+        "tickvals": list(shown),
+        "ticktext": [names[k] for k in shown],
+        "range": [-0.5, len(names) - 0.5],
+        "title": axes.titled(title),
+    }
+
+
+def _text(cell: Cell | None, columns: int) -> str:
+    if cell is None:
+        return ""
+    figure = f"<br>{cell.figure}" if cell.figure and columns <= _WIDE_COLUMNS else ""
+    return words.way_letters(cell.way) + figure
+
+
+def _legend(way: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "x": [None],
+        "y": [None],
+        "mode": "markers",
+        "name": axes.label(f"{words.way_letters(way)}: {words.way(way)}"),
+        "marker": {"symbol": "square", "size": 12, "color": axes.color(way)},
+        "hoverinfo": "skip",
+    }
