@@ -25,7 +25,7 @@ int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
 
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
                 const std::function<void(const Task &)> &measure,
-                const std::function<bool(const CommandLine &)> &from_threads) {
+                const std::function<bool(const CommandLine &)> &from_threads, const std::function<void()> &end) {
   const CommandLine line = read_command_line(argc, argv);
   const bool multiple = line.threads > 1 || (from_threads && from_threads(line));
   const int thread_level = start_mpi(&argc, &argv, line.threads, multiple);
@@ -38,6 +38,7 @@ int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &
     crew.set_yielding(team.oversubscribed());
     Sampler sampler(team, line, record);
     for (const Point &point : plan) measure({team, crew, sampler, line, point});
+    if (end) end();
   }
   MPI_Finalize();
   return 0;

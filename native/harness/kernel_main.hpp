@@ -18,9 +18,11 @@ struct Task {
 };
 
 // `accepts` refuses a number of ranks that the kernel cannot use; `measure` takes and writes one point's sample. MPI is
-// started with MPI_THREAD_MULTIPLE where there are several threads or `from_threads`, which may be empty, says so.
+// started with MPI_THREAD_MULTIPLE where there are several threads or `from_threads`, which may be empty, says so. `end`,
+// which may be empty too, gives up what was kept from point to point, while MPI still answers.
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
                 const std::function<void(const Task &)> &measure,
-                const std::function<bool(const CommandLine &)> &from_threads = {});
+                const std::function<bool(const CommandLine &)> &from_threads = {},
+                const std::function<void()> &end = {});
 
 }  // namespace earlybird

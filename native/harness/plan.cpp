@@ -1,6 +1,7 @@
 // Reads plan lines and echoes them as JSON.
 #include "harness/plan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -68,6 +69,20 @@ double Point::number(const std::string &key) const {
   const std::string value = text(key);
   if (!is_number(value)) refuse("the plan gives " + key + "=" + value + "; give a number");
   return std::atof(value.c_str());
+}
+
+Point Point::without(const std::string &key) const {
+  Point other = *this;
+  auto &words = other.words_;
+  words.erase(std::remove_if(words.begin(), words.end(), [&](const auto &word) { return word.first == key; }),
+              words.end());
+  return other;
+}
+
+Point Point::with(const std::string &key, const std::string &value) const {
+  Point other = without(key);
+  other.words_.emplace_back(key, value);
+  return other;
 }
 
 std::string Point::config_json() const {

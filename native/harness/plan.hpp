@@ -19,6 +19,10 @@ class Point {
   double number(const std::string &key) const;
   std::string text(const std::string &key) const;
 
+  // The point with `key` saying `value`, whatever it said before, or nothing at all.
+  Point with(const std::string &key, const std::string &value) const;
+  Point without(const std::string &key) const;
+
   // The words as a JSON object, numbers as numbers: the `config` of a sample.
   std::string config_json() const;
 

@@ -256,6 +256,7 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
       object.add("clock_residual_s", json_number(series.clock_residual_s));
       object.add("clock_round_trip_s", json_number(series.clock_round_trip_s));
     }
+    for (const auto &[key, json] : operation.told) object.add(key, json);
     object.add("warmup", json_number(static_cast<long long>(series.warmup)));
     object.add("batch", json_number(static_cast<long long>(operation.batch)));
     object.add("converged", json_bool(series.converged));

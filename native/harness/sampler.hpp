@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/clock_sync.hpp"
@@ -52,6 +53,7 @@ struct Operation {
   Reduction reduction = Reduction::slowest_rank;
   bool keep_rank_times = false;
   int iterations = 0;  // exactly so many, for an operation that is long by design; 0 leaves it to the stop rule
+  std::vector<std::pair<std::string, std::string>> told;  // further members of the sample, in JSON
   int settling = 0;    // iterations after which what is measured no longer learns: warm-up, whatever they took
 };
 

@@ -28,6 +28,9 @@ class Team {
   // Dissemination barrier on point-to-point messages: results do not depend on the MPI's own barrier.
   void barrier();
 
+  // Returns when all requests are complete. Where ranks outnumber cores it yields until they are.
+  void wait(MPI_Request *requests, int count);
+
   // One value to rank `to`; it has left when this returns.
   void send(double value, int to);
 
@@ -48,8 +51,6 @@ class Team {
   bool all(bool value);
 
  private:
-  void wait(MPI_Request *requests, int count);
-
   MPI_Comm comm_;
   int rank_;
   int size_;

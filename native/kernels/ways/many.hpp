@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/ways/duplicate.hpp"
+#include "harness/duplicate.hpp"
 #include "kernels/ways/partition_messages.hpp"
 
 namespace earlybird {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/command_line.hpp"
-#include "kernels/ways/duplicate.hpp"
+#include "harness/duplicate.hpp"
 #include "kernels/ways/way.hpp"
 
 namespace earlybird {

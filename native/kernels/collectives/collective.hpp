@@ -1,0 +1,58 @@
+// What every collective operation is to the kernel: its buffers, the MPI's call, our own algorithms, and the check.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "harness/buffer.hpp"
+#include "harness/data_check.hpp"
+#include "harness/team.hpp"
+#include "kernels/collectives/algorithm.hpp"
+#include "kernels/collectives/way_name.hpp"
+
+namespace earlybird {
+
+// What one point asks for.
+struct Shape {
+  Team &team;
+  std::size_t size_bytes;  // of the whole buffer or, where each pair of ranks has a block, of one
+  int root;
+
+  bool at_root() const { return team.rank() == root; }
+  int count() const { return static_cast<int>(size_bytes); }
+  std::size_t all_blocks_bytes() const { return static_cast<std::size_t>(team.size()) * size_bytes; }
+};
+
+class Collective {
+ public:
+  using Maker = std::function<std::unique_ptr<Algorithm>(const WayName &, MPI_Comm)>;
+
+  // Each rank has `in_bytes` to give and room for `out_bytes`.
+  Collective(const Shape &shape, std::size_t in_bytes, std::size_t out_bytes)
+      : shape_(shape), in_(in_bytes), out_(out_bytes) {}
+  virtual ~Collective() = default;
+  Collective(const Collective &) = delete;
+  Collective &operator=(const Collective &) = delete;
+
+  // Writes what this rank gives in `iteration`. Whatever lies where results will, is of another iteration.
+  virtual void prepare(int iteration) = 0;
+
+  // The MPI's own.
+  virtual void call(MPI_Comm comm) = 0;
+
+  // Whether this rank got what it should.
+  virtual bool received(int iteration) const = 0;
+
+  // Our own algorithms by name. They refuse segments that they cannot cut.
+  virtual std::map<std::string, Maker> own_algorithms() { return {}; }
+
+ protected:
+  const Shape shape_;
+  Buffer in_, out_;
+};
+
+}  // namespace earlybird

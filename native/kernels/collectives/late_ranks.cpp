@@ -1,0 +1,37 @@
+// The late rank sleeps between the barrier and the call, and so takes no core from those that do not wait for it.
+#include "kernels/collectives/late_ranks.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "harness/clock.hpp"
+
+namespace earlybird {
+
+std::vector<int> spread_ranks(int num_ranks, int most) {
+  const int count = std::min(num_ranks, most);
+  std::vector<int> ranks;
+  for (long long k = 0; k < count; ++k) ranks.push_back(static_cast<int>(k * num_ranks / count));
+  return ranks;
+}
+
+std::vector<Operation> with_late_ranks(const std::vector<Operation> &operations, const Team &team,
+                                       const std::vector<int> &late, double delay_s) {
+  std::vector<Operation> delayed = operations;
+  for (Operation &operation : delayed) {
+    const auto begun = std::make_shared<std::size_t>(0);  // iterations of this operation
+    operation.prepare = [begun, prepare = operation.prepare](int iteration) {
+      prepare(iteration);
+      ++*begun;
+    };
+    operation.run = [begun, late, delay_s, rank = team.rank(), run = operation.run] {
+      if (late[*begun - 1] == rank) sleep_until(now_s() + delay_s);
+      run();
+    };
+    operation.iterations = static_cast<int>(late.size());
+    operation.keep_rank_times = true;
+  }
+  return delayed;
+}
+
+}  // namespace earlybird

@@ -1,0 +1,87 @@
+// What each name means.
+#include "kernels/collectives/registry.hpp"
+
+#include <map>
+
+#include "harness/command_line.hpp"
+#include "kernels/collectives/allgather.hpp"
+#include "kernels/collectives/allreduce.hpp"
+#include "kernels/collectives/alltoall.hpp"
+#include "kernels/collectives/barrier.hpp"
+#include "kernels/collectives/bcast.hpp"
+#include "kernels/collectives/gather.hpp"
+#include "kernels/collectives/reduce.hpp"
+#include "kernels/collectives/scatter.hpp"
+
+namespace earlybird {
+
+namespace {
+
+struct Entry {
+  std::unique_ptr<Collective> (*make)(const Shape &);
+  bool has_root = false;
+  bool is_reduction = false;
+};
+
+template <class Made>
+std::unique_ptr<Collective> make(const Shape &shape) {
+  return std::make_unique<Made>(shape);
+}
+
+const std::map<std::string, Entry> known_operations = {
+    {"allgather", {make<Allgather>}},          {"allreduce", {make<Allreduce>, false, true}},
+    {"alltoall", {make<Alltoall>}},            {"barrier", {make<Barrier>}},
+    {"bcast", {make<Bcast>, true}},            {"gather", {make<Gather>, true}},
+    {"reduce", {make<Reduce>, true, true}},    {"scatter", {make<Scatter>, true}},
+};
+
+template <class Value>
+std::string names_of(const std::map<std::string, Value> &entries) {
+  std::string names;
+  for (const auto &entry : entries) names += (names.empty() ? "" : ", ") + entry.first;
+  return names;
+}
+
+const Entry &find_operation(const std::string &operation) {
+  const auto found = known_operations.find(operation);
+  if (found == known_operations.end())
+    refuse("the plan gives operation=" + operation + "; give one of " + names_of(known_operations) +
+           " and reduce_local");
+  return found->second;
+}
+
+// The MPI's own call, which the communicator, the environment or nobody forces to one algorithm.
+class MpiCall : public Algorithm {
+ public:
+  MpiCall(Collective &collective, MPI_Comm comm) : collective_(collective), comm_(comm) {}
+  void run() override { collective_.call(comm_); }
+
+ private:
+  Collective &collective_;
+  MPI_Comm comm_;
+};
+
+}  // namespace
+
+bool has_root(const std::string &operation) { return find_operation(operation).has_root; }
+
+bool is_reduction(const std::string &operation) { return find_operation(operation).is_reduction; }
+
+std::unique_ptr<Collective> make_collective(const std::string &operation, const Shape &shape) {
+  return find_operation(operation).make(shape);
+}
+
+std::unique_ptr<Algorithm> make_algorithm(const WayName &name, const std::string &operation, Collective &collective,
+                                          MPI_Comm comm) {
+  if (!name.is_own()) return std::make_unique<MpiCall>(collective, comm);
+  const std::map<std::string, Collective::Maker> own = collective.own_algorithms();
+  const auto found = own.find(name.algorithm);
+  if (found == own.end())
+    refuse("there is no " + name.algorithm + " of our own for " + operation +
+           (own.empty() ? "; give algorithms of the MPI's" : "; give some of " + names_of(own)) + " or default");
+  if (name.is_segmented && name.algorithm == "own-linear")
+    refuse("the way " + name.text + " gives a segment and a linear " + operation + " has none; give own-linear");
+  return found->second(name, comm);
+}
+
+}  // namespace earlybird

@@ -1,0 +1,28 @@
+// Scatter: a block of the root's to every rank.
+#pragma once
+
+#include "kernels/collectives/blocks.hpp"
+#include "kernels/collectives/collective.hpp"
+
+namespace earlybird {
+
+class Scatter : public Collective {
+ public:
+  explicit Scatter(const Shape &shape)
+      : Collective(shape, shape.at_root() ? shape.all_blocks_bytes() : 0, shape.size_bytes) {}
+
+  void prepare(int iteration) override {
+    const Blocks blocks{shape_.size_bytes, shape_.at_root() ? shape_.team.size() : 0};
+    blocks.fill_all(in_.data(), [=](int to) { return content_key(shape_.root, to, iteration); });
+  }
+  void call(MPI_Comm comm) override {
+    MPI_Scatter(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, shape_.root, comm);
+  }
+  bool received(int iteration) const override {
+    return holds(out_.data(), shape_.size_bytes, content_key(shape_.root, shape_.team.rank(), iteration));
+  }
+
+  std::map<std::string, Maker> own_algorithms() override;
+};
+
+}  // namespace earlybird

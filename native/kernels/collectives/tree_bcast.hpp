@@ -1,0 +1,30 @@
+// Our own broadcast: down any tree, in segments, each handed on as soon as it is there.
+#pragma once
+
+#include "harness/team.hpp"
+#include "kernels/collectives/algorithm.hpp"
+#include "kernels/collectives/requests.hpp"
+#include "kernels/collectives/segments.hpp"
+#include "kernels/collectives/tree.hpp"
+
+namespace earlybird {
+
+class TreeBcast : public Algorithm {
+ public:
+  TreeBcast(Team &team, MPI_Comm comm, Tree tree, Segments segments, std::byte *data);
+  void run() override;
+
+ private:
+  void receive(std::size_t k);
+
+  static constexpr int tag = 23;
+
+  Team &team_;
+  MPI_Comm comm_;
+  Tree tree_;
+  Segments segments_;
+  std::byte *data_;
+  Requests receives_, sends_;
+};
+
+}  // namespace earlybird

@@ -1,0 +1,25 @@
+// Splits at the colon.
+#include "kernels/collectives/way_name.hpp"
+
+#include <cstdlib>
+
+#include "harness/command_line.hpp"
+
+namespace earlybird {
+
+WayName read_way_name(const std::string &text) {
+  const std::size_t colon = text.find(':');
+  WayName name;
+  name.text = text;
+  name.algorithm = text.substr(0, colon);
+  if (!name.is_own() || colon == std::string::npos) return name;
+  const std::string bytes = text.substr(colon + 1);
+  if (bytes.empty() || bytes.size() > 18 || bytes.find_first_not_of("0123456789") != std::string::npos)
+    refuse("the way " + text + " names no segment: give whole bytes after the colon, such as " + name.algorithm +
+           ":8192; 0 is one segment");
+  name.is_segmented = true;
+  name.segment_bytes = static_cast<std::size_t>(std::atoll(bytes.c_str()));
+  return name;
+}
+
+}  // namespace earlybird
