@@ -140,6 +140,10 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle);
 /* A receiver's setup has come. Under eb_lock. */
 void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup);
 
+/* Posts a receiver's segments that were started before their setup came, if it has by now; else the channel stays
+ * deferred. For the thread that has `testing` alone. */
+int eb_channel_post_deferred(eb_channel *channel);
+
 /* Sends a segment: called by issue.c alone, by one thread at a time. */
 void eb_channel_issue(eb_channel *channel, int segment);
 

@@ -121,7 +121,7 @@ static int tell_released(eb_shadow *shadow, int peer) {
   return send_control(shadow, peer, EB_CONTROL_RELEASE, of_peer->first_id, num_bytes);
 }
 
-/* A message for each could be too many for a peer that does not look at them (see channel.c); but at most a quarter of
+/* A message for each could be too many for a peer that does not look at them (see waiting.c); but at most a quarter of
  * the ids should be out of use. */
 static bool is_to_be_told(const eb_shadow *shadow, const eb_unreleased *of_peer) {
   return shadow->num_users == 0 || of_peer->num == MAX_RELEASES ||

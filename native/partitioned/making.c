@@ -1,0 +1,216 @@
+/* Channels made, matched with the other side's, and freed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioned/adapt.h"
+#include "partitioned/buffer.h"
+#include "partitioned/channel.h"
+#include "partitioned/outbox.h"
+#include "partitioned/record.h"
+#include "partitioned/wire.h"
+#include "partitioned/world.h"
+
+/* Below so many partitions every one has a cache line of its own where threads can meet. */
+#define MAX_SPREAD_PARTITIONS 4096
+
+/* Channels are kept when freed: a search of the table in another thread may still be on one. */
+static eb_channel *unused;
+
+static eb_channel *take_unused(void) {
+  eb_lock();
+  eb_channel *channel = unused;
+  if (channel) unused = channel->next_expecting;
+  eb_unlock();
+  if (channel) {
+    /* All but the entry, which a search may be reading. */
+    memset((char *)channel + sizeof channel->entry, 0, sizeof *channel - sizeof channel->entry);
+    return channel;
+  }
+  channel = aligned_alloc(_Alignof(eb_channel), sizeof *channel);
+  if (channel) memset(channel, 0, sizeof *channel);
+  return channel;
+}
+
+static void put_unused(eb_channel *channel) {
+  eb_lock();
+  channel->next_expecting = unused;
+  unused = channel;
+  eb_unlock();
+}
+
+/* Forgets a channel that nobody refers to any more. */
+static void destroy(eb_channel *channel) {
+  eb_wire_drop(channel);
+  eb_segments_free(&channel->segments);
+  eb_segments_free(&channel->next_segments);
+  eb_buffer_end(channel);
+  eb_adapt_end(channel);
+  free(channel->partitions);
+  eb_view_release(channel->view);
+  put_unused(channel);
+}
+
+/* Neighbouring tags and successive requests go to different lanes; both sides compute the same. */
+static int canonical_lane(const eb_channel *channel, int64_t order) {
+  return (int)((channel->tag + order) % channel->view->shadow->num_lanes);
+}
+
+/* The tags of a sender: canonical where both sides know them, else fresh ids that the receiver is told. */
+static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) {
+  eb_shadow *shadow = channel->view->shadow;
+  const int64_t step_bytes =
+      eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
+  int rc = eb_wire_cut(channel, step_bytes);
+  if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  channel->lane = canonical_lane(channel, order);
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
+    channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
+    channel->num_ids = 1;
+    return eb_wire_build(channel);
+  }
+  eb_matching_collect(shadow);
+  eb_shadows_sweep();
+  channel->num_ids = eb_tags_ids_needed(&shadow->tags, channel->segments.num);
+  eb_lock();
+  channel->first_id = eb_ids_take(&shadow->ids, channel->num_ids);
+  eb_unlock();
+  if (channel->first_id < 0) {
+    channel->first_id = 0;
+    return MPI_ERR_OTHER;
+  }
+  channel->base = eb_tags_channel_base(&shadow->tags, channel->first_id);
+  channel->is_copying = true;
+  const eb_setup setup = {.context = channel->view->context,
+                          .total_bytes = channel->total_bytes,
+                          .step_bytes = step_bytes,
+                          .first_id = channel->first_id,
+                          .num_ids = channel->num_ids,
+                          .tag = channel->tag,
+                          .lane = channel->lane};
+  return eb_matching_announce(shadow, channel->peer, &setup);
+}
+
+static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order) {
+  eb_shadow *shadow = channel->view->shadow;
+  channel->num_ids = 1;
+  int rc = eb_wire_cut(channel, 0);
+  if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
+  channel->lane = canonical_lane(channel, order);
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
+    channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
+    return eb_wire_build(channel);
+  }
+  eb_matching_expect(channel);
+  return MPI_SUCCESS;
+}
+
+static const eb_cost *cost_to(const eb_view *view, int peer) {
+  const bool is_near = peer == MPI_PROC_NULL || view->shadow->is_near[peer];
+  return is_near ? &eb_world.settings.intra_node : &eb_world.settings.inter_node;
+}
+
+static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
+  eb_view *view = channel->view;
+  channel->is_send = arguments->is_send;
+  channel->peer = arguments->peer;
+  channel->tag = arguments->tag;
+  channel->base = -1;
+  channel->mode = eb_settings_mode(&eb_world.settings, arguments->info);
+  channel->cost = cost_to(view, channel->peer);
+  int rc = eb_buffer_begin(channel, arguments->buffer, arguments->num_partitions, arguments->count, arguments->type);
+  if (rc != MPI_SUCCESS) return rc;
+  const bool spread = eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
+  channel->partition_stride = spread ? 64 : sizeof(eb_partition_state);
+  channel->partitions = calloc((size_t)channel->num_partitions, channel->partition_stride);
+  if (!channel->partitions) return MPI_ERR_NO_MEM;
+  int64_t order = 0;
+  if (channel->peer != MPI_PROC_NULL && view->context == 0) {
+    eb_lock();
+    order = eb_view_next_order(channel->is_send ? &view->sends : &view->receives, channel->peer, channel->tag);
+    eb_unlock();
+    if (order < 0) return MPI_ERR_NO_MEM;
+  }
+  /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
+  const bool is_canonical = view->context == 0 && eb_world.settings.mode.kind == EB_AUTO &&
+                            eb_tags_is_canonical(&view->shadow->tags, channel->tag, (uint64_t)order);
+  rc = eb_adapt_begin(channel);
+  if (rc != MPI_SUCCESS) return rc;
+  return channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
+}
+
+int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_channel **made) {
+  eb_outbox_progress();
+  eb_channel *channel = take_unused();
+  if (!channel) return MPI_ERR_NO_MEM;
+  channel->type = MPI_DATATYPE_NULL;
+  channel->record = -1;
+  eb_trial_begin(&channel->trial);
+  channel->view = view;
+  eb_view_retain(view);
+  /* A request that is never started: what the user holds, unique and freeable on every MPI. Its peer is oneself,
+   * because Intel MPI's Testany takes an inactive one of MPI_PROC_NULL for completed. Made before anything is told to
+   * the other side, so that little can fail afterwards. */
+  MPI_Request handle;
+  int rc = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, eb_world.self, &handle);
+  if (rc == MPI_SUCCESS) {
+    channel->entry.handle = handle;
+    eb_lock();
+    if (eb_requests_add(&channel->entry) != 0) rc = MPI_ERR_NO_MEM;
+    eb_unlock();
+    if (rc == MPI_SUCCESS && (rc = fill(channel, arguments)) != MPI_SUCCESS) {
+      eb_lock();
+      eb_requests_remove(&channel->entry);
+      eb_unlock();
+    }
+    if (rc != MPI_SUCCESS) PMPI_Request_free(&handle);
+  }
+  if (rc != MPI_SUCCESS) {
+    destroy(channel);
+    return rc;
+  }
+  eb_record_made(channel);
+  *made = channel;
+  return MPI_SUCCESS;
+}
+
+void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
+  channel->first_id = setup->first_id;
+  channel->num_ids = setup->num_ids;
+  channel->lane = setup->lane;
+  if (channel->is_freed) {
+    /* Freed before it was matched: it has consumed its place in the order, and that is all. */
+    (void)eb_matching_release(channel->view->shadow, channel->peer, channel->first_id, channel->num_ids);
+    destroy(channel);
+    return;
+  }
+  int rc = setup->total_bytes == channel->total_bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+  if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
+  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
+  /* Another thread may be waiting to post: it looks at nothing else before it has seen this. */
+  atomic_store_explicit(&channel->base, eb_tags_channel_base(&channel->view->shadow->tags, setup->first_id), memory_order_release);
+}
+
+int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
+  eb_shadow *shadow = channel->view->shadow;
+  bool is_unmatched = false;
+  eb_buffer_end(channel); /* not under our lock, where the channel may end: freeing the datatype may call the program */
+  eb_lock();
+  eb_requests_remove(&channel->entry);
+  if (channel->is_send) {
+    if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
+  } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
+    is_unmatched = channel->is_freed = true; /* stays among the expecting until its setup has come */
+  }
+  eb_unlock();
+  int rc = PMPI_Request_free(handle);
+  if (is_unmatched) {
+    eb_matching_progress_all();
+    return rc;
+  }
+  if (!channel->is_send && channel->first_id) {
+    const int released = eb_matching_release(shadow, channel->peer, channel->first_id, channel->num_ids);
+    if (rc == MPI_SUCCESS) rc = released;
+  }
+  destroy(channel);
+  return rc;
+}
