@@ -74,8 +74,25 @@ def write_json(path: str | Path, value: Any) -> None:
 
 def read_text(path: str | Path, what: str) -> str:
     """Return the text of `path`; `what` names it in the InputError when it cannot be read."""
-    try:
+    with _readable(path, what):
         return Path(path).read_text(encoding="utf-8-sig")
+
+
+def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
+    """Lines that end in a newline, one by one; what an unterminated last one holds is left out.
+
+    Not splitlines(): JSON text may hold U+2028 and its like, which end no line here.
+    """
+    with _readable(path, what), open(path, encoding="utf-8-sig", newline="\n") as stream:
+        for line in stream:
+            if line.endswith("\n"):
+                yield line[:-1]
+
+
+@contextlib.contextmanager
+def _readable(path: str | Path, what: str) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise InputError(f"the {what} {path} does not exist; check the path") from error
     except IsADirectoryError as error:

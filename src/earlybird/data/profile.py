@@ -68,7 +68,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything `fit` learned in one context; `levels` alone is required of a hand-written file."""
+    """Everything `fit` learned in one context; `levels` alone is required of a hand-written file, and may be
+    empty where there are `forms`, as of collectives alone."""
 
     levels: Mapping[str, Level]
     id: str = ""
@@ -121,7 +122,7 @@ def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> P
     if value.get("schema") != SCHEMA:
         raise InputError(f"{where} has the schema {value.get('schema')!r}; this version reads {SCHEMA!r}")
     levels = value.get("levels")
-    if not isinstance(levels, dict) or not levels:
+    if not isinstance(levels, dict) or not (levels or value.get("forms")):
         raise InputError(f"{where} has no 'levels'; give at least one of {', '.join(LEVELS)}")
     unknown = [name for name in levels if name not in LEVELS]
     if unknown:

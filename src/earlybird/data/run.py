@@ -197,22 +197,24 @@ class Run:
 
     def samples(self) -> list[Sample]:
         """Every complete sample, in the order written; an unterminated last line is left out."""
+        return list(self.each_sample())
+
+    def each_sample(self) -> Iterator[Sample]:
+        """The same one by one: times of hundreds of ranks need not be held together."""
         path = self.path / "samples.ndjson"
-        return [sample_from_json(value, f"{path} line {number}") for number, value in self._lines(path.name)]
+        for number, value in self._lines(path.name):
+            yield sample_from_json(value, f"{path} line {number}")
 
     def sha256(self) -> str:
         """Digest of the samples, so that a profile can say exactly what it was fitted to."""
         path = self.path / "samples.ndjson"
         return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
 
-    def _lines(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+    def _lines(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         path = self.path / name
         if not path.exists():
-            return []
-        result = []
-        text = files.read_text(path, "run file")
-        # Not splitlines(): JSON text may hold U+2028 and its like, which end no line here.
-        for number, line in enumerate(text.split("\n")[:-1], start=1):
+            return
+        for number, line in enumerate(files.read_whole_lines(path, "run file"), start=1):
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
@@ -221,8 +223,7 @@ class Run:
                 ) from error
             if not isinstance(value, dict):
                 raise InputError(f"{path} line {number} is not a JSON object; the file was changed by hand")
-            result.append((number, value))
-        return result
+            yield number, value
 
 
 def require_validated(samples: Iterable[Sample]) -> None:

@@ -35,6 +35,11 @@ _BY_LAUNCHER = re.compile(
     r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
     r"|I_MPI_THREAD_YIELD$|I_MPI_FABRICS$|I_MPI_PIN"
 )
+# What forces algorithms of collectives, one by one or as a whole.
+_FORCING = re.compile(
+    r"I_MPI_ADJUST_|(OMPI_MCA_)?coll(_|$)"
+    r"|MPIR_CVAR_(I?(BCAST|REDUCE|ALLREDUCE|ALLGATHER|ALLTOALL|GATHER|SCATTER|BARRIER)_|DEVICE_COLLECTIVES$|COLLECTIVE_)"
+)
 # How far from what was asked a figure of a link check counts as deviating, as the check itself does.
 LINK_TOLERANCE = 0.05
 _OLD_TRANSPORTS = {"shared memory": "intra-node", "network": "inter-node"}
@@ -82,7 +87,14 @@ def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
 
 
 def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A launch of pipelines without its threads and contexts: points say those, models are fitted to each."""
+    """A launch of pipelines without its threads and contexts, or of collectives without what forces their
+    algorithms: points say those, models are fitted to each."""
+    if launch.get("kernel") == "collective":
+        return dict(launch) | {
+            key: {name: value for name, value in launch[key].items() if not _FORCING.match(name)}
+            for key in ("environment", "control_variables")
+            if isinstance(launch.get(key), Mapping)
+        }
     if launch.get("kernel") != "pipeline":
         return launch
     ours = {*(launch.get("set_by_launcher") or ()), "MPIR_CVAR_CH4_NUM_VCIS"}
@@ -93,8 +105,18 @@ def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
 def _launches_by_level(used, launches) -> dict[str, list[Mapping[str, Any]]]:
     keys: dict[str, dict[tuple[str, str], None]] = {}
     for run, sample in used:
-        keys.setdefault(sample.config["level"], {})[(run.id, sample.launch)] = None
+        key = run.id, sample.launch
+        level = sample.config["level"] if "level" in sample.config else _outermost(launches.get(key, {}))
+        keys.setdefault(level, {})[key] = None
     return {level: [launches[key] for key in members if key in launches] for level, members in keys.items()}
+
+
+def _outermost(launch) -> str:
+    """The level of a launch whose ranks use all levels that there are between them."""
+    places = [(entry.get("node"), entry.get("socket")) for entry in launch.get("placement") or ()]
+    if len({node for node, _ in places}) > 1:
+        return "inter_node"
+    return "inter_socket" if len(set(places)) > 1 else "intra_socket"
 
 
 def _transport(by_level, names: str) -> dict[str, Any]:

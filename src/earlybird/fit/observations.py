@@ -13,8 +13,15 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.tables import load_pingpong_table
 from earlybird.fit import pipelined
+from earlybird.fit.collective_samples import (
+    CollectiveReader,
+    Collectives,
+    is_collective,
+    without_iterations,
+)
 from earlybird.fit.launches import launch_context
 
+_TABLE_COLUMNS = ("source", "level", "n", "size_bytes", "launch", "time_s", "oversubscribed", "converged")
 _COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed")
 
 MEASURE_HINT = "run `earlybird measure pingpong contention completion -o RUN` first"
@@ -34,6 +41,7 @@ class Observations:
         "late"), launch, share (time until the send was complete over time until the message had arrived,
         median of the steady iterations), oversubscribed.
     pipelines : one row per point, way and launch with the columns of `pipelined.COLUMNS`.
+    collectives : times of collectives; where there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
     runs : {"id", "sha256"} of each run read.
     link_bytes_per_s : what TCP can carry over a virtual cluster's links; None without one.
@@ -43,6 +51,7 @@ class Observations:
     table: pandas.DataFrame
     completions: pandas.DataFrame = field(default_factory=lambda: _completion_table([]))
     pipelines: pandas.DataFrame = field(default_factory=lambda: _pipeline_table([]))
+    collectives: Collectives = field(default_factory=Collectives)
     thresholds_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -91,11 +100,19 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     """
     runs = [Run.open(path) for path in paths]
     names = ", ".join(str(run.path) for run in runs)
-    samples = [(run, sample) for run in runs for sample in run.samples()]
+    collected = CollectiveReader(runs)
+    samples: list[tuple[Run, Sample]] = []
+    for run in runs:
+        for sample in run.each_sample():
+            if is_collective(sample):
+                if sample.validated:
+                    collected.add(run, sample)
+                sample = without_iterations(sample)
+            samples.append((run, sample))
     timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
     completed = [(run, sample) for run, sample in samples if _tells_completion(sample)]
     piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
-    used = timed + completed + piped
+    used = timed + completed + piped + [(run, sample) for run, sample in samples if is_collective(sample)]
     require_validated(sample for _, sample in used)
     threads = _threads_of_launches(runs)
     pipelines = _pipeline_table(
@@ -103,10 +120,11 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     )
     untimed = {s.config.get("level") for _, s in piped} - {s.config.get("level") for _, s in timed}
     bulk = pipelines[(pipelines.way == "single") & pipelines.level.isin(untimed)]
-    table = pandas.DataFrame(
+    table = _table(
         [_observation(run, sample) for run, sample in timed] + [_bulk(row) for row in bulk.itertuples()]
     )
-    if table.empty:
+    collectives = collected.collectives()
+    if table.empty and not len(collectives):
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples of varying buffers"
             f"{', and no single of pipelines instead' if piped else ''}; {MEASURE_HINT}"
@@ -117,6 +135,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         table=table,
         completions=completions,
         pipelines=pipelines,
+        collectives=collectives,
         thresholds_bytes=shared.thresholds_bytes,
         machine=runs[0].header.get("machine", {}),
         context=shared.context,
@@ -169,6 +188,12 @@ def _to_array(name, rows):
     return LevelTimes(
         name, axes[1], axes[2], full.to_numpy().reshape([len(axis) for axis in axes]), oversubscribed
     )
+
+
+def _table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
+    table = pandas.DataFrame(rows, columns=list(_TABLE_COLUMNS))
+    # Without rows nothing tells what the columns are of.
+    return table.astype({"oversubscribed": bool, "converged": bool})
 
 
 def _calibrates(sample: Sample) -> bool:

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.units import format_bandwidth
-from earlybird.fit import completion, pipelined, protocols, switches
+from earlybird.fit import collective, completion, pipelined, protocols, switches
+from earlybird.fit.collective_comparison import COMPLETION, compare
+from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.launches import LINK_TOLERANCE
 from earlybird.fit.observations import (
     MEASURE_HINT,
@@ -68,24 +71,29 @@ class _FittedLevel:
     warnings: list[str]
 
 
-def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
+def fit_profile(
+    observations: Observations, *, paper: bool = False, collective_times: str = COMPLETION
+) -> Profile:
     """Fit everything the observations allow.
 
     Parameters
     ----------
     observations : times of one context, see `observations.read_runs`.
     paper : ordinary least squares with an own intercept for every N, as Thune et al. 2023 do.
+    collective_times : what forms of collectives are compared on, `completion` or `mean over ranks`; what the
+        profile predicts is completion in any case.
 
     Returns
     -------
     Profile with levels (`extra["held_out_error"]`: median relative error at sizes left out of the fit,
     switches included,
-    `extra["held_out_error_n"]`: at numbers of competitors left out), forms (ping-pong curves, pipelines),
-    intervals and replicates (resampled launches) and `extra["warnings"]`.
+    `extra["held_out_error_n"]`: at numbers of competitors left out; no levels where there are collectives
+    alone), forms (ping-pong curves, pipelines, collectives), intervals and replicates (resampled launches)
+    and `extra["warnings"]`.
 
     Raises
     ------
-    InputError when no level has two message sizes.
+    InputError when no level has two message sizes and there are no collectives.
     """
     usable, warnings = _usable_levels(observations)
     warnings = [*observations.warnings, *warnings]
@@ -108,6 +116,8 @@ def fit_profile(observations: Observations, *, paper: bool = False) -> Profile:
     warnings += _convergence_warnings(observations, usable)
     warnings += pipelined.warnings(observations.pipelines)
     forms += [form.to_json() for form in pipelined.pipeline_forms(observations.pipelines)]
+    warnings += collective.warnings(observations.collectives)
+    forms += [form.to_json() for form in _collective_forms(observations.collectives, collective_times)]
     method = "paper" if paper else "relative"
     return Profile(
         levels={part.level.name: part.level for part in fitted},
@@ -156,7 +166,7 @@ def compare_segmentations(observations: Observations, *, paper: bool = False) ->
 def _usable_levels(observations):
     levels = level_times(observations.table)
     usable = [times for times in levels if protocols.has_line(times.median_s())]
-    if not usable:
+    if not usable and not len(observations.collectives):
         raise InputError(
             "every level was measured at one message size only, which cannot tell latency from bandwidth; "
             f"measure at least two sizes: {MEASURE_HINT}"
@@ -280,7 +290,7 @@ def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
 
 def _replicates(fitted: list[_FittedLevel]) -> list[dict[str, Any]]:
     """Draw by draw all levels together; a level without resamples keeps its fitted values."""
-    count = max(len(part.replicates) for part in fitted)
+    count = max((len(part.replicates) for part in fitted), default=0)
     return [
         {
             "levels": Profile(
@@ -288,6 +298,17 @@ def _replicates(fitted: list[_FittedLevel]) -> list[dict[str, Any]]:
             ).to_json()["levels"]
         }
         for k in range(count)
+    ]
+
+
+def _collective_forms(collectives: Collectives, times: str) -> list[CollectiveForm]:
+    return [
+        replace(
+            form,
+            extra=dict(form.extra)
+            | {"alternatives": compare(collectives, form.operation, form.algorithm, form.mpi, times)},
+        )
+        for form in collective.collective_forms(collectives)
     ]
 
 
@@ -423,5 +444,7 @@ def _identity(observations, method):
     tables = [one.to_csv(index=False) for one in (observations.table, observations.completions)]
     if len(observations.pipelines):
         tables.append(observations.pipelines.to_csv(index=False))
+    if len(observations.collectives):
+        tables.append(observations.collectives.table.to_csv(index=False))
     text = json.dumps([method, list(observations.runs), *tables])
     return f"fit-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -1,0 +1,56 @@
+"""The coefficients that Insaghi's report prints for its regressions: reference models of two collectives."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One printed table, or of tables 7 and 8 the two rows of an algorithm and mapping.
+
+    Attributes
+    ----------
+    form : 1, 2 or 3, see docs/models.md.
+    logarithm : whether the regression is of ln T (forms 1 and 2) or log2 T (form 3), T in microseconds.
+    terms, estimates, std_errors : as printed, in the order printed.
+    """
+
+    table: str
+    operation: str
+    algorithm: str
+    map_by: str
+    form: int
+    logarithm: bool
+    terms: tuple[str, ...]
+    estimates: tuple[float, ...]
+    std_errors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the report tells of its machine, and its regressions."""
+
+    source: str
+    break_ranks: int
+    machine: dict[str, int]
+    ranks: tuple[int, int]
+    regressions: tuple[Regression, ...]
+
+
+@cache
+def load_report() -> Report:
+    """The report's published regressions, from a file of the package."""
+    value: dict[str, Any] = json.loads(resources.files(__package__).joinpath("insaghi.json").read_text())
+    return Report(
+        value["source"],
+        value["break_ranks"],
+        value["machine"],
+        tuple(value["ranks"]),
+        tuple(
+            Regression(**{key: tuple(item) if isinstance(item, list) else item for key, item in one.items()})
+            for one in value["regressions"]
+        ),
+    )

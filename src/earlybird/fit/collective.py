@@ -1,0 +1,460 @@
+"""Collectives to alpha-beta-gamma forms: one for each operation and algorithm, all its mappings together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas
+from scipy.optimize import nnls
+
+from earlybird.data.collective_form import ROOTED, CollectiveForm, CollectiveParameters
+from earlybird.fit.collective_samples import Collectives
+from earlybird.models.collective import (
+    EMPIRICAL,
+    Calls,
+    CollectiveCosts,
+    collective_time_s,
+    count_hops,
+    make_calls,
+    term_names,
+)
+from earlybird.models.regression import fit_line
+
+GROUP = ["operation", "algorithm", "mpi"]
+POINT = ["way", "segment_bytes", "map_by", "placement", "ranks", "size_bytes", "root"]
+
+# Reductions along a binomial tree and MPICH's broadcast halve the distance, Open MPI's broadcast and our own
+# double it.
+_TREES = {"linear": "linear", "pipeline": "chain", "chain": "chain", "binomial": "binomial-halving"}
+_OTHER_TREES = {
+    ("openmpi", "bcast", "binomial"): "binomial-doubling",
+    # Open MPI's own `chain` has several chains.
+    ("openmpi", "bcast", "chain"): None,
+    ("openmpi", "reduce", "chain"): None,
+}
+# Ours, on point-to-point calls.
+OWN = "own-"
+# Of gather and scatter, messages inside a binomial tree are of the data of several ranks.
+_WHOLE_BUFFER = ("bcast", "reduce")
+
+MIN_POINTS = 4
+MAX_PROTOCOLS = 3
+POINTS_PER_PARAMETER = 3
+NUM_REPLICATES = 20
+SEED = 20240612
+MAX_TURNS = 8
+# A time that a form puts at less than this share of what it is, or below, is taken for this share.
+LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Measured points of one algorithm, (n,) each; times are medians over launches."""
+
+    calls: Calls
+    time_s: np.ndarray
+    ranks: np.ndarray
+    size_bytes: np.ndarray
+    map_by: np.ndarray
+    way: np.ndarray
+    oversubscribed: bool = False
+
+    def only(self, chosen: np.ndarray) -> "Points":
+        arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
+        return replace(self, calls=self.calls.only(chosen), **arrays)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Which coefficients there are: protocols of the message by size, and what is there besides the hops.
+
+    `gamma_r_s_per_byte` is given, by local reductions, not sought.
+    """
+
+    min_bytes: tuple[int, ...] = (0,)
+    constant: bool = False
+    work: bool = False
+    shared: str | None = None
+    gamma_r_s_per_byte: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A structure with its coefficients; `num_parameters` counts those above 0, switches and the spread."""
+
+    structure: Structure
+    costs: CollectiveCosts
+    num_parameters: int
+    aicc: float
+
+    def predict_s(self, points: Points) -> np.ndarray:
+        return collective_time_s(points.calls, self.costs)
+
+
+def tree_of(mpi: str, operation: str, algorithm: str) -> str | None:
+    """The tree an algorithm runs along, see `models.trees`; None where that is not known."""
+    name = algorithm.removeprefix(OWN)
+    if operation not in ROOTED or (operation not in _WHOLE_BUFFER and name != "linear"):
+        return None
+    if algorithm.startswith(OWN):
+        return "binomial-doubling" if name == "binomial" else _TREES.get(name)
+    if (mpi, operation, name) in _OTHER_TREES:
+        return _OTHER_TREES[mpi, operation, name]
+    return _TREES.get(name)
+
+
+def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
+    """A form for every operation and algorithm with MIN_POINTS points or more.
+
+    Coefficients are not negative and maximise the likelihood of log-normal times around the form, medians
+    over launches. There is one protocol to begin with; further ones by the size of a message (a segment), a
+    constant, what messages share (links of nodes, or a rank's way out), and work of all ranks together
+    where they share cores come in one by one while AICc falls.
+    """
+    gamma = gamma_r_s_per_byte(collectives.reductions)
+    draws = _draws(collectives.table)
+    forms = []
+    for key, rows in collectives.table.groupby(GROUP, sort=False):
+        what = dict(zip(GROUP, key, strict=True))
+        structure = tree_of(what["mpi"], what["operation"], what["algorithm"]) or EMPIRICAL
+        reader = PointReader(collectives, structure)
+        points = reader.points(rows)
+        if len(points.time_s) < MIN_POINTS:
+            continue
+        resampled = [reader.points(drawn) for draw in draws if len(drawn := _drawn(rows, draw))]
+        forms.append(
+            _form(
+                what,
+                structure,
+                rows,
+                points,
+                resampled if rows.launch.nunique() > 1 else [],
+                gamma,
+                collectives,
+            )
+        )
+    return forms
+
+
+def warnings(collectives: Collectives) -> list[str]:
+    """What to be wary of in the forms of collectives, and why an algorithm has none."""
+    table, texts = collectives.table, []
+    few: dict[str, list[str]] = {}
+    single: dict[str, list[str]] = {}
+    for (operation, algorithm, _), rows in table.groupby(GROUP, sort=False):
+        if len(rows[POINT].drop_duplicates()) < MIN_POINTS:
+            few.setdefault(operation, []).append(algorithm)
+        elif rows.ranks.nunique() == 1:
+            single.setdefault(operation, []).append(algorithm)
+    for operation, names in few.items():
+        texts.append(
+            f"{operation}: {', '.join(names)} {_have(names)} fewer than {MIN_POINTS} points, too few for a "
+            "model; measure more --sizes or --ranks"
+        )
+    for operation, names in single.items():
+        texts.append(
+            f"{operation}: {', '.join(names)} {_have(names)} one process count, from which any other is "
+            "extrapolated; measure several, --ranks 2..8"
+        )
+    for operation, rows in table.groupby("operation", sort=False):
+        shared = rows[rows.oversubscribed.astype(bool)]
+        if len(shared):
+            counts = ", ".join(map(str, sorted(shared.ranks.unique())))
+            texts.append(
+                f"{operation}: at {counts} ranks there were more of them than cores, so these times show the "
+                "scheduler too"
+            )
+        if unsteady := int((~rows.converged.astype(bool)).sum()):
+            texts.append(f"{operation}: {unsteady} of {len(rows)} samples had not converged")
+    if len(table) and table.groupby([*GROUP, *POINT]).launch.nunique().max() < 2:
+        texts.append("collectives: one launch of every point, so no intervals; measure 5 launches or more")
+    return texts
+
+
+def _have(names: Sequence[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+def gamma_r_s_per_byte(reductions: pandas.DataFrame) -> float:
+    """Seconds per byte of a local reduction, the slope over sizes; 0 where it was not measured."""
+    if reductions.empty:
+        return 0.0
+    medians = reductions.groupby(["size_bytes", "launch"]).time_s.median().groupby("size_bytes").median()
+    medians = medians[(medians.index > 0) & (medians > 0)]
+    if len(medians) < 2:
+        return float((medians / medians.index).iloc[0]) if len(medians) else 0.0
+    return float(fit_line(medians.index.to_numpy(dtype=float), medians.to_numpy())[1])
+
+
+class PointReader:
+    """Points from rows of the table; hops of every placement are counted once."""
+
+    def __init__(self, collectives: Collectives, structure: str):
+        self._placements, self._structure = collectives.placements, structure
+        self._hops: dict[tuple[int, int], Any] = {}
+
+    def points(self, rows: pandas.DataFrame, column: str = "time_s") -> Points:
+        """Medians over launches of `column` (`time_s` or `mean_s`), without points that lack it."""
+        medians = rows.groupby(POINT)[column].median().dropna().reset_index()
+        hops = [self._count(*key) for key in zip(medians.placement, medians.root, strict=True)]
+        return Points(
+            make_calls(hops, medians.size_bytes.to_numpy(), medians.segment_bytes.to_numpy()),
+            medians[column].to_numpy(dtype=float),
+            medians.ranks.to_numpy(),
+            medians.size_bytes.to_numpy(),
+            medians.map_by.to_numpy(),
+            medians.way.to_numpy(),
+            bool(rows.oversubscribed.any()),
+        )
+
+    def _count(self, placement: int, root: int):
+        key = placement, root
+        if key not in self._hops:
+            self._hops[key] = count_hops(self._structure, *self._placements[placement], root)
+        return self._hops[key]
+
+
+def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
+    """The structure with the least AICc, elements added one at a time, with its coefficients."""
+    terms = len(term_names(structure))
+    begins = [Structure(gamma_r_s_per_byte=value) for value in sorted({0.0, gamma})]
+    best = min((fit(points, one, terms) for one in begins), key=lambda one: one.aicc)
+    while True:
+        found = [fit(points, one, terms) for one in _larger(points, best.structure)]
+        allowed = [one for one in found if POINTS_PER_PARAMETER * one.num_parameters <= len(points.time_s)]
+        better = min(allowed, key=lambda one: one.aicc, default=best)
+        if not better.aicc < best.aicc:
+            return best
+        best = better
+
+
+def fit(points: Points, structure: Structure, terms: int) -> Fit:
+    """The coefficients of `structure` that make the times most likely."""
+    columns, features = _features(points, structure, terms)
+    offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
+    found = _most_likely(features, points.time_s, offset_s)
+    costs = _costs(structure, terms, columns, found)
+    num_parameters = int((found > 0).sum()) + len(structure.min_bytes) - 1 + 1
+    # A measured gamma is no parameter of this fit; its features' own predictions are what count.
+    return Fit(
+        structure,
+        costs,
+        num_parameters,
+        log_normal_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters),
+    )
+
+
+def log_normal_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
+    """AICc of log-normal times around a prediction: of T itself, in microseconds, Jacobian included.
+
+    ln L = -n/2 (ln(2 pi s^2) + 1) - sum ln T, s^2 the mean squared logarithm of predicted over measured.
+    """
+    residual = np.log(np.maximum(predicted_s, LEAST_SHARE * time_s) / time_s)
+    return aicc(residual, num_parameters) + 2 * float(np.log(time_s * 1e6).sum())
+
+
+def aicc(residual: np.ndarray, num_parameters: int) -> float:
+    """AICc of normal residuals, the variance of which is among the parameters; inf where it has no value."""
+    count = len(residual)
+    if count - num_parameters - 1 <= 0:
+        return np.inf
+    # Residuals of exact data vanish: a variance below rounding says nothing more.
+    variance = max(float(np.mean(residual**2)), 1e-18)
+    log_likelihood = -count / 2 * (np.log(2 * np.pi * variance) + 1)
+    correction = 2 * num_parameters * (num_parameters + 1) / (count - num_parameters - 1)
+    return float(2 * num_parameters - 2 * log_likelihood + correction)
+
+
+def held_out_error(points: Points, values: np.ndarray, fitted: Fit, structure: str) -> float | None:
+    """Median relative error where each of `values` is left out in turn, the structure kept."""
+    distinct = np.unique(values)
+    if len(distinct) < 3:
+        return None
+    terms = len(term_names(structure))
+    errors = []
+    for value in distinct:
+        rest, left_out = points.only(values != value), points.only(values == value)
+        errors.append(relative_errors(fit(rest, fitted.structure, terms).predict_s(left_out), left_out))
+    return float(np.median(np.concatenate(errors)))
+
+
+def extrapolation_split(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Masks of the points to train on, with at most half of the most processes, and of those beyond; None
+    where that leaves fewer than two process counts to train on."""
+    small = ranks <= ranks.max() / 2
+    return (small, ~small) if len(np.unique(ranks[small])) >= 2 else None
+
+
+def extrapolation_error(points: Points, structure: str, gamma: float) -> float | None:
+    """Median relative error beyond half of the most processes, everything sought anew below."""
+    split = extrapolation_split(points.ranks)
+    if split is None:
+        return None
+    train, test = (points.only(mask) for mask in split)
+    return float(np.median(relative_errors(search(train, structure, gamma).predict_s(test), test)))
+
+
+def relative_errors(predicted_s: np.ndarray, points: Points) -> np.ndarray:
+    return np.abs(predicted_s / points.time_s - 1)
+
+
+def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
+    """Structures with one more element."""
+    sizes = np.unique(points.calls.message_bytes)
+    for size in sizes[1:]:
+        starts = tuple(sorted({*structure.min_bytes, int(size)}))
+        # One size cannot tell a protocol's bandwidth: only the smallest sizes may be alone.
+        enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
+        if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
+            yield replace(structure, min_bytes=starts)
+    if not structure.constant:
+        yield replace(structure, constant=True)
+    for name, beta in points.calls.shared_beta.items():
+        if name != structure.shared and not np.array_equal(points.calls.beta, beta):
+            yield replace(structure, shared=name)
+    if not structure.work and points.oversubscribed:
+        yield replace(structure, work=True)
+
+
+def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray]:
+    """What every coefficient is multiplied by, (n, p), and which one each column is."""
+    calls = points.calls
+    protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
+    beta = calls.beta_of(structure.shared)
+    # Of a single process count only the first term can be told; of a single size only the latency.
+    terms = terms if len(np.unique(points.ranks)) > 1 else 1
+    columns: list[tuple] = []
+    features: list[np.ndarray] = []
+    for c in range(len(structure.min_bytes)):
+        inside = protocol == c
+        sizes = np.unique(calls.message_bytes[inside])
+        tables = [("alpha_s", calls.alpha)]
+        if len(sizes) > 1:
+            tables.append(("beta_s_per_byte", beta))
+        for name, table in tables:
+            for t in range(terms):
+                for level in np.flatnonzero((table[inside, t] > 0).any(axis=0)):
+                    columns.append((name, c, t, level))
+                    features.append(np.where(inside, table[:, t, level], 0.0))
+    if structure.constant:
+        columns.append(("constant_s",))
+        features.append(np.ones(len(protocol)))
+    if structure.work:
+        columns += [("work_alpha_s",), ("work_beta_s_per_byte",)]
+        features += [calls.messages, calls.moved_bytes]
+    return columns, np.array(features).T
+
+
+def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.ndarray) -> CollectiveCosts:
+    shape = (len(structure.min_bytes), terms, 3)
+    tables = {"alpha_s": np.zeros(shape), "beta_s_per_byte": np.zeros(shape)}
+    scalars: dict[str, float] = {}
+    for (name, *where), value in zip(columns, found.tolist(), strict=True):
+        if where:
+            tables[name][tuple(where)] = value
+        else:
+            scalars[name] = value
+    return CollectiveCosts(
+        np.array(structure.min_bytes),
+        **tables,
+        **scalars,
+        gamma_r_s_per_byte=structure.gamma_r_s_per_byte,
+        shared=structure.shared,
+    )
+
+
+def _most_likely(features: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray) -> np.ndarray:
+    """Coefficients of 0 or more with the least squares of ln(predicted/measured).
+
+    Least squares weighted by 1/T to begin with; then by weights that make the squares of differences have
+    the slope that the squares of logarithms have at the prediction before.
+    """
+    weight = 1 / time_s
+    best, least = np.zeros(features.shape[1]), np.inf
+    for _ in range(MAX_TURNS):
+        found = _not_negative(features * weight[:, None], (time_s - offset_s) * weight)
+        predicted_s = np.maximum(features @ found + offset_s, LEAST_SHARE * time_s)
+        logarithm = np.log(predicted_s / time_s)
+        squares = float((logarithm**2).sum())
+        if squares >= least * (1 - 1e-6):
+            return best if squares >= least else found
+        best, least = found, squares
+        difference_s = predicted_s - time_s
+        near = np.abs(difference_s) < 1e-6 * time_s
+        ratio = np.where(near, 1 / time_s, logarithm / np.where(near, 1.0, difference_s))
+        weight = np.sqrt(ratio / predicted_s)
+    return best
+
+
+def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of
+    ten."""
+    scale = np.sqrt((features**2).sum(axis=0))
+    scale[scale == 0] = 1.0
+    found, _ = nnls(features / scale, values, maxiter=30 * features.shape[1])
+    return found / scale
+
+
+def _draws(table: pandas.DataFrame) -> list[list[str]]:
+    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same ways at the
+    same process counts. All algorithms use the same draws, so that those of one launch share their luck."""
+    strata: dict[frozenset, list[str]] = {}
+    for launch, rows in table.groupby("launch"):
+        points = rows[["operation", "way", "map_by", "ranks"]].drop_duplicates()
+        strata.setdefault(frozenset(map(tuple, points.to_numpy())), []).append(launch)
+    random = np.random.default_rng(SEED)
+    return [
+        [launch for members in strata.values() for launch in random.choice(members, len(members))]
+        for _ in range(NUM_REPLICATES)
+    ]
+
+
+def _drawn(rows: pandas.DataFrame, draw: Sequence[str]) -> pandas.DataFrame:
+    times = pandas.Series(draw).value_counts()
+    count = rows.launch.map(times).fillna(0).astype(int)
+    return rows.loc[rows.index.repeat(count)]
+
+
+def _form(
+    what: Mapping[str, str],
+    structure: str,
+    rows: pandas.DataFrame,
+    points: Points,
+    resampled: Sequence[Points],
+    gamma: float,
+    collectives: Collectives,
+) -> CollectiveForm:
+    found = search(points, structure, gamma)
+    terms = len(term_names(structure))
+    extra: dict[str, Any] = {
+        "error": float(np.median(relative_errors(found.predict_s(points), points))),
+        "points": len(points.time_s),
+        "aicc": found.aicc,
+    }
+    for name, error in (
+        ("held_out_error", held_out_error(points, points.ranks, found, structure)),
+        ("held_out_error_sizes", held_out_error(points, points.size_bytes, found, structure)),
+        ("extrapolation_error", extrapolation_error(points, structure, gamma)),
+    ):
+        extra |= {} if error is None else {name: error}
+    if rows.oversubscribed.any():
+        extra["oversubscribed"] = True
+    return CollectiveForm(
+        what["operation"],
+        what["algorithm"],
+        what["mpi"],
+        _parameters(structure, found.costs),
+        None if structure == EMPIRICAL else structure,
+        tuple(int(one) for one in np.unique(rows.segment_bytes)),
+        tuple(rows.map_by.unique()),
+        collectives.machine,
+        {name: (int(rows[name].min()), int(rows[name].max())) for name in ("ranks", "size_bytes")},
+        tuple(_parameters(structure, fit(drawn, found.structure, terms).costs) for drawn in resampled),
+        extra,
+    )
+
+
+def _parameters(structure: str, costs: CollectiveCosts) -> CollectiveParameters:
+    values = vars(costs) | {"min_bytes": tuple(int(one) for one in costs.min_bytes)}
+    return CollectiveParameters(structure, **values)

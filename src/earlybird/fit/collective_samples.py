@@ -1,0 +1,150 @@
+"""Samples of collectives to a table: completion, mean over ranks and root's time, with where ranks sat."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas
+
+from earlybird.data.collective_form import OPERATIONS
+from earlybird.data.errors import InputError
+from earlybird.data.layout import MAPPINGS, parse_layout
+from earlybird.data.run import Run, Sample
+
+KERNEL = "collective"
+# One row per point, way and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean over
+# ranks, as OSU's benchmarks print, `root_s` when the root was done; both NaN where ranks were not kept.
+COLUMNS = ("operation", "way", "algorithm", "segment_bytes", "mpi", "map_by", "placement", "ranks",
+           "size_bytes", "root", "launch", "time_s", "mean_s", "root_s", "oversubscribed",
+           "converged")  # fmt: skip
+REDUCTION_COLUMNS = ("size_bytes", "launch", "time_s")
+
+_SHAPE = re.compile(r"([0-9]+)x([0-9]+)x([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Times of collectives of one context.
+
+    Attributes
+    ----------
+    table : see COLUMNS; `time_s` is the median completion, the last rank's time, of the steady iterations.
+    reductions : MPI_Reduce_local by size and launch, see REDUCTION_COLUMNS.
+    placements : node and socket of every rank, (P,) each.
+    machine : "nodes", "sockets" of a node and "cores" of a socket of the layouts measured.
+    """
+
+    table: pandas.DataFrame = field(default_factory=lambda: pandas.DataFrame(columns=list(COLUMNS)))
+    reductions: pandas.DataFrame = field(
+        default_factory=lambda: pandas.DataFrame(columns=list(REDUCTION_COLUMNS))
+    )
+    placements: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+    machine: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def is_collective(sample: Sample) -> bool:
+    """Times of an operation or of a local reduction; what proves an algorithm has delays in it."""
+    return sample.kernel == KERNEL and sample.quantity in ("completion", "reduce_local")
+
+
+def without_iterations(sample: Sample) -> Sample:
+    """The sample with its median alone: all iterations of hundreds of ranks would fill the memory."""
+    return replace(sample, times_s=np.array([sample.median_s()]), warmup=0, rounds=None, rank_times_s=None)
+
+
+class CollectiveReader:
+    """Takes samples one by one and keeps what a fit needs of each."""
+
+    def __init__(self, runs: Iterable[Run]):
+        self._launches = {
+            (run.id, str(launch.get("id"))): launch.get("placement") or ()
+            for run in runs
+            for launch in run.launches()
+        }
+        self._rows: list[tuple] = []
+        self._reductions: list[tuple] = []
+        self._placements: dict[tuple[bytes, bytes], tuple[int, np.ndarray, np.ndarray]] = {}
+        self._machine: dict[str, int] = {}
+
+    def add(self, run: Run, sample: Sample) -> None:
+        """InputError when the sample does not say what was measured."""
+        config, median_s = sample.config, sample.median_s()
+        launch = f"{run.id}/{sample.launch}"
+        try:
+            size_bytes = int(config["size_bytes"])
+            if sample.quantity == "reduce_local":
+                self._reductions.append((size_bytes, launch, median_s))
+                return
+            operation, map_by, layout = config["operation"], config["map_by"], config["layout"]
+            ranks, root = int(config["ranks"]), int(config.get("root", 0))
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(
+                f"{run.path}: a collective sample lacks a usable {error} in its config; measure again"
+            ) from error
+        usable = (
+            operation in OPERATIONS and map_by in MAPPINGS and ranks >= 2 and 0 <= root < ranks
+            and size_bytes >= 0 and median_s > 0 and sample.way is not None
+        )  # fmt: skip
+        if not usable:
+            raise InputError(
+                f"{run.path}: a collective sample says operation={operation} way={sample.way} ranks={ranks} "
+                f"root={root} map_by={map_by} size_bytes={size_bytes} and a median of {median_s:g} s; times "
+                "are above 0, roots among the ranks, of which there are 2 or more: measure again"
+            )
+        algorithm, segment_bytes = split_way(sample.way)
+        placement = self._place(run, sample, str(layout), map_by, ranks)
+        mean_s, root_s = _over_ranks(sample, ranks, root)
+        self._rows.append(
+            (operation, sample.way, algorithm, segment_bytes, str(config.get("mpi", "")), map_by, placement,
+             ranks, size_bytes, root, launch, median_s, mean_s, root_s, sample.oversubscribed,
+             sample.converged)
+        )  # fmt: skip
+
+    def collectives(self) -> Collectives:
+        return Collectives(
+            pandas.DataFrame(self._rows, columns=list(COLUMNS)),
+            pandas.DataFrame(self._reductions, columns=list(REDUCTION_COLUMNS)),
+            tuple((node, socket) for _, node, socket in self._placements.values()),
+            self._machine,
+        )
+
+    def _place(self, run: Run, sample: Sample, layout: str, map_by: str, ranks: int) -> int:
+        """The number of the placement observed, or where a launch does not tell it of the one asked for."""
+        if shape := _SHAPE.search(layout):
+            for name, count in zip(("nodes", "sockets", "cores"), shape.groups(), strict=True):
+                self._machine[name] = max(self._machine.get(name, 1), int(count))
+        observed = sorted(self._launches.get((run.id, sample.launch), ()), key=lambda entry: entry["rank"])
+        if len(observed) == ranks and all(entry.get("socket") is not None for entry in observed):
+            node, socket = (np.array([entry[key] for entry in observed]) for key in ("node", "socket"))
+        elif shape:
+            asked = parse_layout(shape.group(), map_by)
+            node, socket = asked.node[:ranks], asked.socket[:ranks]
+        else:
+            raise InputError(
+                f"{run.path}: launch {sample.launch} does not tell where its ranks sat, nor does the layout "
+                f"{layout!r}; measure again"
+            )
+        if len(node) < ranks:
+            raise InputError(f"{run.path}: a sample of {ranks} ranks has the layout {layout}; measure again")
+        key = node.astype(np.int64).tobytes(), socket.astype(np.int64).tobytes()
+        return self._placements.setdefault(key, (len(self._placements), node, socket))[0]
+
+
+def split_way(way: str) -> tuple[str, int]:
+    """`pipeline:8192` to its algorithm and bytes of a segment; 0 where it has none."""
+    algorithm, _, segment = way.partition(":")
+    if segment and not segment.isdigit():
+        raise InputError(f"the way {way!r} of a collective has the segment {segment!r}; give bytes")
+    return algorithm, int(segment or 0)
+
+
+def _over_ranks(sample: Sample, ranks: int, root: int) -> tuple[float, float]:
+    times_s = sample.rank_times_s
+    if times_s is None or times_s.shape[1] != ranks:
+        return np.nan, np.nan
+    steady_s = times_s[sample.warmup :]
+    return float(np.median(steady_s.mean(axis=1))), float(np.median(steady_s[:, root]))

@@ -1,0 +1,202 @@
+"""The three regressions of Insaghi's report on collectives: as it prints them, and as forms to compare."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas
+
+from earlybird.fit.collective import POINT, aicc
+
+US = 1e6
+# The report's logarithm of times against sizes has no base stated; 2 fits its own times of one byte.
+GRID_BASE = 2.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table as R prints it."""
+
+    term: str
+    estimate: float
+    std_error: float
+    t_value: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One of the report's fits.
+
+    Attributes
+    ----------
+    form : 1 (one size, nodes filled in turn), 2 (one size, ranks dealt to nodes) or 3 (sizes and ranks).
+    response : what is regressed: "T", "ln T" or "log2 T", T in microseconds.
+    r_squared : as the report's: without an intercept not about the mean; `r_squared_centred` always is.
+    """
+
+    operation: str
+    what: str
+    form: int
+    response: str
+    rows: tuple[Row, ...]
+    r_squared: float
+    r_squared_centred: float
+    points: int
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Points to regress on, (n,) each; times in microseconds."""
+
+    ranks: np.ndarray
+    size_bytes: np.ndarray
+    way: np.ndarray
+    map_by: np.ndarray
+    time_us: np.ndarray
+    break_ranks: int
+
+    def only(self, chosen: np.ndarray) -> "Grid":
+        arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
+        return Grid(**arrays, break_ranks=self.break_ranks)
+
+
+def grid(rows: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> Grid:
+    """Medians over launches of `column`; `break_ranks` are the cores of a node."""
+    medians = rows.groupby(POINT)[column].median().dropna().reset_index()
+    names = ("ranks", "size_bytes", "way", "map_by")
+    arrays = {name: medians[name].to_numpy() for name in names}
+    return Grid(**arrays, time_us=medians[column].to_numpy(dtype=float) * US, break_ranks=break_ranks)
+
+
+def is_logarithmic(form: int, algorithm: str) -> bool:
+    """Forms 1 and 2 take the logarithm of a binomial algorithm's times, form 3 of all."""
+    return form == 3 or algorithm.endswith("binomial")
+
+
+def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
+    """The columns of a form by the names that R prints; those that are 0 throughout are left out."""
+    ranks = points.ranks.astype(float)
+    if form == 3:
+        columns = {}
+        pairs = sorted({*zip(points.way.tolist(), points.map_by.tolist(), strict=True)})
+        names = {pair: f"Algorithm_Allocation{pair[0].capitalize()}-{pair[1]}" for pair in pairs}
+        here = {pair: (points.way == pair[0]) & (points.map_by == pair[1]) for pair in pairs}
+        for pair in pairs:
+            columns[f"log2(MPI_Processes):{names[pair]}"] = np.where(here[pair], np.log2(ranks), 0.0)
+        for pair in pairs:
+            columns[f"{names[pair]}:Message_Size"] = np.where(here[pair], points.size_bytes, 0.0)
+    elif form == 2:
+        columns = {"(Intercept)": np.ones_like(ranks)} if is_logarithmic(2, algorithm) else {}
+        columns["MPI_Processes"] = ranks
+    else:
+        beyond = ranks > points.break_ranks
+        test = f"I(MPI_Processes > {points.break_ranks})"
+        columns = {
+            "MPI_Processes": ranks,
+            f"{test}FALSE": (~beyond).astype(float),
+            f"{test}TRUE": beyond.astype(float),
+            f"MPI_Processes:{test}TRUE": ranks * beyond,
+        }
+    return {name: column for name, column in columns.items() if column.any()}
+
+
+def response(points: Grid, form: int, algorithm: str) -> np.ndarray:
+    if not is_logarithmic(form, algorithm):
+        return points.time_us
+    return np.log(points.time_us) / (np.log(GRID_BASE) if form == 3 else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportFit:
+    """A form with its estimates by the names of its columns."""
+
+    form: int
+    algorithm: str
+    estimates: dict[str, float]
+    aicc: float
+
+    @property
+    def num_parameters(self) -> int:
+        return len(self.estimates) + 1
+
+    def predict_us(self, points: Grid) -> np.ndarray:
+        columns = design(points, self.form, self.algorithm)
+        y = sum((self.estimates.get(name, 0.0) * column for name, column in columns.items()), np.zeros(1))
+        y = np.broadcast_to(y, points.ranks.shape)
+        if not is_logarithmic(self.form, self.algorithm):
+            return y
+        with np.errstate(over="ignore"):
+            return np.power(GRID_BASE if self.form == 3 else np.e, y)
+
+
+def fit_report_form(points: Grid, form: int, algorithm: str) -> ReportFit:
+    """Ordinary least squares, with AICc of the likelihood of T itself: of a logarithm the Jacobian counts."""
+    columns = design(points, form, algorithm)
+    y, x = response(points, form, algorithm), np.array(list(columns.values())).T
+    scale = np.abs(x).max(axis=0)
+    estimates = np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale
+    criterion = aicc(y - x @ estimates, len(estimates) + 1)
+    if is_logarithmic(form, algorithm):
+        # d(log_b T)/dT = 1/(T ln b)
+        base = np.log(GRID_BASE) if form == 3 else 1.0
+        criterion += 2 * float(np.log(points.time_us * base).sum())
+    return ReportFit(form, algorithm, dict(zip(columns, estimates.tolist(), strict=True)), criterion)
+
+
+def regressions(table: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> list[Regression]:
+    """Every fit that the report makes and these times allow, form by form, in the report's order.
+
+    Forms 1 and 2 take the smallest size of an operation that most was measured at, form 3 all sizes above
+    zero and all algorithms and mappings of an operation together.
+    """
+    found = []
+    for operation, rows in table.groupby("operation", sort=False):
+        small = rows[rows.size_bytes == smallest_size(rows)]
+        for way, of_way in small.groupby("way", sort=False):
+            for map_by, mapped in of_way.groupby("map_by", sort=False):
+                form = 2 if map_by == "node" else 1
+                points = grid(mapped, break_ranks, column)
+                found.append(_regression(operation, f"{way} by {map_by}", points, form, str(way)))
+        sized = rows[rows.size_bytes > 0]
+        if sized.size_bytes.nunique() > 1:
+            found.append(_regression(operation, "all sizes", grid(sized, break_ranks, column), 3, ""))
+    return [one for one in found if one is not None]
+
+
+def smallest_size(rows: pandas.DataFrame) -> int:
+    return int(rows.size_bytes.min())
+
+
+def _regression(operation: str, what: str, points: Grid, form: int, way: str) -> Regression | None:
+    """None where there are no more points than coefficients."""
+    # Half a second, and only here.
+    import statsmodels.api as statsmodels
+
+    algorithm = way.partition(":")[0]
+    columns = design(points, form, algorithm) if len(points.ranks) else {}
+    if len(points.ranks) <= len(columns) or len(np.unique(points.ranks)) < 2:
+        return None
+    y, x = response(points, form, algorithm), np.array(list(columns.values())).T
+    # The report's tables have sizes beside logarithms: scaled, neither is taken for a multiple of the other.
+    scale = np.abs(x).max(axis=0)
+    result = statsmodels.OLS(y, x / scale).fit()
+    residual = float((result.resid**2).sum())
+    centred = 1 - residual / max(float(((y - y.mean()) ** 2).sum()), np.finfo(float).tiny)
+    plain = 1 - residual / max(float((y**2).sum()), np.finfo(float).tiny)
+    rows = tuple(
+        Row(name, float(b / s), float(e / s), float(t), float(p))
+        for name, b, e, t, p, s in zip(
+            columns, result.params, result.bse, result.tvalues, result.pvalues, scale, strict=True
+        )
+    )
+    logarithm = {1: "ln T", 2: "ln T", 3: "log2 T"}[form] if is_logarithmic(form, algorithm) else "T"
+    return Regression(
+        operation,
+        what,
+        form,
+        logarithm,
+        rows,
+        centred if "(Intercept)" in columns else plain,
+        centred,
+        len(y),
+    )

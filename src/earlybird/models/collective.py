@@ -1,0 +1,288 @@
+"""Collectives: alpha-beta-gamma forms, hops counted from the placement, and the forms of Insaghi's report.
+
+The physical forms (section 5 of the project's equations) are linear in coefficients of 0 or more. With n
+segments of m_s bytes, h = alpha + beta*m_s by the type of the hop and gamma per byte that is reduced:
+
+- linear: Gamma(P)*(alpha + beta*m), 1 <= Gamma <= P-1: one message, and P-2 that cost a share of it each;
+- pipeline: the sum of h over the P-1 hops of the chain and n-1 times h of its slowest hop, (P+n-2)*h where
+  all hops are alike;
+- binomial: n times the sum of h over the longest way through the tree, k*n*h with k = ceil(log2 P) where all
+  hops are alike.
+
+What runs along no tree that is known is given terms in 1, log2 P, P-1 and (P-1)/P, each once per call and
+once per byte, by the outermost type of hop that the placement has: no physics, an interpolation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from earlybird.models.trees import TREES, critical_path, edge_rounds, edges
+
+# Types of hops: on one socket, across sockets of a node, between nodes.
+NUM_LEVELS = 3
+BETWEEN_NODES = NUM_LEVELS - 1
+EMPIRICAL = "empirical"
+STRUCTURES = (*TREES, EMPIRICAL)
+# What messages may share, so that their bytes count more than once: a node's link, among those of a round or
+# of a chain that is full; a rank's way out, among its sends to all its children in a binomial tree at once.
+SHARED = ("links", "sends")
+
+
+def term_names(structure: str) -> tuple[str, ...]:
+    """What the coefficients of a structure are counted by: every hop, and what the first message of `linear`
+    costs beyond that; of `empirical` every call, log2 P, P-1 and (P-1)/P."""
+    if structure == EMPIRICAL:
+        return ("each", "log2", "ranks", "share")
+    return ("each", "first") if structure == "linear" else ("each",)
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """What one call passes on a placement.
+
+    Attributes
+    ----------
+    once, again : (T, NUM_LEVELS) hops of a single segment, and those that every further one adds, by term.
+    crowds : what their bytes count for, (T, NUM_LEVELS, 2), of a single segment and of every further one, by
+        what messages share (see SHARED).
+    reductions : bytes reduced, per byte of a single segment and of every further one.
+    """
+
+    ranks: int
+    once: np.ndarray
+    again: np.ndarray
+    crowds: Mapping[str, np.ndarray]
+    reductions: tuple[float, float]
+
+
+def hop_levels(node: np.ndarray, socket: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Index of the type of the hop between each two ranks: 0 on one socket, 1 across sockets, 2 between
+    nodes."""
+    same_node = node[a] == node[b]
+    return np.where(same_node & (socket[a] == socket[b]), 0, np.where(same_node, 1, BETWEEN_NODES))
+
+
+def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int = 0) -> Hops:
+    """Hops of one call of a structure (see STRUCTURES) among ranks on `node` and `socket`, (P,) each."""
+    ranks = len(node)
+    if structure == EMPIRICAL:
+        return _empirical_hops(node, socket)
+    parent, child = edges(structure, ranks, root)
+    level = hop_levels(node, socket, parent, child)
+    counts = np.bincount(level, minlength=NUM_LEVELS).astype(float)
+    slowest = np.zeros(NUM_LEVELS)
+    if len(level):
+        slowest[level.max()] = 1.0
+    if structure == "linear":
+        # The root sends one after another: a call has one segment, and its link is shared in turn.
+        once = np.array([counts, slowest])
+        return _hops(ranks, once, np.zeros_like(once), (float(ranks - 1), 0.0))
+    between = level == BETWEEN_NODES
+    if structure == "chain":
+        flows = _flows(node[parent[between]], node[child[between]])
+        hops = _hops(ranks, counts[None], slowest[None], (float(ranks - 1), 1.0))
+        hops.crowds["links"][0, BETWEEN_NODES, 1] = slowest[BETWEEN_NODES] * flows
+        return hops
+    path, on_path = critical_path(parent, child, level, NUM_LEVELS)
+    hops = _hops(ranks, path[None].astype(float), path[None].astype(float), (float(path.sum()),) * 2)
+    turn = edge_rounds(structure, ranks)
+    crowded = [
+        _flows(node[parent[between & (turn == k)]], node[child[between & (turn == k)]])
+        for k in turn[on_path & between]
+    ]
+    hops.crowds["links"][0, BETWEEN_NODES, :] = sum(crowded)
+    hops.crowds["sends"][0] = _sent_at_once(parent, child, level)
+    return hops
+
+
+def _sent_at_once(parent: np.ndarray, child: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """(NUM_LEVELS, 2) what bytes count for where a rank sends to all its children at once: none of them has
+    the data before all have. Of a single segment along the longest such way; every further one leaves when
+    the root has sent the one before to all."""
+    num_ranks = len(parent) + 1
+    sends = np.zeros((num_ranks, NUM_LEVELS))
+    np.add.at(sends, (parent, level), 1.0)
+    ready = np.zeros((num_ranks, NUM_LEVELS))
+    slowest_first = slice(None, None, -1)
+    last = int(parent[0]) if len(parent) else 0
+    for a, b in zip(parent.tolist(), child.tolist(), strict=True):
+        ready[b] = ready[a] + sends[a]
+        if tuple(ready[b][slowest_first]) > tuple(ready[last][slowest_first]):
+            last = b
+    root = int(parent[0]) if len(parent) else 0
+    return np.stack([ready[last], sends[root]], axis=-1)
+
+
+def _empirical_hops(node: np.ndarray, socket: np.ndarray) -> Hops:
+    ranks = len(node)
+    everyone = np.arange(ranks)
+    outermost = int(hop_levels(node, socket, np.zeros(ranks, dtype=np.int64), everyone).max(initial=0))
+    if not outermost and len({*zip(node.tolist(), socket.tolist(), strict=True)}) > 1:
+        outermost = 1
+    once, again = np.zeros((4, NUM_LEVELS)), np.zeros((4, NUM_LEVELS))
+    once[:, outermost] = 1.0, np.log2(ranks), ranks - 1.0, 1 - 1 / ranks
+    again[0, outermost] = 1.0
+    return _hops(ranks, once, again, (0.0, 0.0))
+
+
+def _hops(ranks: int, once: np.ndarray, again: np.ndarray, reductions: tuple[float, float]) -> Hops:
+    crowds = {name: np.stack([once, again], axis=-1) for name in SHARED}
+    return Hops(ranks, once, again, crowds, reductions)
+
+
+def _flows(sender: np.ndarray, receiver: np.ndarray) -> float:
+    """The most messages that one node sends, or receives, at a time."""
+    ends = [np.unique(end, return_counts=True)[1].max(initial=0) for end in (sender, receiver)]
+    return float(max(ends))
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Collective calls of one structure, (n,) each.
+
+    Attributes
+    ----------
+    message_bytes : of one segment, which the protocol goes by.
+    alpha, beta : (n, T, NUM_LEVELS) hops, and hops times bytes; `shared_beta` with the bytes counted as
+        `Hops.crowds` does.
+    reduced_bytes : bytes reduced one after another.
+    messages, moved_bytes : of all ranks together, what cores that ranks share have to do.
+    """
+
+    ranks: np.ndarray
+    size_bytes: np.ndarray
+    message_bytes: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
+    shared_beta: Mapping[str, np.ndarray]
+    reduced_bytes: np.ndarray
+    messages: np.ndarray
+    moved_bytes: np.ndarray
+
+    def only(self, chosen: np.ndarray) -> "Calls":
+        arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
+        return replace(
+            self,
+            **arrays,
+            shared_beta={name: item[chosen] for name, item in self.shared_beta.items()},
+        )
+
+    def beta_of(self, shared: str | None) -> np.ndarray:
+        return self.beta if shared is None else self.shared_beta[shared]
+
+
+def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.ndarray) -> Calls:
+    """One call for each of `hops`, of `size_bytes` in segments of `segment_bytes` (0: in one)."""
+    size, segment = np.asarray(size_bytes, dtype=float), np.asarray(segment_bytes, dtype=float)
+    whole = (segment == 0) | (segment >= size)
+    message = np.where(whole, size, segment)
+    further = np.where(whole, 0.0, np.ceil(size / np.where(whole, 1.0, segment)) - 1)
+    once, again = (np.array([getattr(one, name) for one in hops]) for name in ("once", "again"))
+    reductions = np.array([one.reductions for one in hops])
+    ranks = np.array([one.ranks for one in hops], dtype=float)
+    rest = size - message
+
+    def wide(values: np.ndarray) -> np.ndarray:
+        return values[:, None, None]
+
+    alpha = once + wide(further) * again
+    beta = wide(message) * once + wide(rest) * again
+    if once.shape[1] == len(term_names(EMPIRICAL)):
+        alpha[:, -1, :] = 0.0  # a share of the bytes, of nothing else
+    return Calls(
+        ranks,
+        size,
+        message,
+        alpha,
+        beta,
+        {
+            name: wide(message) * crowd[..., 0] + wide(rest) * crowd[..., 1]
+            for name in SHARED
+            for crowd in [np.array([one.crowds[name] for one in hops])]
+        },
+        message * reductions[:, 0] + rest * reductions[:, 1],
+        (ranks - 1) * (1 + further),
+        (ranks - 1) * size,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveCosts:
+    """Coefficients of one form, all 0 or more.
+
+    Attributes
+    ----------
+    min_bytes : (C,) sizes of messages at which protocols begin, ascending from 0.
+    alpha_s, beta_s_per_byte : (C, T, NUM_LEVELS), of the terms of `term_names`.
+    gamma_r_s_per_byte : to reduce a byte.
+    constant_s : once per call.
+    work_alpha_s, work_beta_s_per_byte : every message, and byte, of all ranks together, where cores are
+        shared.
+    shared : what messages share, see SHARED; None for nothing.
+    """
+
+    min_bytes: np.ndarray
+    alpha_s: np.ndarray
+    beta_s_per_byte: np.ndarray
+    gamma_r_s_per_byte: float = 0.0
+    constant_s: float = 0.0
+    work_alpha_s: float = 0.0
+    work_beta_s_per_byte: float = 0.0
+    shared: str | None = None
+
+
+def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
+    """(n,) seconds from the common start until the last rank is done.
+
+    Stops holding where ranks or messages disturb one another otherwise than by sharing a node's link or the
+    cores, and where a placement has hops of a type whose coefficients are 0 because it was not measured.
+    """
+    protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
+    beta = calls.beta_of(costs.shared)
+    return (
+        (calls.alpha * costs.alpha_s[protocol]).sum(axis=(1, 2))
+        + (beta * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
+        + costs.gamma_r_s_per_byte * calls.reduced_bytes
+        + costs.constant_s
+        + costs.work_alpha_s * calls.messages
+        + costs.work_beta_s_per_byte * calls.moved_bytes
+    )
+
+
+def by_socket_us(
+    ranks: np.ndarray, break_ranks: int, coefficients: Sequence[float], *, logarithm: bool
+) -> np.ndarray:
+    """y = b0*[P<=c] + b1*[P>c] + (k0 + k1*[P>c])*P, the report's tables 1a to 6a; y = T in microseconds or,
+    with `logarithm`, ln T.
+
+    `coefficients` are k0, b0, b1, k1, as printed; c = `break_ranks` are the cores of the first node.
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    slope, below, above, steeper = coefficients
+    beyond = ranks > break_ranks
+    y = np.where(beyond, above, below) + (slope + steeper * beyond) * ranks
+    return np.exp(y) if logarithm else y
+
+
+def by_node_us(ranks: np.ndarray, coefficients: Sequence[float], *, logarithm: bool) -> np.ndarray:
+    """T = k*P, or with `logarithm` ln T = a + k*P, in microseconds: the report's tables 1b to 6b, (k,) or
+    (a, k)."""
+    ranks = np.asarray(ranks, dtype=float)
+    if logarithm:
+        intercept, slope = coefficients
+        return np.exp(intercept + slope * ranks)
+    (slope,) = coefficients
+    return slope * ranks
+
+
+def size_grid_us(ranks: np.ndarray, size_bytes: np.ndarray, per_doubling: float, per_byte: float):
+    """log2 T = a*log2 P + b*m, T in microseconds: the report's tables 7 and 8.
+
+    The report does not state the base of its logarithm; 2 fits its own times of one byte, e does not. T of
+    one rank and no bytes is one microsecond whatever the coefficients, and T grows exponentially in m.
+    """
+    exponent = per_doubling * np.log2(np.asarray(ranks, dtype=float)) + per_byte * np.asarray(size_bytes)
+    with np.errstate(over="ignore"):
+        return np.exp2(exponent)

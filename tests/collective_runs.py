@@ -1,0 +1,136 @@
+"""Run folders of collectives drawn from known times, in the format that `measure collective` writes."""
+
+import numpy as np
+
+from earlybird.data.layout import parse_layout
+from earlybird.data.run import Run, Sample
+from earlybird.models.collective import (
+    CollectiveCosts,
+    collective_time_s,
+    count_hops,
+    make_calls,
+    term_names,
+)
+
+MACHINE = {"cpu_model": "Test CPU", "cores": 8, "sockets": 1, "host": "testhost"}
+SIZES = tuple(4**k for k in range(10))
+
+# Seconds once per hop and per byte, on a socket, across sockets, between nodes.
+ALPHA_S = (1e-6, 2e-6, 2e-5)
+BETA_S_PER_BYTE = (1e-10, 2e-10, 8e-9)
+# Of `linear`, what the first message costs more.
+FIRST_ALPHA_S, FIRST_BETA_S_PER_BYTE = (0, 0, 1e-5), (0, 0, 1e-9)
+STRUCTURES = {"linear": "linear", "pipeline": "chain", "binomial": "binomial-doubling"}
+
+
+def planted_s(operation, way, node, socket, size_bytes, gamma_r_s_per_byte=0.0):
+    """Seconds by the physical forms with the coefficients above, for `write_run`."""
+    algorithm, _, segment = way.removeprefix("own-").partition(":")
+    structure = STRUCTURES[algorithm]
+    if operation == "reduce" and structure == "binomial-doubling":
+        structure = "binomial-halving"
+    calls = make_calls([count_hops(structure, node, socket)], [size_bytes], [int(segment or 0)])
+    first = len(term_names(structure)) - 1
+    costs = CollectiveCosts(
+        np.array([0]),
+        np.array([[ALPHA_S, *[FIRST_ALPHA_S] * first]], dtype=float),
+        np.array([[BETA_S_PER_BYTE, *[FIRST_BETA_S_PER_BYTE] * first]], dtype=float),
+        gamma_r_s_per_byte if operation == "reduce" else 0.0,
+    )
+    return float(collective_time_s(calls, costs)[0])
+
+
+def write_run(
+    path,
+    time_s,
+    *,
+    ways=("binomial",),
+    operations=("bcast",),
+    ranks=range(2, 9),
+    sizes=SIZES,
+    map_by=("node",),
+    shape="8x1x1",
+    mpi="openmpi",
+    launches=3,
+    noise=0.02,
+    placement=True,
+    reduce_local_s=None,
+    seed=1,
+    oversubscribed=lambda num_ranks: False,
+    **flags,
+):
+    """Samples of `time_s(operation, way, node, socket, size_bytes)`; a launch for each count and mapping."""
+    run = Run.create(path, machine=MACHINE, command=["earlybird", "measure"], seed=seed)
+    random = np.random.default_rng(seed)
+    number = 0
+    for mapping in map_by:
+        whole = parse_layout(shape, mapping)
+        for num_ranks in ranks:
+            node, socket = whole.node[:num_ranks], whole.socket[:num_ranks]
+            for _ in range(launches):
+                launch = f"launch{number}"
+                number += 1
+                run.append_launch(_launch(launch, mpi, node, socket, placement))
+                pace = random.lognormal(0, noise / 2)
+                config = {
+                    "mpi": mpi,
+                    "ranks": num_ranks,
+                    "layout": whole.text.replace(" ", "_"),
+                    "map_by": mapping,
+                    "root": 0,
+                }
+                samples = []
+                for operation in operations:
+                    for size in sizes:
+                        point = config | {"operation": operation, "size_bytes": size}
+                        for way in ways:
+                            expected_s = time_s(operation, way, node, socket, size) * pace
+                            rows = expected_s * random.lognormal(0, noise, (6, num_ranks))
+                            rows[:, -1] = rows.max(axis=1)
+                            rows[:, :-1] *= 0.7
+                            rows[0] *= 10
+                            samples.append(
+                                Sample(
+                                    "collective",
+                                    "completion",
+                                    point,
+                                    launch,
+                                    rows.max(axis=1),
+                                    warmup=1,
+                                    way=way,
+                                    rank_times_s=rows,
+                                    rounds=np.arange(6),
+                                    oversubscribed=oversubscribed(num_ranks),
+                                    **flags,
+                                )
+                            )
+                if reduce_local_s is not None:
+                    samples += [
+                        Sample(
+                            "collective",
+                            "reduce_local",
+                            config | {"operation": "reduce_local", "size_bytes": size},
+                            launch,
+                            np.full(5, reduce_local_s(size)),
+                        )
+                        for size in sizes
+                    ]
+                run.append_samples(samples)
+    return path
+
+
+def _launch(name, mpi, node, socket, placement):
+    places = [
+        {"rank": r, "host": f"node{a}", "node": int(a), "sockets": [int(b)], "socket": int(b)}
+        for r, (a, b) in enumerate(zip(node, socket, strict=True))
+    ]
+    return {
+        "id": name,
+        "kernel": "collective",
+        "flavour": mpi,
+        "version": "1.0",
+        "launcher": "local",
+        "transport": "inter-node",
+        "placement": places if placement else [],
+        "environment": {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"} if name.endswith("1") else {},
+    }

@@ -1,0 +1,258 @@
+"""Collectives give back the coefficients they were drawn from, and say which form to believe."""
+
+import numpy as np
+import pytest
+
+from earlybird.data.collective_form import collective_forms
+from earlybird.data.errors import InputError
+from earlybird.data.profile import load_profile, save_profile
+from earlybird.data.run import Run
+from earlybird.fit import collective as fitting
+from earlybird.fit.collective_comparison import ALL_SIZES, MEAN, compare, verdicts
+from earlybird.fit.observations import read_runs
+from earlybird.fit.profile import fit_profile
+from earlybird.models.collective import CollectiveCosts, collective_time_s, count_hops, make_calls
+from tests.collective_runs import (
+    ALPHA_S,
+    BETA_S_PER_BYTE,
+    FIRST_ALPHA_S,
+    FIRST_BETA_S_PER_BYTE,
+    planted_s,
+    write_run,
+)
+
+INTRA, INTER = 0, 2
+
+
+def forms_of(*paths):
+    return {form.algorithm: form for form in collective_forms(fit_profile(read_runs(paths)))}
+
+
+def rows_of(form, points):
+    ours, theirs = (row for row in form.extra["alternatives"] if row["points"] == points)
+    assert ours["form"] == "alpha-beta" and theirs["form"].startswith("report-")
+    return ours, theirs
+
+
+def predicted_s(form, node, socket, size_bytes, segment_bytes=0):
+    calls = make_calls([count_hops(form.structure, node, socket)], [size_bytes], [segment_bytes])
+    return float(collective_time_s(calls, CollectiveCosts(**form.parameters.columns()))[0])
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Forms of 2..8 ranks on 4 nodes of 2 cores, by node and by core."""
+    path = write_run(
+        tmp_path_factory.mktemp("planted") / "run",
+        planted_s,
+        ways=("linear", "pipeline:8192", "pipeline:65536", "binomial"),
+        map_by=("node", "core"),
+        shape="4x1x2",
+    )
+    return forms_of(path)
+
+
+@pytest.mark.parametrize("algorithm", ["linear", "pipeline", "binomial"])
+def test_planted_coefficients_come_back(planted, algorithm):
+    parameters = planted[algorithm].parameters
+    assert parameters.min_bytes == (0,)
+    for level in (INTRA, INTER):
+        rel = 0.25 if algorithm == "linear" and level == INTRA else 0.06
+        assert parameters.alpha_s[0, 0, level] == pytest.approx(ALPHA_S[level], rel=rel)
+        if not (algorithm == "linear" and level == INTRA):
+            assert parameters.beta_s_per_byte[0, 0, level] == pytest.approx(BETA_S_PER_BYTE[level], rel=0.06)
+    if algorithm == "linear":
+        assert parameters.alpha_s[0, 1, INTER] == pytest.approx(FIRST_ALPHA_S[INTER], rel=0.1)
+        assert parameters.beta_s_per_byte[0, 1, INTER] == pytest.approx(FIRST_BETA_S_PER_BYTE[INTER], rel=0.3)
+
+
+@pytest.mark.parametrize("algorithm", ["linear", "pipeline", "binomial"])
+def test_the_physical_form_extrapolates_where_the_reports_do_not(planted, algorithm):
+    ours, theirs = rows_of(planted[algorithm], ALL_SIZES)
+    assert ours["extrapolation_error"] < 0.05 < 0.5 < theirs["extrapolation_error"]
+    assert ours["held_out_error"] < 0.03 and ours["held_out_error_sizes"] < 0.03
+    assert ours["aicc"] + 100 < theirs["aicc"]
+    (said,) = [text for text in verdicts("bcast", algorithm, [ours, theirs])]
+    assert "believe alpha-beta" in said and "report-3 grows exponentially in the size" in said
+
+
+def test_every_tree_is_named_and_tells_where_it_holds(planted):
+    assert {name: form.tree for name, form in planted.items()} == {
+        "linear": "linear",
+        "pipeline": "chain",
+        "binomial": "binomial-doubling",
+    }
+    form = planted["pipeline"]
+    assert form.segments_bytes == (8192, 65536)
+    assert form.range == {"ranks": (2, 8), "size_bytes": (1, 4**9)}
+    assert form.map_by == ("node", "core")
+    assert form.machine == {"nodes": 4, "sockets": 1, "cores": 2}
+    assert len(form.replicates) == fitting.NUM_REPLICATES
+    drawn = [one.alpha_s[0, 0, INTER] for one in form.replicates]
+    assert min(drawn) < form.parameters.alpha_s[0, 0, INTER] < max(drawn)
+
+
+def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
+    """ln T = a + k*P, the report's form 2, at one size: no logarithm of P describes it."""
+
+    def exponential_s(operation, way, node, socket, size):
+        return 1e-6 * np.exp(1.2472 + 0.3 * len(node))
+
+    form = forms_of(write_run(tmp_path / "run", exponential_s, sizes=(1,)))["binomial"]
+    ours, theirs = rows_of(form, "1 B by node")
+    assert theirs["form"] == "report-2" and theirs["aicc"] + 10 < ours["aicc"]
+    assert "believe report-2" in verdicts("bcast", "binomial", [ours, theirs])[0]
+
+
+def test_the_size_grid_of_the_report_is_believed_where_it_is_true(tmp_path):
+    def grid_s(operation, way, node, socket, size):
+        return 1e-6 * 2 ** (0.644 * np.log2(len(node)) + 8.131e-6 * size)
+
+    path = write_run(
+        tmp_path / "run", grid_s, sizes=(1, 1 << 10, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 3 << 19)
+    )
+    ours, theirs = rows_of(forms_of(path)["binomial"], ALL_SIZES)
+    assert theirs["form"] == "report-3" and theirs["aicc"] + 10 < ours["aicc"]
+
+
+def test_a_protocol_of_large_messages_is_found(tmp_path):
+    def switched_s(operation, way, node, socket, size):
+        return planted_s(operation, way, node, socket, size) * (1 if size < 4096 else 3)
+
+    parameters = forms_of(write_run(tmp_path / "run", switched_s))["binomial"].parameters
+    assert parameters.min_bytes == (0, 4096)
+    assert parameters.alpha_s[1, 0, INTER] == pytest.approx(3 * ALPHA_S[INTER], rel=0.1)
+
+
+def test_what_a_local_reduction_costs_is_taken_from_its_own_measurement(tmp_path):
+    gamma = 2e-9
+    path = write_run(
+        tmp_path / "run",
+        lambda *what: planted_s(*what, gamma_r_s_per_byte=gamma),
+        operations=("reduce",),
+        reduce_local_s=lambda size: 1e-7 + gamma * size,
+    )
+    form = forms_of(path)["binomial"]
+    assert form.tree == "binomial-halving"
+    assert form.parameters.gamma_r_s_per_byte == pytest.approx(gamma, rel=0.01)
+    assert form.parameters.beta_s_per_byte[0, 0, INTER] == pytest.approx(BETA_S_PER_BYTE[INTER], rel=0.05)
+
+
+def test_links_that_messages_share_are_found(tmp_path):
+    """Two nodes, ranks in turn: the last round of a doubling tree crosses with all messages at once."""
+
+    def crowded_s(operation, way, node, socket, size):
+        calls = make_calls([count_hops("binomial-doubling", node, socket)], [size], [0])
+        costs = CollectiveCosts(
+            np.array([0]), np.array([[ALPHA_S]]), np.array([[BETA_S_PER_BYTE]]), shared="links"
+        )
+        return float(collective_time_s(calls, costs)[0])
+
+    path = write_run(
+        tmp_path / "run", crowded_s, ranks=(2, 4, 8, 12, 16), map_by=("core", "node"), shape="2x1x8"
+    )
+    form = forms_of(path)["binomial"]
+    assert form.parameters.shared == "links"
+    assert form.parameters.beta_s_per_byte[0, 0, INTER] == pytest.approx(BETA_S_PER_BYTE[INTER], rel=0.05)
+
+
+def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):
+    def ring_s(operation, way, node, socket, size):
+        return (len(node) - 1) * (1e-5 + size * 1e-9)
+
+    path = write_run(tmp_path / "run", ring_s, ways=("ring", "default"), operations=("allgather",))
+    for form in forms_of(path).values():
+        assert form.tree is None
+        assert form.to_json()["form"] == "empirical"
+        assert form.extra["held_out_error"] < 0.05
+        node = np.arange(7)
+        assert predicted_s(form, node, 0 * node, 1 << 14) == pytest.approx(
+            6 * (1e-5 + 1e-9 * 2**14), rel=0.05
+        )
+
+
+def test_placement_observed_counts_before_the_one_asked_for(tmp_path):
+    """Without a record of it the layout is believed; both give the same here."""
+    told = forms_of(write_run(tmp_path / "told", planted_s, ways=("pipeline",)))
+    asked = forms_of(write_run(tmp_path / "asked", planted_s, ways=("pipeline",), placement=False))
+    assert told["pipeline"].to_json()["parameters"] == asked["pipeline"].to_json()["parameters"]
+
+
+def test_a_profile_of_collectives_alone_loads_again(tmp_path):
+    profile = fit_profile(read_runs([write_run(tmp_path / "run", planted_s)]))
+    assert not profile.levels
+    assert profile.context["flavour"] == "openmpi"
+    save_profile(profile, tmp_path / "profile.json")
+    again = load_profile(tmp_path / "profile.json")
+    assert [form.to_json() for form in collective_forms(again)] == list(profile.forms)
+
+
+def test_runs_with_ping_pongs_besides_have_both(make_run, tmp_path):
+    path = make_run("both", kernel="pingpong", ns=(1,), launch={"flavour": "openmpi", "version": "1.0"})
+    profile = fit_profile(read_runs([path, write_run(tmp_path / "collectives", planted_s)]))
+    assert list(profile.levels) == ["intra_socket"]
+    assert [form.algorithm for form in collective_forms(profile)] == ["binomial"]
+
+
+def test_one_launch_has_no_intervals_and_few_points_no_form(tmp_path):
+    path = write_run(tmp_path / "run", planted_s, ranks=(2,), sizes=(1, 2, 4, 8, 1 << 16), launches=1)
+    profile = fit_profile(read_runs([path]))
+    (form,) = collective_forms(profile)
+    assert form.replicates == ()
+    warnings = " ".join(profile.extra["warnings"])
+    assert "one launch of every point" in warnings and "one process count" in warnings
+    few = fit_profile(read_runs([write_run(tmp_path / "few", planted_s, ranks=(2,), sizes=(1, 64))]))
+    assert not collective_forms(few)
+    assert "fewer than 4 points" in " ".join(few.extra["warnings"])
+
+
+def test_the_mean_over_ranks_is_compared_where_asked(tmp_path):
+    collectives = read_runs([write_run(tmp_path / "run", planted_s)]).collectives
+    # The drawn ranks are done after 0.7 of the time of the last one.
+    assert (collectives.table.mean_s < collectives.table.time_s).all()
+    ours, theirs, *_ = compare(collectives, "bcast", "binomial", "openmpi", MEAN)
+    assert ours["times"] == theirs["times"] == MEAN
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"ranks": 1}, "ranks=1"),
+        ({"root": 9}, "root=9"),
+        ({"operation": "scan"}, "operation=scan"),
+        ({"map_by": "moon"}, "map_by=moon"),
+    ],
+)
+def test_samples_that_make_no_sense_are_refused_with_what_they_say(tmp_path, change, words):
+    path = write_run(tmp_path / "run", planted_s, ranks=(2,), sizes=(1,), launches=1)
+    text = (path / "samples.ndjson").read_text()
+    for key, value in change.items():
+        old = {"ranks": '"ranks": 2', "root": '"root": 0', "operation": '"bcast"', "map_by": '"node"'}[key]
+        new = f'"{key}": {value}' if isinstance(value, int) else f'"{value}"'
+        text = text.replace(old, new)
+    (path / "samples.ndjson").write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_runs([path])
+
+
+def test_a_run_of_wrong_results_is_no_profile(tmp_path):
+    path = write_run(tmp_path / "run", planted_s, ranks=(2,), sizes=(1,), launches=1, validated=False)
+    with pytest.raises(Exception, match="wrong data"):
+        read_runs([path])
+
+
+def test_trees_are_those_the_mpis_use():
+    assert fitting.tree_of("openmpi", "bcast", "binomial") == "binomial-doubling"
+    assert fitting.tree_of("openmpi", "reduce", "binomial") == "binomial-halving"
+    assert fitting.tree_of("mpich", "bcast", "binomial") == "binomial-halving"
+    assert fitting.tree_of("mpich", "reduce", "own-binomial") == "binomial-doubling"
+    assert fitting.tree_of("openmpi", "gather", "own-linear") == "linear"
+    assert fitting.tree_of("openmpi", "gather", "binomial") is None
+    assert fitting.tree_of("openmpi", "bcast", "default") is None
+    assert fitting.tree_of("openmpi", "allgather", "linear") is None
+
+
+def test_samples_are_read_one_by_one(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", planted_s, ranks=(2,), sizes=(1, 2), launches=1))
+    assert next(run.each_sample()).config["size_bytes"] == 1
+    assert len(list(run.each_sample())) == len(run.samples()) == 2
