@@ -98,6 +98,7 @@ SYMBOLS = {
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
+_SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
 HEIGHT = 400  # pixels of a figure with its legend
 MAX_COUNTS = 8  # named on a log axis of counts
@@ -115,7 +116,7 @@ def symbol(name: str) -> str:
     """The marker of a flavour, model or way, the same on every plot; open for our own collectives."""
     base = _base(name)
     if base in words.ALGORITHMS:
-        return SYMBOLS[base] + "-open" * name.startswith(words.OWN)
+        return _by_bound(name, _SEGMENT_SYMBOLS, SYMBOLS[base]) + "-open" * name.startswith(words.OWN)
     return SYMBOLS.get(name) or _by_bound(name, _BOUND_SYMBOLS, "asterisk-open")
 
 
@@ -279,6 +280,8 @@ def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
         "tickvals": ticks,
         "ticktext": [f"{'+' if tick > 0 else ''}{100 * tick:.4g} %" for tick in ticks],
         "range": [low - room, high + room],
+        "zeroline": True,
+        "zerolinecolor": "var(--soft)",
     }
 
 

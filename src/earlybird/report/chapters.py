@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from earlybird.report import advice_chapter, provenance, sentences, tables, words
+from earlybird.report.collective_chapter import collective_chapter
 from earlybird.report.curve_figures import level_figures
 from earlybird.report.curves import (
     contentions,
@@ -46,10 +47,11 @@ BRIEF_RANKS = 8
 
 
 def chapters(material: Material) -> list[Chapter]:
-    """All five chapters, what is missing names the command that makes it; after the second one that on
-    pipelines, where any were measured."""
-    found, sent = exchanges(material), pipeline_chapter(material)
-    machine = [_machine(material), *([sent] if sent else [])]
+    """All five chapters, what is missing names the command that makes it; after the second one those on
+    pipelines and collectives, where any were measured."""
+    found = exchanges(material)
+    more = [chapter for chapter in (pipeline_chapter(material), collective_chapter(material)) if chapter]
+    machine = [_machine(material), *more]
     advice = advice_chapter.advice_chapter(material.advice, any(item.timed for item in found))
     return [_measured(material), *machine, _exchange(found), _accuracy(found), advice]
 

@@ -7,9 +7,9 @@ from itertools import groupby
 from earlybird.data.units import format_bytes
 from earlybird.report import provenance, words
 from earlybird.report.curves import number_or_none
+from earlybird.report.fastest import Spread
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import Table
-from earlybird.report.fastest import Spread
 from earlybird.report.pipelines import Pipeline, PipelinePoint
 
 NAME = "gillis"

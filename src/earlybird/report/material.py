@@ -40,11 +40,39 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True)
+class ReferenceCurve:
+    """What a published model says of one algorithm of a collective: seconds against numbers of ranks."""
+
+    source: str
+    operation: str
+    algorithm: str
+    map_by: str
+    size_bytes: int
+    ranks: tuple[int, ...]
+    time_s: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Whether an algorithm that was forced also ran, from who was late when a rank was: `verdict` is proven,
+    contradicted or not told, `says` why."""
+
+    mpi: str
+    operation: str
+    way: str
+    ranks: int
+    map_by: str
+    verdict: str
+    says: str = ""
+
+
+@dataclass(frozen=True)
 class Material:
     """What a report is made of; every part may be absent. Nothing in it refers to a file any more.
 
-    `fitted_pipelines` holds the seconds that fitted models of the profiles say of measured pipelines, by
-    Sample.point(): the report itself computes no model.
+    `fitted_pipelines` and `fitted_collectives` hold the seconds that fitted models of the profiles say of
+    what was measured, by Sample.point(); these, `references` and `proofs` are computed elsewhere: the report
+    itself computes no model.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -54,6 +82,9 @@ class Material:
     patterns: tuple[Pattern, ...] = ()
     advice: tuple[Advice, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
+    fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
+    references: tuple[ReferenceCurve, ...] = ()
+    proofs: tuple[Proof, ...] = ()
 
 
 def collect(paths: Iterable[str | Path]) -> Material:

@@ -103,9 +103,8 @@ def crossovers_table(found: Sequence[Pipeline]) -> Table:
             )
         for change in changes:
             low, high = map(format_bytes, change.between)
-            about = _about(change.size_bytes)
-            rows.append([*setting, words.way(change.before), f"{about}: {words.way(change.after)}",
-                         f"{low} to {high}"])  # fmt: skip
+            after = f"{about(change.size_bytes)}: {words.way(change.after)}"
+            rows.append([*setting, words.way(change.before), after, f"{low} to {high}"])
     return Table(
         f"Where the fastest way changes{_star(found)}",
         [*names, "fastest", "until", "seen between"],
@@ -129,7 +128,7 @@ def _more(left: int, noun: str) -> str:
     return f"; {words.counted(left, noun)} on the page" if left > 0 else ""
 
 
-def _about(size_bytes: float) -> str:
+def about(size_bytes: float) -> str:
     """Two digits: an interpolated size is no better known."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= unit:

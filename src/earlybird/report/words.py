@@ -77,13 +77,13 @@ def way(name: str) -> str:
 
 
 def algorithm(name: str) -> str:
-    """`our pipeline, segments of 4 KiB`; one of 0 bytes is the whole message, which goes without saying."""
+    """`our pipeline in segments of 4 KiB`; one of 0 bytes is the whole message, which goes without saying."""
     known, _, segment = name.partition(":")
     base = known.removeprefix(OWN)
     text = ("our " if base != known else "") + (ALGORITHMS[base][0] if base in ALGORITHMS else base)
     if not segment.isdecimal():
         return text + f", {segment}" * bool(segment)
-    return f"{text}, segments of {format_bytes(int(segment))}" if int(segment) else text
+    return f"{text} in segments of {format_bytes(int(segment))}" if int(segment) else text
 
 
 def operation(name: str) -> str:

@@ -30,7 +30,7 @@ def test_the_largest_gain_comes_first_with_interval_and_setting(make):
     assert "1.90 times as fast as the MPI's own choice (95 %: 1.70 to 2.10)" in told.sentence
     assert "Broadcast: 64 KiB, 8 ranks, mapped by node" in told.sentence
     assert [step.do for step in told.steps] == ["use FILE", "set A=1"]
-    assert "pipeline, segments of 8 KiB" in told.steps[0].what
+    assert "pipeline in segments of 8 KiB" in told.steps[0].what
     assert "6 ms (95 %: 5.8 ms to 6.2 ms), 1.40 times as fast as one message" in told.steps[1].gain
     assert "a message per partition, 16 contexts" in told.steps[1].what
     assert [row[3] for row in told.shown[1].rows] == ["1.40", "1.00"]

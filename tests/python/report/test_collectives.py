@@ -1,0 +1,298 @@
+"""Collectives are drawn by ranks, size, algorithm and mapping, beside their models; the fastest is named."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from earlybird.data.profile import profile_from_json
+from earlybird.data.run import Sample
+from earlybird.report import axes, page
+from earlybird.report.chapters import chapters
+from earlybird.report.collective_chapter import MAX_SETTINGS
+from earlybird.report.collective_choices import MAX_SIZES
+from earlybird.report.collective_figures import MAX_LINES
+from earlybird.report.collectives import collectives
+from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
+from earlybird.report.terminal import render
+
+RANKS, SIZES = (2, 4, 8), (1, 1 << 10, 1 << 20)
+SPREAD = (0.98, 1.0, 1.02)  # of three launches
+ALPHA_S, BETA_S_PER_BYTE = 1e-5, 1e-9
+
+
+def time_s(way, ranks, size_bytes):
+    """Binomial is best with small messages, the pipeline with large ones; ours take a fifth more."""
+    base, _, segment = way.removeprefix("own-").partition(":")
+    part = min(int(segment or 0) or size_bytes, size_bytes) or 1
+    segments, hop_s = max(-(-size_bytes // part), 1), ALPHA_S + BETA_S_PER_BYTE * part
+    times_s = {
+        "linear": (ranks - 1) * hop_s,
+        "pipeline": (ranks + segments - 2) * hop_s,
+        "binomial": math.ceil(math.log2(ranks)) * segments * hop_s,
+    }
+    least_s = 1.4 * min(times_s["linear"], times_s["binomial"])
+    return times_s.get(base, least_s) * (1.2 if way.startswith("own-") else 1.0)
+
+
+def samples(
+    ways=("default", "linear", "pipeline:65536", "binomial"),
+    ranks=RANKS,
+    sizes=SIZES,
+    mpi="openmpi",
+    operation="bcast",
+    map_by="node",
+    slower=1.0,
+    **more,
+):
+    return tuple(
+        Sample(
+            "collective",
+            "completion",
+            {"mpi": mpi, "operation": operation, "ranks": p, "layout": f"{p}x1x1", "map_by": map_by,
+             "size_bytes": size, "root": 0},
+            str(launch),
+            np.full(5, slower * factor * time_s(way, p, size)),
+            way=way,
+            rounds=np.arange(5),
+            **more,
+        )
+        for launch, factor in enumerate(SPREAD)
+        for p in ranks
+        for size in sizes
+        for way in ways
+    )  # fmt: skip
+
+
+def material(*parts, **more):
+    launches = tuple({"id": str(k), "flavour": "openmpi"} for k in range(len(SPREAD)))
+    return Material(runs=(MeasuredRun("run", {}, launches, sum(parts, ())),), **more)
+
+
+def chapter(*parts, **more):
+    return next(one for one in chapters(material(*parts, **more)) if one.id == "collectives")
+
+
+def figures(told, kind):
+    return [one for one in told.figures if one.id.startswith(f"collective-{kind}")]
+
+
+def names(figure):
+    return [trace["name"] for trace in figure.data if trace.get("name") and trace.get("showlegend", True)]
+
+
+def test_times_are_medians_over_launches_with_their_range():
+    (one,) = collectives(material(samples()))
+    assert (one.ranks(), one.sizes()) == (list(RANKS), list(SIZES))
+    assert one.ways() == ["default", "linear", "pipeline:65536", "binomial"]
+    middle, low, high = one.of_ranks(8)[0].time_s["binomial"]
+    assert (low, middle, high) == pytest.approx([factor * 3 * (ALPHA_S + 1e-9) for factor in SPREAD])
+    assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
+
+
+def test_every_size_has_a_figure_against_ranks_and_the_most_ranks_one_against_size():
+    told = chapter(samples())
+    against_ranks, (against_size,) = figures(told, "ranks"), figures(told, "size")
+    assert [figure.choice["size"] for figure in against_ranks] == ["1 B", "1 KiB", "1 MiB"]
+    assert "size" not in against_size.choice and "8 ranks" in against_size.title
+    for figure in told.figures:
+        go.Figure({"data": list(figure.data), "layout": dict(figure.layout)})
+        assert figure.sentence and figure.data
+    line = next(trace for trace in against_ranks[0].data if trace.get("name") == "Binomial tree")
+    assert line["x"] == list(RANKS) and line["line"]["color"] == axes.color("binomial")
+    assert against_ranks[0].sentence.startswith(
+        "Among 8 ranks binomial tree is the fastest (30 us, 1.40 times"
+    )
+    assert "pipeline in segments of 64 KiB from 1 MiB" in against_size.sentence
+    assert (
+        "binomial tree for 1 B" in told.sentence
+        and "pipeline in segments of 64 KiB for 1 MiB" in told.sentence
+    )
+
+
+def test_a_map_names_the_fastest_of_the_mpis_algorithms_and_touching_it_the_segments():
+    (figure,) = figures(chapter(samples()), "best")
+    assert "9 combinations" in figure.sentence
+    assert names(figure) == ["L: linear", "P: pipeline", "B: binomial tree"]
+    best = [[names(figure)[cell][0] for cell in row] for row in figure.data[0]["z"]]
+    assert [row[-1] for row in best] == ["L", "P", "P"] and best[2][:2] == ["B", "B"]
+    assert "segments of 64 KiB" in figure.data[0]["hovertext"][2][2]
+
+
+def test_ours_have_a_map_of_their_own_only_where_one_is_the_fastest():
+    ours = samples(("own-pipeline:65536",))
+    assert len(figures(chapter(samples(), ours), "best")) == 1
+    told = figures(chapter(samples(("default", "linear")), ours), "best")
+    assert [figure.id.split("-")[2] for figure in told] == ["mpi", "all"]
+    assert "oP: our pipeline" in names(told[1])
+    line = figures(chapter(samples(), ours), "ranks")[0]
+    assert "Our pipeline in segments of 64 KiB" in names(line) and "Open marks" in line.caption
+
+
+def test_a_surface_tells_the_times_of_all_algorithms():
+    (figure,) = figures(chapter(samples()), "surface")
+    assert [len(row) for row in figure.data[0]["z"]] == [3, 3, 3]
+    assert figure.data[0]["hovertext"][2][2].count("<br>") == 4
+    assert "1 MiB among 8 ranks" in figure.sentence
+
+
+def test_the_fitted_model_is_drawn_and_its_errors_stand_against_ranks_and_size():
+    measured = samples()
+    fitted = {
+        one.point(): 1.1 * one.median_s() for one in measured if one.launch == "1" and one.way == "linear"
+    }
+    told = chapter(measured, fitted_collectives=fitted)
+    assert names(figures(told, "ranks")[0]).count("Fitted model") == 1
+    by_ranks, by_size = figures(told, "error")
+    assert "Half of 9 times are predicted within 10 %" in by_ranks.sentence
+    assert by_ranks.data[0]["y"] == pytest.approx([0.1] * 9) and "+10 %" in by_size.sentence
+    assert "model" in told.tables[1].rows[0][4]
+    assert not figures(chapter(measured), "error")
+
+
+def test_mappings_stand_beside_one_another_where_there_are_several():
+    told = chapter(samples(), samples(map_by="socket", slower=0.5))
+    drawn = figures(told, "mapping")
+    assert [figure.choice["size"] for figure in drawn] == ["1 B", "1 KiB", "1 MiB"]
+    assert "mapped by" not in drawn[0].choice
+    assert (
+        "the MPI's own choice takes 2.00 times as long with ranks mapped by node as by socket"
+        in drawn[0].sentence
+    )
+    dashes = {trace["line"]["dash"] for trace in drawn[0].data if trace["name"].startswith("Linear")}
+    assert len(dashes) == 2
+    assert told.choices["mapped by"] == ["socket", "node"] and not figures(chapter(samples()), "mapping")
+
+
+def test_published_models_wait_in_the_legend_until_ranks_reach_their_range():
+    def drawn(ranks):
+        curve = ReferenceCurve("Insaghi", "bcast", "linear", "node", 1, (2, ranks), (1e-6, 1e-5))
+        told = chapter(samples(ranks=(2, ranks)), references=(curve,))
+        return [trace for trace in figures(told, "ranks")[0].data if trace.get("name") == "Insaghi, linear"]
+
+    assert [trace["visible"] for trace in drawn(8)] == ["legendonly"]
+    assert [trace["visible"] for trace in drawn(64)] == [True]
+
+
+def test_many_algorithms_wait_in_the_legend_but_the_mpis_choice_and_the_fastest():
+    ways = ["default", "linear", "binomial", *(f"pipeline:{1 << k}" for k in range(10, 20))]
+    figure = figures(chapter(samples(ways)), "ranks")[0]
+    lines = {trace["name"]: trace.get("visible", True) for trace in figure.data if "marker" in trace}
+    assert len(lines) == 13 and list(lines.values()).count(True) == MAX_LINES
+    assert lines["The MPI's own choice"] is True and lines["Binomial tree"] is True
+    assert "3 more algorithms" in figure.caption
+
+
+def test_one_number_of_ranks_or_one_size_is_drawn_too():
+    one_count = chapter(samples(ranks=(4,)))
+    assert not any(one.data for one in figures(one_count, "ranks")) and figures(one_count, "size")[0].data
+    assert "Only 4 ranks" in one_count.figures[0].why_not
+    one_size = chapter(samples(sizes=(8,)))
+    assert figures(one_size, "ranks")[0].data and not figures(one_size, "size")
+    both = chapter(samples(ranks=(4,), sizes=(8,)))
+    assert [one.id.split("-")[1] for one in both.figures] == ["ranks"] and both.figures[0].data
+    assert not figures(one_size, "best") and not figures(one_count, "surface")
+    assert "4 ranks" in render(material(samples(ranks=(4,), sizes=(8,))))
+
+
+def test_barriers_of_no_bytes_and_operations_with_other_sizes_have_their_figures():
+    barrier = samples(("default", "binomial"), sizes=(0,), operation="barrier")
+    told = chapter(samples(sizes=tuple(1 << k for k in range(20))), barrier)
+    sizes = [one.choice["size"] for one in figures(told, "ranks") if one.choice["operation"] == "broadcast"]
+    assert len(sizes) <= MAX_SIZES and "1 B" in sizes
+    shown = [one for one in figures(told, "ranks") if one.choice["operation"] == "barrier"]
+    assert [one.choice["size"] for one in shown] == ["0 B"] and "0 B" in told.choices["size"]
+    assert all(set(one.choice) == set(told.choices) for one in figures(told, "ranks"))
+
+
+def form(algorithm, error, beyond, others):
+    return {
+        "what": {"operation": "bcast", "algorithm": algorithm, "mpi": "openmpi"},
+        "form": "alpha-beta",
+        "tree": "linear",
+        "map_by": ["node"],
+        "aicc": -900.0,
+        "held_out_error": error,
+        "extrapolation_error": beyond,
+        "alternatives": [
+            {"form": "report-3", "aicc": -300, "held_out_error": others, "extrapolation_error": 1.4}
+        ],
+    }
+
+
+def profile(*forms):
+    levels = {"inter_node": {"protocols": [{"latency_s": 1e-5, "bandwidth_bytes_per_s": {"1": 1e9}}]}}
+    value = {"schema": "earlybird.profile/1", "context": {"flavour": "openmpi"}, "levels": levels}
+    return profile_from_json(value | {"forms": list(forms)})
+
+
+def test_forms_stand_in_one_table_with_a_sentence_on_which_to_believe():
+    told = chapter(
+        samples(), profiles=(profile(form("linear", 0.05, 0.2, 0.3), form("binomial", 0.2, 0.2, 0.1)),)
+    )
+    (table,) = told.closing
+    assert [row[2] for row in table.rows] == ["linear", "linear", "binomial tree", "binomial tree"]
+    assert table.rows[0][3] == "latency and bytes by hop (linear)" and table.rows[0][5:] == [
+        "-900",
+        "5.0 %",
+        "-",
+        "20 %",
+    ]
+    assert "regression 3" in table.rows[1][3] and table.rows[1][8] == "140 %"
+    assert any("for 1 of 2 algorithms at ranks left out and for 2 of 2" in line for line in told.lines)
+    alone = next(
+        one
+        for one in chapters(Material(profiles=(profile(form("linear", 0.05, 0.2, 0.3)),)))
+        if one.id == "collectives"
+    )
+    assert "no measurement" in alone.sentence and not alone.figures and alone.closing
+
+
+def test_strange_forms_do_not_end_the_report():
+    strange = [
+        "text",
+        {"what": {"operation": "bcast", "algorithm": "linear"}, "alternatives": "none", "aicc": "low"},
+    ]
+    told = chapter(samples(), profiles=(profile(*strange),))
+    assert told.closing[0].rows[0][5:] == ["-", "-", "-", "-"]
+
+
+def test_a_contradicted_algorithm_is_named():
+    proofs = (
+        Proof("openmpi", "bcast", "linear", 8, "node", "proven", "0 to all"),
+        Proof("openmpi", "bcast", "pipeline:8192", 8, "node", "contradicted", "late: 1"),
+    )
+    told = chapter(samples(), proofs=proofs)
+    lines = " ".join(told.lines)
+    assert "2 forced algorithms 1 proven and 1 contradicted" in lines
+    assert "Do not trust the times of pipeline in segments of 8 KiB (broadcast, Open MPI, 8 ranks)" in lines
+    table = next(table for table in told.tables if "forced" in table.caption)
+    assert [row[5] for row in table.rows] == ["proven", "contradicted"]
+
+
+def test_samples_of_proofs_and_of_other_kernels_are_not_timed():
+    proof = tuple(replace(one, quantity="delayed_completion") for one in samples())
+    local = tuple(
+        replace(one, config=dict(one.config) | {"operation": "reduce_local"}, way=None) for one in samples()
+    )
+    assert collectives(material(proof, local)) == []
+    assert not [one for one in chapters(material(proof, local)) if one.id == "collectives"]
+
+
+def test_more_settings_than_are_drawn_are_counted_and_in_the_tables():
+    parts = [samples(("default",), (2,), (1,), mpi=f"mpi{k}") for k in range(MAX_SETTINGS + 2)]
+    told = chapter(*parts)
+    assert told.figures[-1].title == "2 more settings" and len(told.figures) == MAX_SETTINGS + 1
+    assert len([table for table in told.tables if table.caption.startswith("Times")]) == MAX_SETTINGS + 2
+
+
+def test_the_page_and_the_terminal_hold_them_and_names_from_files_stay_text():
+    odd = samples(mpi='<img src="x">', ways=("default", "<b>odd</b>"))
+    given = material(samples(), odd)
+    html = page.render(given)
+    assert "<img" not in html and "<b>odd" not in html and json.dumps('<img src="x">')[1:5] not in html
+    text = render(given)
+    assert max(map(len, text.splitlines())) <= 100 and "Which algorithm should a collective use?" in text
