@@ -23,7 +23,8 @@ class Binding:
 
 
 def bind_local(layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1) -> Binding:
-    """Bind every rank of a one-node layout to cores of its socket, one per thread while cores last.
+    """Bind every rank of a one-node layout to cores of its socket, one per thread where they suffice, else as
+    many as each rank can have for itself.
 
     `cores` are the CPU numbers of the usable cores, a list per socket. Raises InputError when the layout has
     more nodes or sockets than there are.
@@ -52,14 +53,26 @@ def _bind(layout: Layout, cores: Sequence[Sequence[int]], threads: int, by_rank:
             f"the layout {layout.text} asks for {num_sockets} sockets and this machine has {len(cores)} "
             f"that may be used; give a layout with at most {len(cores)} sockets (predict takes any layout)"
         )
+    ranks = Counter(layout.socket.tolist())
     taken = [0] * num_sockets
     cpus = []
     for socket in layout.socket:
         own = cores[socket]
-        cpus.append(tuple(sorted({own[(taken[socket] + k) % len(own)] for k in range(threads)})))
-        taken[socket] += threads
-    shared = any(count > len(own) for count, own in zip(taken, cores, strict=False))
-    return Binding("core, shared by several ranks" if shared else "core", tuple(cpus), by_rank)
+        # Where threads outnumber cores those of one rank share the cores of that rank. Were all ranks' on all
+        # cores, a rank that waits would take turns with the one it waits for: 2 threads a rank on 2 cores
+        # took MPICH 5.0.2 0.5 to 3 ms for 64 bytes on a busy machine, 4 us this way.
+        share = min(threads, max(len(own) // ranks[socket], 1))
+        cpus.append(tuple(sorted(own[(taken[socket] + k) % len(own)] for k in range(share))))
+        taken[socket] += share
+    return Binding(_name(ranks, cores, threads), tuple(cpus), by_rank)
+
+
+def _name(ranks: Mapping[int, int], cores: Sequence[Sequence[int]], threads: int) -> str:
+    if any(count > len(cores[socket]) for socket, count in ranks.items()):
+        return "core, shared by several ranks"
+    if any(count * threads > len(cores[socket]) for socket, count in ranks.items()):
+        return "core, shared by threads of a rank"
+    return "core"
 
 
 def is_oversubscribed(

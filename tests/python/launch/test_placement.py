@@ -41,7 +41,16 @@ def test_every_thread_of_a_rank_gets_a_core():
     binding = bind_local(parse_layout("1x2x1"), TWO_BY_TWO, threads=2)
     assert binding.cpus == ((0, 1), (4, 5))
     assert binding.by_rank
-    assert "shared" in bind_local(parse_layout("1x2x2"), TWO_BY_TWO, threads=2).name
+
+
+def test_threads_that_outnumber_cores_share_those_of_their_own_rank():
+    binding = bind_local(parse_layout("1x2x2"), TWO_BY_TWO, threads=2)
+    assert binding.cpus == ((0,), (1,), (4,), (5,))
+    assert binding.name == "core, shared by threads of a rank"
+    assert bind_local(parse_layout("1x1x2"), ((0, 1, 2, 3, 4),), threads=8).cpus == ((0, 1), (2, 3))
+    binding = bind_local(parse_layout("1x1x3"), TWO_BY_TWO, threads=2)
+    assert binding.cpus == ((0,), (1,), (0,))
+    assert binding.name == "core, shared by several ranks"
 
 
 def test_nodes_that_are_all_this_machine_share_its_cores_in_turn():
