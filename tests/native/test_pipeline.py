@@ -214,6 +214,36 @@ def test_an_mpi_that_makes_no_windows_is_told(any_mpi, tmp_path, preload_source)
     assert "makes no window" in launched.cause and "the way rma-fence" in launched.cause
 
 
+WINDOWS = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* Writes down where each window of rank 1 begins and how many bytes it has. */
+int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win) {
+  int rank;
+  PMPI_Comm_rank(comm, &rank);
+  if (rank == 1) {
+    FILE *file = fopen(getenv("MADE"), "a");
+    fprintf(file, "%ld %ld\\n", (long)base, (long)size);
+    fclose(file);
+  }
+  return PMPI_Win_create(base, size, unit, info, comm, win);
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["rma-many-passive", "rma-many-active"])
+def test_windows_of_threads_do_not_overlap(any_mpi, tmp_path, preload_source, monkeypatch, way):
+    """Threads that put into overlapping windows at once have no defined result (MPI 4.1 section 12.2.1)."""
+    preload_source(any_mpi, WINDOWS)
+    monkeypatch.setenv("MADE", str(tmp_path / "made"))
+    launched = launch(any_mpi, tmp_path, [point(42, 6)], ("single", way), threads=3, rules=SHORT)
+    assert launched.cause is None and all(sample.validated for sample in launched.samples)
+    made = [tuple(map(int, line.split())) for line in (tmp_path / "made").read_text().splitlines()]
+    begin = made[0][0]
+    assert made == [(begin + 14 * thread, 14) for thread in range(3)]
+
+
 COMMUNICATORS = """
 #include <mpi.h>
 #include <stdio.h>

@@ -1,13 +1,15 @@
 // How rank 1 tells rank 0 by empty messages that its buffer may be put into, and rank 0 that all has been.
 #pragma once
 
+#include "harness/duplicate.hpp"
 #include "kernels/ways/way.hpp"
 
 namespace earlybird {
 
 class Exposure {
  public:
-  Exposure(const Transfer &transfer, MPI_Comm comm) : transfer_(transfer), comm_(comm) {}
+  // Collective.
+  explicit Exposure(const Transfer &transfer) : transfer_(transfer), duplicate_(transfer.team.comm()) {}
 
   void open() { transfer_.sends() ? receive(open_tag) : send(open_tag); }
   void close() { transfer_.sends() ? send(close_tag) : receive(close_tag); }
@@ -15,11 +17,11 @@ class Exposure {
  private:
   static constexpr int open_tag = 1, close_tag = 2;
 
-  void send(int tag) { MPI_Send(nullptr, 0, MPI_BYTE, transfer_.peer(), tag, comm_); }
-  void receive(int tag) { MPI_Recv(nullptr, 0, MPI_BYTE, transfer_.peer(), tag, comm_, MPI_STATUS_IGNORE); }
+  void send(int tag) { MPI_Send(nullptr, 0, MPI_BYTE, transfer_.peer(), tag, duplicate_.comm()); }
+  void receive(int tag) { MPI_Recv(nullptr, 0, MPI_BYTE, transfer_.peer(), tag, duplicate_.comm(), MPI_STATUS_IGNORE); }
 
   const Transfer &transfer_;
-  const MPI_Comm comm_;
+  const Duplicate duplicate_;
 };
 
 }  // namespace earlybird

@@ -1,4 +1,4 @@
-// Way `rma-many-active`: each thread has a window of its own over the whole buffer and an epoch of its own on it.
+// Way `rma-many-active`: each thread has a window of its own, over its partitions, and an epoch of its own on it.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class RmaManyActive : public Way {
  public:
   RmaManyActive(Transfer &transfer, const std::string &name) : Way(transfer), peer_(transfer) {
     for (int thread = 0; thread < transfer.num_threads; ++thread)
-      windows_.push_back(std::make_unique<Window>(transfer, name));
+      windows_.push_back(std::make_unique<Window>(transfer, name, thread));
   }
 
   void start() override {

@@ -1,4 +1,4 @@
-// Way `rma-many-passive`: each thread puts into a window of its own over the whole buffer and flushes it itself.
+// Way `rma-many-passive`: each thread puts into a window of its own, over its partitions, and flushes it itself.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ class RmaManyPassive : public Way {
  public:
   RmaManyPassive(Transfer &transfer, const std::string &name) : Way(transfer) {
     for (int thread = 0; thread < transfer.num_threads; ++thread) {
-      windows_.push_back(std::make_unique<Window>(transfer, name));
+      windows_.push_back(std::make_unique<Window>(transfer, name, thread));
       windows_.back()->need_one_copy(name);
     }
-    exposure_ = std::make_unique<Exposure>(transfer, windows_.front()->comm());
+    exposure_ = std::make_unique<Exposure>(transfer);
     if (!transfer.sends()) return;
     for (auto &window : windows_) MPI_Win_lock(MPI_LOCK_SHARED, transfer.peer(), MPI_MODE_NOCHECK, window->win());
   }

@@ -9,7 +9,7 @@ namespace earlybird {
 class RmaSinglePassive : public Way {
  public:
   RmaSinglePassive(Transfer &transfer, const std::string &name)
-      : Way(transfer), window_(transfer, name), exposure_(transfer, window_.comm()) {
+      : Way(transfer), window_(transfer, name), exposure_(transfer) {
     window_.need_one_copy(name);
     // Nobody else locks it, so rank 1 need not be asked.
     if (transfer.sends()) MPI_Win_lock(MPI_LOCK_SHARED, transfer.peer(), MPI_MODE_NOCHECK, window_.win());

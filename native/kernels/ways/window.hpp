@@ -1,42 +1,32 @@
-// A window over rank 1's buffer, and a put of one partition into it.
+// A window over some partitions of rank 1's buffer, and a put of one of them into it.
 #pragma once
 
 #include <string>
 
 #include "harness/command_line.hpp"
-#include "harness/duplicate.hpp"
 #include "kernels/ways/way.hpp"
 
 namespace earlybird {
 
 class Window {
  public:
-  // Collective. Ends the program in a sentence about `way` where this MPI makes no window.
-  Window(Transfer &transfer, const std::string &way) : transfer_(transfer), duplicate_(transfer.team.comm()) {
-    // Errors of the call that makes a window are those of its communicator.
-    MPI_Comm_set_errhandler(comm(), MPI_ERRORS_RETURN);
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "same_disp_unit", "true");
-    std::byte *const exposed = transfer.sends() ? nullptr : transfer.buffer.data();
-    const auto size_bytes = static_cast<MPI_Aint>(transfer.sends() ? 0 : transfer.size_bytes);
-    const int status = MPI_Win_create(exposed, size_bytes, 1, info, comm(), &win_);
-    MPI_Info_free(&info);
-    MPI_Comm_set_errhandler(comm(), MPI_ERRORS_ARE_FATAL);
-    if (!transfer.team.all(status == MPI_SUCCESS))
-      refuse("this MPI makes no window for remote memory access here, which the way " + way +
-             " puts into; leave the rma- ways out, or give another --mpi");
-  }
+  // Over all partitions. Collective; ends the program in a sentence about `way` where this MPI makes no window.
+  Window(Transfer &transfer, const std::string &way) : Window(transfer, way, 0, transfer.num_partitions) {}
+
+  // Over those of one thread: what threads put at the same moment into windows that overlap is undefined, wherever they
+  // put it (MPI 4.1 section 12.2.1).
+  Window(Transfer &transfer, const std::string &way, int thread)
+      : Window(transfer, way, transfer.first_of(thread), transfer.first_of(thread + 1)) {}
+
   ~Window() { MPI_Win_free(&win_); }
   Window(const Window &) = delete;
   Window &operator=(const Window &) = delete;
 
   MPI_Win win() const { return win_; }
-  MPI_Comm comm() const { return duplicate_.comm(); }
 
   void put(int partition) {
     const int count = static_cast<int>(transfer_.partition_bytes());
-    const auto offset = static_cast<MPI_Aint>(transfer_.offset_of(partition));
+    const auto offset = static_cast<MPI_Aint>(transfer_.offset_of(partition) - begin_);
     MPI_Put(transfer_.partition(partition), count, MPI_BYTE, transfer_.peer(), offset, count, MPI_BYTE, win_);
   }
 
@@ -51,8 +41,29 @@ class Window {
   }
 
  private:
+  // Over the partitions from `first` to before `end`.
+  Window(Transfer &transfer, const std::string &way, int first, int end)
+      : transfer_(transfer), begin_(transfer.offset_of(first)) {
+    // Not of a duplicate: an MPI makes one itself for each window, and MPICH deals its contexts out to communicators in
+    // turn, so that windows of duplicates would get every second context alone.
+    const MPI_Comm comm = transfer.team.comm();
+    // Errors of the call that makes a window are those of its communicator.
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "same_disp_unit", "true");
+    std::byte *const exposed = transfer.sends() ? nullptr : transfer.buffer.data() + begin_;
+    const auto size_bytes = static_cast<MPI_Aint>(transfer.sends() ? 0 : transfer.offset_of(end) - begin_);
+    const int status = MPI_Win_create(exposed, size_bytes, 1, info, comm, &win_);
+    MPI_Info_free(&info);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+    if (!transfer.team.all(status == MPI_SUCCESS))
+      refuse("this MPI makes no window for remote memory access here, which the way " + way +
+             " puts into; leave the rma- ways out, or give another --mpi");
+  }
+
   Transfer &transfer_;
-  Duplicate duplicate_;
+  const std::size_t begin_;  // of the part of the buffer that it exposes
   MPI_Win win_ = MPI_WIN_NULL;
 };
 
