@@ -1,5 +1,5 @@
-// The arguments every kernel takes: --plan F --out F [--pattern F] [--ways A,B] [--threads T] and the stop
-// rule's numbers.
+// The arguments every kernel takes: --plan F --out F [--pattern F] [--ways A,B] [--settings F]
+// [--threads T] and the stop rule's numbers.
 #pragma once
 
 #include <string>
@@ -14,6 +14,7 @@ struct CommandLine {
   std::string out;
   std::string pattern;
   std::vector<std::string> ways;  // to measure side by side at every point, where a kernel knows several
+  std::string settings;           // a file that tells which control variables force each way; empty where none do
   int threads = 1;                // of every rank
   StopRules rules;
 };

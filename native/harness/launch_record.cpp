@@ -1,7 +1,6 @@
-// Gathers the CPUs of each rank's threads and their sockets, and asks MPI_T for the thresholds the library tells.
+// Gathers the CPUs of each rank's threads and their sockets, and the thresholds that the library tells.
 #include "harness/launch_record.hpp"
 
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "harness/clock.hpp"
+#include "harness/control_variables.hpp"
 #include "harness/cores.hpp"
 #include "harness/json.hpp"
 #include "harness/test_clock.hpp"
@@ -55,54 +55,6 @@ std::vector<Place> gather_places(Team &team, const Crew &crew) {
   for (const std::string &text : team.gather(written({host_name(), crew.cpus()}))) places.push_back(read_place(text));
   return places;
 }
-
-#ifdef EB_HAS_TOOL_INTERFACE
-
-bool mentions_threshold(std::string name) {
-  for (char &c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char *word : {"eager", "rndv", "rendezvous", "threshold"}) {
-    if (name.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
-
-// Whole-number control variables that may tell where a protocol ends.
-std::string threshold_variables() {
-  JsonObject object;
-  int provided, count = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return object.str();
-  MPI_T_cvar_get_num(&count);
-  for (int k = 0; k < count; ++k) {
-    char name[256], description[1024];
-    int name_length = sizeof name, description_length = sizeof description;
-    int verbosity, bind, scope;
-    MPI_Datatype type;
-    MPI_T_enum enumeration;
-    if (MPI_T_cvar_get_info(k, name, &name_length, &verbosity, &type, &enumeration, description, &description_length,
-                            &bind, &scope) != MPI_SUCCESS)
-      continue;
-    const bool whole = type == MPI_INT || type == MPI_UNSIGNED || type == MPI_UNSIGNED_LONG ||
-                       type == MPI_UNSIGNED_LONG_LONG;
-    if (!whole || bind != MPI_T_BIND_NO_OBJECT || !mentions_threshold(name)) continue;
-    MPI_T_cvar_handle handle;
-    int elements;
-    if (MPI_T_cvar_handle_alloc(k, nullptr, &handle, &elements) != MPI_SUCCESS) continue;
-    unsigned long long value = 0;
-    if (elements == 1 && MPI_T_cvar_read(handle, &value) == MPI_SUCCESS) {
-      const long long number = type == MPI_INT ? static_cast<int>(value) : static_cast<long long>(value);
-      object.add(name, json_number(number));
-    }
-    MPI_T_cvar_handle_free(&handle);
-  }
-  MPI_T_finalize();
-  return object.str();
-}
-
-#else
-
-std::string threshold_variables() { return JsonObject().str(); }
-
-#endif
 
 std::string numbers(const std::set<int> &values) {
   std::vector<std::string> words;

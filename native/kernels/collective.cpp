@@ -136,7 +136,7 @@ void measure(const Task &task, std::unique_ptr<WayCommunicators> &communicators)
     }
     if (task.line.ways.empty()) refuse("collective needs --ways, such as --ways default,own-linear,own-pipeline:8192");
     // Once for all points: making them takes long where ranks outnumber cores.
-    if (!communicators) communicators = std::make_unique<WayCommunicators>(task.team, task.line.ways);
+    if (!communicators) communicators = std::make_unique<WayCommunicators>(task.team, task.line);
     measure_ways(task, point, *communicators);
   } catch (const std::bad_alloc &) {
     refuse("the plan gives operation=" + operation + " size_bytes=" + point.text("size_bytes") + " and there are " +
