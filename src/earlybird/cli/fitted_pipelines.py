@@ -18,7 +18,7 @@ def with_fitted_pipelines(material: Material) -> Material:
     known: dict[tuple, dict[tuple, WayModel]] = {}
     for run in material.runs:
         samples = {sample.point(): sample for sample in run.samples if _has_delay(sample)}
-        for profile in _profiles_of(run, material.profiles):
+        for profile in profiles_of(run, material.profiles):
             for point, sample in samples.items():
                 config = sample.config
                 if point in fitted or config.get("mpi") != profile_mpi(profile):
@@ -37,7 +37,7 @@ def _has_delay(sample: Sample) -> bool:
     return sample.kernel == "pipeline" and "compute_s_per_byte" not in sample.config
 
 
-def _profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:
+def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:
     """Those fitted to this run first."""
     run_id = run.header.get("id")
     return sorted(profiles, key=lambda profile: all(one.get("id") != run_id for one in profile.runs))

@@ -24,11 +24,12 @@ def report(
     ] = False,
 ) -> None:
     """Write one HTML page that opens offline, from any mix of what the other commands wrote."""
+    from earlybird.cli.fitted_collectives import with_collectives
     from earlybird.cli.fitted_pipelines import with_fitted_pipelines
     from earlybird.report import material, page
     from earlybird.report import terminal as tables
 
-    collected = with_fitted_pipelines(material.collect(inputs))
+    collected = with_collectives(with_fitted_pipelines(material.collect(inputs)))
     if output is not None or not terminal:
         output = output or Path("report.html")
         page.write_page(collected, output)

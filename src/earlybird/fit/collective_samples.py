@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas
@@ -117,21 +118,32 @@ class CollectiveReader:
         if shape := _SHAPE.search(layout):
             for name, count in zip(("nodes", "sockets", "cores"), shape.groups(), strict=True):
                 self._machine[name] = max(self._machine.get(name, 1), int(count))
-        observed = sorted(self._launches.get((run.id, sample.launch), ()), key=lambda entry: entry["rank"])
-        if len(observed) == ranks and all(entry.get("socket") is not None for entry in observed):
-            node, socket = (np.array([entry[key] for entry in observed]) for key in ("node", "socket"))
-        elif shape:
-            asked = parse_layout(shape.group(), map_by)
-            node, socket = asked.node[:ranks], asked.socket[:ranks]
-        else:
+        placed = placed_ranks(self._launches.get((run.id, sample.launch), ()), layout, map_by, ranks)
+        if placed is None:
             raise InputError(
                 f"{run.path}: launch {sample.launch} does not tell where its ranks sat, nor does the layout "
                 f"{layout!r}; measure again"
             )
+        node, socket = placed
         if len(node) < ranks:
             raise InputError(f"{run.path}: a sample of {ranks} ranks has the layout {layout}; measure again")
         key = node.astype(np.int64).tobytes(), socket.astype(np.int64).tobytes()
         return self._placements.setdefault(key, (len(self._placements), node, socket))[0]
+
+
+def placed_ranks(
+    observed: Iterable[Mapping[str, Any]], layout: str, map_by: str, ranks: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Node and socket of every rank as a launch observed them, else as its layout asked; None where neither
+    tells."""
+    entries = sorted(observed, key=lambda entry: entry["rank"])
+    if len(entries) == ranks and all(entry.get("socket") is not None for entry in entries):
+        node, socket = (np.array([entry[key] for entry in entries]) for key in ("node", "socket"))
+        return node, socket
+    if shape := _SHAPE.search(layout):
+        asked = parse_layout(shape.group(), map_by)
+        return asked.node[:ranks], asked.socket[:ranks]
+    return None
 
 
 def split_way(way: str) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from earlybird.data.units import format_bytes
 from earlybird.report import words
 from earlybird.report.collective_choices import choices
 from earlybird.report.collective_figures import collective_figures, fastest_words
-from earlybird.report.collective_forms import collective_forms, forms_sentence, forms_table
+from earlybird.report.collective_forms import brief_forms_table, collective_forms, forms_sentence, forms_table
 from earlybird.report.collective_mapping_figures import mapping_figures
 from earlybird.report.collective_maps import map_figures
 from earlybird.report.collective_residuals import residual_figures
@@ -43,7 +43,7 @@ def collective_chapter(material: Material) -> Chapter | None:
         ],
         brief=[
             *([brief_table(found)] if found else []),
-            *([forms_table([form for form in forms if form.main])] if forms else []),
+            *([brief_forms_table(forms)] if forms else []),
         ],
         choices=choices(found) if found else {},
     )

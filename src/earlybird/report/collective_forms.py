@@ -18,21 +18,22 @@ FORMS = {
     "report-2": "regression 2: straight line in ranks",
     "report-3": "regression 3: log time in log ranks and size",
 }
+PUBLISHED, ALL = "report-", "all sizes"
 _ERRORS = ("held_out_error", "held_out_error_sizes", "extrapolation_error")
 
 
 @dataclass(frozen=True)
 class Form:
-    """One form of one algorithm, `main` the one that predictions use; errors are relative, None where they
-    are not told."""
+    """One form of one algorithm and how it fits to `points`; `ours` is the one that predictions use. Errors
+    are relative, None where they are not told."""
 
     label: str
     operation: str
     algorithm: str
-    mapped: str
+    points: str
     tree: str
     name: str
-    main: bool
+    ours: bool
     aicc: float | None
     held_out_error: float | None
     held_out_error_sizes: float | None
@@ -53,24 +54,29 @@ def collective_forms(material: Material) -> list[Form]:
 
 
 def _of_algorithm(label: str, what: Mapping[str, Any], value: Mapping[str, Any]) -> list[Form]:
-    mapped = value.get("map_by")
-    mapped = words.listed([str(one) for one in mapped]) if isinstance(mapped, list) else str(mapped or "")
+    """The form itself and its alternatives; where those have ours among them, on the same points, they alone
+    compare."""
     others = value.get("alternatives")
     others = [one for one in others if isinstance(one, Mapping)] if isinstance(others, list) else []
+    rows = others if any(_is_ours(one) for one in others) else [value, *others]
     return [
         Form(
             label,
             str(what["operation"]),
             str(what["algorithm"]),
-            mapped,
-            str(value.get("tree") or "") if one is value else "",
+            str(one.get("points", ALL)),
+            str(value.get("tree") or "") if _is_ours(one) else "",
             str(one.get("form", "")),
-            one is value,
+            _is_ours(one),
             number_or_none(one.get("aicc")),
             *(number_or_none(one.get(key)) for key in _ERRORS),
         )
-        for one in (value, *others)
+        for one in rows
     ]
+
+
+def _is_ours(form: Mapping[str, Any]) -> bool:
+    return not str(form.get("form", "")).startswith(PUBLISHED)
 
 
 def forms_table(forms: Sequence[Form]) -> Table:
@@ -79,8 +85,8 @@ def forms_table(forms: Sequence[Form]) -> Table:
             words.operation(form.operation),
             form.label,
             words.way(form.algorithm),
+            form.points,
             FORMS.get(form.name, form.name) + (f" ({form.tree})" if form.tree else ""),
-            form.mapped or "-",
             "-" if form.aicc is None else f"{form.aicc:.0f}",
             *(_percent(getattr(form, key)) for key in _ERRORS),
         ]
@@ -90,8 +96,8 @@ def forms_table(forms: Sequence[Form]) -> Table:
         "operation",
         "MPI",
         "algorithm",
+        "points",
         "form",
-        "mapped by",
         "AICc",
         "other ranks",
         "other sizes",
@@ -112,28 +118,40 @@ def forms_sentence(forms: Sequence[Form]) -> str:
     """Which kind of form to believe, by the errors at what was left out."""
     groups: dict[tuple, list[Form]] = {}
     for form in forms:
-        groups.setdefault((form.label, form.operation, form.algorithm), []).append(form)
+        groups.setdefault((form.label, form.operation, form.algorithm, form.points), []).append(form)
     told = []
     for key, where in (
         ("held_out_error", "at ranks left out"),
         ("extrapolation_error", "beyond the ranks fitted to"),
     ):
-        wins = [_main_wins(group, key) for group in groups.values()]
-        wins = [win for win in wins if win is not None]
+        wins = [win for group in groups.values() if (win := _ours_wins(group, key)) is not None]
         if wins:
             told.append((sum(wins), len(wins), where))
     if not told:
         return ""
-    name = FORMS.get(next(form.name for form in forms if form.main), "our form")
-    counts = [f"for {won} of {of} algorithms {where}" for won, of, where in told]
-    believe = (
-        "believe it" if all(2 * won > of for won, of, _ in told) else "believe the one with the smaller error"
-    )
-    return f"The form of {name} errs less than the published regressions {words.listed(counts)}: {believe}."
+    counts = words.listed([f"in {won} of {of} comparisons {where}" for won, of, where in told])
+    more = all(2 * won > of for won, of, _ in told)
+    believe = "believe the forms by hop" if more else "believe what errs less in the table below"
+    return f"Forms of latency and bytes by hop err less than the published regressions {counts}: {believe}."
 
 
-def _main_wins(group: Sequence[Form], key: str) -> bool | None:
+def brief_forms_table(forms: Sequence[Form]) -> Table:
+    """The forms that predictions use, on all points."""
+    rows = [
+        [
+            f"{words.operation(form.operation)}, {words.way(form.algorithm)}",
+            form.label,
+            *(_percent(getattr(form, key)) for key in _ERRORS),
+        ]
+        for form in forms
+        if form.ours and form.points == ALL
+    ]
+    caption = "Median relative errors of the fitted forms at ranks and sizes left out, and beyond the ranks"
+    return Table(caption, ["algorithm", "MPI", "other ranks", "other sizes", "beyond"], rows)
+
+
+def _ours_wins(group: Sequence[Form], key: str) -> bool | None:
     """None where there is nothing to compare with."""
-    mine = [getattr(form, key) for form in group if form.main and getattr(form, key) is not None]
-    others = [getattr(form, key) for form in group if not form.main and getattr(form, key) is not None]
-    return min(mine) <= min(others) if mine and others else None
+    ours = [getattr(form, key) for form in group if form.ours and getattr(form, key) is not None]
+    others = [getattr(form, key) for form in group if not form.ours and getattr(form, key) is not None]
+    return min(ours) <= min(others) if ours and others else None

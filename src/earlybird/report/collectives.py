@@ -123,7 +123,7 @@ def collectives(material: Material) -> list[Collective]:
     runs: dict[tuple, MeasuredRun] = {}
     for number, run in enumerate(material.runs):
         for sample in run.samples:
-            if _is_told(sample):
+            if is_told(sample):
                 config = sample.config
                 what = (
                     str(config["operation"]),
@@ -142,7 +142,7 @@ def collectives(material: Material) -> list[Collective]:
     return sorted(result, key=Collective.order)
 
 
-def _is_told(sample: Sample) -> bool:
+def is_told(sample: Sample) -> bool:
     """Whether it is a timed collective that says what was measured."""
     if (sample.kernel, sample.quantity) != (KERNEL, TIMED) or sample.way is None:
         return False

@@ -230,25 +230,31 @@ def profile(*forms):
 
 
 def test_forms_stand_in_one_table_with_a_sentence_on_which_to_believe():
-    told = chapter(
-        samples(), profiles=(profile(form("linear", 0.05, 0.2, 0.3), form("binomial", 0.2, 0.2, 0.1)),)
-    )
+    forms = form("linear", 0.05, 0.2, 0.3), form("binomial", 0.2, 0.2, 0.1)
+    told = chapter(samples(), profiles=(profile(*forms),))
     (table,) = told.closing
     assert [row[2] for row in table.rows] == ["linear", "linear", "binomial tree", "binomial tree"]
-    assert table.rows[0][3] == "latency and bytes by hop (linear)" and table.rows[0][5:] == [
-        "-900",
-        "5.0 %",
-        "-",
-        "20 %",
-    ]
-    assert "regression 3" in table.rows[1][3] and table.rows[1][8] == "140 %"
-    assert any("for 1 of 2 algorithms at ranks left out and for 2 of 2" in line for line in told.lines)
-    alone = next(
-        one
-        for one in chapters(Material(profiles=(profile(form("linear", 0.05, 0.2, 0.3)),)))
-        if one.id == "collectives"
-    )
+    assert table.rows[0][3:5] == ["all sizes", "latency and bytes by hop (linear)"]
+    assert table.rows[0][5:] == ["-900", "5.0 %", "-", "20 %"]
+    assert "regression 3" in table.rows[1][4] and table.rows[1][8] == "140 %"
+    assert any("in 1 of 2 comparisons at ranks left out and in 2 of 2" in line for line in told.lines)
+    alone = chapters(Material(profiles=(profile(*forms),)))
+    (alone,) = [one for one in alone if one.id == "collectives"]
     assert "no measurement" in alone.sentence and not alone.figures and alone.closing
+
+
+def test_forms_compared_on_the_same_points_stand_for_themselves():
+    value = form("linear", 0.05, 0.2, 0.3)
+    value["alternatives"] = [
+        {"points": points, "form": name, "aicc": aicc, "held_out_error": error}
+        for points in ("all sizes", "1 B by node")
+        for name, aicc, error in (("alpha-beta", -50.0, 0.1), ("report-2", -70.0, 0.05))
+    ]
+    table = chapter(samples(), profiles=(profile(value),)).closing[0]
+    assert [row[3] for row in table.rows] == ["all sizes", "all sizes", "1 B by node", "1 B by node"]
+    assert [row[5] for row in table.rows] == ["-50", "-70", "-50", "-70"]
+    told = render(material(samples(), profiles=(profile(value),)))
+    assert told.count("broadcast, linear") == 1
 
 
 def test_strange_forms_do_not_end_the_report():

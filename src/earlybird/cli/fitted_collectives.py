@@ -1,0 +1,120 @@
+"""What the profiles' forms, and Insaghi's regressions, say of the collectives that runs measured."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from earlybird.cli.fitted_pipelines import profiles_of
+from earlybird.data.collective_form import collective_forms
+from earlybird.data.insaghi import Regression, load_report
+from earlybird.data.profile import Profile
+from earlybird.data.run import Sample
+from earlybird.fit.collective_samples import is_collective, placed_ranks, split_way
+from earlybird.models.collective import (
+    CollectiveCosts,
+    Hops,
+    by_node_us,
+    by_socket_us,
+    collective_time_s,
+    count_hops,
+    make_calls,
+    size_grid_us,
+)
+from earlybird.report.collectives import is_told
+from earlybird.report.material import Material, MeasuredRun, ReferenceCurve
+
+SOURCE = "Insaghi"
+US = 1e6
+# The report's forms 1 and 2 are of one byte, form 3 of powers of two from there on.
+SMALL_BYTES, LARGEST_BYTES = 8, 1 << 20
+CURVE_POINTS = 60
+
+
+def with_collectives(material: Material) -> Material:
+    """`material` with the seconds that the profiles' forms give every measured collective they were fitted
+    for, and the published regressions of its operations and mappings."""
+    fitted: dict[tuple, float] = {}
+    timed = {
+        id(run): [sample for sample in run.samples if is_collective(sample) and is_told(sample)]
+        for run in material.runs
+    }
+    for run in material.runs:
+        for profile in profiles_of(run, material.profiles) if timed[id(run)] else ():
+            for point, time_s in _fitted(run, timed[id(run)], profile).items():
+                fitted.setdefault(point, time_s)
+    measured = [sample for samples in timed.values() for sample in samples]
+    return replace(material, fitted_collectives=fitted, references=tuple(_references(measured)))
+
+
+def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> dict[tuple, float]:
+    forms = {(form.operation, form.algorithm, form.mpi): form for form in collective_forms(profile)}
+    launches = {str(launch.get("id")): launch for launch in run.launches}
+    chosen: dict[tuple, dict[tuple, tuple[Hops, int, int]]] = {key: {} for key in forms}
+    counted: dict[tuple, Hops] = {}
+    for sample in samples:
+        config, point = sample.config, sample.point()
+        algorithm, segment_bytes = split_way(sample.way)
+        key = config["operation"], algorithm, str(config.get("mpi", ""))
+        if key not in forms or point in chosen[key]:
+            continue
+        hops = _hops(forms[key].structure, config, launches.get(sample.launch, {}), counted)
+        if hops is not None:
+            chosen[key][point] = hops, int(config["size_bytes"]), segment_bytes
+    result: dict[tuple, float] = {}
+    for key, points in chosen.items():
+        if points:
+            hops, sizes, segments = zip(*points.values(), strict=True)
+            costs = CollectiveCosts(**forms[key].parameters.columns())
+            times_s = collective_time_s(make_calls(hops, np.array(sizes), np.array(segments)), costs)
+            result |= dict(zip(points, times_s.tolist(), strict=True))
+    return result
+
+
+def _hops(
+    structure: str, config: Mapping[str, Any], launch: Mapping[str, Any], counted: dict[tuple, Hops]
+) -> Hops | None:
+    """Those of the placement that the launch observed; each placement is counted once."""
+    ranks, map_by, layout = int(config["ranks"]), str(config.get("map_by", "")), str(config.get("layout", ""))
+    placed = placed_ranks(launch.get("placement") or (), layout, map_by, ranks)
+    if placed is None:
+        return None
+    key = structure, int(config.get("root", 0)), *(part.tobytes() for part in placed)
+    if key not in counted:
+        counted[key] = count_hops(structure, *placed, key[1])
+    return counted[key]
+
+
+def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
+    """For every operation, mapping and size that was measured with several ranks, what the report says."""
+    most: dict[tuple[str, str, int], int] = {}
+    for sample in measured:
+        config = sample.config
+        where = str(config["operation"]), str(config.get("map_by", "")), int(config["size_bytes"])
+        most[where] = max(most.get(where, 0), int(config["ranks"]))
+    report = load_report()
+    for (operation, map_by, size_bytes), ranks in most.items():
+        for one in report.regressions:
+            same = (one.operation, one.map_by) == (operation, map_by)
+            if (
+                same
+                and ranks > 2
+                and size_bytes <= LARGEST_BYTES
+                and (one.form == 3) != (size_bytes <= SMALL_BYTES)
+            ):
+                counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
+                times_s = regression_us(one, counts, size_bytes, report.break_ranks) / US
+                yield ReferenceCurve(
+                    SOURCE, operation, one.algorithm, map_by, size_bytes, tuple(counts.tolist()),
+                    tuple(times_s.tolist()),
+                )  # fmt: skip
+
+
+def regression_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
+    """Microseconds that one regression of the report says, by ranks."""
+    if one.form == 3:
+        return size_grid_us(ranks, size_bytes, *one.estimates)
+    if one.form == 1:
+        return by_socket_us(ranks, break_ranks, one.estimates, logarithm=one.logarithm)
+    return by_node_us(ranks, one.estimates, logarithm=one.logarithm)

@@ -1,0 +1,87 @@
+"""The report draws what forms say of collectives they were fitted for, and published regressions."""
+
+import numpy as np
+import pytest
+
+from earlybird.cli.fitted_collectives import with_collectives
+from earlybird.data.profile import profile_from_json
+from earlybird.data.run import Sample
+from earlybird.report.material import Material, MeasuredRun
+
+ALPHA_S, BETA, FAR_S = 1e-6, 1e-9, 1e-5
+LEVEL = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
+
+
+def profile(algorithm="pipeline", tree="chain", **more):
+    coefficients = {
+        "intra_socket": {"alpha_s": ALPHA_S, "beta_s_per_byte": BETA},
+        "inter_node": {"alpha_s": FAR_S},
+    }
+    form = {
+        "what": {"operation": "bcast", "algorithm": algorithm, "mpi": "openmpi"},
+        "form": "alpha-beta",
+        "tree": tree,
+        "parameters": {"protocols": [{"min_bytes": 0} | coefficients]},
+        "range": {"ranks": [2, 8], "size_bytes": [1, 1 << 20]},
+        "map_by": ["node"],
+    }
+    value = {"schema": "earlybird.profile/1", "context": {"flavour": "openmpi"}, "forms": [form | more]}
+    return profile_from_json(value | {"levels": {"intra_socket": LEVEL}})
+
+
+def sample(way="pipeline:1000", launch="0", quantity="completion", **config):
+    common = {"mpi": "openmpi", "operation": "bcast", "ranks": 4, "layout": "2x1x2", "map_by": "core",
+              "size_bytes": 4000, "root": 0}  # fmt: skip
+    return Sample("collective", quantity, common | config, launch, np.ones(3), way=way)
+
+
+def placement(*nodes):
+    return [{"rank": rank, "node": node, "socket": 0} for rank, node in enumerate(nodes)]
+
+
+def told(*samples, profiles=None, launches=()):
+    run = MeasuredRun("run", {"id": "mine"}, launches, samples)
+    return with_collectives(Material(runs=(run,), profiles=(profile(),) if profiles is None else profiles))
+
+
+def test_the_hops_are_those_of_the_placement_that_was_observed():
+    one = sample()
+    near = ({"id": "0", "placement": placement(0, 0, 0, 0)},)
+    assert told(one, launches=near).fitted_collectives == {
+        one.point(): pytest.approx(6 * (ALPHA_S + BETA * 1000))
+    }
+    # As asked, two ranks a node: the hop between nodes is the slowest, and what segments wait for.
+    asked = told(one).fitted_collectives[one.point()]
+    assert asked == pytest.approx(2 * (ALPHA_S + BETA * 1000) + 4 * FAR_S)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"mpi": "mpich"}, {"operation": "reduce"}, {"way": "linear"}, {"quantity": "delayed_completion"},
+     {"layout": "somewhere"}],
+)  # fmt: skip
+def test_nothing_is_told_of_what_was_not_fitted(other):
+    assert told(sample(**other)).fitted_collectives == {}
+
+
+def test_of_several_profiles_the_one_fitted_to_the_run_counts():
+    near = ({"id": "0", "placement": placement(0, 0, 0, 0)},)
+    mine = profile_from_json(profile().to_json() | {"runs": [{"id": "mine"}]})
+    other = profile(parameters={"protocols": [{"min_bytes": 0, "intra_socket": {"alpha_s": 1.0}}]})
+    found = told(sample(), profiles=(other, mine), launches=near).fitted_collectives
+    assert list(found.values()) == [pytest.approx(6 * (ALPHA_S + BETA * 1000))]
+
+
+def test_published_regressions_are_of_the_operations_mappings_and_sizes_measured():
+    small = [sample(ranks=ranks, size_bytes=1, map_by="node") for ranks in (2, 256)]
+    curves = {curve.algorithm: curve for curve in told(*small).references}
+    assert set(curves) == {"linear", "pipeline", "binomial"}
+    line = curves["linear"]
+    assert (line.operation, line.map_by, line.size_bytes) == ("bcast", "node", 1)
+    assert (line.ranks[0], line.ranks[-1]) == (2, 256)
+    assert line.time_s[-1] == pytest.approx(0.2388e-6 * 256)
+    grid = told(sample(ranks=64, size_bytes=1 << 16, map_by="socket")).references
+    binomial = next(curve for curve in grid if curve.algorithm == "binomial")
+    assert binomial.time_s[-1] == pytest.approx(1e-6 * 2 ** (0.5938 * 6 + 9.099e-06 * (1 << 16)))
+    assert not told(sample(ranks=64, size_bytes=1 << 24)).references
+    assert not told(sample(operation="barrier", size_bytes=0, map_by="node")).references
