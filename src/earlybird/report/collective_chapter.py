@@ -77,14 +77,17 @@ def _sentences(found: Sequence[Collective]) -> list[str]:
 
 def _sentence(one: Collective) -> str:
     points = one.of_ranks(one.ranks()[-1])
-    told = []
-    for point in [points[0], points[-1]] if len(points) > 1 else points:
-        way, time = fastest_words(point)
-        told.append(f"{way} for {format_bytes(point.size_bytes)} ({time})")
+    ends = [points[0], points[-1]] if len(points) > 1 else points
+    ways, times = zip(*map(fastest_words, ends), strict=True)
+    sizes = [f"{format_bytes(point.size_bytes)} ({time})" for point, time in zip(ends, times, strict=True)]
+    if len(set(ways)) == 1:
+        told = f"{ways[0]} for {words.listed(sizes)}"
+    else:
+        told = words.listed([f"{way} for {size}" for way, size in zip(ways, sizes, strict=True)])
     mapped = f" mapped by {one.map_by}" if one.map_by else ""
     what = f"{words.capital(words.operation(one.operation))} with {one.label}"
     ranks = words.counted(points[0].ranks, "rank")
-    return f"{what} among {ranks}{mapped} is the fastest with {words.listed(told)}."
+    return f"{what} among {ranks}{mapped} is the fastest with {told}."
 
 
 def _proof_lines(proofs: Sequence[Proof]) -> list[str]:

@@ -54,7 +54,7 @@ def _ranks_figure(id: str, one: Collective, size_bytes: int, references: Sequenc
         [*lines.data, *lines.fitted, *published],
         axes.layout(
             axes.log_count_axis(counts, "ranks"),
-            axes.log_time_axis([*lines.times_s, *_visible_times(published)], "completion"),
+            axes.log_time_axis([*lines.times_s, *_visible_times(published, lines.times_s)], "completion"),
         ),
         sentence=_ranks_sentence(points),
         choice=sized(one, size_bytes),
@@ -148,7 +148,8 @@ def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
     name = axes.label(f"{curve.source}, {words.way(curve.algorithm)}")
     return {
         "x": list(curve.ranks),
-        "y": list(curve.time_s),
+        # Straight lines fall below 0 for few ranks.
+        "y": [time_s if time_s > 0 else None for time_s in curve.time_s],
         "mode": "lines",
         "name": name,
         "legendrank": 2500,
@@ -162,8 +163,11 @@ def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
     }
 
 
-def _visible_times(published: Sequence[dict[str, Any]]) -> list[float]:
-    return [time_s for trace in published if trace["visible"] is True for time_s in trace["y"]]
+def _visible_times(published: Sequence[dict[str, Any]], measured: Sequence[float]) -> list[float]:
+    """Those drawn unasked, but where they lie far below all that was measured."""
+    least = min((time_s for time_s in measured if time_s > 0), default=0.0) / 10
+    drawn = [time_s for trace in published if trace["visible"] is True for time_s in trace["y"]]
+    return [time_s for time_s in drawn if time_s is not None and time_s >= least]
 
 
 def _caption(
@@ -176,7 +180,7 @@ def _caption(
         parts.append("Dashed, without marks: the fitted model.")
     if hidden:
         parts.append(f"{words.counted(hidden, 'more algorithm')}: touch them in the legend.")
-    if published and published[0]["visible"] != True:  # noqa: E712 - or the word `legendonly`
+    if published and published[0]["visible"] == "legendonly":
         parts.append("The published regressions, made of hundreds of ranks: touch them in the legend.")
     if any(point.oversubscribed for point in points):
         parts.append(CROWDED)

@@ -177,6 +177,13 @@ def test_published_models_wait_in_the_legend_until_ranks_reach_their_range():
     assert [trace["visible"] for trace in drawn(64)] == [True]
 
 
+def test_a_published_line_that_falls_below_0_is_not_drawn_there():
+    curve = ReferenceCurve("Insaghi", "bcast", "linear", "node", 1, (2, 16, 64), (-1e-6, 1e-12, 1e-5))
+    figure = figures(chapter(samples(ranks=(2, 64)), references=(curve,)), "ranks")[0]
+    assert next(trace for trace in figure.data if trace.get("legendrank") == 2500)["y"] == [None, 1e-12, 1e-5]
+    assert figure.layout["yaxis"]["range"][0] > -7
+
+
 def test_many_algorithms_wait_in_the_legend_but_the_mpis_choice_and_the_fastest():
     ways = ["default", "linear", "binomial", *(f"pipeline:{1 << k}" for k in range(10, 20))]
     figure = figures(chapter(samples(ways)), "ranks")[0]
