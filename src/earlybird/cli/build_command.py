@@ -10,13 +10,15 @@ from earlybird.cli.common import make_command, note
 from earlybird.machine import flavours
 from earlybird.toolchain.build import build_native
 from earlybird.toolchain.install import install_flavour
+from earlybird.toolchain.unpack import unpack_simgrid
 
 
 def build(
     mpi: Annotated[
         list[str],
         typer.Option(
-            help="mpich, openmpi, intel, system (the mpicc on PATH) or the path of an mpicc; may be repeated."
+            help="mpich, openmpi, intel, system (the mpicc on PATH), simgrid or the path of an mpicc; may be "
+            "repeated."
         ),
     ] = ["mpich"],  # noqa: B006  typer reads it, nobody changes it
 ) -> None:
@@ -32,9 +34,11 @@ def build(
 
 
 def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
-    """A flavour, installed where it is one of wheels, and its build."""
+    """A flavour, installed where it is one of wheels and unpacked where it is SimGrid, and its build."""
     if name in flavours.WHEELS:
         install_flavour(name, note)
+    if name == flavours.SIMULATED:
+        unpack_simgrid(note)
     flavour = flavours.find_flavour(name)
     return flavour, build_native(flavour, note)
 

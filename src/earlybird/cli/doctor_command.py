@@ -17,6 +17,7 @@ _MEANS = {
     "intra_socket": "ranks of a socket have a core each",
     "inter_socket": "ranks on different sockets have a core each",
     "virtual_cluster": "start nodes with `earlybird cluster up`, then give --launcher cluster:virtual",
+    "simulation": "machines of many nodes by SimGrid: give --launcher simgrid:2x2x64, say",
     "undisturbed_cores": "no load, CPU limit or slow frequency governor was found",
     "single_copy": "ranks may copy from each other's memory",
 }
@@ -67,6 +68,8 @@ def _flavour(name: str) -> dict[str, Any]:
 def _row(flavour: dict[str, Any]) -> list[str]:
     name = flavour["name"]
     if not flavour["mpicc"]:
+        if name == flavours.SIMULATED:
+            return [name, "-", "-", "-", "optional; see simulation below"]
         remedy = f"earlybird build --mpi {name}" if name in flavours.WHEELS else "no mpicc on PATH"
         return [name, "-", "-", "-", remedy]
     if not flavour["built"]:

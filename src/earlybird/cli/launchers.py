@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.cli.chosen_mpi import choose_flavour
+from earlybird.cli.chosen_mpi import choose_flavour, simulated_flavour
 from earlybird.cli.common import note
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Profile, load_profile
+from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Request
 from earlybird.launch.local import MpiexecLauncher, parse_hosts
+from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
@@ -80,7 +82,22 @@ def make_launcher(
         return SrunLauncher(flavour, threads), _place(flavour, int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
         return _cluster_launcher(argument, mpi, threads)
-    raise InputError(f"--launcher is {text!r}; give local, srun, cluster:NAME or synthetic:PROFILE.json")
+    if is_simulated(text):
+        return _simgrid_launcher(argument, mpi, threads)
+    raise InputError(
+        f"--launcher is {text!r}; give local, srun, cluster:NAME, simgrid:NODESxSOCKETSxCORES or "
+        "synthetic:PROFILE.json"
+    )
+
+
+def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple[Launcher, Place]:
+    machine = parse_simulated_machine(machine_text)
+    if threads > 1:
+        raise InputError(f"--threads is {threads} and a simulated rank has one thread; leave --threads out")
+    flavour = simulated_flavour(mpi)
+    require_built(flavour)
+    place = Place.of(machine.cores, machine.sockets, machine.nodes)
+    return SimgridLauncher(flavour, machine), _with_library(place, flavour)
 
 
 def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Place]:
@@ -104,8 +121,30 @@ def with_link_measured(launcher: Launcher) -> Launcher:
 
 
 def network_of(launcher: Launcher) -> str | None:
-    """What a run keeps of the network, to be continued on the same; None but for virtual clusters."""
-    return launcher.network if isinstance(launcher, ClusterLauncher) else None
+    """What a run keeps of the network, to be continued on the same; None but for virtual clusters and
+    simulated machines."""
+    return launcher.network if isinstance(launcher, ClusterLauncher | SimgridLauncher) else None
+
+
+def is_simulated(launcher_text: str) -> bool:
+    """Whether `--launcher` says that ranks are simulated by SimGrid."""
+    return launcher_text.partition(":")[0] == "simgrid"
+
+
+def machine_of(launcher: Launcher) -> dict[str, Any]:
+    """The machine that a run is of, as its provenance: this one, or the one that `launcher` simulates."""
+    if not isinstance(launcher, SimgridLauncher):
+        return hardware.describe()
+    machine = launcher.machine
+    return {
+        "host": "simulated",
+        "cpu_model": f"{machine.shape} cores simulated by SimGrid {launcher.mpi.version}",
+        "cores": machine.sockets * machine.cores,
+        "cores_per_socket": [machine.cores] * machine.sockets,
+        "sockets": machine.sockets,
+        "nodes": machine.nodes,
+        "simulated": machine.to_json(),
+    }
 
 
 def expected_times(profile: Profile):
@@ -146,6 +185,10 @@ def _delay_rate(point: Mapping[str, Any]) -> float:
 def _place(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Place:
     cores = hardware.cores_by_socket()
     place = Place.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
+    return _with_library(place, flavour)
+
+
+def _with_library(place: Place, flavour: flavours.Flavour) -> Place:
     found = features(flavour)
     library = Library(
         flavour.name,

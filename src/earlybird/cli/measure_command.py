@@ -10,7 +10,7 @@ import typer
 from earlybird.cli import batch_script
 from earlybird.cli.common import Format, make_command, note, print_table
 from earlybird.cli.delay_rates import parse_noise
-from earlybird.cli.launchers import launcher_of
+from earlybird.cli.launchers import is_simulated, launcher_of, machine_of
 from earlybird.cli.measured_table import print_beside_paper, print_samples
 from earlybird.cli.measuring import (
     Effort,
@@ -180,7 +180,7 @@ def measure(
             refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
     else:
         effort = Effort(
-            launches=launches if launches is not None else _default_launches(quick),
+            launches=launches if launches is not None else _default_launches(quick, launcher),
             budget_s=units.parse_duration(budget, "--budget")
             if budget
             else _default_budget_s(quick, len(suite), reproduce),
@@ -216,6 +216,8 @@ def measure(
         return
     starter, place = launcher_of(settings, effort.seed)
     _refuse_pretended_threads(settings, options, starter)
+    if is_simulated(settings["launcher"]):
+        _refuse_without_threads(settings["suites"])
     if not resume:
         effort = suited_to(place, effort)
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
@@ -229,7 +231,7 @@ def measure(
         refuse_other_network(run, settings, starter)
     else:
         keep_place(settings, starter)
-        run = create_run(output, "run", effort, **settings)
+        run = create_run(output, "run", effort, machine_of(starter), **settings)
     result = run_session(run, starter, groups, effort, quiet)
     format = "json" if json else format
     after = "" if set(settings["suites"]) <= UNFITTED else f"; next: earlybird fit {run.path} -o profile.json"
@@ -257,6 +259,16 @@ def _threads(text: str | None, chosen: Sequence[str]) -> dict:
 def _takes_counts(chosen: Sequence[str]) -> bool:
     """Whether what is measured has numbers of threads among its points."""
     return len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes
+
+
+def _refuse_without_threads(chosen: Sequence[str]) -> None:
+    for name in chosen:
+        if "threads" in suites.SUITES[name].takes:
+            others = [one for one, suite in suites.SUITES.items() if "threads" not in suite.takes]
+            raise InputError(
+                f"{name} measures threads or partitions, which simulated ranks have not; measure "
+                f"{', '.join(others)}, or give another --launcher"
+            )
 
 
 def _refuse_pretended_threads(settings: dict, options: Options, launcher: Launcher) -> None:
@@ -288,7 +300,9 @@ def _print_script(
     batch_script.print_slurm_script(context, run, nodes, effort.budget_s, next_words=fit)
 
 
-def _default_launches(quick: bool) -> int:
+def _default_launches(quick: bool, launcher: str) -> int:
+    if is_simulated(launcher):
+        return 1  # another would be the same
     return suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
 
 

@@ -1,7 +1,7 @@
 """What `measure`, `replay` and `demo` share: how hard to measure, a run folder, one session of measuring."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,12 +17,14 @@ from earlybird.data.run import Run
 from earlybird.data.units import parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
-from earlybird.machine import hardware
+from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import Group, Place
 from earlybird.measure.session import Plan, Result, measure
 
 # A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
 _LINK_MIN_ITERATIONS = 8
+# What a simulation repeats is the same; the stop rule sees that in three.
+_SIMULATED_MIN_ITERATIONS = 3
 
 
 class Interrupted(EarlybirdError):
@@ -65,13 +67,19 @@ class Effort:
         return Plan(groups, self.launches, self.budget_s, rules, self.seed, self.time_limit_s, stall_limit_s)
 
 
-def create_run(path: Path | None, prefix: str, effort: Effort, **settings: Any) -> Run:
-    """A new run folder at `path`, or one named after `prefix` and the time."""
+def create_run(
+    path: Path | None,
+    prefix: str,
+    effort: Effort,
+    machine: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Run:
+    """A new run folder at `path`, or one named after `prefix` and the time, of `machine` or else this one."""
     effort.check()
     path = path or Path(f"{prefix}-{datetime.now():%Y%m%d-%H%M%S}")
     return Run.create(
-        path, machine=hardware.describe(), command=_command_line(), seed=effort.seed, earlybird=__version__,
-        settings=settings | {"effort": vars(effort)},
+        path, machine=machine or hardware.describe(), command=_command_line(), seed=effort.seed,
+        earlybird=__version__, settings=settings | {"effort": vars(effort)},
     )  # fmt: skip
 
 
@@ -97,7 +105,9 @@ def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, A
 
 
 def suited_to(place: Place, effort: Effort) -> Effort:
-    """`effort` with fewer iterations where one takes long: over a virtual node's link."""
+    """`effort` with fewer iterations where one takes long, over a virtual link, or where all are alike."""
+    if place.family == flavours.SIMULATED:
+        return replace(effort, min_iterations=min(effort.min_iterations, _SIMULATED_MIN_ITERATIONS))
     if place.link_bytes_per_s is None:
         return effort
     return replace(effort, min_iterations=min(effort.min_iterations, _LINK_MIN_ITERATIONS))

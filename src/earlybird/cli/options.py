@@ -9,7 +9,7 @@ MpiOption = Annotated[
     str | None, typer.Option("--mpi", help="mpich, openmpi, intel, system or an mpicc; the first built.")
 ]
 LauncherOption = Annotated[
-    str, typer.Option("--launcher", help="local, srun, cluster:NAME or synthetic:PROFILE.json.")
+    str, typer.Option("--launcher", help="local, srun, cluster:NAME, simgrid:2x2x64 or synthetic:PROFILE.")
 ]
 HostsOption = Annotated[str | None, typer.Option("--hosts", help="Hosts for mpiexec: node1,node2 or a file.")]
 AgentOption = Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from earlybird.cli import batch_script, measuring, options
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
-from earlybird.cli.launchers import launcher_of
+from earlybird.cli.launchers import launcher_of, machine_of
 from earlybird.compare import compare_times, measured_times
 from earlybird.data import files, units
 from earlybird.data.comparison import Comparison
@@ -120,7 +120,7 @@ def replay(
         measuring.refuse_other_network(run, settings, starter)
     else:
         measuring.keep_place(settings, starter)
-        run = measuring.create_run(output, "replay", effort, **settings)
+        run = measuring.create_run(output, "replay", effort, machine_of(starter), **settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
     group = exchange_group(messages, where, starter.flavour, place.link_bytes_per_s)

@@ -52,7 +52,8 @@ def run_kernel(
     mpi = job.mpi
     plan, out = scratch / "plan.txt", scratch / "samples.ndjson"
     plan.write_text("".join(_plan_line(point) for point in request.points))
-    words = [*invocation.words, str(kernel_path(mpi, request.kernel)), "--plan", str(plan), "--out", str(out)]
+    words = [*invocation.words, str(kernel_path(mpi, request.kernel)), *invocation.arguments]
+    words += ["--plan", str(plan), "--out", str(out)]
     if request.pattern is not None:
         pattern = scratch / "pattern.bin"
         pattern.write_bytes(request.pattern.triples().tobytes())

@@ -12,10 +12,11 @@ from earlybird.machine.flavours import Flavour
 
 @dataclass(frozen=True)
 class Invocation:
-    """The words before the program, and the variables to set."""
+    """The words before the program, the variables to set, and words between the program and its own."""
 
     words: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from earlybird.machine import hardware, namespaces
+from earlybird.data.errors import InputError
+from earlybird.machine import flavours, hardware, namespaces
 
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 
@@ -31,6 +32,7 @@ def abilities() -> dict[str, Ability]:
         "inter_socket": _inter_socket(cores),
         "inter_node": _inter_node(),
         "virtual_cluster": _virtual_cluster(),
+        "simulation": _simulation(),
         "undisturbed_cores": _undisturbed(cores),
         "single_copy": _single_copy(),
     }
@@ -70,6 +72,14 @@ def _virtual_cluster() -> Ability:
     way = namespaces.find_way()
     if isinstance(way, namespaces.Refusal):
         return Ability(False, way.cause, way.remedy)
+    return Ability(True)
+
+
+def _simulation() -> Ability:
+    try:
+        flavours.find_flavour(flavours.SIMULATED)
+    except InputError:
+        return Ability(False, "SimGrid is not here", flavours.simgrid_remedy())
     return Ability(True)
 
 

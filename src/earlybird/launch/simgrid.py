@@ -1,0 +1,184 @@
+"""Start a kernel's ranks on a machine that SimGrid simulates: its platform, and who sits on which core."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout
+from earlybird.data.simulated_machine import SimulatedMachine
+from earlybird.launch.job import Job, run_kernel
+from earlybird.launch.launcher import Heard, Launched, Request
+from earlybird.launch.mpiexec import Invocation
+from earlybird.machine.flavours import Flavour
+
+# Latencies are tenths of microseconds: SimGrid's own step, 1e-5 s, and smpirun's, 1e-9 s, would round them.
+_PRECISION = "1e-12"
+
+
+@dataclass(frozen=True)
+class SimgridLauncher:
+    """Ranks simulated by SMPI on the cores of `machine`; times are those of the simulation, and exact."""
+
+    mpi: Flavour
+    machine: SimulatedMachine
+    name: str = "simgrid"
+
+    @property
+    def flavour(self) -> str:
+        return self.mpi.name
+
+    @property
+    def network(self) -> str:
+        return self.machine.describe()
+
+    def check(self, layout: Layout) -> None:
+        cores_of_ranks(layout, self.machine)
+
+    def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
+        if request.threads not in (None, 1):
+            raise InputError(
+                f"{request.threads} threads per rank were asked for and a simulated rank has one"
+            )
+        hosts = scratch / "hosts.txt"
+        hosts.write_text("".join(f"{core}\n" for core in cores_of_ranks(request.layout, self.machine)))
+        platform = scratch / "platform.xml"
+        platform.write_text(platform_xml(self.machine))
+        configuration = self._configuration(request.layout.num_ranks, hosts, scratch)
+        invocation = Invocation(
+            (str(self.mpi.mpiexec),),
+            arguments=(
+                *(f"--cfg={name}:{value}" for name, value in configuration.items()),
+                "--log=root.thres:warning",
+                str(platform),
+            ),
+        )
+        told = {"network": self.network, "simulated_machine": self.machine.to_json()}
+        job = Job(self.name, self.mpi, "core", told=told, one_clock=True)
+        return run_kernel(job, invocation, request, scratch, progress)
+
+    def _configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:
+        machine = self.machine
+        return {
+            "smpi/np": str(num_ranks),
+            "smpi/hostfile": str(hosts),
+            "smpi/tmpdir": str(scratch),
+            "smpi/privatization": "dlopen",
+            # Only messages take time: what this machine needs to simulate says nothing of the other one.
+            "smpi/simulate-computation": "no",
+            "smpi/wtime": "0",
+            "surf/precision": _PRECISION,
+            "network/model": "SMPI",
+            # SMPI's own factors are those of TCP over gigabit Ethernet in 2009.
+            "smpi/bw-factor": "0:1",
+            "smpi/lat-factor": "0:1",
+            "network/crosstraffic": "0",
+            "smpi/os": f"0:{machine.send_overhead_s:.12g}:0",
+            "smpi/ois": f"0:{machine.send_overhead_s:.12g}:0",
+            "smpi/or": f"0:{machine.receive_overhead_s:.12g}:0",
+            "smpi/async-small-thresh": str(machine.eager_bytes),
+            "smpi/send-is-detached-thresh": str(machine.eager_bytes),
+        }
+
+
+def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:
+    """The simulated host of every rank, a core each; InputError where `machine` has too few."""
+    taken: Counter = Counter()
+    cores = []
+    for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
+        core = taken[node, socket]
+        taken[node, socket] += 1
+        for number, there, what in (
+            (node, machine.nodes, "nodes"),
+            (socket, machine.sockets, "sockets in a node"),
+            (core, machine.cores, "cores in a socket"),
+        ):
+            if number >= there:
+                raise InputError(
+                    f"the layout {layout.text} needs at least {number + 1} {what} and the simulated machine "
+                    f"{machine.shape} has {there}; give a smaller layout or a larger --launcher simgrid:"
+                    "NODESxSOCKETSxCORES"
+                )
+        cores.append(_core(node, socket, core))
+    return cores
+
+
+def platform_xml(machine: SimulatedMachine) -> str:
+    """SimGrid's description of `machine`.
+
+    A message passes the link of its sender's core, the memory of the socket, what lies between sockets or
+    nodes, and the link of its receiver's core. Links of one message alone (FATPIPE) hold back each message,
+    those of all (SHARED, or SPLITDUPLEX where the two directions differ) are shared by those under way.
+    """
+    inside = machine.levels["intra_socket"]
+    own_s = (inside.latency_s - machine.overheads_s) / 2
+    lines = [
+        "<?xml version='1.0'?>",
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
+        '<platform version="4.1">',
+        '<zone id="machine" routing="Full">',
+    ]
+    for node in range(machine.nodes):
+        lines += _node(machine, node, own_s)
+    lines += _link("between-nodes", machine, "inter_node")
+    for one in range(machine.nodes):
+        for other in range(one + 1, machine.nodes):
+            lines.append(
+                f'<zoneRoute src="node{one}" dst="node{other}" gw_src="node{one}-router" '
+                f'gw_dst="node{other}-router"><link_ctn id="between-nodes"/></zoneRoute>'
+            )
+    return "\n".join([*lines, "</zone>", "</platform>", ""])
+
+
+def _node(machine: SimulatedMachine, node: int, own_s: float) -> list[str]:
+    name = f"node{node}"
+    lines = [f'<zone id="{name}" routing="Full">']
+    for socket in range(machine.sockets):
+        lines.append(
+            f'<cluster id="{name}-socket{socket}" prefix="{name}-socket{socket}-core" suffix="" '
+            f'radical="0-{machine.cores - 1}" speed="1Gf" '
+            f'bw="{machine.levels["intra_socket"].bandwidth_bytes_per_s:.12g}Bps" lat="{own_s:.12g}s" '
+            f'bb_bw="{machine.socket_bandwidth_bytes_per_s:.12g}Bps" bb_lat="0s" '
+            f'router_id="{name}-socket{socket}-router"/>'
+        )
+    lines += [f'<zone id="{name}-edge" routing="None"><router id="{name}-router"/></zone>']
+    lines += _link(f"{name}-message", machine, "inter_socket")
+    for part, bandwidth in (
+        ("sockets", machine.sockets_bandwidth_bytes_per_s),
+        ("nic", machine.nic_bandwidth_bytes_per_s),
+    ):
+        lines.append(
+            f'<link id="{name}-{part}" bandwidth="{bandwidth:.12g}Bps" latency="0s" '
+            'sharing_policy="SPLITDUPLEX"/>'
+        )
+    for one in range(machine.sockets):
+        for other in range(one + 1, machine.sockets):
+            lines.append(_route(name, f"socket{one}", f"socket{other}", f"{name}-message", f"{name}-sockets"))
+        lines.append(
+            f'<zoneRoute src="{name}-socket{one}" dst="{name}-edge" gw_src="{name}-socket{one}-router" '
+            f'gw_dst="{name}-router"><link_ctn id="{name}-nic" direction="UP"/></zoneRoute>'
+        )
+    return [*lines, "</zone>"]
+
+
+def _route(node: str, one: str, other: str, message: str, shared: str) -> str:
+    return (
+        f'<zoneRoute src="{node}-{one}" dst="{node}-{other}" gw_src="{node}-{one}-router" '
+        f'gw_dst="{node}-{other}-router"><link_ctn id="{message}"/><link_ctn id="{shared}" direction="UP"/>'
+        "</zoneRoute>"
+    )
+
+
+def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
+    """What each message of `level` passes beside the links of its two cores."""
+    cost = machine.levels[level]
+    beyond_s = cost.latency_s - machine.levels["intra_socket"].latency_s
+    return [
+        f'<link id="{name}" bandwidth="{cost.bandwidth_bytes_per_s:.12g}Bps" latency="{beyond_s:.12g}s" '
+        'sharing_policy="FATPIPE"/>'
+    ]
+
+
+def _core(node: int, socket: int, core: int) -> str:
+    """The name that native/harness/simulated.cpp takes apart."""
+    return f"node{node}-socket{socket}-core{core}"
