@@ -40,7 +40,7 @@ from earlybird.data.errors import InputError
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
-from earlybird.measure.groups import Group, Library, Options, Place
+from earlybird.measure.groups import MOST_THREADS, Group, Library, Options, Place
 from earlybird.measure.pipeline import AGGREGATED
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
@@ -48,7 +48,6 @@ SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "
 OF_PIPELINE = ("partitions", "gamma", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta")
 LATER_SETTINGS = (*OF_PIPELINE, "reproduce", "ways", "window", "thread_counts")
 FIRST_PIPELINE_WAYS = "single,many"  # of runs that do not name their ways
-UNFITTED = {"msgrate"}  # of which alone no profile is fitted
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 
@@ -234,13 +233,28 @@ def measure(
         run = create_run(output, "run", effort, machine_of(starter), **settings)
     result = run_session(run, starter, groups, effort, quiet)
     format = "json" if json else format
-    after = "" if set(settings["suites"]) <= UNFITTED else f"; next: earlybird fit {run.path} -o profile.json"
-    if options.reproduce and format == "table":
+    beside_paper = options.reproduce and format == "table"
+    if beside_paper:
         print_beside_paper(run)
-        after = f"; next: earlybird report {run.path} -o report.html"
     else:
         print_samples(run, result.samples, format)
-    note(f"samples are in {run.path}{after}")
+    fitted = _can_be_fitted(groups) and not beside_paper
+    after = f"fit {run.path} -o profile.json" if fitted else f"report {run.path} -o report.html"
+    note(f"samples are in {run.path}; next: earlybird {after}")
+
+
+def _can_be_fitted(groups: Sequence[Group]) -> bool:
+    """Whether `fit` makes a profile of what these groups measure, alone: not of message rates, nor of
+    pipelines with noise or of one size."""
+    sizes = {
+        (point["level"], point["size_bytes"])
+        for group in groups
+        for point in group.points
+        if group.kernel == "pipeline" and "gamma_s_per_byte" in point
+    }
+    return len(sizes) > len({level for level, _ in sizes}) or any(
+        group.kernel not in ("pipeline", "msgrate") for group in groups
+    )
 
 
 def _threads(text: str | None, chosen: Sequence[str]) -> dict:
@@ -295,7 +309,7 @@ def _print_script(
     # Which levels the nodes have is seen there; two are asked for unless the levels named need but one.
     anywhere = replace(Place.of(2, 2, 2), library=Library("mpi"))
     groups = [group for one in chosen for group in one.groups(options, anywhere, "mpi")]
-    fit = None if {one.name for one in chosen} <= UNFITTED else ["fit", str(run), "-o", "profile.json"]
+    fit = ["fit", str(run), "-o", "profile.json"] if _can_be_fitted(groups) else None
     nodes = max(group.layout.num_nodes for group in groups)
     batch_script.print_slurm_script(context, run, nodes, effort.budget_s, next_words=fit)
 
@@ -360,7 +374,10 @@ def _counts(option: str, text: str | None, allowed: str) -> tuple[int, ...] | No
 
 
 def _thread_counts(text: str | None) -> tuple[int, ...] | None:
-    return _counts("--threads", text, "numbers of threads per rank from 1 up, such as 2")
+    counts = _counts("--threads", text, "numbers of threads per rank from 1 up, such as 2")
+    if counts is not None and max(counts) > MOST_THREADS:
+        raise InputError(f"--threads has {max(counts)}; give 1 to {MOST_THREADS} threads per rank")
+    return counts
 
 
 def _window(word: str) -> int:

@@ -13,6 +13,9 @@ from earlybird.data.pattern import Pattern
 
 MIB = 1 << 20
 
+# Beyond it is a slip of the pen; see native/harness/command_line.cpp.
+MOST_THREADS = 1024
+
 # The ways of pipelines whose times follow from latency and bandwidth.
 DRAWN_WAYS = frozenset(("single", "many"))
 

@@ -2,6 +2,7 @@
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import (
+    MOST_THREADS,
     MPICH_WHEEL_CONTEXTS,
     Group,
     Options,
@@ -19,8 +20,7 @@ MSGRATE_WAYS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 
 _MPICH_CONTEXTS = 64  # what an MPICH may be built for; the one of PyPI is built for fewer
-# Slips of the pen: no socket has so many cores, and no MPI queues more requests well.
-_MOST_THREADS, _MOST_WINDOW = 1024, 65536
+_MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
 
 
@@ -85,7 +85,7 @@ def most_contexts(place: Place, mpi: str) -> int:
     limit but that of threads where it is not known."""
     if place.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
-    return 0 if place.family == "openmpi" else _MOST_THREADS
+    return 0 if place.family == "openmpi" else MOST_THREADS
 
 
 def _hangs_with_contexts(level: str, place: Place) -> bool:
@@ -127,8 +127,6 @@ def _thread_counts(level: str, place: Place, quick: bool) -> tuple[int, ...]:
 
 
 def _check_room(threads: int, window: int, size_bytes: int) -> None:
-    if not 1 <= threads <= _MOST_THREADS:
-        raise InputError(f"--threads has {threads}; give 1 to {_MOST_THREADS} threads per rank")
     if threads * window * size_bytes > _MOST_BYTES:
         raise InputError(
             f"{threads} threads with windows of {window} messages of {size_bytes} bytes need "

@@ -267,3 +267,18 @@ def test_a_papers_figures_are_shown_beside_ours_and_continued_with_resume(earlyb
     assert (
         other.returncode == 2 and "--reproduce is temucin" in other.stderr and "with gillis" in other.stderr
     )
+
+
+def test_more_threads_than_a_kernel_takes_are_refused_before_measuring(earlybird, planted, refused, tmp_path):
+    for suite in ("pingpong", "pipeline"):
+        words = ("measure", suite, "--threads", "5000", "-o", "run")
+        refused(earlybird(*words, check=False), "--threads has 5000; give 1 to 1024")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_next_step_is_one_that_can_be_done(earlybird, planted):
+    """Pipelines of one size, or with noise, say nothing of a bandwidth."""
+    words = ("measure", "pipeline", *SYNTHETIC, "--launches", "1", "--quiet", "--sizes")
+    assert "next: earlybird fit run " in earlybird(*words, "8,1KiB", "-o", "run").stderr
+    earlybird("fit", "run", "-o", "p.json")
+    assert "next: earlybird report one " in earlybird(*words, "8", "-o", "one").stderr

@@ -91,7 +91,6 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"threads": (0,)}, "--threads has 0; give 1 to 1024"),
         ({"window": 0}, "--window is 0; give 1 to 65536"),
         ({"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
         ({"sizes_bytes": (1 << 24,), "threads": (2,)}, "2147483648 bytes at once"),

@@ -76,6 +76,11 @@ def test_contexts_of_streams_count():
         (MPICH, {"ways": ("pigeon",)}, "'pigeon'; the ways are single, many, .*earlybird:BYTES and all"),
         (MPICH, {"ways": ("earlybird-fresh",)}, "the ways are"),
         (MPICH, {"threads": (3,), "partitions": (4,)}, "4, which 3 threads do not share .* such as 6"),
+        (
+            MPICH,
+            {"partitions": (32001,), "sizes_bytes": (32001,)},
+            "--partitions has 32001; give 32000 at most",
+        ),
         (MPICH, {"vcis": (32,)}, "32 and the MPICH of PyPI takes 31"),
         (MPICH, {"noise": Noise(1.0)}, "make a thread compute"),
         (DEBIAN, {"ways": ("partitioned",)}, "system has no partitioned communication of its own"),
