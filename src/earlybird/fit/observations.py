@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         [_pipeline(run, sample, threads.get((run.id, sample.launch), 1)) for run, sample in piped]
     )
     untimed = {s.config.get("level") for _, s in piped} - {s.config.get("level") for _, s in timed}
-    bulk = pipelines[(pipelines.way == "single") & pipelines.level.isin(untimed)]
+    bulk = _plainest(pipelines[(pipelines.way == "single") & pipelines.level.isin(untimed)])
     table = _table(
         [_observation(run, sample) for run, sample in timed] + [_bulk(row) for row in bulk.itertuples()]
     )
@@ -127,7 +127,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     if table.empty and not len(collectives):
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples of varying buffers"
-            f"{', and no single of pipelines instead' if piped else ''}; {MEASURE_HINT}"
+            f"{', and no single of pipelines instead' if piped else _noise_words(samples)}; {MEASURE_HINT}"
         )
     completions = _completion_table([_completion(run, sample) for run, sample in completed])
     shared = launch_context(runs, used, names)
@@ -212,6 +212,11 @@ def _is_pipeline(sample: Sample) -> bool:
     return fixed and sample.quantity == "time_to_solution" and sample.way is not None
 
 
+def _noise_words(samples: Iterable[tuple[Run, Sample]]) -> str:
+    noisy = any("compute_s_per_byte" in sample.config for _, sample in samples if sample.kernel == "pipeline")
+    return ", and of pipelines that are all computed (--ai) the model is not fitted" if noisy else ""
+
+
 def _threads_of_launches(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
     """Threads of the ranks of every launch, for points that do not say theirs."""
     return {
@@ -248,6 +253,16 @@ def _pipeline(run: Run, sample: Sample, threads_of_launch: int) -> dict[str, Any
 
 def _pipeline_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=list(pipelined.COLUMNS))
+
+
+def _plainest(bulk: pandas.DataFrame) -> pandas.DataFrame:
+    """Of every level the messages with the fewest threads and contexts that were measured at several sizes:
+    those of more threads hold the barriers between them."""
+    kept = []
+    for _, rows in bulk.groupby("level", sort=False):
+        kinds = [kind for _, kind in rows.groupby(["threads", "vcis"])]
+        kept.append(next((kind for kind in kinds if kind.size_bytes.nunique() > 1), rows))
+    return pandas.concat(kept) if kept else bulk
 
 
 def _bulk(row) -> dict[str, Any]:

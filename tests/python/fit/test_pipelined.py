@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.data.pipeline_form import pipeline_forms as forms_of_profile
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run, Sample
@@ -139,7 +140,9 @@ def test_ways_threads_and_contexts_have_forms_of_their_own():
     assert sorted(found, key=str) == [("many", 1, 16), ("single", 1, None), ("single", 4, None)]
 
 
-def write_run(path, *, ways=("single", "many"), threads=1, config=None, environment=None, launches=1):
+def write_run(
+    path, *, ways=("single", "many"), threads=1, config=None, environment=None, launches=1, slower=1.0
+):
     run = Run.create(path, machine={"cpu_model": "Test CPU", "cores": 4}, command=["earlybird"], seed=1)
     messages = {"single": "one", "many": "each"}
     for launch in range(launches):
@@ -157,7 +160,7 @@ def write_run(path, *, ways=("single", "many"), threads=1, config=None, environm
                 {"mpi": "mpich", "level": "intra_socket", "size_bytes": size, "partitions": partitions,
                  "gamma_s_per_byte": gamma} | (config or {}),
                 f"pipeline-{launch}",
-                np.full(3, float(pipeline_time_s(
+                np.full(3, slower * float(pipeline_time_s(
                     messages[way], partitions, size / partitions, gamma * size / partitions, ONE_PROTOCOL
                 ))),
                 way=way,
@@ -180,6 +183,26 @@ def test_a_run_of_pipelines_alone_becomes_a_profile_with_the_level_of_single(tmp
     forms = forms_of_profile(load_profile(tmp_path / "p.json"))
     assert [(form.way, form.threads) for form in forms] == [("single", 1), ("many", 1)]
     assert forms[1].parameters.protocols[0].overhead_s == pytest.approx(4e-7, rel=0.01)
+
+
+def test_a_level_takes_its_single_messages_from_the_fewest_threads(tmp_path):
+    """Those of more threads hold the barriers between them."""
+    few = write_run(tmp_path / "one")
+    many = write_run(tmp_path / "four", config={"threads": 4}, slower=5.0)
+    (protocol,) = fit_profile(read_runs([many, few])).levels["intra_socket"].protocols
+    assert protocol.latency_s == pytest.approx(1.4e-6, rel=1e-3)
+
+
+def test_computations_with_noise_are_named_where_nothing_else_was_measured(tmp_path):
+    run = Run.create(tmp_path / "noise", machine={}, command=["earlybird"], seed=1)
+    run.append_launch({"id": "0", "kernel": "pipeline"})
+    config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 64, "partitions": 4}
+    noise = {"compute_s_per_byte": 1e-9, "epsilon": 0.04, "delta": 0.0}
+    run.append_samples(
+        [Sample("pipeline", "time_to_solution", config | noise, "0", np.ones(3), way="single")]
+    )
+    with pytest.raises(InputError, match=r"pipelines that are all computed \(--ai\)"):
+        read_runs([run.path])
 
 
 def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
