@@ -10,6 +10,7 @@ import numpy as np
 
 from earlybird.data.advice import Advice, Alternative, Stretch
 from earlybird.data.profile import Profile
+from earlybird.data.units import format_bytes
 from earlybird.predict.pipelined import (
     BULK,
     FROM_LEVELS,
@@ -129,15 +130,34 @@ def advise_pipeline(
     alternatives = [_alternative(question, model, size_bytes) for model in models]
     ranked = _rank(alternatives, models)
     partitions = ranked[0].extra["partitions"]
+    stretches = tuple(_stretches(question))
     return Advice(
         "pipeline",
         {"level": level, "threads": threads, "size_bytes": size_bytes} | (asked or {}),
         BULK,
         tuple(ranked),
-        tuple(_stretches(question)),
+        stretches,
         profile.id,
-        (*left_out, *reservations(models, size_bytes, partitions, delay_rate(partitions // threads))),
+        (
+            *left_out,
+            *reservations(models, size_bytes, partitions, delay_rate(partitions // threads)),
+            *_kept_beyond(stretches, ranked[0], size_bytes),
+        ),
     )
+
+
+def _kept_beyond(stretches: Sequence[Stretch], first: Alternative, size_bytes: int) -> list[str]:
+    """Why the sizes at which ways change name another way for the size asked about than is first there."""
+
+    def named(one: Alternative | Stretch) -> str:
+        return one.way + (f" with {one.extra['vcis']} contexts" if "vcis" in one.extra else "")
+
+    return [
+        f"among the sizes {named(stretch)} is kept for {format_bytes(size_bytes)} though {named(first)} is "
+        f"advised: to change there another way must take {KEPT:.0%} less"
+        for stretch in stretches
+        if stretch.from_bytes <= size_bytes < stretch.to_bytes and named(stretch) != named(first)
+    ]
 
 
 def _comparable(models: list[WayModel]) -> tuple[list[WayModel], list[str]]:

@@ -14,6 +14,7 @@ from earlybird.cli.delay_rates import (
     FrequencyOption,
     GammaOption,
     delay_rate,
+    refuse_long_delay,
 )
 from earlybird.cli.options import LevelOption, ProfilesOption
 from earlybird.cli.predict_pipeline import checked_size, load_profiles
@@ -46,6 +47,7 @@ def pipeline(
     joined = load_profiles(profile)
     size_bytes = checked_size(size, threads, threads)
     rate = delay_rate(gamma, ai, ci, frequency, epsilon, delta)
+    refuse_long_delay(rate(1), size_bytes // threads)
     options = {"--gamma": gamma, "--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon,
                "--delta": delta}  # fmt: skip
     asked = {name.lstrip("-"): value for name, value in options.items() if value is not None}

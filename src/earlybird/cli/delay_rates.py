@@ -11,6 +11,8 @@ from earlybird.data.errors import InputError
 from earlybird.measure.groups import Noise
 from earlybird.models import pipelined
 
+_LONGEST_DELAY_S = 3600.0
+
 GammaOption = Annotated[
     str | None,
     typer.Option(
@@ -50,6 +52,16 @@ def delay_rate(
     return lambda theta: pipelined.delay_rate_s_per_byte(
         noise.mu_s_per_byte, theta, noise.epsilon, noise.delta
     )
+
+
+def refuse_long_delay(rate_s_per_byte: float, partition_bytes: int) -> None:
+    """Raise InputError for a delay that can only be a slip of units: a bare 100 is 100 s/B."""
+    delay_s = rate_s_per_byte * partition_bytes
+    if delay_s > _LONGEST_DELAY_S:
+        raise InputError(
+            f"a gamma of {rate_s_per_byte:g} s/B makes a partition of {partition_bytes} bytes {delay_s:g} s "
+            f"late; give what makes it {_LONGEST_DELAY_S:g} s at most, such as --gamma 100us/MB"
+        )
 
 
 def parse_noise(

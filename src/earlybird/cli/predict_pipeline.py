@@ -13,6 +13,7 @@ from earlybird.cli.delay_rates import (
     FrequencyOption,
     GammaOption,
     delay_rate,
+    refuse_long_delay,
 )
 from earlybird.cli.options import LevelOption, ProfilesOption
 from earlybird.data.errors import InputError
@@ -61,6 +62,7 @@ def pipeline(
     num_partitions = threads if partitions is None else partitions
     size_bytes = checked_size(size, threads, num_partitions)
     rate = delay_rate(gamma, ai, ci, frequency, epsilon, delta)(num_partitions // threads)
+    refuse_long_delay(rate, size_bytes // num_partitions)
     level = pipeline_level(joined, level)
     models = way_models(joined, level, threads)
     delay_s = rate * (size_bytes // num_partitions)

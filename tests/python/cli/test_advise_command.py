@@ -110,6 +110,7 @@ def test_the_delay_rate_may_come_from_the_computation(earlybird):
         (["--size", "0"], "--size is 0 bytes"),
         (["--size", "big"], "--size is 'big'"),
         (["--gamma", "fast"], "--gamma is 'fast'"),
+        (["--gamma", "100"], "makes a partition of 8388608 bytes 8.38861e+08 s late"),
         (["--ai", "5"], "--gamma and --ai are both given"),
         (["--level", "inter_node"], "has no level inter_node"),
         (["--profile", "nowhere.json"], "nowhere.json does not exist"),
