@@ -187,6 +187,8 @@ def cut_unterminated_line(path: str | Path) -> int:
 
 
 def _cannot_write(path: Path, error: OSError) -> Exception:
+    if isinstance(error, FileNotFoundError) and path.parent.exists():  # such as /proc/x
+        return InputError(f"cannot write {path}: {path.parent} takes no files; choose another place")
     if isinstance(error, FileNotFoundError):
         return InputError(f"cannot write {path}: the folder {path.parent} does not exist; make it first")
     if isinstance(error, NotADirectoryError):

@@ -72,9 +72,10 @@ def _sentence(one: Pipeline) -> str:
     says = f" (equation (4): {theory:.2f})" if theory is not None and setting.delay_rate() else ""
     if gain <= 1:
         return f"{where} sends {what} fastest as one message{says}."
+    crowded = ", with more threads than cores" if one.oversubscribed else ""
     return (
         f"{where} sends {what} {gain:.2f} times as fast {_by(way)} as in one message"
-        f"{' when all is ready' if late else ''}{says}."
+        f"{' when all is ready' if late else ''}{crowded}{says}."
     )
 
 

@@ -31,9 +31,17 @@ def choices(found: Sequence[Pipeline]) -> dict[str, list[str]]:
 
 
 def headline(found: Sequence[Pipeline]) -> Pipeline:
-    """What a reader sees first: of those with a late partition, if any, the one that gains most over one
-    message with its largest buffer."""
-    return max(found, key=lambda one: (one.setting.delay_rate() > 0, _last_gain(one), len(one.points)))
+    """What a reader sees first: of those with a late partition, if any, and then of those with a core for
+    each thread, the one that gains most over one message with its largest buffer."""
+    return max(
+        found,
+        key=lambda one: (
+            one.setting.delay_rate() > 0,
+            not one.oversubscribed,
+            _last_gain(one),
+            len(one.points),
+        ),
+    )
 
 
 def _last_gain(one: Pipeline) -> float:

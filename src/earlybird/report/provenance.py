@@ -56,11 +56,20 @@ def started_words(run: MeasuredRun) -> str:
 def run_line(run: MeasuredRun) -> str:
     """Run, machine, MPI, transport, placement and date in one line."""
     parts = [machine_words(run.machine)]
-    launches = {mpi_words(launch): launch for launch in run.launches}
-    for name, launch in launches.items():
-        keys = ("transport", "launcher", "thread_level")
-        how = [f"{key.replace('_', ' ')} {launch[key]}" for key in keys if launch.get(key)]
-        how += [str(launch["network"])] if launch.get("network") else []
+    launches: dict[str, list[Mapping[str, Any]]] = {}
+    for launch in run.launches:
+        launches.setdefault(mpi_words(launch), []).append(launch)
+    for name, alike in launches.items():
+        keys = {
+            "transport": "transport ",
+            "launcher": "launcher ",
+            "thread_level": "thread level ",
+            "network": "",
+        }
+        how = []
+        for key, before in keys.items():
+            told = dict.fromkeys(str(launch[key]) for launch in alike if launch.get(key))
+            how += [before + words.listed(sorted(told))] if told else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
     parts += sorted({placement_words(launch) for launch in run.launches} - {""})[:3]
     parts += [started_words(run)] if started_words(run) else []
@@ -160,9 +169,10 @@ def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
 
 
 def crowd_words(runs: Sequence[MeasuredRun]) -> str:
-    """What there were more of than cores: threads where only threads were measured so, else ranks."""
+    """What there were more of than cores: threads where those are measured, ranks elsewhere."""
     kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
-    return "threads" if kernels == {"msgrate"} else "ranks"
+    of_threads = {"msgrate", "pipeline"}
+    return "threads" if kernels <= of_threads else "ranks or threads" if kernels & of_threads else "ranks"
 
 
 def noise_advice(run: MeasuredRun) -> str:

@@ -88,6 +88,7 @@ def test_places_that_cannot_be_written_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for path, says in (
         (tmp_path / "none" / "file", "does not exist; make it first"),
+        ("/proc/file", "takes no files"),
         (tmp_path / "file" / "inside", "is not a folder"),
         (tmp_path, "it is a folder"),
     ):

@@ -1,6 +1,7 @@
 """Pipelines are drawn per way beside one message, equation (4) and a fitted model; the best way is named."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -110,6 +111,16 @@ def test_every_setting_is_a_choice_and_the_one_that_gains_most_comes_first():
     html = page.render(material(*overtaking(threads=2), samples(threads=4)))
     assert '<select name="threads"><option>2</option><option>4</option></select>' in html
     assert '<select name="where">' not in html
+
+
+def test_a_gain_with_more_threads_than_cores_comes_last_and_says_so():
+    crowded = [
+        replace(one, oversubscribed=True) for one in samples(threads=4, gains={"single": 1.0, "many": 9.0})
+    ]
+    sentence = chapter(samples(), tuple(crowded)).sentence
+    assert "2.50 times as fast" in sentence and "more threads than cores" not in sentence
+    sentence = chapter(tuple(crowded)).sentence
+    assert "when all is ready, with more threads than cores" in sentence
 
 
 def test_the_best_way_of_each_size_and_number_of_partitions_is_a_map():

@@ -4,7 +4,7 @@ import numpy as np
 
 from earlybird.data.run import Sample
 from earlybird.report.material import MeasuredRun
-from earlybird.report.provenance import lights, remedies, run_line
+from earlybird.report.provenance import crowd_words, lights, remedies, run_line
 
 
 def test_the_line_of_a_run_names_the_virtual_network_it_took():
@@ -45,3 +45,22 @@ def test_a_run_whose_clocks_are_apart_says_which_figures_are_doubtful():
     (told,) = remedies([run(1e-5), run(1e-5)], [])
     assert told.startswith("Clocks of different nodes") and "pipeline up to 8 B" in told
     assert remedies([run(1e-3)], []) == []
+
+
+def test_all_thread_levels_of_a_run_are_named():
+    launch = {"flavour": "mpich", "version": "5.0.2", "launcher": "local"}
+    launches = tuple({**launch, "thread_level": level} for level in ("single", "multiple", "single"))
+    assert "thread level multiple and single" in run_line(MeasuredRun("a", {}, launches, ()))
+
+
+def test_what_was_more_than_cores_is_named_by_what_was_measured():
+    def told(*kernels):
+        samples = tuple(
+            Sample(kernel, "x", {"mpi": "mpich", "size_bytes": 1}, "0", np.ones(5), oversubscribed=True)
+            for kernel in kernels
+        )
+        return crowd_words([MeasuredRun("a", {}, (), samples)])
+
+    assert told("pipeline", "msgrate") == "threads"
+    assert told("exchange") == "ranks"
+    assert told("exchange", "pipeline") == "ranks or threads"
