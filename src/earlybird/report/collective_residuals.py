@@ -11,7 +11,7 @@ from earlybird.report.collective_choices import choice, setting_words
 from earlybird.report.collectives import Collective, CollectivePoint
 from earlybird.report.parts import Figure
 
-MAX_POINTS = 3000  # drawn of very many, evenly
+MAX_POINTS = 800  # drawn of very many, evenly
 FAR = 1.5  # errors beyond stand at the edge
 # Algorithms stand side by side, from the measured value over this to the value times it.
 SIDE = {"ranks": 1.025, "size": 1.25}

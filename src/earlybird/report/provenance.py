@@ -20,6 +20,7 @@ KERNELS = {
     "contention": "contention",
     "exchange": "exchange",
     "msgrate": "message rate",
+    "collective": "collectives",
 }
 
 

@@ -114,6 +114,24 @@ def pipeline_run(path: Path, settings: list[tuple[int, int, float]]) -> Path:
     return path
 
 
+def collective_run(path: Path, operations=("bcast", "reduce"), mappings=("socket", "node")) -> Path:
+    """A run of collectives: three numbers of ranks, three sizes, two ways; those mapped by node take twice as
+    long."""
+    run = Run.create(path, machine=machine(), command=["measure", "collective"], seed=1)
+    run.append_launch(_launch("mpich"))
+    for operation in operations:
+        for slower, map_by in enumerate(mappings, start=1):
+            config = {"mpi": "mpich", "operation": operation, "map_by": map_by, "layout": "4x2x1", "root": 0}
+            run.append_samples(
+                Sample("collective", "completion", config | {"ranks": ranks, "size_bytes": size}, "mpich-1",
+                       np.full(5, slower * ranks * (1e-5 + size * seconds)), way=way, rounds=np.arange(5))
+                for ranks in (2, 4, 8)
+                for size in (1, 1 << 10, 1 << 20)
+                for way, seconds in (("default", 1e-8), ("own-linear", 1e-9))
+            )  # fmt: skip
+    return path
+
+
 def profile_json(mpi: str) -> dict:
     slower = SLOWER[mpi]
     protocols = [

@@ -67,17 +67,19 @@ def test_the_theme_button_draws_every_figure_again(everything, tmp_path):
     assert "rgb(86, 180, 233)" in document and "rgb(0, 114, 178)" not in document
 
 
-CHOOSE = """<script>
-  const threads = document.querySelector('select[name="threads"]');
-  threads.value = "4";
-  threads.dispatchEvent(new Event("change", { bubbles: true }));
+def choosing(name: str, value: str) -> str:
+    """A script that does what a reader does who picks a value of a selector."""
+    return f"""<script>
+  const select = document.querySelector('select[name="{name}"]');
+  select.value = "{value}";
+  select.dispatchEvent(new Event("change", {{ bubbles: true }}));
 </script></body>"""
 
 
 def test_a_choice_shows_and_draws_the_figures_that_fit_it_and_takes_the_rest_along(tmp_path, make):
     run = make.pipeline_run(tmp_path / "run", [(2, 2, 1e-7), (2, 16, 1e-7), (4, 4, 0.0), (4, 8, 0.0)])
     path = write([run], tmp_path)
-    for script, chosen in (("</body>", "2"), (CHOOSE, "4")):
+    for script, chosen in (("</body>", "2"), (choosing("threads", "4"), "4")):
         path.write_text(path.read_text(encoding="utf-8").replace("</body>", script), encoding="utf-8")
         document, _ = open_page(path, tmp_path)
         assert "data-errors" not in re.search(r"<html[^>]*>", document)[0]
@@ -87,6 +89,24 @@ def test_a_choice_shows_and_draws_the_figures_that_fit_it_and_takes_the_rest_alo
         assert len(figures) == 10 and len(shown) == 3
         assert all(f"&quot;threads&quot;: &quot;{chosen}&quot;" in choice for choice, _ in shown)
         assert all('data-drawn="yes"' in inside for _, inside in shown)
+
+
+def test_collectives_and_advice_are_drawn_and_chosen_without_errors_or_requests(tmp_path, make):
+    advice = make.write_json(tmp_path / "advice.json", make.advice().to_json())
+    path = write([make.collective_run(tmp_path / "run"), advice], tmp_path)
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("</body>", choosing("mapped by", "node")), encoding="utf-8"
+    )
+    document, requests = open_page(path, tmp_path)
+    root = re.search(r"<html[^>]*>", document)[0]
+    assert "data-errors" not in root and "data-violations" not in root and requests == []
+    figures = re.findall(r'<figure[^>]*data-choice="([^"]*)"([^>]*)>(.*?)</figure>', document, re.DOTALL)
+    shown = [(choice, inside) for choice, flags, inside in figures if "hidden" not in flags]
+    kinds = {re.search('data-figure="collective-([a-z]+)', inside)[1] for _, inside in shown}
+    assert kinds == {"ranks", "size", "mapping", "best", "surface"} and len(shown) == 5
+    assert all("mapped by" not in choice or "&quot;node&quot;" in choice for choice, _ in shown)
+    assert all('data-drawn="yes"' in inside for _, inside in shown)
+    assert re.search('data-figure="advice-0"[^>]*data-drawn="yes"', document)
 
 
 BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'
