@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -237,6 +237,20 @@ def levels_of(options: Options, place: Place) -> tuple[str, ...]:
 def link_of(level: str, place: Place) -> float | None:
     """The rate of the links that messages of `level` take; None where none limits them."""
     return place.link_bytes_per_s if level == "inter_node" else None
+
+
+def hangs_with_contexts(level: str, place: Place) -> bool:
+    """Whether MPI never starts with several contexts: MPICH 5.0.2 over a virtual cluster's TCP, by UCX and by
+    libfabric alike, a ping-pong with two contexts too."""
+    return place.family == "mpich" and link_of(level, place) is not None
+
+
+def refuse_hanging(words: str) -> NoReturn:
+    """Raise InputError for what `hangs_with_contexts`; `words` name the option and what it has."""
+    raise InputError(
+        f"{words} and MPICH hangs in MPI_Init with several contexts between nodes of a virtual cluster; "
+        "leave it out, give --levels intra_socket, or measure another --mpi"
+    )
 
 
 def carried_bytes(size_bytes: int, level: str, place: Place, shares: int = 1) -> int:

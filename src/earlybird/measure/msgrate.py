@@ -7,9 +7,11 @@ from earlybird.measure.groups import (
     Group,
     Options,
     Place,
+    hangs_with_contexts,
     levels_of,
     link_of,
     pair_layout,
+    refuse_hanging,
     refuse_large,
 )
 
@@ -40,11 +42,8 @@ def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     refuse_large(sizes)
     result = []
     for level in levels_of(options, place):
-        if options.ways is not None and CONTEXTS in ways and _hangs_with_contexts(level, place):
-            raise InputError(
-                f"--ways has {CONTEXTS} and MPICH hangs in MPI_Init with several contexts between nodes of a "
-                "virtual cluster; leave it out, give --levels intra_socket, or measure --mpi intel"
-            )
+        if options.ways is not None and CONTEXTS in ways and hangs_with_contexts(level, place):
+            refuse_hanging(f"--ways has {CONTEXTS}")
         for threads in options.threads or _thread_counts(level, place, options.quick):
             _check_room(threads, window, max(sizes))
             points = tuple(
@@ -66,7 +65,7 @@ def _groups(points, threads: int, ways, level: str, place: Place, mpi: str) -> l
     together = tuple(way for way in (SHARED, PER_THREAD) if way in ways)
     if together:
         found.append(Group("msgrate", pair, points, ways=together, link_bytes_per_s=link, threads=threads))
-    has_contexts = threads <= most_contexts(place, mpi) and not _hangs_with_contexts(level, place)
+    has_contexts = threads <= most_contexts(place, mpi) and not hangs_with_contexts(level, place)
     if CONTEXTS in ways and threads > 1 and has_contexts:
         # Intel MPI, once split, wants a communicator to be called from its own thread alone.
         beside = (SHARED,) if SHARED in ways and place.family == "mpich" else ()
@@ -86,12 +85,6 @@ def most_contexts(place: Place, mpi: str) -> int:
     if place.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
     return 0 if place.family == "openmpi" else MOST_THREADS
-
-
-def _hangs_with_contexts(level: str, place: Place) -> bool:
-    """Whether MPI never starts with several contexts: MPICH 5.0.2 over a virtual cluster's TCP, by UCX and by
-    libfabric alike, a ping-pong with two contexts too."""
-    return place.family == "mpich" and link_of(level, place) is not None
 
 
 def _default_ways(place: Place) -> tuple[str, ...]:

@@ -13,10 +13,12 @@ from earlybird.measure.groups import (
     Options,
     Place,
     carried_bytes,
+    hangs_with_contexts,
     levels_of,
     link_of,
     pair_layout,
     powers,
+    refuse_hanging,
     refuse_large,
 )
 
@@ -68,11 +70,13 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     _check_vcis(options, place)
     result = []
     for level in levels_of(options, place):
+        if max(options.vcis or (1,)) > 1 and hangs_with_contexts(level, place):
+            refuse_hanging(f"--vcis has {max(options.vcis)}")
         layout, link = pair_layout(level, 1, place), link_of(level, place)
         for threads in options.threads or (options.launcher_threads,):
             for vcis in options.vcis or (None,):
                 points = _points(options, level, place, mpi, threads, vcis)
-                for kind in _kinds(ways, options, place, threads, vcis):
+                for kind in _kinds(ways, options, place, level, threads, vcis):
                     result.append(
                         Group(
                             "pipeline", layout, points, ways=kind.ways, link_bytes_per_s=link,
@@ -127,7 +131,7 @@ def _why_not(way: str, place: Place) -> str:
 
 
 def _kinds(
-    ways: Iterable[str], options: Options, place: Place, threads: int, vcis: int | None
+    ways: Iterable[str], options: Options, place: Place, level: str, threads: int, vcis: int | None
 ) -> list[_Kind]:
     """The launches that `ways` need, each with `single` to compare with."""
     interposed = tuple(way for way in ways if way.startswith("earlybird"))
@@ -138,18 +142,23 @@ def _kinds(
         kinds.append(_Kind((*common, *own)))
     if interposed:
         kinds.append(_Kind((*common, *interposed), preload=True))
-    if "stream" in ways and _streams_fit(options, place, threads, vcis):
+    if "stream" in ways and _streams_fit(options, place, level, threads, vcis):
         kinds.append(_Kind((BULK, "stream"), streams=True))
     # `single` alone tells nothing that the other launches do not.
     return [kind for kind in kinds if kind.ways != (BULK,)] or kinds[:1]
 
 
-def _streams_fit(options: Options, place: Place, threads: int, vcis: int | None) -> bool:
+def _streams_fit(options: Options, place: Place, level: str, threads: int, vcis: int | None) -> bool:
     """Whether the MPI has contexts for a stream per thread; InputError where streams were asked for."""
+    asked = options.ways is not None and "stream" in options.ways
+    if hangs_with_contexts(level, place):
+        if asked:
+            refuse_hanging("--ways has stream")
+        return False
     contexts = (vcis or 1) + threads
     if place.library is None or place.library.name != "mpich" or contexts <= MPICH_WHEEL_CONTEXTS:
         return True
-    if options.ways is None or "stream" not in options.ways:
+    if not asked:
         return False
     raise InputError(
         f"--ways has stream, which takes {threads} contexts beside the {vcis or 1} of --vcis, and the MPICH "

@@ -11,6 +11,7 @@ from earlybird.measure.groups import (
     Options,
     Place,
     carried_bytes,
+    hangs_with_contexts,
     levels_of,
     powers,
 )
@@ -53,6 +54,11 @@ def remarks(options: Options, place: Place) -> list[str]:
         )
     if place.family != "mpich":
         told.append("figure 6 needs communication contexts that can be asked for, which only MPICH has")
+    elif hangs_with_contexts(level, place):
+        told.append(
+            "no figure 6 and no streams: MPICH hangs in MPI_Init with several contexts between nodes of a "
+            "virtual cluster"
+        )
     return told
 
 
@@ -90,7 +96,7 @@ def _figures(options: Options, place: Place) -> dict[int, Options]:
             gammas_s_per_byte=(gamma,), ways=ways(*_COMPARED, "rma-single-passive"),
         ),
     }  # fmt: skip
-    if place.family == "mpich":
+    if place.family == "mpich" and not hangs_with_contexts(level, place):
         figures[6] = replace(contention, vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
     return figures
 

@@ -10,6 +10,7 @@ from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Noise, Optio
 from earlybird.measure.pipeline import WAYS, pipeline_groups
 
 MPICH = replace(Place.of(4, 1), family="mpich", library=Library("mpich"))
+VIRTUAL = replace(Place.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich", library=Library("mpich"))
 DEBIAN = replace(MPICH, family="openmpi", library=Library("system", partitioned=False, streams=False))
 
 
@@ -70,6 +71,12 @@ def test_contexts_of_streams_count():
     assert all(not group.streams for group in groups(ways=("all",), vcis=(most - 1,), threads=(2,)))
 
 
+def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
+    found = groups(VIRTUAL, ways=("all",), vcis=(1,))
+    assert {group.streams for group in found if group.layout.num_nodes == 2} == {0}
+    assert {group.streams for group in found if group.layout.num_nodes == 1} == {0, 1}
+
+
 @pytest.mark.parametrize(
     ("place", "options", "words"),
     [
@@ -82,6 +89,8 @@ def test_contexts_of_streams_count():
             "--partitions has 32001; give 32000 at most",
         ),
         (MPICH, {"vcis": (32,)}, "32 and the MPICH of PyPI takes 31"),
+        (VIRTUAL, {"ways": ("stream",)}, "--ways has stream and MPICH hangs"),
+        (VIRTUAL, {"vcis": (1, 2)}, "--vcis has 2 and MPICH hangs in MPI_Init"),
         (MPICH, {"noise": Noise(1.0)}, "make a thread compute"),
         (DEBIAN, {"ways": ("partitioned",)}, "system has no partitioned communication of its own"),
         (DEBIAN, {"ways": ("stream",)}, r"system has no streams \(MPIX_Stream\)"),

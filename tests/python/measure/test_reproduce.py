@@ -58,6 +58,13 @@ def test_the_delay_fits_the_link_of_a_virtual_cluster():
     assert gamma * 250e6 == pytest.approx(2.5)
 
 
+def test_between_virtual_nodes_mpich_is_asked_for_no_contexts_with_which_it_never_starts():
+    slow = mpich(2, 1, 2, 250e6)
+    found = groups(place=slow)
+    assert not [group for group in found if group.vcis or group.streams]
+    assert any("no figure 6" in told for told in remarks(GILLIS, slow))
+
+
 def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_so():
     place = replace(Place.of(64, 1), family="openmpi", library=Library("openmpi", streams=False))
     found = groups(place=place, mpi="openmpi")
