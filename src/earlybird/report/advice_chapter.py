@@ -1,6 +1,7 @@
 """The chapter on what to change: advice by predicted gain, each with the command or setting that does it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
@@ -21,6 +22,7 @@ MEANS = (
 )
 # Named differently in a table than in the file.
 _COLUMNS = {"message_bytes": "message size", "source": "known from"}
+_TOLD_ELSEWHERE = ("vcis", "algorithm")
 _BRIEF = 4  # alternatives in the terminal
 
 
@@ -47,11 +49,7 @@ def advice_chapter(given: tuple[Advice, ...], exchange: bool = False) -> Chapter
         tables=[_crossovers(one) for one in pieces if one.stretches],
         shown=[_alternatives(one) for one in pieces],
         brief=[_brief(one) for one in pieces],
-        listings=[
-            (f"The settings as a file: {advice_words.title(one)}", str(one.extra["config"]))
-            for one in pieces
-            if one.extra.get("config")
-        ],
+        listings=[listing for one in pieces for listing in _listing(one)],
     )
 
 
@@ -81,18 +79,25 @@ def _notes(pieces: Sequence[Advice]) -> list[str]:
     """What the advice warns of; the same of several pieces is said once."""
     said: dict[str, list[str]] = {}
     for one in pieces:
-        for note in one.notes:
+        for note in [*one.notes, *_left_out(one)]:
             said.setdefault(note, []).append(advice_words.title(one))
     if len(pieces) == 1:
         return [words.capital(note) for note in said]
     return [f"{words.capital(words.listed_briefly(titles, 2))}: {note}" for note, titles in said.items()]
 
 
+def _left_out(advice: Advice) -> list[str]:
+    """The sizes that the settings cannot tell the MPI of."""
+    left = _config(advice).get("left_out")
+    told = words.listed([str(one) for one in left]) if isinstance(left, list) else ""
+    return [f"the settings leave out what this MPI cannot be told of beside the rest: {told}"] if told else []
+
+
 def _alternatives(advice: Advice) -> Table:
     keys = [
         key
         for key in dict.fromkeys(key for one in advice.ranked for key in one.extra)
-        if key not in ("vcis", "config")
+        if key not in _TOLD_ELSEWHERE
     ]
     rows = [
         [
@@ -113,7 +118,7 @@ def _alternatives(advice: Advice) -> Table:
         "way",
         "time",
         "95 %",
-        f"gain over {words.way(advice.baseline)}",
+        advice_words.gain_over(advice),
         "95 %",
         *columns,
         "what to do",
@@ -136,6 +141,20 @@ def _brief(advice: Advice) -> Table:
     return Table(words.capital(advice_words.title(advice)) + more, ["way", "time", "gain", "95 %"], rows)
 
 
+def _config(advice: Advice) -> Mapping[str, Any]:
+    config = advice.extra.get("config")
+    return config if isinstance(config, Mapping) else {"text": config}
+
+
+def _listing(advice: Advice) -> list[tuple[str, str]]:
+    """The settings as a file, with how it is used; what the file holds alone where nothing tells how."""
+    config = _config(advice)
+    if not isinstance(config.get("text"), str) or not config["text"]:
+        return []
+    use = f" ({config['use']})" if config.get("use") else ""
+    return [(f"The settings as a file{use}: {advice_words.title(advice)}", config["text"])]
+
+
 def _crossovers(advice: Advice) -> Table:
     rows = [
         [
@@ -143,7 +162,7 @@ def _crossovers(advice: Advice) -> Table:
             format_bytes(one.to_bytes),
             advice_words.name(one.way, one.extra),
             one.do,
-            "extrapolated in part" if one.extra.get("extrapolated") is True else "",
+            advice_words.extrapolated(one.extra),
         ]
         for one in advice.stretches
     ]

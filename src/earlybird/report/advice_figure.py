@@ -49,7 +49,7 @@ def _without_size(advice: Advice) -> str:
 
 def _block(one: Stretch, name: str, first: bool) -> dict[str, Any]:
     low, high = max(one.from_bytes, 1), one.to_bytes
-    far = "<br>extrapolated in part" if one.extra.get("extrapolated") is True else ""
+    far = advice_words.extrapolated(one.extra)
     return {
         "x": [low, high, high, low, low],
         "y": [0, 0, 1, 1, 0],
@@ -62,7 +62,8 @@ def _block(one: Stretch, name: str, first: bool) -> dict[str, Any]:
         "showlegend": first,
         "hoveron": "fills",
         "hoverinfo": "text",
-        "text": f"{format_bytes(one.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>{far}",
+        "text": f"{format_bytes(one.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
+        + f"<br>{axes.label(far)}" * bool(far),
     }
 
 

@@ -15,7 +15,7 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
     "threads": lambda value: words.counted(value, "thread"),
     "level": lambda value: words.level(str(value)),
     "map_by": lambda value: f"mapped by {value}",
-    "root": lambda value: f"root {value}",
+    "root": lambda value: f"root {value}" if value else "",
 }
 
 
@@ -29,13 +29,15 @@ def title(advice: Advice) -> str:
     own name, as asked for."""
     asked = [key for key in _ASKED if key in advice.asked]
     asked += [key for key in advice.asked if key not in _ASKED and key != "operation"]
-    told = [_told(key, advice.asked[key]) for key in asked if advice.asked[key] is not None]
+    told = [text for key in asked if (text := _told(key, advice.asked[key]))]
     operation = str(advice.asked.get("operation", advice.operation))
     name = TITLES.get(operation, words.operation(operation))
     return f"{name}: {', '.join(told)}" if told else name
 
 
 def _told(key: str, value: Any) -> str:
+    if value is None:
+        return ""
     plain = key.removesuffix("_bytes").replace("_", " ")
     if key.endswith("_bytes") and key != "size_bytes" and _is_number(value):
         return f"{plain} {format_bytes(value)}"
@@ -79,10 +81,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def extrapolated(extra: Mapping[str, Any]) -> str:
+    """`extrapolated in part` where the file says so, and in what where it tells: `extrapolated in ranks`."""
+    value = extra.get("extrapolated")
+    if isinstance(value, list) and value:
+        return f"extrapolated in {extra_cell('', value)}"
+    return "extrapolated in part" if value is True else ""
+
+
+def gain_over(advice: Advice) -> str:
+    return f"gain over {words.way(advice.baseline)}" if advice.baseline else "gain"
+
+
 def extra_cell(key: str, value: Any) -> str:
     """What else belongs to an alternative, as the cell of a table."""
-    if value is None or isinstance(value, dict | list):
+    if value is None or isinstance(value, dict):
         return "-"
+    if isinstance(value, list):
+        return words.listed([str(one).replace("_bytes", "").replace("_", " ") for one in value]) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if _is_number(value):

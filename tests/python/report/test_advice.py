@@ -75,6 +75,37 @@ def test_a_file_of_settings_can_be_copied_from_the_page():
     assert "The settings as a file" in html and "2\n7 &lt;b&gt;\n</pre>" in html
 
 
+def test_settings_tell_how_they_are_used_and_what_is_extrapolated():
+    config = {
+        "kind": "rules",
+        "text": "2\n7\n",
+        "use": "mpiexec --mca FILE",
+        "left_out": ["linear from 9 bytes up"],
+    }
+    ranked = (
+        Alternative("linear", 1e-4, None, "do it", extra={"algorithm": "linear", "extrapolated": ["ranks"]}),
+    )
+    stretches = (Stretch(1, 64, "linear", "do it", {"extrapolated": ["ranks", "size_bytes"]}),)
+    asked = {
+        "operation": "reduce",
+        "ranks": 4,
+        "size_bytes": 8,
+        "map_by": "core",
+        "layout": "1x1x4",
+        "root": 0,
+    }
+    told = chapter(Advice("collective", asked, "", ranked, stretches, extra={"config": config}))
+    assert told.listings == [
+        ("The settings as a file (mpiexec --mca FILE): reduce: 8 B, 4 ranks, mapped by core, layout 1x1x4",
+         "2\n7\n")
+    ]  # fmt: skip
+    assert told.lines[-1].endswith("beside the rest: linear from 9 bytes up")
+    (table,) = told.shown
+    assert table.header == ["way", "time", "95 %", "gain", "95 %", "extrapolated", "what to do"]
+    assert table.rows[0][5] == "ranks" and told.tables[0].rows[0][4] == "extrapolated in ranks and size"
+    assert not chapter(bcast(extra={"config": {"text": None}})).listings
+
+
 def test_the_terminal_numbers_the_steps(make):
     text = render(Material(advice=(make.advice(), bcast())))
     flat = " ".join(text.split())
