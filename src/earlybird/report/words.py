@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from earlybird.data.units import format_bytes
 
-FLAVOURS = {"mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI", "system": "the system's MPI"}
+FLAVOURS = {
+    "mpich": "MPICH",
+    "openmpi": "Open MPI",
+    "intel": "Intel MPI",
+    "system": "the system's MPI",
+    "simgrid": "SimGrid's SMPI",
+}
 LEVELS = {"intra_socket": "within a socket", "inter_socket": "between sockets", "inter_node": "between nodes"}
 # Ways to send a buffer in partitions, in the order of legends: their words and the letters of a small cell.
 WAYS = {
