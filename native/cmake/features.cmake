@@ -18,7 +18,7 @@ probe(HAS_STREAMS "MPIX_Stream s; MPI_Comm c; MPIX_Stream_create(MPI_INFO_NULL, 
 # MPI_T; SMPI has none.
 probe(HAS_TOOL_INTERFACE "int p; MPI_T_init_thread(MPI_THREAD_SINGLE, &p);")
 # SimGrid's SMPI: ranks share a process, and time is that of a simulated machine.
-probe(IS_SIMULATED "smpi_nanosleep(0, 0);")
+probe(IS_SIMULATED "smpi_execute_flops(0);")
 probe(HAS_IDUP_WITH_INFO "MPI_Request r; MPI_Comm c; MPI_Comm_idup_with_info(MPI_COMM_SELF, MPI_INFO_NULL, &c, &r);")
 probe(HAS_TYPE_ENVELOPE_C "MPI_Count a, b, c, d; int e; MPI_Type_get_envelope_c(MPI_BYTE, &a, &b, &c, &d, &e);")
 probe(HAS_REQUEST_GET_STATUS_ALL "int f; MPI_Request_get_status_all(0, 0, &f, MPI_STATUSES_IGNORE);")

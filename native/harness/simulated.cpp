@@ -3,7 +3,7 @@
 // Every core is a host of SimGrid's, called NODE-socketS-coreC by the platform that src/earlybird/launch/simgrid.py
 // writes: a rank's processor name tells where it is.
 #include <mpi.h>
-#include <time.h>
+#include <simgrid/host.h>
 
 #include <cstdio>
 #include <string>
@@ -45,9 +45,8 @@ bool clock_is_global() { return true; }
 void sleep_until(double time_s) {
   const double left_s = time_s - now_s();
   if (left_s <= 0) return;
-  const auto whole_s = static_cast<time_t>(left_s);
-  const timespec left = {whole_s, static_cast<long>((left_s - static_cast<double>(whole_s)) * 1e9)};
-  smpi_nanosleep(&left, nullptr);
+  // Not SMPI's sleep, which knows whole nanoseconds alone.
+  smpi_execute_flops(left_s * sg_host_get_speed(sg_host_self()));
 }
 
 std::string host_name() { return place().node; }
