@@ -134,6 +134,7 @@ void measure(const Task &task, std::unique_ptr<WayCommunicators> &communicators)
       measure_reduce_local(task, point);
       return;
     }
+    if (task.line.threads > 1) refuse("collective measures one thread of every rank; give --threads 1");
     if (task.line.ways.empty()) refuse("collective needs --ways, such as --ways default,own-linear,own-pipeline:8192");
     // Once for all points: making them takes long where ranks outnumber cores.
     if (!communicators) communicators = std::make_unique<WayCommunicators>(task.team, task.line);

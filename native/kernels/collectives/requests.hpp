@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -14,17 +15,21 @@ constexpr std::size_t segments_under_way = 8;
 
 class Requests {
  public:
-  explicit Requests(std::size_t width) : width_(width), all_(width * segments_under_way, MPI_REQUEST_NULL) {}
+  // `width` of them for each of `num_segments`.
+  Requests(std::size_t width, std::size_t num_segments)
+      : width_(width),
+        rows_(std::min(num_segments, segments_under_way)),
+        all_(width_ * rows_, MPI_REQUEST_NULL) {}
 
   // The requests of segment k, of which there are width().
-  MPI_Request *of(std::size_t k) { return all_.data() + k % segments_under_way * width_; }
+  MPI_Request *of(std::size_t k) { return all_.data() + k % rows_ * width_; }
   int width() const { return static_cast<int>(width_); }
 
   MPI_Request *all() { return all_.data(); }
   int count() const { return static_cast<int>(all_.size()); }
 
  private:
-  std::size_t width_;
+  std::size_t width_, rows_;
   std::vector<MPI_Request> all_;
 };
 

@@ -11,8 +11,8 @@ TreeBcast::TreeBcast(Team &team, MPI_Comm comm, Tree tree, Segments segments, st
       tree_(std::move(tree)),
       segments_(segments),
       data_(data),
-      receives_(1),
-      sends_(tree_.children.size()) {}
+      receives_(1, segments_.count()),
+      sends_(tree_.children.size(), segments_.count()) {}
 
 void TreeBcast::receive(std::size_t k) {
   if (tree_.parent < 0 || k >= segments_.count()) return;
@@ -22,7 +22,7 @@ void TreeBcast::receive(std::size_t k) {
 void TreeBcast::run() {
   for (std::size_t k = 0; k < segments_under_way; ++k) receive(k);
   for (std::size_t k = 0; k < segments_.count(); ++k) {
-    team_.wait(receives_.of(k), 1);
+    if (tree_.parent >= 0) team_.wait(receives_.of(k), 1);
     receive(k + segments_under_way);
     MPI_Request *const sends = sends_.of(k);
     team_.wait(sends, sends_.width());

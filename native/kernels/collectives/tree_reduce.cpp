@@ -14,8 +14,8 @@ TreeReduce::TreeReduce(Team &team, MPI_Comm comm, Tree tree, Segments segments, 
       segments_(segments),
       summands_(summands),
       own_(own),
-      receives_(tree_.children.size()),
-      sends_(1) {
+      receives_(tree_.children.size(), segments_.count()),
+      sends_(1, segments_.count()) {
   std::reverse(tree_.children.begin(), tree_.children.end());
   for (std::size_t child = 0; child < tree_.children.size(); ++child) {
     if (child == 0 && tree_.parent < 0) {
