@@ -196,7 +196,8 @@ def _with_library(place: Place, flavour: flavours.Flavour) -> Place:
         streams=found.get("has_streams", False),
         earlybird=has_library(flavour),
     )
-    return replace(place, family=flavour.family, library=library)
+    memory_bytes = hardware.available_memory_bytes()
+    return replace(place, family=flavour.family, library=library, memory_bytes=memory_bytes)
 
 
 def _pretended_place(profile: Profile) -> Place:

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli import batch_script
+from earlybird.cli import batch_script, collective_table, suite_options
 from earlybird.cli.common import Format, make_command, note, print_table
-from earlybird.cli.delay_rates import parse_noise
 from earlybird.cli.launchers import is_simulated, launcher_of, machine_of
 from earlybird.cli.measured_table import print_beside_paper, print_samples
 from earlybird.cli.measuring import (
@@ -40,13 +39,9 @@ from earlybird.data.errors import InputError
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
-from earlybird.measure.groups import MOST_THREADS, Group, Library, Options, Place
-from earlybird.measure.pipeline import AGGREGATED
+from earlybird.measure.groups import Group, Library, Options, Place
 
-SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", "sizes", "buffers", "competitors", "levels")
-# What runs of earlier versions do not hold.
-OF_PIPELINE = ("partitions", "gamma", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta")
-LATER_SETTINGS = (*OF_PIPELINE, "reproduce", "ways", "window", "thread_counts")
+SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", *suite_options.OF_ALL)
 FIRST_PIPELINE_WAYS = "single,many"  # of runs that do not name their ways
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
@@ -56,7 +51,7 @@ def measure(
     context: typer.Context,
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="pingpong, contention, completion, pipeline, msgrate; none: list them."),
+        typer.Argument(help="pingpong, contention, completion, pipeline, msgrate, collective; none: list."),
     ] = None,
     output: RunOption = None,
     mpi: MpiOption = None,
@@ -74,54 +69,29 @@ def measure(
         typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023)."),
     ] = False,
     launches: Annotated[int | None, typer.Option(help="Launches of every point; 5, with --quick 3.")] = None,
-    sizes: Annotated[str | None, typer.Option(help="Message sizes, such as 8,1KiB,1MiB (one suite).")] = None,
-    buffers: Annotated[
-        str | None, typer.Option(help="pingpong: vary what is sent, or reuse it as OSU does.")
-    ] = None,
-    competitors: Annotated[
-        str | None, typer.Option(help="contention: the N measured, such as 1,2,4.")
-    ] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="intra_socket, inter_socket, inter_node (one suite).")
-    ] = None,
-    partitions: Annotated[
-        str | None, typer.Option(help="pipeline: partitions of all threads together, such as 4 or 1,4,16.")
-    ] = None,
-    gamma: Annotated[
-        str | None, typer.Option(help="pipeline: delay of the last partition, such as 100us/MB or 0,1us/kB.")
-    ] = None,
-    ways: Annotated[
-        str | None,
-        typer.Option(
-            help="pipeline: ways to send, such as many,rma-fence,earlybird:4KiB, or all; msgrate: shared, "
-            "per-thread, per-thread-contexts, processes."
-        ),
-    ] = None,
-    window: Annotated[
-        str | None, typer.Option(help="msgrate: messages that a thread has under way at once; 64.")
-    ] = None,
-    aggregation: Annotated[
-        str | None, typer.Option(help="pipeline: adds earlybird with these bounds, such as 512,4KiB.")
-    ] = None,
-    vcis: Annotated[
-        str | None, typer.Option(help="pipeline: communication contexts of MPICH, such as 1,4.")
-    ] = None,
-    ai: Annotated[
-        str | None,
-        typer.Option(help="pipeline: compute before each partition; arithmetic intensity, flop per byte."),
-    ] = None,
-    ci: Annotated[str | None, typer.Option(help="pipeline: communication intensity, as for gain.")] = None,
-    frequency: Annotated[str | None, typer.Option(help="pipeline: clock of the CPU, such as 3.5GHz.")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="pipeline: relative noise of the system (default 0).")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="pipeline: relative imbalance of the algorithm (default 0).")
-    ] = None,
-    reproduce: Annotated[
-        str | None,
-        typer.Option(help="pipeline: measure the figures of a paper, gillis (Gillis et al. 2023)."),
-    ] = None,
+    sizes: suite_options.SizesOption = None,
+    buffers: suite_options.BuffersOption = None,
+    competitors: suite_options.CompetitorsOption = None,
+    levels: suite_options.LevelsOption = None,
+    partitions: suite_options.PartitionsOption = None,
+    gamma: suite_options.GammaOption = None,
+    ways: suite_options.WaysOption = None,
+    window: suite_options.WindowOption = None,
+    aggregation: suite_options.AggregationOption = None,
+    vcis: suite_options.VcisOption = None,
+    ai: suite_options.ArithmeticIntensityOption = None,
+    ci: suite_options.CommunicationIntensityOption = None,
+    frequency: suite_options.FrequencyOption = None,
+    epsilon: suite_options.EpsilonOption = None,
+    delta: suite_options.DeltaOption = None,
+    reproduce: suite_options.ReproduceOption = None,
+    operations: suite_options.OperationsOption = None,
+    algorithms: suite_options.AlgorithmsOption = None,
+    ranks: suite_options.RanksOption = None,
+    segments: suite_options.SegmentsOption = None,
+    map_by: suite_options.MapByOption = None,
+    root: suite_options.RootOption = None,
+    proof: suite_options.ProofOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: TimeLimitOption = "1h",
     stall_limit: StallLimitOption = "60s",
@@ -155,11 +125,20 @@ def measure(
         "epsilon": epsilon,
         "delta": delta,
     }
+    of_collective = {
+        "op": operations,
+        "algorithm": algorithms,
+        "ranks": ranks,
+        "segments": segments,
+        "map-by": map_by,
+        "root": root,
+        "proof": proof,
+    }
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
         if "pipeline" in settings["suites"]:
             settings = {"ways": FIRST_PIPELINE_WAYS} | settings
-        settings = dict.fromkeys(LATER_SETTINGS) | settings
+        settings = dict.fromkeys(suite_options.LATER_SETTINGS) | settings
         effort = extend(effort, launches, budget)
         if suite and list(suite) != settings["suites"]:
             raise InputError(
@@ -174,7 +153,8 @@ def measure(
             "buffers": buffers,
         }
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
-        refuse_changes(run, settings, of_pipeline | {"ways": ways, "window": window, "reproduce": reproduce})
+        refuse_changes(run, settings, of_pipeline | of_collective)
+        refuse_changes(run, settings, {"ways": ways, "window": window, "reproduce": reproduce})
         if _takes_counts(settings["suites"]):
             refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
     else:
@@ -202,12 +182,13 @@ def measure(
             "competitors": competitors,
             "levels": levels,
             **of_pipeline,
+            **of_collective,
             "reproduce": reproduce,
             "ways": ways,
             "window": window,
         }
     chosen = suites.find_suites(settings["suites"])
-    options = _options(settings)
+    options = suite_options.options_of(settings)
     if not resume:  # what it was begun with was checked then
         suites.check_options(chosen, options)
     if print_script is not None:
@@ -220,7 +201,7 @@ def measure(
     if not resume:
         effort = suited_to(place, effort)
     groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
-    for remark in reproduction.remarks(options, place) if options.reproduce else ():
+    for remark in suites.remarks(chosen, options, place):
         note(remark)
     for group in groups:
         starter.check(group.layout)
@@ -259,7 +240,7 @@ def _can_be_fitted(groups: Sequence[Group]) -> bool:
 
 def _threads(text: str | None, chosen: Sequence[str]) -> dict:
     """What a run keeps of --threads: the threads that launches have, or the counts that a suite measures."""
-    counts = _thread_counts(text)
+    counts = suite_options.thread_counts(text)
     if _takes_counts(chosen):
         return {"threads": 1, "thread_counts": text}
     if counts is not None and len(counts) > 1:
@@ -326,80 +307,16 @@ def _default_budget_s(quick: bool, num_suites: int, paper: str | None) -> float:
     return num_suites * (QUICK_BUDGET_S if quick else DEFAULT_BUDGET_S)
 
 
-def _options(settings: dict) -> Options:
-    buffers = settings["buffers"]
-    if buffers not in (None, "vary", "reuse"):
-        raise InputError(f"--buffers is {buffers!r}; choose vary or reuse")
-    return Options(
-        quick=settings["quick"],
-        sizes_bytes=_split(settings["sizes"], lambda word: units.parse_bytes(word, "--sizes")),
-        buffers=buffers,
-        competitors=_counts("--competitors", settings["competitors"], "numbers of processes, such as 1,2,4"),
-        levels=_split(settings["levels"], str),
-        partitions=_counts(
-            "--partitions", settings["partitions"], "numbers of partitions from 1 up, such as 4"
-        ),
-        gammas_s_per_byte=_split(settings["gamma"], lambda word: units.parse_delay_rate(word, "--gamma")),
-        noise=parse_noise(
-            settings["gamma"],
-            settings["ai"],
-            settings["ci"],
-            settings["frequency"],
-            settings["epsilon"],
-            settings["delta"],
-        ),
-        ways=_split(settings["ways"], _way),
-        aggregation_bytes=_split(
-            settings["aggregation"], lambda word: units.parse_bytes(word, "--aggregation")
-        ),
-        vcis=_counts("--vcis", settings["vcis"], "numbers of contexts from 1 up, such as 1,4"),
-        reproduce=settings["reproduce"],
-        window=None if settings["window"] is None else _window(settings["window"]),
-        threads=_thread_counts(settings["thread_counts"]),
-        launcher_threads=settings.get("threads", 1),
-    )
-
-
-def _split(text: str | None, parse) -> tuple | None:
-    return None if text is None else tuple(dict.fromkeys(parse(word.strip()) for word in text.split(",")))
-
-
-def _counts(option: str, text: str | None, allowed: str) -> tuple[int, ...] | None:
-    def parse(word: str) -> int:
-        if not word.isdecimal() or int(word) < 1:
-            raise InputError(f"{option} has {word!r}; give {allowed}")
-        return int(word)
-
-    return _split(text, parse)
-
-
-def _thread_counts(text: str | None) -> tuple[int, ...] | None:
-    counts = _counts("--threads", text, "numbers of threads per rank from 1 up, such as 2")
-    if counts is not None and max(counts) > MOST_THREADS:
-        raise InputError(f"--threads has {max(counts)}; give 1 to {MOST_THREADS} threads per rank")
-    return counts
-
-
-def _window(word: str) -> int:
-    if not word.isdecimal():
-        raise InputError(f"--window is {word!r}; give a number of messages, such as 64")
-    return int(word)
-
-
-def _way(word: str) -> str:
-    """`earlybird:4KiB` -> `earlybird:4096`; other names stay as they are."""
-    if not word.startswith(AGGREGATED):
-        return word
-    return f"{AGGREGATED}{units.parse_bytes(word.removeprefix(AGGREGATED), f'--ways has {word}, its bound')}"
-
-
 def _check_one_column(groups: Sequence[Group]) -> None:
-    columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
+    if {group.kernel for group in groups} == {collective_table.KERNEL}:
+        collective_table.check_osu(groups)
+        return
     for group in groups:
-        if group.kernel in ("completion", "pipeline", "msgrate"):
+        if group.kernel in ("completion", "pipeline", "msgrate", collective_table.KERNEL):
             raise InputError(
                 f"--format osu prints one time and {group.kernel} has several; choose table, csv or json"
             )
+    columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
     if len(columns) > 1:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")
 

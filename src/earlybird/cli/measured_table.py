@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from earlybird.cli import completion_table, msgrate_table, pipeline_table
+from earlybird.cli import collective_table, completion_table, msgrate_table, pipeline_table
 from earlybird.cli.common import print_csv, print_json, print_table
 from earlybird.data import units
 from earlybird.data.run import Run, Sample, median_of_launches
@@ -21,10 +21,14 @@ def print_beside_paper(run: Run) -> None:
 
 def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
     by_point: dict[tuple, list[Sample]] = {}
+    collectives = [sample for sample in samples if sample.kernel == collective_table.KERNEL]
     for sample in samples:
-        by_point.setdefault(sample.point(), []).append(sample)
+        if sample.kernel != collective_table.KERNEL:
+            by_point.setdefault(sample.point(), []).append(sample)
     rows = [_row(samples, by_point) for samples in by_point.values()]
     rows.sort(key=_order)
+    rows += collective_table.collective_rows(run, collectives) if collectives else []
+    collective_table.warn_of_contradictions(run, collectives)
     if format == "json":
         print_json({"run": str(run.path), "id": run.id, "points": rows})
     elif format == "csv":
@@ -43,6 +47,12 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
             if kernel == "pipeline":
                 print_table(*pipeline_table.pipeline_table(of_kernel, _state))
                 for remark in pipeline_table.pipeline_remarks(of_kernel):
+                    print(remark)
+                continue
+            if kernel == collective_table.KERNEL:
+                cells = [collective_table.collective_cells(row, _state(row)) for row in of_kernel]
+                print_table(collective_table.HEADER, cells, left=("way", "tree"))
+                for remark in collective_table.collective_remarks(of_kernel):
                     print(remark)
                 continue
             if kernel == "msgrate":
@@ -129,7 +139,10 @@ def _cells(row: dict) -> list[str]:
 
 def _show_osu(rows: list[dict]) -> None:
     """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
-    contention."""
+    contention, the mean over ranks for collectives."""
+    if rows[0]["kernel"] == collective_table.KERNEL:
+        collective_table.print_osu(rows)
+        return
     latency = rows[0]["kernel"] == "pingpong"
     print("# Size          Latency (us)" if latency else "# Size      Bandwidth (MB/s)")
     for row in rows:

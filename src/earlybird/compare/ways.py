@@ -39,3 +39,24 @@ def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio |
     spread = medians if len(ratios) > 1 else ratios[0]
     coverage = median_coverage(len(spread))
     return Ratio(float(np.median(medians)), *median_interval(spread), coverage, len(ratios))
+
+
+def chained_ratio(
+    longer: Iterable[Sample], common: Iterable[Sample], shorter: Iterable[Sample]
+) -> Ratio | None:
+    """`longer` over `shorter` where no launch held both, by way of what was interleaved with either.
+
+    The interval reaches from the lower end of one ratio over the upper end of the other to the reverse: it
+    holds the median at least as often as both of theirs do together. None where a launch is missing.
+    """
+    common = list(common)
+    first, second = paired_ratio(longer, common), paired_ratio(shorter, common)
+    if first is None or second is None:
+        return None
+    return Ratio(
+        first.value / second.value,
+        first.low / second.high,
+        first.high / second.low,
+        max(first.coverage + second.coverage - 1, 0.0),
+        min(first.launches, second.launches),
+    )

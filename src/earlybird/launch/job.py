@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +51,7 @@ def run_kernel(
     """Write the plan, run the tree, read what the kernel left."""
     mpi = job.mpi
     plan, out = scratch / "plan.txt", scratch / "samples.ndjson"
-    plan.write_text("".join(_plan_line(point) for point in request.points))
+    plan.write_text("".join(_plan_lines(request)))
     words = [*invocation.words, str(kernel_path(mpi, request.kernel)), *invocation.arguments]
     words += ["--plan", str(plan), "--out", str(out)]
     if request.pattern is not None:
@@ -60,10 +60,15 @@ def run_kernel(
         words += ["--pattern", str(pattern)]
     if request.ways:
         words += ["--ways", ",".join(request.ways)]
+    if settings := [line for way, one in request.settings.items() for line in one.lines(way)]:
+        path = scratch / "settings.txt"
+        path.write_text("".join(f"{line}\n" for line in settings))
+        words += ["--settings", str(path)]
     if job.threads > 1:
         words += ["--threads", str(job.threads)]
     words += request.rules.words()
     set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis, request.streams)
+    set_by_us |= request.environment
     environment = mpi.environment() | set_by_us
     if request.preload:
         require_library(mpi)
@@ -98,6 +103,10 @@ def run_kernel(
         "threads_per_rank": job.threads,
         "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
         "set_by_launcher": sorted(set_by_us),
+        "settings": {
+            way: {"communicator": dict(one.communicator), "call": dict(one.call)}
+            for way, one in request.settings.items()
+        },
         "preloaded": [str(library_path(mpi))] if request.preload else [],
         "command_line": words,
         **job.told,
@@ -148,8 +157,10 @@ def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | Non
     return max(found) if found else 0.0 if one_clock else None
 
 
-def _plan_line(point) -> str:
-    return " ".join(f"{key}={value}" for key, value in point.items()) + "\n"
+def _plan_lines(request: Request) -> Iterator[str]:
+    for index, point in enumerate(request.points):
+        proving = {"prove": 1} if request.proving and index == 0 else {}
+        yield " ".join(f"{key}={value}" for key, value in (point | proving).items()) + "\n"
 
 
 class _GrowingLines:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
@@ -42,7 +43,9 @@ class Request:
     A kernel that knows several ways measures all of `ways` at every point and leaves a sample for each.
     `preload`: the ranks, and nothing else, get libearlybird. `threads` of every rank, None: as the launcher
     says; `vcis`: communication contexts that each rank's MPI is asked for, None: as many as it makes itself;
-    `streams`: for how many MPIX_Stream it is asked to keep further ones.
+    `streams`: for how many MPIX_Stream it is asked to keep further ones. `environment` are variables of this
+    launch, `settings` the control variables by which ways differ. `proving`: the first point also leaves,
+    ahead of its own samples, one for each way that tells which tree it took.
     """
 
     id: str
@@ -58,10 +61,14 @@ class Request:
     threads: int | None = None
     vcis: int | None = None
     streams: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Forcing] = field(default_factory=dict)
+    proving: bool = False
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""
-        return num_samples // max(len(self.ways), 1)
+        ways = max(len(self.ways), 1)
+        return max(num_samples - (ways if self.proving else 0), 0) // ways
 
 
 # Hears how many points of a launch are done, and the sample of the last one where it is known by then.

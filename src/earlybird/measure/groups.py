@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from earlybird.data.collective_algorithms import PER_PAIR, REDUCE_LOCAL, ROOTED, Forcing
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
@@ -37,7 +38,8 @@ class Group:
     `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
     `threads` of every rank, None: as many as the launcher gives; `vcis`: communication contexts that each
     rank's MPI is asked for, None: as many as it makes itself; `streams`: for how many MPIX_Stream more are
-    kept. `preload`: the ranks get libearlybird.
+    kept. `preload`: the ranks get libearlybird. `environment` are further variables of the launch, `settings`
+    the control variables by which its ways differ. `proves`: which tree each way takes is told once.
     """
 
     kernel: str
@@ -50,6 +52,9 @@ class Group:
     vcis: int | None = None
     streams: int = 0
     preload: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Forcing] = field(default_factory=dict)
+    proves: bool = False
 
     def link_s(self, point: Mapping[str, Any]) -> float:
         """For how long an iteration of `point`, one of each way, keeps a link busy at least."""
@@ -67,8 +72,22 @@ class Group:
             return size_bytes * point["competitors"] * point["repeats"]
         if self.kernel == "msgrate":
             return size_bytes * point["window"] * point["threads"]
+        if self.kernel == "collective":
+            return size_bytes * self._collective_messages(point)
         # The pause of a late receiver goes by the time of a delivery.
         return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
+
+    def _collective_messages(self, point: Mapping[str, Any]) -> int:
+        """Whole messages over the busiest node's link: of the root's node where all others are its children,
+        else of the largest node."""
+        on_node = np.bincount(self.layout.node)
+        if point["operation"] in ROOTED:
+            return self.layout.num_ranks - int(on_node[self.layout.node[point["root"]]])
+        largest = int(on_node.max())
+        if point["operation"] in PER_PAIR:
+            return largest * (self.layout.num_ranks - largest)
+        moves = self.layout.num_nodes > 1 and point["operation"] != REDUCE_LOCAL
+        return 2 * largest if moves else 0
 
     @cached_property
     def _exchange_link_bytes(self) -> float:
@@ -94,6 +113,13 @@ OPTION_WORDS = {
     "window": "--window",
     "threads": "--threads",
     "reproduce": "--reproduce",
+    "operations": "--op",
+    "algorithms": "--algorithm",
+    "ranks": "--ranks",
+    "segments_bytes": "--segments",
+    "map_by": "--map-by",
+    "root": "--root",
+    "proof": "--proof",
 }
 
 
@@ -113,7 +139,9 @@ class Options:
 
     `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise; `ways`
     and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts of the MPI;
-    `reproduce` names the paper whose figures are measured.
+    `reproduce` names the paper whose figures are measured. Of collectives `operations`, `algorithms`,
+    `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and `proof` for which
+    numbers of ranks it is told which tree an algorithm took: all, largest or none.
     """
 
     quick: bool = False
@@ -130,6 +158,13 @@ class Options:
     window: int | None = None
     threads: tuple[int, ...] | None = None
     reproduce: str | None = None
+    operations: tuple[str, ...] | None = None
+    algorithms: tuple[str, ...] | None = None
+    ranks: tuple[int, ...] | None = None
+    segments_bytes: tuple[int, ...] | None = None
+    map_by: tuple[str, ...] | None = None
+    root: int | None = None
+    proof: str | None = None
     launcher_threads: int = 1
 
     def chosen(self) -> list[str]:
@@ -163,7 +198,8 @@ class Place:
     Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
     `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it. `family` is that of
     the MPI (`mpich`, `openmpi`, `intel`) and `library` what it has; None where times are drawn, of the
-    pipelines' ways `drawn_ways`.
+    pipelines' ways `drawn_ways`. `memory_bytes` is what the ranks of a node may take, None where it is not
+    known; `sockets` are those of a node.
     """
 
     cores: Mapping[str, int]
@@ -173,6 +209,8 @@ class Place:
     family: str | None = None
     library: Library | None = None
     drawn_ways: frozenset[str] = DRAWN_WAYS
+    memory_bytes: int | None = None
+    sockets: int = 1
 
     @classmethod
     def of(
@@ -192,7 +230,7 @@ class Place:
                 # Where links are slower than the cores that they share, more ranks than cores still measure
                 # the link.
                 cores["inter_node"] = max(cores["inter_node"], VIRTUAL_COMPETITORS)
-        return cls(cores, cores_per_socket, link_bytes_per_s, nodes)
+        return cls(cores, cores_per_socket, link_bytes_per_s, nodes, sockets=sockets)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from earlybird.data.collective_algorithms import PROOF
 from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
@@ -83,6 +84,9 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
     for index, group in _order_of_launches(plan, order):
         points = [point for point in group.points if held.launches(group, point) <= index]
         order.shuffle(points)
+        proving = bool(points) and group.proves and not held.has_proof(group, points[0])
+        if proving:  # with the smallest messages: large ones wait for those who are to take them
+            points.insert(0, points.pop(_smallest(points)))
         ahead = _Ahead.of(plan, held, group, points)
         pace = _Pace(done - first, expected_s, time.monotonic() - begin_s)
         # The last launch is the one of which more than half fits.
@@ -94,6 +98,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             _launch_id(run, group), group.kernel, points, group.layout,
             _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.ways,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
+            environment=group.environment, settings=group.settings, proving=proving,
         )  # fmt: skip
 
         def heard(
@@ -160,10 +165,19 @@ class _Held:
 
     def __init__(self, samples: Iterable[Sample]):
         self._launches: Counter = Counter()
+        self._proofs: set[tuple] = set()
         self.add(samples)
 
     def add(self, samples: Iterable[Sample]) -> None:
-        self._launches.update(_key(sample.kernel, sample.way, sample.config) for sample in samples)
+        for sample in samples:
+            if sample.quantity == PROOF:
+                self._proofs.add(_proof_key(sample.way, sample.config))
+            else:
+                self._launches[_key(sample.kernel, sample.way, sample.config)] += 1
+
+    def has_proof(self, group: Group, point: Mapping[str, Any]) -> bool:
+        """Whether it is known of every way which tree it takes among these ranks."""
+        return all(_proof_key(way, point) in self._proofs for way in group.ways)
 
     def launches(self, group: Group, point: Mapping[str, Any]) -> int:
         return min(self._launches[_key(group.kernel, way, point)] for way in group.ways or (None,))
@@ -179,6 +193,14 @@ class _Held:
 def _key(kernel: str, way: str | None, config: Mapping[str, Any]) -> tuple:
     # What version 0.1.0 measured was of one thread and did not say so.
     return (kernel, way, *sorted(item for item in config.items() if item != ("threads", 1)))
+
+
+def _proof_key(way: str | None, config: Mapping[str, Any]) -> tuple:
+    return (way, *(config.get(key) for key in ("mpi", "operation", "ranks", "layout", "root")))
+
+
+def _smallest(points: Sequence[Mapping[str, Any]]) -> int:
+    return min(range(len(points)), key=lambda index: points[index]["size_bytes"])
 
 
 def _share_budget(plan: Plan, group: Group) -> Rules:

@@ -6,6 +6,8 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.machine.flavours import SIMULATED
+from earlybird.measure import collective
+from earlybird.measure import reproduce as reproduction
 from earlybird.measure.groups import (
     MIB,
     OPTION_WORDS,
@@ -147,6 +149,13 @@ SUITES = {
             msgrate_groups,
             "earlybird measure msgrate --threads 1,2,4 -o run",
         ),
+        Suite(
+            "collective",
+            "broadcast, reduce and others by each algorithm, the MPI's forced and ours",
+            collective.COLLECTIVE_OPTIONS,
+            collective.collective_groups,
+            "earlybird measure collective --op bcast,reduce --ranks 2..4 --sizes 1..1MiB -o run",
+        ),
     )
 }
 
@@ -170,6 +179,14 @@ def check_options(suites: Sequence[Suite], options: Options) -> None:
         if name not in suites[0].takes:
             known = ", ".join(OPTION_WORDS[taken] for taken in suites[0].takes)
             raise InputError(f"the suite {suites[0].name} takes no {OPTION_WORDS[name]}; it takes {known}")
+
+
+def remarks(suites: Sequence[Suite], options: Options, place: Place) -> list[str]:
+    """What a person who chose these options should know, a sentence each."""
+    found = reproduction.remarks(options, place) if options.reproduce else []
+    if SUITES["collective"] in suites:
+        found += collective.remarks(options, place)
+    return found
 
 
 def exchange_group(

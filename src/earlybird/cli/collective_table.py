@@ -1,0 +1,211 @@
+"""What `measure` prints of the suite `collective`: times, their ratio to the MPI's own choice, trees."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from earlybird.cli.common import note
+from earlybird.compare.trees import WayProof, prove
+from earlybird.compare.ways import Ratio, chained_ratio, paired_ratio
+from earlybird.data import units
+from earlybird.data.collective_algorithms import (
+    COMPLETION,
+    DEFAULT,
+    OPERATIONS,
+    REDUCE_LOCAL,
+    ROOTED,
+    parse_way,
+)
+from earlybird.data.errors import InputError
+from earlybird.data.run import Run, Sample, median_of_launches, rank_medians_of_launches
+from earlybird.measure.groups import Group
+from earlybird.models.tree_proof import CONTRADICTED, NOT_TOLD, PROVEN
+
+KERNEL = "collective"
+HEADER = (
+    "operation", "mapped by", "P", "size", "way", "completion", "launches from", "to", "mean", "root",
+    "over default", "from", "to", "tree", "launches", "state",
+)  # fmt: skip
+# Ways that every launch of an MPI has which is told of algorithms at its start.
+_COMMON = ("own-binomial", "own-linear")
+_LOCAL_WAY = "MPI_Reduce_local"
+
+
+def collective_rows(run: Run, samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """A row for each way at each point, in order of operation, mapping, ranks, size and way."""
+    proofs = prove(samples, run.launches())
+    by_point: dict[tuple, list[Sample]] = {}
+    for sample in samples:
+        if sample.quantity in (COMPLETION, REDUCE_LOCAL):
+            by_point.setdefault(sample.point(), []).append(sample)
+    rows = [_row(same, by_point, proofs) for same in by_point.values()]
+    return sorted(rows, key=_order)
+
+
+def warn_of_contradictions(run: Run, samples: Sequence[Sample]) -> None:
+    """A warning for every algorithm that was forced and did not run."""
+    for proof in prove(samples, run.launches()).values():
+        if told := proof.contradiction():
+            note(f"warning: {told}; its times are another algorithm's")
+
+
+def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], proofs) -> dict[str, Any]:
+    config = samples[0].config
+    operation, way = config["operation"], samples[0].way
+    medians = [sample.median_s() for sample in samples]
+    of_ranks = rank_medians_of_launches(samples)
+    rooted = operation in ROOTED
+    ratio, through = _over_default(samples, by_point)
+    return {
+        "kernel": samples[0].kernel,
+        "mpi": config["mpi"],
+        "operation": operation,
+        "map_by": config["map_by"],
+        "layout": config["layout"],
+        "ranks": config["ranks"],
+        "root": config["root"] if rooted else None,
+        "size_bytes": config["size_bytes"],
+        "datatype": config.get("datatype"),
+        "way": way or _LOCAL_WAY,
+        "time_s": median_of_launches(samples),
+        "fastest_launch_s": min(medians),
+        "slowest_launch_s": max(medians),
+        "mean_s": float(of_ranks.mean()),
+        "root_s": float(of_ranks[config["root"]]) if rooted else None,
+        "over_default": ratio and ratio.value,
+        "over_default_low": ratio and ratio.low,
+        "over_default_high": ratio and ratio.high,
+        "over_default_through": through,
+        **_told_of_tree(proofs, operation, way, config),
+        "launches": len(samples),
+        "converged": sum(sample.converged for sample in samples),
+        "oversubscribed": any(sample.oversubscribed for sample in samples),
+    }
+
+
+def _over_default(
+    samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]]
+) -> tuple[Ratio | None, str | None]:
+    """How many times longer than the MPI's choice, from calls in turn; where no launch held both, by way of
+    one of ours that was beside either."""
+    kernel, quantity, way, config = samples[0].point()
+    if way in (None, DEFAULT):
+        return None, None
+    default = by_point.get((kernel, quantity, DEFAULT, config), ())
+    if ratio := paired_ratio(samples, default):
+        return ratio, None
+    for name in _COMMON:
+        common = by_point.get((kernel, quantity, name, config), ())
+        if ratio := chained_ratio(samples, common, default):
+            return ratio, name
+    return None, None
+
+
+def _told_of_tree(
+    proofs: Mapping[tuple, WayProof], operation: str, way: str | None, config: Mapping[str, Any]
+) -> dict[str, Any]:
+    key = (operation, way, config["ranks"], config["map_by"], config["root"])
+    if key in proofs:
+        told = proofs[key]
+        return {
+            "proof": told.proof.verdict,
+            "tree_asked": told.tree,
+            "tree_seen": told.proof.seen,
+            "edges_seen": told.proof.edges and [list(edge) for edge in told.proof.edges],
+            "proof_ranks": told.ranks,
+        }
+    others = [proof for proof in proofs.values() if (*proof.key[:2], *proof.key[3:]) == (*key[:2], *key[3:])]
+    elsewhere = max(others, key=lambda proof: proof.ranks, default=None)
+    return {
+        "proof": NOT_TOLD,
+        "tree_asked": elsewhere and elsewhere.tree,
+        "tree_seen": None,
+        "edges_seen": None,
+        "proof_ranks": elsewhere and elsewhere.ranks,
+        "proof_there": elsewhere and elsewhere.proof.verdict,
+    }
+
+
+def _order(row: Mapping[str, Any]) -> tuple:
+    operation = row["operation"]
+    place = OPERATIONS.index(operation) if operation in OPERATIONS else len(OPERATIONS)
+    way = parse_way(row["way"])
+    kind = 0 if way.name == DEFAULT else 1 if way.is_forced else 2
+    return place, row["map_by"], row["ranks"], row["size_bytes"], kind, way.name, way.segment_bytes
+
+
+def collective_cells(row: Mapping[str, Any], state: str) -> list[Any]:
+    """A line of the table, in the order of HEADER."""
+    times = ("time_s", "fastest_launch_s", "slowest_launch_s", "mean_s", "root_s")
+    ratios = ("over_default", "over_default_low", "over_default_high")
+    return [
+        row["operation"],
+        row["map_by"],
+        row["ranks"],
+        "" if row["operation"] == "barrier" else units.format_bytes(row["size_bytes"]),
+        row["way"],
+        *("" if row[name] is None else units.format_seconds(row[name]) for name in times),
+        *("" if row[name] is None else f"{row[name]:.2f}" for name in ratios),
+        _tree_words(row),
+        row["launches"],
+        state,
+    ]
+
+
+def _tree_words(row: Mapping[str, Any]) -> str:
+    if row["proof"] == PROVEN:
+        return f"{row['tree_asked']}, proven"
+    if row["proof"] == CONTRADICTED:
+        return f"{row['tree_asked']} contradicted: {row['tree_seen'] or 'another'}"
+    if row.get("proof_there") in (PROVEN, CONTRADICTED):
+        return f"{row['tree_asked']}, {row['proof_there']} at P={row['proof_ranks']}"
+    if row["tree_asked"]:
+        return f"{row['tree_asked']}, not told"
+    return f"seen: {row['tree_seen']}" if row["tree_seen"] else ""
+
+
+def collective_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to know of the table of these rows, a line each, to be printed below it."""
+    remarks = [
+        "completion: until the last rank is done; mean: over ranks, as the OSU benchmarks report; root: "
+        "until the root is done"
+    ]
+    through = {row["over_default_through"] for row in rows} - {None}
+    if through:
+        remarks.append(
+            f"over default: by way of {' and '.join(sorted(through))}, timed in turn with either, where this "
+            "MPI takes one algorithm per launch"
+        )
+    elif any(row["over_default"] is not None for row in rows):
+        remarks.append(
+            "over default: how many times longer than the MPI's own choice; the median of the ratios of "
+            "calls in turn in one launch"
+        )
+    if any(row["proof"] != NOT_TOLD or row["tree_seen"] for row in rows):
+        remarks.append(
+            "tree: one rank after the other came late with the smallest message, and those that finished "
+            "late are below it (reduce, gather: above it); proven: exactly those of the tree asked for"
+        )
+    return remarks
+
+
+def check_osu(groups: Sequence[Group]) -> None:
+    """Refuse what does not fit into one column of sizes: several operations, mappings, numbers of ranks or
+    ways."""
+    points = [point for group in groups for point in group.points if point["operation"] != REDUCE_LOCAL]
+    columns = {(point["operation"], point["map_by"], point["ranks"]) for point in points}
+    ways = {way for group in groups for way in group.ways}
+    if len(columns) > 1 or len(ways - {DEFAULT}) > 1:
+        raise InputError(
+            "--format osu prints one column: measure one --op, one --map-by, one of --ranks and one "
+            "--algorithm"
+        )
+
+
+def print_osu(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The mean over ranks in us, as the OSU benchmarks define it, of the one way asked for."""
+    rows = [row for row in rows if row["operation"] != REDUCE_LOCAL]
+    asked = {row["way"] for row in rows} - {DEFAULT} or {DEFAULT}
+    print("# Size       Avg Latency(us)")
+    for row in rows:
+        if row["way"] in asked:
+            print(f"{row['size_bytes']:<10d}{row['mean_s'] * 1e6:>18.2f}")

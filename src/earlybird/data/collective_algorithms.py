@@ -1,0 +1,215 @@
+"""Collective operations, their algorithms by name, and how each MPI is made to run one of them.
+
+What is to be known of each MPI's variables stands in mpi_algorithms.py; nothing else knows them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, Algorithm
+
+OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier")
+ROOTED = ("bcast", "reduce", "gather", "scatter")
+REDUCTIONS = ("reduce", "allreduce")
+# Their sizes are those of the block between two ranks, as in the OSU benchmarks; of others of the buffer.
+PER_PAIR = ("allgather", "alltoall", "gather", "scatter")
+# Results that flow from the root down a tree; of the other rooted operations they flow up to it.
+DOWNWARD = ("bcast", "scatter")
+
+# The quantities of the kernel `collective`: what is timed, and who waits for a rank that comes late.
+COMPLETION, PROOF = "completion", "delayed_completion"
+# An operation of its own there: what adding up costs, without any message.
+REDUCE_LOCAL = "reduce_local"
+
+DEFAULT = "default"  # the MPI's free choice
+OWN = "own-"
+_OWN_TREES = {"own-linear": "linear", "own-pipeline": "chain", "own-binomial": "binomial-doubling"}
+_OWN = {
+    "bcast": tuple(_OWN_TREES),
+    "reduce": tuple(_OWN_TREES),
+    "gather": ("own-linear",),
+    "scatter": ("own-linear",),
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """An algorithm by name, and its segments: 0 bytes, one segment of everything."""
+
+    name: str
+    segment_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        """As samples name it."""
+        return f"{self.name}:{self.segment_bytes}" if self.segment_bytes else self.name
+
+    @property
+    def is_own(self) -> bool:
+        return self.name.startswith(OWN)
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether it is an algorithm of the MPI's that the MPI must be made to take."""
+        return not self.is_own and self.name != DEFAULT
+
+
+def parse_way(text: str) -> Way:
+    """`pipeline:8192` -> its name and segment in bytes; InputError where that is no whole number."""
+    name, colon, segment = text.partition(":")
+    if colon and not segment.isdecimal():
+        raise InputError(f"the algorithm {text!r} names no segment; give whole bytes, such as {name}:8192")
+    return Way(name, int(segment or 0))
+
+
+@dataclass(frozen=True)
+class Forcing:
+    """What makes an MPI take one algorithm.
+
+    Attributes
+    ----------
+    environment : variables of the launch.
+    communicator : control variables (MPI_T) to write before the communicator is made that will take it.
+    call : control variables to write before calls, which act on every communicator.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    communicator: Mapping[str, str] = field(default_factory=dict)
+    call: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self, way: str) -> list[str]:
+        """Of a kernel's --settings file."""
+        kinds = ((way, self.communicator), (f"{way} @call", self.call))
+        return [
+            " ".join([head, *(f"{name}={value}" for name, value in variables.items())])
+            for head, variables in kinds
+            if variables
+        ]
+
+
+# MPIs of which `default` is their free choice also in a launch that forces other ways.
+STAYS_FREE = ("mpich", "openmpi")
+FAMILY_NAMES = {
+    "mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI", "simgrid": "SimGrid's SMPI",
+}  # fmt: skip
+
+
+def family_of(launch: Mapping[str, Any]) -> str | None:
+    """The family of the MPI of a launch record, by the name that the library gives itself."""
+    version = str(launch.get("library_version", ""))
+    signs = {"Intel": "intel", "Open MPI": "openmpi", "MPICH": "mpich"}
+    return next((family for sign, family in signs.items() if version.startswith(sign)), None)
+
+
+def own_algorithms(operation: str) -> tuple[str, ...]:
+    """Names of ours, on point-to-point calls: the same on every MPI."""
+    return _OWN.get(operation, ())
+
+
+def mpi_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
+    """Names of those that an MPI of `family` (mpich, openmpi, intel) can be made to take."""
+    return tuple(FAMILIES.get(family, {}).get(operation, ()))
+
+
+def find_algorithm(family: str | None, operation: str, name: str) -> Algorithm:
+    """The algorithm `name` of the MPI's; InputError naming those there are."""
+    known = FAMILIES.get(family, {}).get(operation, {})
+    if name in known:
+        return known[name]
+    here = ", ".join((*known, *own_algorithms(operation), DEFAULT))
+    raise InputError(
+        f"there is no algorithm {name!r} of {operation} that {FAMILY_NAMES.get(family)} can be made to take; "
+        f"give {here}"
+    )
+
+
+def is_segmented(family: str | None, operation: str, name: str) -> bool:
+    """Whether this algorithm, ours or the MPI's, can cut what it sends into segments."""
+    if name.startswith(OWN):
+        return name in ("own-pipeline", "own-binomial")
+    return name != DEFAULT and find_algorithm(family, operation, name).segmented is not None
+
+
+def tree_of(family: str | None, operation: str, name: str) -> str | None:
+    """The tree of models/trees.py that this algorithm, ours or the MPI's, runs along; None where it is none
+    of those, or not known."""
+    if name.startswith(OWN):
+        return _OWN_TREES.get(name)
+    algorithm = FAMILIES.get(family, {}).get(operation, {}).get(name)
+    return None if algorithm is None else algorithm.tree
+
+
+def elements(size_bytes: int) -> tuple[str, int]:
+    """What a reduction of so many bytes adds up, and how many: doubles where 8 divides the size."""
+    return ("byte", size_bytes) if size_bytes % 8 else ("double", size_bytes // 8)
+
+
+def why_not(family: str | None, operation: str, way: Way, ranks: int, size_bytes: int) -> str | None:
+    """What an algorithm of the MPI's needs that is not so here, without which the MPI takes another one in
+    silence; None where all is well."""
+    if not way.is_forced:
+        return None
+    needs = find_algorithm(family, operation, way.name).needs
+    if needs is None:
+        return None
+    told, holds = NEEDS[needs]
+    return None if holds(ranks, elements(size_bytes)[1]) else told
+
+
+def forcing(family: str | None, operation: str, way: Way, ranks: int) -> Forcing:
+    """What makes an MPI of `family` take `way` on communicators of `ranks`, on one node or several; of
+    `default` what undoes that."""
+    if way.is_own or family not in FAMILIES:
+        return Forcing()
+    algorithm = find_algorithm(family, operation, way.name) if way.is_forced else None
+    make = {"mpich": _mpich, "openmpi": _openmpi, "intel": _intel}[family]
+    return make(operation, algorithm, _Filling(way.segment_bytes, ranks))
+
+
+@dataclass(frozen=True)
+class _Filling:
+    segment_bytes: int
+    ranks: int
+
+    def fill(self, variables: Mapping[str, str], prefix: str = "") -> dict[str, str]:
+        words = {"segment": self.segment_bytes, "ranks": self.ranks, "children": self.ranks - 1}
+        return {f"{prefix}{name}": value.format(**words) for name, value in variables.items()}
+
+
+def _openmpi(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    """On several nodes `han` goes before `tuned`, so that communicators of forced ways are born with another
+    priority (PR 12866 of Open MPI made it writable)."""
+    prefix = f"coll_tuned_{operation}_algorithm"
+    of_all = {"coll_tuned_use_dynamic_rules": "0", "coll_tuned_priority": "30", prefix: "0"}
+    if algorithm is None:
+        return Forcing(communicator=of_all)
+    forced = {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_priority": "90", prefix: str(algorithm.choice)}
+    return Forcing(communicator=forced | filling.fill(algorithm.segmented or {}, f"{prefix}_"))
+
+
+def _mpich(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    """Without its DEVICE_COLLECTIVE at 0 an operation is taken over by collectives in shared memory, after a
+    few calls and in silence."""
+    name = operation.upper()
+    # What DEVICE_COLLECTIVE of one operation needs to be looked at; it is so unless somebody changed it.
+    environment = {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"}
+    if algorithm is None:
+        free = {f"{name}_INTRA_ALGORITHM": "0", f"{name}_DEVICE_COLLECTIVE": "1"}
+        return Forcing(environment, call=filling.fill(free, "MPIR_CVAR_"))
+    forced = {f"{name}_INTRA_ALGORITHM": str(algorithm.choice), f"{name}_DEVICE_COLLECTIVE": "0"}
+    forced |= algorithm.more
+    if filling.segment_bytes:
+        forced |= algorithm.segmented or {}
+        environment |= filling.fill(algorithm.launch, "MPIR_CVAR_")
+    return Forcing(environment, call=filling.fill(forced, "MPIR_CVAR_"))
+
+
+def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    """Its variables are read once, when MPI starts."""
+    if algorithm is None:
+        return Forcing()
+    forced = {operation.upper(): str(algorithm.choice)} if algorithm.choice else {}
+    forced |= algorithm.more | ((algorithm.segmented or {}) if filling.segment_bytes else {})
+    return Forcing(environment=filling.fill(forced, "I_MPI_ADJUST_"))

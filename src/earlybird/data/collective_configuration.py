@@ -1,0 +1,174 @@
+"""What is put into a job so that an MPI takes the algorithms advised: a file of rules, or variables."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from earlybird.data.collective_algorithms import (
+    DEFAULT,
+    FAMILY_NAMES,
+    PER_PAIR,
+    Way,
+    find_algorithm,
+    forcing,
+    parse_way,
+)
+from earlybird.data.errors import InputError
+from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS
+
+# The number of each operation in Open MPI 5's files of rules.
+_OPENMPI_NUMBERS = {
+    "allgather": 0, "allreduce": 2, "alltoall": 3, "barrier": 6, "bcast": 7, "gather": 9, "reduce": 11,
+    "scatter": 15,
+}  # fmt: skip
+_LAST_BYTES = (1 << 31) - 1
+_NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that take no heed of nodes
+
+
+@dataclass(frozen=True)
+class Region:
+    """Sizes from `from_bytes` to `to_bytes`, None without end, for which `ranks` are to take `way`."""
+
+    way: str
+    ranks: int
+    from_bytes: int = 0
+    to_bytes: int | None = None
+
+    def describe(self) -> str:
+        end = "up" if self.to_bytes is None else f"to {self.to_bytes}"
+        return f"{self.way} from {self.from_bytes} bytes {end}"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """`kind` is `rules` (a file that Open MPI reads) or `shell` (lines for a job script); `use` tells what to
+    do with a file of `text` called FILE; `left_out` are regions that this MPI cannot be told of beside the
+    others."""
+
+    kind: str
+    text: str
+    use: str
+    left_out: tuple[Region, ...] = ()
+
+
+def configuration(family: str, operation: str, regions: Sequence[Region]) -> Configuration:
+    """For an MPI of `family`, with regions in order of their sizes, all of the same number of ranks.
+
+    Open MPI takes every region. MPICH takes one algorithm for all sizes, that of the region that spans most
+    of them: its own selection file would have to name every collective operation there is. Intel MPI
+    takes all where they are presets, or k-ary and binomial trees of one radix; else one too.
+
+    InputError for our own algorithms, which no MPI can be told to take.
+    """
+    ways = [parse_way(region.way) for region in regions]
+    for way in ways:
+        if way.is_own:
+            raise InputError(
+                f"{way.text} is our own algorithm, which no MPI can be told to take; leave it out"
+            )
+        if way.is_forced:
+            find_algorithm(family, operation, way.name)
+    if family == "openmpi":
+        return _rules(operation, regions, ways)
+    told = _intel_ranges(operation, regions, ways) if family == "intel" and len(regions) > 1 else None
+    if told is not None:
+        return _shell(family, operation, told, regions, ())
+    widest = max(regions, key=_span)
+    variables = _variables(family, operation, parse_way(widest.way), widest.ranks)
+    left_out = tuple(region for region in regions if region is not widest)
+    return _shell(family, operation, variables, (widest,), left_out)
+
+
+def setting(family: str, operation: str, way: str, ranks: int) -> str:
+    """What to write before the command that starts a job, for all sizes alike."""
+    parsed = parse_way(way)
+    if parsed.is_own:
+        return "call our own algorithm instead of the MPI's"
+    if parsed.name == DEFAULT:
+        return "nothing: it is what the MPI does by itself"
+    variables = _variables(family, operation, parsed, ranks)
+    return " ".join(f"{name}={value}" for name, value in variables.items())
+
+
+def _variables(family: str, operation: str, way: Way, ranks: int) -> dict[str, str]:
+    """The environment that forces `way`, everything that could be written at run time included."""
+    if way.name == DEFAULT:
+        return {}
+    forced = forcing(family, operation, way, ranks)
+    told = dict(forced.environment)
+    for name, value in forced.call.items():
+        words = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
+        told[name] = value if words is None else words[int(value)]
+    return told | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
+
+
+def _shell(family, operation, variables, regions, left_out) -> Configuration:
+    told = "; ".join(region.describe() for region in regions)
+    lines = [f"# {FAMILY_NAMES[family]}, {operation} on {regions[0].ranks} ranks: {told}"]
+    lines += [
+        f"# not told, as one algorithm serves all sizes here: {region.describe()}" for region in left_out
+    ]
+    lines += [f'export {name}="{value}"' for name, value in variables.items()]
+    return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out))
+
+
+def _rules(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> Configuration:
+    """From how many bytes on, among at least so many ranks, which algorithm, with which segments; sizes
+    of blocks count all blocks."""
+    ranks = regions[0].ranks
+    blocks = ranks if operation in PER_PAIR else 1
+    lines = [
+        "1  # operations",
+        f"{_OPENMPI_NUMBERS[operation]}  # {operation}",
+        "1  # numbers of ranks",
+        f"{ranks}  # from so many ranks on",
+        f"{len(regions)}  # sizes; of each: from so many bytes on, algorithm, fan-out, bytes of a segment",
+    ]
+    for index, (region, way) in enumerate(zip(regions, ways, strict=True)):
+        choice = find_algorithm("openmpi", operation, way.name).choice if way.is_forced else 0
+        # Without a rule from 0 bytes on no rule of the file counts.
+        first = region.from_bytes * blocks if index else 0
+        lines.append(f"{first} {choice} 0 {way.segment_bytes}  # {way.text}")
+    use = (
+        "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
+        "OMPI_MCA_coll_tuned_priority=90"
+    )
+    return Configuration("rules", "\n".join(lines) + "\n", use)
+
+
+def _intel_ranges(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> dict[str, str] | None:
+    """One variable with a range of sizes for each region; None where the algorithms need different values of
+    another variable. 2021.18.1 takes no heed of a range that stands alone, nor of numbers of ranks."""
+    known = FAMILIES["intel"][operation]
+    found = [known[way.name] if way.is_forced else None for way in ways]
+    name = f"I_MPI_ADJUST_{operation.upper()}"
+    presets = [0 if one is None else one.choice or one.preset for one in found]
+    if None not in presets and not any(way.segment_bytes for way in ways):
+        return {name: _ranges(presets, regions)}
+    if None in found or any(one.choice for one in found if one is not None):
+        return None
+    of_ways = [
+        _variables("intel", operation, way, region.ranks) for way, region in zip(ways, regions, strict=True)
+    ]
+    merged: dict[str, str] = {}
+    for variables in of_ways:
+        for key, value in variables.items():
+            if key != name + _NETWORK and merged.setdefault(key, value) != value:
+                return None
+    return merged | {name + _NETWORK: _ranges([one[name + _NETWORK] for one in of_ways], regions)}
+
+
+def _ranges(choices: Sequence[object], regions: Sequence[Region]) -> str:
+    """`1:0-1023;3:1024-2147483647`, without gaps."""
+    firsts = [0, *(region.from_bytes for region in regions[1:])]
+    lasts = [*(first - 1 for first in firsts[1:]), _LAST_BYTES]
+    return ";".join(
+        f"{choice}:{first}-{last}" for choice, first, last in zip(choices, firsts, lasts, strict=True)
+    )
+
+
+def _span(region: Region) -> float:
+    """How many times its size doubles."""
+    return math.log2((_LAST_BYTES if region.to_bytes is None else region.to_bytes) + 1) - math.log2(
+        region.from_bytes + 1
+    )

@@ -1,0 +1,257 @@
+"""The algorithms of each MPI's collective operations: their numbers, and the control variables that go with
+them.
+
+Found with MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.18.1, by their own lists of variables and by
+letting one rank come late and looking who waits for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_LINEAR, _CHAIN, _DOUBLING, _HALVING = "linear", "chain", "binomial-doubling", "binomial-halving"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One that an MPI can be made to take.
+
+    `choice` is its number in the MPI's variable; `tree` what it sends along (models/trees.py), None where
+    that is not one of those or no tree at all; `needs` the key of NEEDS that must hold, else the MPI takes
+    another in silence; `more` further variables, `segmented` those with which it cuts segments, None where it
+    cannot, `launch` those of the launch then. In them {segment}, {ranks} and {children} (P-1) are filled in.
+    `preset` is a number that stands for the same of Intel MPI's where `choice` is 0, without segments.
+    """
+
+    choice: int
+    tree: str | None = None
+    needs: str | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
+    segmented: Mapping[str, str] | None = None
+    launch: Mapping[str, str] = field(default_factory=dict)
+    preset: int | None = None
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+NEEDS = {
+    "power": ("a power of two of ranks", lambda ranks, count: _is_power(ranks)),
+    "even": ("an even number of ranks", lambda ranks, count: ranks % 2 == 0),
+    "two": ("two ranks", lambda ranks, count: ranks == 2),
+    "halves": (
+        "an element for each of the largest power of two of ranks",
+        lambda ranks, count: count >= 1 << (ranks.bit_length() - 1),
+    ),
+    "each": ("an element for each rank", lambda ranks, count: count >= ranks),
+}
+
+# The segment must be written each time: it stays with the variable. Chains of `chain` are four.
+_CUT = {"segmentsize": "{segment}"}
+_OPENMPI = {
+    "bcast": {
+        "linear": Algorithm(1, _LINEAR),
+        "chain": Algorithm(2, segmented=_CUT),
+        "pipeline": Algorithm(3, _CHAIN, segmented=_CUT),
+        "split-binary": Algorithm(4, segmented=_CUT),
+        "binary": Algorithm(5, segmented=_CUT),
+        "binomial": Algorithm(6, _DOUBLING, segmented=_CUT),
+        "knomial": Algorithm(7, segmented=_CUT),
+        "scatter-allgather": Algorithm(8),
+        "scatter-ring-allgather": Algorithm(9),
+    },
+    "reduce": {
+        "linear": Algorithm(1, _LINEAR),
+        "chain": Algorithm(2, segmented=_CUT),
+        "pipeline": Algorithm(3, _CHAIN, segmented=_CUT),
+        "binary": Algorithm(4, segmented=_CUT),
+        "binomial": Algorithm(5, _HALVING, segmented=_CUT),
+        "in-order-binary": Algorithm(6, segmented=_CUT),
+        "rabenseifner": Algorithm(7, needs="halves"),
+    },
+    "allreduce": {
+        "linear": Algorithm(1),
+        "reduce-bcast": Algorithm(2),
+        "recursive-doubling": Algorithm(3),
+        "ring": Algorithm(4, needs="each"),
+        "segmented-ring": Algorithm(5, needs="each", segmented=_CUT),
+        "rabenseifner": Algorithm(6, needs="halves"),
+    },
+    "allgather": {
+        "linear": Algorithm(1),
+        "bruck": Algorithm(2),
+        "recursive-doubling": Algorithm(3, needs="power"),
+        "ring": Algorithm(4),
+        "neighbor-exchange": Algorithm(5, needs="even"),
+        "two-ranks": Algorithm(6, needs="two"),
+        "sparbit": Algorithm(7),
+    },
+    "alltoall": {
+        "linear": Algorithm(1),
+        "pairwise": Algorithm(2),
+        "bruck": Algorithm(3),
+        "linear-sync": Algorithm(4),
+        "two-ranks": Algorithm(5, needs="two"),
+    },
+    "gather": {
+        "linear": Algorithm(1, _LINEAR),
+        "binomial": Algorithm(2, _HALVING),
+        "linear-sync": Algorithm(3),
+    },
+    "scatter": {
+        "linear": Algorithm(1, _LINEAR),
+        "binomial": Algorithm(2, _HALVING),
+        "linear-nonblocking": Algorithm(3, _LINEAR),
+    },
+    "barrier": {
+        "linear": Algorithm(1),
+        "double-ring": Algorithm(2),
+        "recursive-doubling": Algorithm(3),
+        "dissemination": Algorithm(4),
+        "two-ranks": Algorithm(5, needs="two"),
+        "tree": Algorithm(6),
+    },
+}
+
+# What MPICH calls the numbers of its variables, in order: at run time it takes numbers, at launch words.
+MPICH_WORDS = {
+    "BCAST_INTRA_ALGORITHM": (
+        "auto", "binomial", "nb", "smp", "scatter_recursive_doubling_allgather", "scatter_ring_allgather",
+        "pipelined_tree", "tree",
+    ),
+    "REDUCE_INTRA_ALGORITHM": ("auto", "binomial", "nb", "smp", "reduce_scatter_gather"),
+    "IREDUCE_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_smp", "sched_binomial", "sched_reduce_scatter_gather", "tsp_tree",
+    ),
+    "ALLREDUCE_INTRA_ALGORITHM": (
+        "auto", "nb", "smp", "recursive_doubling", "recursive_multiplying", "reduce_scatter_allgather",
+        "tree", "recexch", "ring",
+    ),
+    "ALLGATHER_INTRA_ALGORITHM": ("auto", "brucks", "k_brucks", "nb", "recursive_doubling", "ring"),
+    "ALLTOALL_INTRA_ALGORITHM": (
+        "auto", "brucks", "k_brucks", "nb", "pairwise", "pairwise_sendrecv_replace", "scattered",
+    ),
+    "GATHER_INTRA_ALGORITHM": ("auto", "binomial", "nb"),
+    "IGATHER_INTRA_ALGORITHM": ("auto", "sched_auto", "sched_binomial", "tsp_tree"),
+    "SCATTER_INTRA_ALGORITHM": ("auto", "binomial", "nb"),
+    "ISCATTER_INTRA_ALGORITHM": ("auto", "sched_auto", "sched_binomial", "tsp_tree"),
+    "BARRIER_INTRA_ALGORITHM": ("auto", "nb", "smp", "k_dissemination", "recexch"),
+}  # fmt: skip
+
+# k-ary with k = P-1 is linear, with k = 1 a chain. Reduce has trees only among those of Ireduce (5), which
+# `nb` (2) takes. What type a tree is of is read once, when MPI starts.
+_BINOMIAL_TREE = "knomial_2"
+_MPICH = {
+    "bcast": {
+        "linear": Algorithm(7, _LINEAR, more={"BCAST_TREE_KVAL": "{children}"}),
+        "pipeline": Algorithm(
+            7, _CHAIN, more={"BCAST_TREE_KVAL": "1"},
+            segmented={"BCAST_INTRA_ALGORITHM": "6", "BCAST_TREE_PIPELINE_CHUNK_SIZE": "{segment}"},
+        ),
+        "binomial": Algorithm(
+            1, _HALVING,
+            segmented={
+                "BCAST_INTRA_ALGORITHM": "6", "BCAST_TREE_KVAL": "2",
+                "BCAST_TREE_PIPELINE_CHUNK_SIZE": "{segment}",
+            },
+            launch={"BCAST_TREE_TYPE": _BINOMIAL_TREE},
+        ),
+        "scatter-allgather": Algorithm(4, needs="power"),
+        "scatter-ring-allgather": Algorithm(5),
+    },
+    "reduce": {
+        "linear": Algorithm(
+            2, _LINEAR,
+            more={
+                "IREDUCE_INTRA_ALGORITHM": "5", "IREDUCE_TREE_KVAL": "{children}",
+                "IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "0",
+            },
+        ),
+        "pipeline": Algorithm(
+            2, _CHAIN,
+            more={
+                "IREDUCE_INTRA_ALGORITHM": "5", "IREDUCE_TREE_KVAL": "1",
+                "IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "0",
+            },
+            segmented={"IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "{segment}"},
+        ),
+        "binomial": Algorithm(
+            1, _HALVING,
+            segmented={
+                "REDUCE_INTRA_ALGORITHM": "2", "IREDUCE_INTRA_ALGORITHM": "5", "IREDUCE_TREE_KVAL": "2",
+                "IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "{segment}",
+            },
+            launch={"IREDUCE_TREE_TYPE": _BINOMIAL_TREE},
+        ),
+        "rabenseifner": Algorithm(4, needs="halves"),
+    },
+    "allreduce": {
+        "recursive-doubling": Algorithm(3),
+        "rabenseifner": Algorithm(5, needs="halves"),
+        "ring": Algorithm(8),
+    },
+    "allgather": {
+        "bruck": Algorithm(1),
+        "recursive-doubling": Algorithm(4, needs="power"),
+        "ring": Algorithm(5),
+    },
+    "alltoall": {"bruck": Algorithm(1), "pairwise": Algorithm(4), "linear": Algorithm(6)},
+    "gather": {
+        "linear": Algorithm(
+            2, _LINEAR, more={"IGATHER_INTRA_ALGORITHM": "3", "IGATHER_TREE_KVAL": "{ranks}"}
+        ),
+        "binomial": Algorithm(1, _HALVING),
+    },
+    "scatter": {
+        "linear": Algorithm(
+            2, _LINEAR, more={"ISCATTER_INTRA_ALGORITHM": "3", "ISCATTER_TREE_KVAL": "{ranks}"}
+        ),
+        "binomial": Algorithm(1, _HALVING),
+    },
+    "barrier": {"dissemination": Algorithm(3), "recursive-doubling": Algorithm(4)},
+}  # fmt: skip
+
+# A preset where `choice` is not 0, else a composition that takes no heed of nodes, with an algorithm of its
+# own list: k-ary 2, binomial 3.
+_FLAT_BCAST = {"BCAST_COMPOSITION": "3"}
+_FLAT_REDUCE = {"REDUCE_COMPOSITION": "2"}
+_INTEL = {
+    "bcast": {
+        "linear": Algorithm(
+            0, _LINEAR, more=_FLAT_BCAST | {"BCAST_NETWORK": "2", "BCAST_NETWORK_KARY_RADIX": "{children}"}
+        ),
+        "pipeline": Algorithm(
+            0, _CHAIN, more=_FLAT_BCAST | {"BCAST_NETWORK": "2", "BCAST_NETWORK_KARY_RADIX": "1"},
+            segmented={"BCAST_NETWORK_KARY_SEGSIZE": "{segment}"},
+        ),
+        "binomial": Algorithm(0, _HALVING, more=_FLAT_BCAST | {"BCAST_NETWORK": "3"}, preset=1),
+        "scatter-ring-allgather": Algorithm(3),
+    },
+    "reduce": {
+        "linear": Algorithm(
+            0, _LINEAR, more=_FLAT_REDUCE | {"REDUCE_NETWORK": "2", "REDUCE_NETWORK_KARY_RADIX": "{children}"}
+        ),
+        "pipeline": Algorithm(
+            0, _CHAIN, more=_FLAT_REDUCE | {"REDUCE_NETWORK": "2", "REDUCE_NETWORK_KARY_RADIX": "1"},
+            segmented={"REDUCE_NETWORK_KARY_SEGSIZE": "{segment}"},
+        ),
+        "binomial": Algorithm(0, _HALVING, more=_FLAT_REDUCE | {"REDUCE_NETWORK": "3"}, preset=2),
+        "rabenseifner": Algorithm(5, needs="halves"),
+    },
+    "allreduce": {
+        "recursive-doubling": Algorithm(1),
+        "rabenseifner": Algorithm(2, needs="halves"),
+        "ring": Algorithm(8, needs="each"),
+    },
+    "allgather": {
+        "recursive-doubling": Algorithm(1, needs="power"),
+        "bruck": Algorithm(2),
+        "ring": Algorithm(3),
+    },
+    "alltoall": {"bruck": Algorithm(1), "linear": Algorithm(2), "pairwise": Algorithm(3)},
+    "gather": {"binomial": Algorithm(1, _HALVING), "linear": Algorithm(3, _LINEAR)},
+    "scatter": {"binomial": Algorithm(1, _HALVING), "linear": Algorithm(3, _LINEAR)},
+    "barrier": {"dissemination": Algorithm(1), "recursive-doubling": Algorithm(2)},
+}  # fmt: skip
+
+FAMILIES = {"mpich": _MPICH, "openmpi": _OPENMPI, "intel": _INTEL}

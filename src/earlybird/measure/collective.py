@@ -1,0 +1,252 @@
+"""The suite `collective`: collective operations by every algorithm asked for, ours, the MPI's, its choice."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from earlybird.data.collective_algorithms import (
+    OPERATIONS,
+    PER_PAIR,
+    REDUCE_LOCAL,
+    REDUCTIONS,
+    ROOTED,
+    Way,
+    elements,
+    forcing,
+    parse_way,
+    why_not,
+)
+from earlybird.data.errors import InputError
+from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.units import format_bytes
+from earlybird.machine.flavours import SIMULATED
+from earlybird.measure.collective_ways import ALL, ALL_OWN, DEFAULT_OPERATIONS, applies, launches, ways_of
+from earlybird.measure.groups import MIB, Group, Options, Place, carried_bytes, powers, refuse_large
+
+COLLECTIVE_OPTIONS = (
+    "operations", "algorithms", "ranks", "sizes_bytes", "segments_bytes", "map_by", "root", "proof",
+)  # fmt: skip
+PROOFS = ("largest", "all", "none")
+_LARGEST_BYTES = MIB
+_LEAST_RANKS = 4  # that are tried however few cores there are
+# Ranks per core beyond which times show nothing but the scheduler.
+_MOST_PER_CORE, _MOST_RANKS = 8, 64
+
+
+def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+    """Every operation among the first P ranks of the whole machine, by each mapping, in every way.
+
+    What can be interleaved in one launch is: all ways, but for those that an MPI is told of when it starts.
+    """
+    if place.library is None:
+        raise InputError(
+            "the launcher synthetic draws times from a profile's levels, which say nothing of collectives; "
+            "measure collective with another --launcher"
+        )
+    if place.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
+        place = replace(place, family="openmpi")
+    operations = options.operations or DEFAULT_OPERATIONS
+    _check_words("--op", operations, OPERATIONS, "operations")
+    mappings = options.map_by or ("core",)
+    _check_words("--map-by", mappings, MAPPINGS, "mappings")
+    if options.proof is not None:
+        _check_words("--proof", (options.proof,), PROOFS, "choices")
+    ranks = options.ranks or _default_ranks(place)
+    _check_ranks(ranks, options, operations, place)
+    result = []
+    for operation in operations:
+        ways = ways_of(operation, options, place)
+        for map_by in mappings:
+            for num_ranks in ranks:
+                layout = first_ranks(place, num_ranks, map_by)
+                points = _points(operation, options, place, mpi, layout, map_by)
+                proves = operation in ROOTED and _proves(options, num_ranks, ranks)
+                result += _groups(points, ways, layout, place, proves)
+    _refuse_never(result, options, operations, place)
+    if set(operations) & set(REDUCTIONS):
+        result.append(_reduce_local(options, place, mpi, min(ranks), mappings[0]))
+    return result
+
+
+def first_ranks(place: Place, num_ranks: int, map_by: str) -> Layout:
+    """The first `num_ranks` of as many ranks as the machine has cores; of more where that is too few."""
+    sockets = place.nodes * place.sockets
+    per_socket = max(place.cores_per_socket or 1, -(-num_ranks // sockets))
+    whole = parse_layout(f"{place.nodes}x{place.sockets}x{per_socket}", map_by)
+    if num_ranks == whole.num_ranks:
+        return whole
+    return Layout(whole.node[:num_ranks], whole.socket[:num_ranks], f"first {num_ranks} of {whole.text}")
+
+
+def remarks(options: Options, place: Place) -> list[str]:
+    """What is asked for by name and not measured everywhere, a sentence each."""
+    asked = {parse_way(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
+    found = []
+    for operation in options.operations or DEFAULT_OPERATIONS:
+        for way in ways_of(operation, options, place):
+            if way.name not in asked or not way.is_forced:
+                continue
+            needed = {
+                why_not(place.family, operation, way, num_ranks, size)
+                for num_ranks in options.ranks or _default_ranks(place)
+                for size in _sizes(operation, options, place, num_ranks)
+            }
+            found += [
+                f"{way.text} of {operation} needs {need} and is left out elsewhere"
+                for need in sorted(needed - {None})
+            ]
+    return found
+
+
+def _check_words(option: str, given: Sequence[str], known: Sequence[str], what: str) -> None:
+    for word in given:
+        if word not in known:
+            raise InputError(f"{option} has {word!r}; the {what} are {', '.join(known)}")
+
+
+def _check_ranks(ranks: Sequence[int], options: Options, operations: Sequence[str], place: Place) -> None:
+    most = max(_MOST_RANKS, _MOST_PER_CORE * _num_cores(place))
+    for num_ranks in ranks:
+        if not 2 <= num_ranks <= most:
+            raise InputError(
+                f"--ranks has {num_ranks}; give 2 to {most} (the cores here are {_num_cores(place)})"
+            )
+    if options.root is None:
+        return
+    if not set(operations) & set(ROOTED):
+        raise InputError(f"--root is {options.root} and {' and '.join(operations)} has no root; leave it out")
+    if options.root >= min(ranks):
+        raise InputError(
+            f"--root is {options.root} and the fewest ranks are {min(ranks)}; give 0 to {min(ranks) - 1}"
+        )
+
+
+def _num_cores(place: Place) -> int:
+    return place.nodes * place.sockets * (place.cores_per_socket or 1)
+
+
+def _default_ranks(place: Place) -> tuple[int, ...]:
+    """2, 4, 8, ... up to the cores there are, and all of them."""
+    most = max(_num_cores(place), _LEAST_RANKS)
+    return tuple(sorted({1 << k for k in range(1, most.bit_length())} | {most}))
+
+
+def _proves(options: Options, num_ranks: int, ranks: Sequence[int]) -> bool:
+    """Whether it is told here which tree an algorithm takes: of two ranks all are alike."""
+    wanted = options.proof or PROOFS[0]
+    return num_ranks > 2 and (wanted == "all" or (wanted == "largest" and num_ranks == max(ranks)))
+
+
+def _sizes(operation: str, options: Options, place: Place, num_ranks: int) -> tuple[int, ...]:
+    if operation == "barrier":
+        return (0,)
+    if options.sizes_bytes is not None:
+        if min(options.sizes_bytes) < 1:
+            raise InputError(f"--sizes has 0 bytes and {operation} moves data; give 1 or more")
+        return options.sizes_bytes
+    # A link carries the message of each rank, and of each pair of ranks.
+    shares = num_ranks * (num_ranks if operation in PER_PAIR else 1)
+    level = "inter_node" if place.nodes > 1 else "intra_socket"
+    largest = carried_bytes(
+        _LARGEST_BYTES // (num_ranks if operation in PER_PAIR else 1), level, place, shares
+    )
+    return powers(largest, 16 if options.quick else 4)
+
+
+def _points(
+    operation: str, options: Options, place: Place, mpi: str, layout: Layout, map_by: str
+) -> list[dict[str, Any]]:
+    sizes = _sizes(operation, options, place, layout.num_ranks)
+    refuse_large(sizes)
+    _check_memory(operation, max(sizes), layout, place)
+    return [
+        _point(operation, mpi, layout, map_by, size, options.root or 0 if operation in ROOTED else 0)
+        for size in sizes
+    ]
+
+
+def _point(operation: str, mpi: str, layout: Layout, map_by: str, size: int, root: int) -> dict[str, Any]:
+    point = {
+        "mpi": mpi, "operation": operation, "ranks": layout.num_ranks,
+        "layout": layout.text.replace(" ", "_"), "map_by": map_by, "size_bytes": size, "root": root,
+    }  # fmt: skip
+    return point | ({"datatype": elements(size)[0]} if operation in (*REDUCTIONS, REDUCE_LOCAL) else {})
+
+
+def _check_memory(operation: str, size_bytes: int, layout: Layout, place: Place) -> None:
+    """Refuse buffers for which the ranks of a node have no room together, of all nodes where these are but
+    pretended."""
+    if place.memory_bytes is None:
+        return
+    blocks = {"alltoall": 2 * layout.num_ranks, "bcast": 1}.get(
+        operation, 1 + layout.num_ranks if operation in PER_PAIR else 2
+    )
+    one_machine = place.link_bytes_per_s is not None or place.family == SIMULATED
+    together = layout.node * 0 if one_machine else layout.node
+    most = int(max((together == node).sum() for node in set(together.tolist())))
+    if most * blocks * size_bytes > place.memory_bytes:
+        raise InputError(
+            f"{operation} of {format_bytes(size_bytes)} among {layout.num_ranks} ranks needs "
+            f"{format_bytes(most * blocks * size_bytes)} on one machine and "
+            f"{format_bytes(place.memory_bytes)} are free; give smaller --sizes or fewer --ranks"
+        )
+
+
+def _groups(
+    points: Sequence[dict[str, Any]], ways: Sequence[Way], layout: Layout, place: Place, proves: bool
+) -> list[Group]:
+    """The launches of these points: apart where different ways apply, and where an MPI is told at its
+    start."""
+    operation = points[0]["operation"]
+    alike: dict[tuple[Way, ...], list[dict[str, Any]]] = {}
+    for point in points:
+        here = tuple(way for way in ways if applies(way, ways, point, place.family))
+        alike.setdefault(here, []).append(point)
+    result = []
+    for here, same in alike.items():
+        for launch_ways, environment in launches(operation, here, layout.num_ranks, place.family):
+            settings = {
+                way.text: made
+                for way in launch_ways
+                if (made := forcing(place.family, operation, way, layout.num_ranks)).lines(way.text)
+            }
+            result.append(
+                Group(
+                    "collective", layout, tuple(same), ways=tuple(way.text for way in launch_ways),
+                    link_bytes_per_s=place.link_bytes_per_s, environment=environment, settings=settings,
+                    proves=proves,
+                )
+            )  # fmt: skip
+    return result
+
+
+def _refuse_never(groups: Sequence[Group], options: Options, operations: Sequence[str], place: Place) -> None:
+    """Raise InputError for an algorithm asked for by name that applies at no point."""
+    measured = {(group.points[0]["operation"], way) for group in groups for way in group.ways}
+    for word in options.algorithms or ():
+        if word in (ALL, ALL_OWN):
+            continue
+        ways = [
+            (operation, way)
+            for operation in operations
+            for way in ways_of(operation, options, place)
+            if way.name == parse_way(word).name
+        ]
+        if any((operation, way.text) in measured for operation, way in ways):
+            continue
+        operation, way = ways[0]
+        size = max(_sizes(operation, options, place, 2))
+        needed = why_not(place.family, operation, way, max(options.ranks or _default_ranks(place)), size)
+        raise InputError(
+            f"--algorithm has {way.text}, which needs {needed}; give --ranks and --sizes that have it"
+        )
+
+
+def _reduce_local(options: Options, place: Place, mpi: str, num_ranks: int, map_by: str) -> Group:
+    """What adding up costs without any message, at the same sizes."""
+    layout = first_ranks(place, num_ranks, map_by)
+    points = tuple(
+        _point(REDUCE_LOCAL, mpi, layout, map_by, size, 0)
+        for size in _sizes("reduce", options, place, num_ranks)
+    )
+    return Group("collective", layout, points)
