@@ -1,6 +1,6 @@
 """Advise how to send a buffer that threads fill: the way, its partitions, where that changes with size."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -163,17 +163,31 @@ def _kept_beyond(stretches: Sequence[Stretch], first: Alternative, size_bytes: i
 def _comparable(models: list[WayModel]) -> tuple[list[WayModel], list[str]]:
     """The ways to choose from, and a sentence on those left out.
 
-    Latency and bandwidth come from another benchmark: what they say of one way does not stand beside what
-    pipelines say of two others.
+    Latency and bandwidth come from another benchmark, and threads hold one another up: neither what levels
+    nor what other threads say of one way stands beside what pipelines say of two others.
     """
     measured = [model for model in models if model.source != FROM_LEVELS]
-    if len(measured) < 2 or len(measured) == len(models):
+    if len(measured) < 2:
         return models, []
-    left_out = ", ".join(model.way for model in models if model not in measured)
-    return measured, [
-        f"not measured as pipelines and so left out: {left_out}; `earlybird measure pipeline -o RUN` "
-        "measures them, fit that run too"
-    ]
+    told = []
+    if unmeasured := _names(model for model in models if model not in measured):
+        told.append(
+            f"not measured as pipelines and so left out: {unmeasured}; `earlybird measure pipeline -o RUN` "
+            "measures them, fit that run too"
+        )
+    alike = [model for model in measured if model.source == measured[0].source]
+    if len({model.way for model in alike}) < 2:
+        return measured, told
+    if others := _names(model for model in measured if model not in alike):
+        told.append(
+            f"measured with other threads than {measured[0].way} and so left out: {others}; `earlybird "
+            "measure pipeline --threads T --ways all -o RUN` measures them alike, fit that run too"
+        )
+    return alike, told
+
+
+def _names(models: Iterable[WayModel]) -> str:
+    return ", ".join(dict.fromkeys(model.way for model in models))
 
 
 def _alternative(question: _Question, model: WayModel, size_bytes: int) -> Alternative:

@@ -113,3 +113,15 @@ def test_a_way_kept_at_a_crossover_though_another_is_advised_is_explained():
     assert (advice.ranked[0].way, advice.stretches[0].way) == ("many", "single")
     (told,) = [note for note in advice.notes if "is kept for" in note]
     assert "single is kept" in told and "many is advised" in told and "10% less" in told
+
+
+def test_ways_measured_with_other_threads_do_not_stand_beside_those_with_the_same():
+    """One message of 4 threads takes longer than of one: beside it every way of one thread would gain."""
+    alone = form("rma-fence", "each", 1e-9, 1e-9, threads=1)
+    advice = advise_pipeline(profile(*TWO, alone), 1 << 22, 4, always(4e-10))
+    assert {one.way for one in advice.ranked} == {"single", "many", "earlybird"}
+    assert any("with other threads than single and so left out: rma-fence" in note for note in advice.notes)
+    advice = advise_pipeline(profile(*TWO, alone), 1 << 22, 2, always(4e-10))
+    assert any("with other threads than single" in note for note in advice.notes)
+    only = advise_pipeline(profile(TWO[0], alone), 1 << 22, 4, always(4e-10))
+    assert "rma-fence" in {one.way for one in only.ranked}
