@@ -108,8 +108,9 @@ def _next(sources: list[Path], profile: Profile, output: Path) -> str:
 
 
 def _advise(profile: Profile, output: Path) -> str:
-    """The command that asks for advice on pipelines, at a size and number of threads that were measured."""
-    form = pipeline_forms(profile)[-1]
+    """The command that asks for advice on pipelines, at a size and number of threads that were measured with
+    the longest delay."""
+    form = max(pipeline_forms(profile), key=lambda one: one.range["gamma_s_per_byte"][1])
     size = form.threads * (round(form.range["size_bytes"][1]) // form.threads)
     return (
         f"earlybird advise pipeline --threads {form.threads} --size {size} "

@@ -29,6 +29,7 @@ MAX_PROTOCOLS = 3
 # Three parameters there are always; more of them only with so many points for each.
 POINTS_PER_PARAMETER = 3
 NUM_REPLICATES = 20
+ENOUGH_LAUNCHES = 5  # for an interval worth having
 SEED = 20230807
 # A line that does not rise with the size says nothing of the bandwidth: this share of the time at the largest
 # message is then put down to it, which keeps it finite.
@@ -166,6 +167,15 @@ def warnings(table: pandas.DataFrame) -> list[str]:
             f"{level}: pipelines of {', '.join(dict.fromkeys(ways))} have one number of partitions, which "
             "cannot tell the latency from what every message costs; measure several, --partitions 1,4,32"
         )
+    for level, rows in table.groupby("level", sort=False):
+        launches = rows.groupby([*GROUP, *POINT]).launch.nunique()
+        rough = launches[launches < ENOUGH_LAUNCHES]
+        if len(rough):
+            texts.append(
+                f"{level}: {len(rough)} of {len(launches)} points of pipelines have fewer than "
+                f"{ENOUGH_LAUNCHES} launches ({rough.min()} at least), so intervals are too narrow; "
+                f"measure {ENOUGH_LAUNCHES} or more"
+            )
     return texts
 
 

@@ -228,7 +228,9 @@ def test_what_to_be_wary_of_is_told(tmp_path):
     assert "pipelines of many have fewer than 4 points" in warnings[0]
     assert "45 samples of pipelines with 4 threads had more of them than cores" in warnings[1]
     assert "pipelines of partitioned have one number of partitions" in warnings[2]
-    assert len(warnings) == 3
+    assert "78 of 78 points of pipelines have fewer than 5 launches (1 at least)" in warnings[3]
+    assert len(warnings) == 4
+    assert fitting.warnings(table("many", "each", ONE_PROTOCOL, launches=5)) == []
 
 
 def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
