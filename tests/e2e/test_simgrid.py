@@ -1,0 +1,110 @@
+"""A simulated machine as a user types it: what it costs comes back, ranks sit where they should, and refusals
+are sentences."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from earlybird.data.errors import EarlybirdError
+from earlybird.data.run import Run
+from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.machine.flavours import find_flavour
+from earlybird.toolchain.build import is_built
+
+
+@pytest.fixture
+def simgrid():
+    """Skips where SimGrid, which is optional, is not here."""
+    try:
+        built = is_built(find_flavour("simgrid"))
+    except EarlybirdError:
+        built = False
+    if not built:
+        pytest.skip("SimGrid is not built; run `earlybird build --mpi simgrid`")
+
+
+def by_level(run: Run) -> dict[tuple[str, int], float]:
+    return {(s.config["level"], s.config["size_bytes"]): s.times_s[0] for s in run.samples()}
+
+
+def test_latencies_and_bandwidths_of_the_machine_come_back(earlybird, tmp_path, simgrid):
+    earlybird("measure", "pingpong", "--sizes", "1,1MiB", "--launcher", "simgrid:2x2x2", "-o", "run")
+    run = Run.open(tmp_path / "run")
+    machine = parse_simulated_machine("2x2x2")
+    times_s = by_level(run)
+    for name, level in machine.levels.items():
+        assert times_s[name, 1] == pytest.approx(level.latency_s, rel=0.01)
+        expected_s = level.latency_s + (1 << 20) / level.bandwidth_bytes_per_s
+        assert times_s[name, 1 << 20] == pytest.approx(expected_s, rel=0.05)
+    assert all(len(sample.times_s) == 3 and sample.converged for sample in run.samples())
+    assert run.header["machine"]["simulated"]["sources"]
+    assert all(launch["simulated_machine"]["cores"] == 2 for launch in run.launches())
+
+
+def test_messages_of_a_socket_share_its_memory(earlybird, tmp_path, simgrid):
+    earlybird(
+        "measure", "contention", "--sizes", "4MiB", "--levels", "intra_socket", "--competitors", "2,8",
+        "--launcher", "simgrid:1x1x8", "-o", "run",
+    )  # fmt: skip
+    rates = {
+        s.config["competitors"]: s.config["competitors"] * s.config["size_bytes"] / s.times_s[0]
+        for s in Run.open(tmp_path / "run").samples()
+    }
+    machine = parse_simulated_machine("1x1x8")
+    assert rates[2] == pytest.approx(2 * machine.levels["intra_socket"].bandwidth_bytes_per_s, rel=0.02)
+    assert rates[8] == pytest.approx(machine.socket_bandwidth_bytes_per_s, rel=0.02)
+
+
+def test_a_file_gives_the_machine_and_replay_finds_ranks_where_its_layout_says(earlybird, tmp_path, simgrid):
+    machine = {"schema": "earlybird.simulated-machine/1", "nodes": 2, "sockets": 2, "cores": 1}
+    machine["levels"] = {"inter_node": {"latency_s": 5e-6}}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    (tmp_path / "ring.csv").write_text("src,dst,bytes\n0,1,8\n1,2,8\n2,3,8\n3,0,8\n")
+    for map_by in ("socket", "node"):
+        earlybird(
+            "replay", "ring.csv", "--layout", "2x2x1", "--map-by", map_by, "--launcher",
+            "simgrid:machine.json", "-o", map_by,
+        )  # fmt: skip
+        run = Run.open(tmp_path / map_by)
+        places = [(place["node"], place["socket"]) for place in run.launches()[0]["placement"]]
+        assert sorted(places) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+        assert places[1] == ((0, 1) if map_by == "socket" else (1, 0))
+        assert run.samples()[0].times_s.max() > 5e-6
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (("--launcher", "simgrid:2x64"), "NODESxSOCKETSxCORES"),
+        (("--launcher", "simgrid:2x2x2", "--mpi", "mpich"), "leave --mpi out"),
+        (("--launcher", "simgrid:2x2x2", "--threads", "2"), "one thread"),
+        (("--launcher", "simgrid:1x1x2", "--levels", "inter_node"), "not here"),
+        (("--mpi", "simgrid"), "--launcher simgrid"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(earlybird, refused, simgrid, words, word):
+    refused(earlybird("measure", "pingpong", *words, "-o", "run", check=False), word)
+
+
+def test_suites_of_threads_and_partitions_are_refused(earlybird, refused, simgrid):
+    for suite in ("pipeline", "msgrate"):
+        result = earlybird("measure", suite, "--launcher", "simgrid:1x1x2", "-o", "run", check=False)
+        refused(result, suite, "pingpong")
+
+
+def test_without_simgrid_every_way_to_ask_for_it_says_how_to_get_it(earlybird, refused, tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "uname"):
+        os.symlink(shutil.which(name), programs / name)
+    absent = {"EARLYBIRD_HOME": str(tmp_path / "home"), "PATH": str(programs)}
+    for words in (
+        ("measure", "pingpong", "--launcher", "simgrid:2x2x2", "-o", "run"),
+        ("measure", "pingpong", "--mpi", "simgrid", "-o", "run"),
+        ("exec", "--mpi", "simgrid", "--", "true"),
+        ("build", "--mpi", "simgrid"),
+    ):
+        refused(earlybird(*words, env=absent, check=False), "SimGrid is not here", "install")
+    assert "no  simulation" in earlybird("doctor", env=absent).stdout

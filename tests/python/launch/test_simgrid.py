@@ -1,0 +1,53 @@
+"""Ranks of a simulated machine: which core each has, and the platform whose routes cost what was asked."""
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.launch.simgrid import cores_of_ranks, platform_xml
+
+MACHINE = parse_simulated_machine("2x2x4")
+
+
+@pytest.mark.parametrize(
+    ("map_by", "first"),
+    [
+        ("core", ["node0-socket0-core0", "node0-socket0-core1"]),
+        ("socket", ["node0-socket0-core0", "node0-socket1-core0"]),
+        ("node", ["node0-socket0-core0", "node1-socket0-core0"]),
+    ],
+)
+def test_ranks_fill_cores_as_the_layout_says_and_share_none(map_by, first):
+    cores = cores_of_ranks(parse_layout("2x2x4", map_by), MACHINE)
+    assert cores[:2] == first
+    assert max(Counter(cores).values()) == 1 and len(cores) == 16
+
+
+@pytest.mark.parametrize(("layout", "what"), [("3x1x1", "nodes"), ("1x3x1", "sockets"), ("1x1x5", "cores")])
+def test_a_layout_that_the_machine_is_too_small_for_is_refused(layout, what):
+    with pytest.raises(InputError, match=rf"needs at least \d {what}.*give"):
+        cores_of_ranks(parse_layout(layout), MACHINE)
+
+
+def test_the_links_of_a_route_add_up_to_the_latency_of_its_level():
+    root = ET.fromstring(platform_xml(MACHINE).split("\n", 2)[2])
+    latencies_s = {link.get("id"): float(link.get("latency")[:-1]) for link in root.iter("link")}
+    clusters = list(root.iter("cluster"))
+    assert len(clusters) == 4 and {cluster.get("radical") for cluster in clusters} == {"0-3"}
+    own_s = float(clusters[0].get("lat")[:-1])
+    inside_s = 2 * own_s + MACHINE.overheads_s
+    levels = MACHINE.levels
+    assert inside_s == pytest.approx(levels["intra_socket"].latency_s)
+    assert inside_s + latencies_s["node0-message"] == pytest.approx(levels["inter_socket"].latency_s)
+    assert inside_s + latencies_s["between-nodes"] == pytest.approx(levels["inter_node"].latency_s)
+
+
+def test_every_pair_of_sockets_and_of_nodes_has_a_route():
+    root = ET.fromstring(platform_xml(parse_simulated_machine("3x4x1")).split("\n", 2)[2])
+    routes = Counter((route.get("src"), route.get("dst")) for route in root.iter("zoneRoute"))
+    assert max(routes.values()) == 1
+    assert len(routes) == 3 + 3 * (6 + 4)  # between nodes; in each between sockets, and to its edge
