@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.advise.pipelined import advise_pipeline
+from earlybird.cli.advise_collective import collective
 from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
 from earlybird.cli.delay_rates import (
     AiOption,
@@ -121,6 +122,11 @@ command = make_group(
             "pipeline",
             pipeline,
             "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json",
+        ),
+        (
+            "collective",
+            collective,
+            "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json",
         ),
     ),
     name="advise",

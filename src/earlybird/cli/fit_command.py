@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from earlybird.cli.collective_fit import print_comparison, print_forms, print_regressions
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.data import files
+from earlybird.data.collective_form import CollectiveForm, collective_forms
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.pipeline_form import PipelineForm, pipeline_forms
 from earlybird.data.profile import SCHEMA, Profile, Protocol, save_profile
@@ -35,7 +37,18 @@ def fit(
         typer.Option("--paper", help="Ordinary least squares, an intercept per N, as Thune et al. 2023."),
     ] = False,
     model_selection: Annotated[
-        bool, typer.Option("--model-selection", help="Also compare one, two and three protocols per level.")
+        bool,
+        typer.Option(
+            "--model-selection",
+            help="Also compare one, two and three protocols per level, and the forms of collectives.",
+        ),
+    ] = False,
+    mean_over_ranks: Annotated[
+        bool,
+        typer.Option(
+            "--mean-over-ranks",
+            help="Compare the forms of collectives on the mean over ranks, as OSU prints it.",
+        ),
     ] = False,
     output_format: Format = FORMAT,
     as_json: bool = JSON,
@@ -46,20 +59,34 @@ def fit(
     """
     _require_replaceable(output)
     observations = _read(sources)
+    from earlybird.fit.collective_comparison import COMPLETION, MEAN
     from earlybird.fit.profile import compare_segmentations, fit_profile
 
-    profile = fit_profile(observations, paper=paper)
+    times = MEAN if mean_over_ranks else COMPLETION
+    profile = fit_profile(observations, paper=paper, collective_times=times)
+    collectives = collective_forms(profile)
     choices = compare_segmentations(observations, paper=paper) if model_selection else []
     save_profile(profile, output)
     if as_json or output_format is Format.json:
-        print_json(_summary(profile, output, [_choice_json(choice) for choice in choices]))
+        summary = _summary(profile, output, [_choice_json(choice) for choice in choices])
+        print_json(summary | (_collectives_json(observations, collectives, times) if model_selection else {}))
     elif output_format is Format.csv:
         print_csv(_HEADER, _rows(profile))
     else:
-        _print_tables(profile, choices)
-        note(f"wrote {output}; next: {_next(sources, profile, output)}")
+        if profile.levels:
+            _print_tables(profile, choices)
+        if collectives:
+            print_forms(collectives)
+        if collectives and model_selection:
+            _print_selection(observations, collectives, times)
+        if profile.levels:
+            note(f"wrote {output}; next: {_next(sources, profile, output)}")
+        else:
+            note(f"wrote {output}")
         if pipeline_forms(profile):
             note(f"and: {_advise(profile, output)}")
+        if collectives:
+            note(f"next: {_advise_collective(collectives, output)}")
     for warning in profile.extra["warnings"]:
         note(f"warning: {warning}")
 
@@ -116,6 +143,50 @@ def _advise(profile: Profile, output: Path) -> str:
         f"earlybird advise pipeline --threads {form.threads} --size {size} "
         f"--gamma {form.range['gamma_s_per_byte'][1] * 1e12:g}us/MB --profile {shlex.quote(str(output))}"
     )
+
+
+def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
+    """The command that asks for advice at the most ranks measured."""
+    form = forms[0]
+    mapping = f" --map-by {form.map_by[0]}" if form.map_by else ""
+    return (
+        f"earlybird advise collective --op {form.operation} --ranks {form.range['ranks'][1]}{mapping} "
+        f"--profile {shlex.quote(str(output))}"
+    )
+
+
+def _print_selection(observations, forms: list[CollectiveForm], times: str) -> None:
+    print()
+    print_comparison(forms)
+    print(f"\nAICc is of the likelihood of times in us, lower is better; all of {times}")
+    print_regressions(_regressions(observations, times))
+    print()
+    for text in _verdicts(forms):
+        print(text)
+
+
+def _regressions(observations, times: str):
+    from earlybird.fit.collective_comparison import cores_per_node, time_column
+    from earlybird.fit.report_forms import regressions
+
+    collectives = observations.collectives
+    return regressions(collectives.table, cores_per_node(collectives), time_column(times))
+
+
+def _verdicts(forms: list[CollectiveForm]) -> list[str]:
+    from earlybird.fit.collective_comparison import verdict
+
+    return [verdict(one.operation, one.algorithm, one.extra.get("alternatives", ())) for one in forms]
+
+
+def _collectives_json(observations, forms: list[CollectiveForm], times: str) -> dict[str, Any]:
+    """What the forms do not hold; their comparison is each one's `alternatives`."""
+    if not forms:
+        return {}
+    found = [
+        vars(one) | {"rows": [vars(row) for row in one.rows]} for one in _regressions(observations, times)
+    ]
+    return {"regressions": found, "verdicts": _verdicts(forms)}
 
 
 def _num_nodes(launch: dict[str, Any]) -> int:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from earlybird.cli.fitted_pipelines import profiles_of
+from earlybird.data.collective_algorithms import parse_way
 from earlybird.data.collective_form import collective_forms
 from earlybird.data.insaghi import Regression, load_report
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
-from earlybird.fit.collective_samples import is_collective, placed_ranks, split_way
+from earlybird.fit.collective_samples import is_collective, placed_ranks
 from earlybird.models.collective import (
     CollectiveCosts,
     Hops,
@@ -55,13 +56,13 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
     counted: dict[tuple, Hops] = {}
     for sample in samples:
         config, point = sample.config, sample.point()
-        algorithm, segment_bytes = split_way(sample.way)
-        key = config["operation"], algorithm, str(config.get("mpi", ""))
+        way = parse_way(sample.way)
+        key = config["operation"], way.name, str(config.get("mpi", ""))
         if key not in forms or point in chosen[key]:
             continue
         hops = _hops(forms[key].structure, config, launches.get(sample.launch, {}), counted)
         if hops is not None:
-            chosen[key][point] = hops, int(config["size_bytes"]), segment_bytes
+            chosen[key][point] = hops, int(config["size_bytes"]), way.segment_bytes
     result: dict[tuple, float] = {}
     for key, points in chosen.items():
         if points:

@@ -6,6 +6,7 @@ import typer
 
 from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
 from earlybird.cli.options import MixedOption, ProfilesOption, ShareOption
+from earlybird.cli.predict_collective import collective
 from earlybird.cli.predict_pipeline import pipeline
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
@@ -15,7 +16,6 @@ from earlybird.data.profile import load_profile
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict import MODELS, merge_profiles, predict_exchange
 
-NOT_BUILT = ("collective",)
 MAX_TABLE_ROWS = 32
 SLOWEST_ROWS = 10
 
@@ -72,8 +72,6 @@ def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str
 
 
 def _pattern_path(words: list[str]) -> str:
-    if words[0] in NOT_BUILT:
-        raise InputError(f"predict {words[0]} is not built yet; what there is: `earlybird predict PATTERN`")
     if len(words) != 1:
         raise InputError(f"predict was given {len(words)} patterns; give one file, such as mesh.csv")
     return words[0]
@@ -125,6 +123,11 @@ command = make_group(
             pipeline,
             "earlybird predict pipeline --threads 8 --partitions 64 --size 64MiB --gamma 100us/MB "
             "--profile profile.json",
+        ),
+        (
+            "collective",
+            collective,
+            "earlybird predict collective --op bcast --ranks 256 --size 1 --map-by node --profile p.json",
         ),
     ),
     name="predict",

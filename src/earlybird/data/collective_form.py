@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data.collective_algorithms import OPERATIONS, ROOTED
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS
 from earlybird.data.profile import Profile
 from earlybird.data.units import MAX_BYTES
 
-OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier")
-# Those with a root, which alone may run along a tree.
-ROOTED = ("bcast", "reduce", "gather", "scatter")
 FORMS = ("alpha-beta", "empirical")
 RANGES = ("ranks", "size_bytes")
 
@@ -83,6 +81,7 @@ class CollectiveForm:
     tree : what it runs along, see `models.trees.TREES`; None where that is not known (`form` "empirical").
     segments_bytes : sizes of segments measured, 0 for none.
     map_by : mappings measured.
+    levels : types of hops that were measured.
     machine : "nodes", "sockets" of a node and "cores" of a socket that ranks were placed on.
     range : each of RANGES to the lowest and highest measured.
     replicates : parameters fitted to resampled launches; number k of all forms of a profile drew the same.
@@ -96,6 +95,7 @@ class CollectiveForm:
     tree: str | None = None
     segments_bytes: tuple[int, ...] = (0,)
     map_by: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
     machine: Mapping[str, int] = field(default_factory=dict)
     range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     replicates: tuple[CollectiveParameters, ...] = ()
@@ -113,6 +113,7 @@ class CollectiveForm:
             "range": {name: list(bounds) for name, bounds in self.range.items()}
             | {"segments_bytes": list(self.segments_bytes)},
             "map_by": list(self.map_by),
+            "levels": list(self.levels),
             "machine": dict(self.machine),
         }
         if self.tree:
@@ -160,15 +161,20 @@ def collective_form_from_json(value: Mapping[str, Any], where: str = "the form")
     if unknown := [one for one in mappings if one not in MAPPINGS]:
         raise InputError(f"{where}: map_by has {unknown[0]!r}; there are {', '.join(MAPPINGS)}")
     structure = tree or "empirical"
-    known = {"what", "form", "tree", "parameters", "range", "map_by", "machine", "replicates"}
+    parameters = _parameters(value.get("parameters"), structure, where)
+    levels = value.get("levels", sorted(parameters.levels(), key=LEVELS.index))
+    if not isinstance(levels, list) or not set(levels) <= set(LEVELS):
+        raise InputError(f"{where}: levels is {levels!r}; give a list of {', '.join(LEVELS)}")
+    known = {"what", "form", "tree", "parameters", "range", "map_by", "levels", "machine", "replicates"}
     return CollectiveForm(
         what["operation"],
         algorithm,
         mpi,
-        _parameters(value.get("parameters"), structure, where),
+        parameters,
         tree,
         tuple(segments),
         tuple(mappings),
+        tuple(levels),
         _machine(value.get("machine", {}), where),
         {name: tuple(ranges[name]) for name in RANGES},
         tuple(_parameters(one, structure, f"{where}, replicate {k}") for k, one in enumerate(replicates)),

@@ -8,7 +8,9 @@ import numpy as np
 import pandas
 from scipy.optimize import nnls
 
-from earlybird.data.collective_form import ROOTED, CollectiveForm, CollectiveParameters
+from earlybird.data.collective_algorithms import tree_of
+from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
+from earlybird.data.layout import LEVELS
 from earlybird.fit.collective_samples import Collectives
 from earlybird.models.collective import (
     EMPIRICAL,
@@ -24,18 +26,7 @@ from earlybird.models.regression import fit_line
 GROUP = ["operation", "algorithm", "mpi"]
 POINT = ["way", "segment_bytes", "map_by", "placement", "ranks", "size_bytes", "root"]
 
-# Reductions along a binomial tree and MPICH's broadcast halve the distance, Open MPI's broadcast and our own
-# double it.
-_TREES = {"linear": "linear", "pipeline": "chain", "chain": "chain", "binomial": "binomial-halving"}
-_OTHER_TREES = {
-    ("openmpi", "bcast", "binomial"): "binomial-doubling",
-    # Open MPI's own `chain` has several chains.
-    ("openmpi", "bcast", "chain"): None,
-    ("openmpi", "reduce", "chain"): None,
-}
-# Ours, on point-to-point calls.
-OWN = "own-"
-# Of gather and scatter, messages inside a binomial tree are of the data of several ranks.
+# Of gather and scatter, messages inside a tree are of the data of several ranks: linear alone has them alike.
 _WHOLE_BUFFER = ("bcast", "reduce")
 
 MIN_POINTS = 4
@@ -92,16 +83,11 @@ class Fit:
         return collective_time_s(points.calls, self.costs)
 
 
-def tree_of(mpi: str, operation: str, algorithm: str) -> str | None:
-    """The tree an algorithm runs along, see `models.trees`; None where that is not known."""
-    name = algorithm.removeprefix(OWN)
-    if operation not in ROOTED or (operation not in _WHOLE_BUFFER and name != "linear"):
-        return None
-    if algorithm.startswith(OWN):
-        return "binomial-doubling" if name == "binomial" else _TREES.get(name)
-    if (mpi, operation, name) in _OTHER_TREES:
-        return _OTHER_TREES[mpi, operation, name]
-    return _TREES.get(name)
+def structure_of(mpi: str, operation: str, algorithm: str) -> str:
+    """What its form is: a tree (see `models.trees`), or `empirical` where no such tree is known or messages
+    along it are not alike."""
+    tree = tree_of(mpi, operation, algorithm)
+    return tree if tree and (operation in _WHOLE_BUFFER or tree == "linear") else EMPIRICAL
 
 
 def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
@@ -117,7 +103,7 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
     forms = []
     for key, rows in collectives.table.groupby(GROUP, sort=False):
         what = dict(zip(GROUP, key, strict=True))
-        structure = tree_of(what["mpi"], what["operation"], what["algorithm"]) or EMPIRICAL
+        structure = structure_of(what["mpi"], what["operation"], what["algorithm"])
         reader = PointReader(collectives, structure)
         points = reader.points(rows)
         if len(points.time_s) < MIN_POINTS:
@@ -448,6 +434,7 @@ def _form(
         None if structure == EMPIRICAL else structure,
         tuple(int(one) for one in np.unique(rows.segment_bytes)),
         tuple(rows.map_by.unique()),
+        tuple(np.array(LEVELS)[(points.calls.alpha > 0).any(axis=(0, 1))].tolist()),
         collectives.machine,
         {name: (int(rows[name].min()), int(rows[name].max())) for name in ("ranks", "size_bytes")},
         tuple(_parameters(structure, fit(drawn, found.structure, terms).costs) for drawn in resampled),

@@ -45,7 +45,7 @@ def compare(
     """
     table = collectives.table
     rows = table[(table.operation == operation) & (table.algorithm == algorithm) & (table.mpi == mpi)]
-    structure = collective.tree_of(mpi, operation, algorithm) or collective.EMPIRICAL
+    structure = collective.structure_of(mpi, operation, algorithm)
     gamma = collective.gamma_r_s_per_byte(collectives.reductions)
     found: list[dict[str, Any]] = []
     for case in _cases(collectives, rows, structure, _COLUMNS[times]):
@@ -57,18 +57,80 @@ def compare(
     return found
 
 
-def verdicts(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which form to believe and why, a sentence for each set of points of `compare`."""
-    texts = []
-    for points in dict.fromkeys(row["points"] for row in rows):
-        ours, theirs = (row for row in rows if row["points"] == points)
-        texts.append(f"{operation} {algorithm}, {points}: {_verdict(ours, theirs)}")
-    return texts
+def verdict(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Which form to believe of one algorithm and why, a sentence, from the rows of `compare`."""
+    cases = list(dict.fromkeys(row["points"] for row in rows))
+    if not cases:
+        return f"{operation} {algorithm}: too few points to tell forms apart; measure more --ranks, --sizes"
+    first, *others = (_Verdict.of(*(row for row in rows if row["points"] == points)) for points in cases)
+    told = [f"{operation} {algorithm}, {cases[0]}: {first.words()}"]
+    for points, other in zip(cases[1:], others, strict=True):
+        told.append(f"{points}: {other.short()}")
+    return "; ".join(told)
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Two forms on the same points, the one with the lower AICc first; `clear` where the difference tells
+    them apart, None where there are too few points for one."""
+
+    better: Mapping[str, Any]
+    worse: Mapping[str, Any]
+    difference: float | None
+
+    @classmethod
+    def of(cls, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> "_Verdict":
+        if "aicc" not in ours or "aicc" not in theirs:
+            return cls(ours, theirs, None)
+        difference = theirs["aicc"] - ours["aicc"]
+        return cls(ours, theirs, difference) if difference >= 0 else cls(theirs, ours, -difference)
+
+    def short(self) -> str:
+        if self.difference is None:
+            return "too few points"
+        if self.difference < CLEAR:
+            return f"not told apart, AICc differs by {self.difference:.1f}"
+        return f"{self.better['form']}, AICc lower by {self.difference:.0f}"
+
+    def words(self) -> str:
+        if self.difference is None:
+            return "too few points to tell forms apart; measure more --ranks or --sizes"
+        better, worse = self.better["form"], self.worse["form"]
+        if self.difference < CLEAR:
+            told = [f"{better} and {worse} are not told apart, AICc differs by {self.difference:.1f}"]
+        else:
+            told = [f"believe {better}, whose AICc is lower than {worse}'s by {self.difference:.0f}"]
+        for key, where in (
+            ("held_out_error", "at process counts left out"),
+            ("extrapolation_error", "beyond half of the processes"),
+        ):
+            if key in self.better and key in self.worse:
+                errors = _per_cent(self.better[key]), _per_cent(self.worse[key])
+                told.append(f"{where} it errs by {errors[0]}, {worse} by {errors[1]}")
+        if self._errs_less_beyond():
+            told.append(f"beyond the processes measured trust {worse} more")
+        told += [_exponential(row) for row in (self.better, self.worse) if "far" in row]
+        return ", ".join(told)
+
+    def _errs_less_beyond(self) -> bool:
+        """Whether the worse one is clearly the better one where it was not fitted."""
+        errors = [row.get("extrapolation_error") for row in (self.worse, self.better)]
+        return None not in errors and errors[0] < 0.8 * errors[1]
+
+
+def cores_per_node(collectives: Collectives) -> int:
+    """Where the report's form 1 has its break."""
+    return collectives.machine.get("sockets", 1) * collectives.machine.get("cores", 1)
+
+
+def time_column(times: str) -> str:
+    """The column of `collective_samples.COLUMNS` that holds `completion` or `mean over ranks`."""
+    return _COLUMNS[times]
 
 
 def _cases(collectives: Collectives, rows: pandas.DataFrame, structure: str, column: str) -> Iterable[_Case]:
     reader = PointReader(collectives, structure)
-    cores = collectives.machine.get("sockets", 1) * collectives.machine.get("cores", 1)
+    cores = cores_per_node(collectives)
 
     def case(words: str, chosen: pandas.DataFrame, form: int) -> _Case:
         return _Case(words, reader.points(chosen, column), grid(chosen, cores, column), form)
@@ -160,38 +222,6 @@ def _without_missing(row: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in row.items() if not isinstance(item, float) or np.isfinite(item)}
 
 
-def _verdict(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    if "aicc" not in ours or "aicc" not in theirs:
-        return "too few points to tell which form to believe; measure more --ranks or --sizes"
-    difference = theirs["aicc"] - ours["aicc"]
-    first, second = (ours, theirs) if difference >= 0 else (theirs, ours)
-    errors = _both(first, second, "held_out_error", "at process counts left out")
-    beyond = _both(first, second, "extrapolation_error", "beyond half of the processes")
-    if abs(difference) < CLEAR:
-        told = f"AICc tells {first['form']} and {second['form']} apart by {abs(difference):.1f} only"
-    else:
-        told = (
-            f"believe {first['form']}, whose AICc is lower by {abs(difference):.0f} than {second['form']}'s"
-        )
-    reasons = [told, *errors, *beyond]
-    if told.startswith("believe") and _errs_less(second, first):
-        reasons.append(f"beyond the processes measured trust {second['form']} more")
-    if "far" in theirs:
-        reasons.append(_exponential(theirs))
-    return "; ".join(reasons)
-
-
-def _both(first: Mapping[str, Any], second: Mapping[str, Any], key: str, where: str) -> list[str]:
-    if key not in first or key not in second:
-        return []
-    return [f"{where} it errs by {_per_cent(first[key])}, {second['form']} by {_per_cent(second[key])}"]
-
-
-def _errs_less(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    key = "extrapolation_error"
-    return key in one and key in other and one[key] < other[key]
-
-
 def _exponential(row: Mapping[str, Any]) -> str:
     far, form = row["far"], row["form"]
     what = "the size" if form == "report-3" else "the number of processes"
@@ -202,7 +232,7 @@ def _exponential(row: Mapping[str, Any]) -> str:
         if "time_s" in far
         else "more than any number"
     )
-    return f"{form} grows exponentially in {what}: for {where} it says {said}"
+    return f"{form} grows exponentially in {what} (for {where} it says {said})"
 
 
 def _per_cent(error: float) -> str:

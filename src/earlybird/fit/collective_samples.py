@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from earlybird.data.collective_form import OPERATIONS
+from earlybird.data.collective_algorithms import OPERATIONS, parse_way
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
@@ -96,11 +96,11 @@ class CollectiveReader:
                 f"root={root} map_by={map_by} size_bytes={size_bytes} and a median of {median_s:g} s; times "
                 "are above 0, roots among the ranks, of which there are 2 or more: measure again"
             )
-        algorithm, segment_bytes = split_way(sample.way)
+        way = parse_way(sample.way)
         placement = self._place(run, sample, str(layout), map_by, ranks)
         mean_s, root_s = _over_ranks(sample, ranks, root)
         self._rows.append(
-            (operation, sample.way, algorithm, segment_bytes, str(config.get("mpi", "")), map_by, placement,
+            (operation, way.text, way.name, way.segment_bytes, str(config.get("mpi", "")), map_by, placement,
              ranks, size_bytes, root, launch, median_s, mean_s, root_s, sample.oversubscribed,
              sample.converged)
         )  # fmt: skip
@@ -144,14 +144,6 @@ def placed_ranks(
         asked = parse_layout(shape.group(), map_by)
         return asked.node[:ranks], asked.socket[:ranks]
     return None
-
-
-def split_way(way: str) -> tuple[str, int]:
-    """`pipeline:8192` to its algorithm and bytes of a segment; 0 where it has none."""
-    algorithm, _, segment = way.partition(":")
-    if segment and not segment.isdigit():
-        raise InputError(f"the way {way!r} of a collective has the segment {segment!r}; give bytes")
-    return algorithm, int(segment or 0)
 
 
 def _over_ranks(sample: Sample, ranks: int, root: int) -> tuple[float, float]:

@@ -74,7 +74,7 @@ def is_logarithmic(form: int, algorithm: str) -> bool:
 
 
 def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
-    """The columns of a form by the names that R prints; those that are 0 throughout are left out."""
+    """The columns of a form by the names that R prints."""
     ranks = points.ranks.astype(float)
     if form == 3:
         columns = {}
@@ -97,7 +97,20 @@ def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
             f"{test}TRUE": beyond.astype(float),
             f"MPI_Processes:{test}TRUE": ranks * beyond,
         }
-    return {name: column for name, column in columns.items() if column.any()}
+    return columns
+
+
+def _independent(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Without columns that are 0 or that those before make up, which R leaves out as not defined."""
+    kept: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        scale = float(np.abs(column).max(initial=0.0))
+        if not scale:
+            continue
+        table = np.array([*kept.values(), column]).T / [*(np.abs(one).max() for one in kept.values()), scale]
+        if np.linalg.matrix_rank(table) > len(kept):
+            kept[name] = column
+    return kept
 
 
 def response(points: Grid, form: int, algorithm: str) -> np.ndarray:
@@ -131,7 +144,7 @@ class ReportFit:
 
 def fit_report_form(points: Grid, form: int, algorithm: str) -> ReportFit:
     """Ordinary least squares, with AICc of the likelihood of T itself: of a logarithm the Jacobian counts."""
-    columns = design(points, form, algorithm)
+    columns = _independent(design(points, form, algorithm))
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T
     scale = np.abs(x).max(axis=0)
     estimates = np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale
@@ -173,7 +186,7 @@ def _regression(operation: str, what: str, points: Grid, form: int, way: str) ->
     import statsmodels.api as statsmodels
 
     algorithm = way.partition(":")[0]
-    columns = design(points, form, algorithm) if len(points.ranks) else {}
+    columns = _independent(design(points, form, algorithm)) if len(points.ranks) else {}
     if len(points.ranks) <= len(columns) or len(np.unique(points.ranks)) < 2:
         return None
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T

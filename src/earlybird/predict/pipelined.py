@@ -95,7 +95,13 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
                 f"the profile {profile.id or '(no id)'} has no level {asked}; it has {', '.join(known)}"
             )
         return asked
-    return next(name for names in (forms, profile.levels) for name in reversed(LEVELS) if name in names)
+    for names in (forms, profile.levels):
+        if found := [name for name in LEVELS if name in names]:
+            return found[-1]
+    raise InputError(
+        f"the profile {profile.id or '(no id)'} holds no pipelines and no levels to price their messages by; "
+        "`earlybird measure pipeline -o RUN` and `earlybird fit RUN` tell them"
+    )
 
 
 def way_models(profile: Profile, level: str, threads: int) -> list[WayModel]:

@@ -141,10 +141,6 @@ def test_messages_on_and_off_a_socket_mix_by_the_option(earlybird, tmp_path):
     assert union["time_s"][1:3] == pytest.approx([40e-6, 20e-6])
 
 
-def test_operations_not_built_yet_are_named(earlybird):
-    assert "predict collective is not built yet" in _refusal(earlybird("predict", "collective"))
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [

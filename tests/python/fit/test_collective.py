@@ -8,7 +8,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.profile import load_profile, save_profile
 from earlybird.data.run import Run
 from earlybird.fit import collective as fitting
-from earlybird.fit.collective_comparison import ALL_SIZES, MEAN, compare, verdicts
+from earlybird.fit.collective_comparison import ALL_SIZES, MEAN, compare, verdict
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
 from earlybird.models.collective import CollectiveCosts, collective_time_s, count_hops, make_calls
@@ -72,7 +72,7 @@ def test_the_physical_form_extrapolates_where_the_reports_do_not(planted, algori
     assert ours["extrapolation_error"] < 0.05 < 0.5 < theirs["extrapolation_error"]
     assert ours["held_out_error"] < 0.03 and ours["held_out_error_sizes"] < 0.03
     assert ours["aicc"] + 100 < theirs["aicc"]
-    (said,) = [text for text in verdicts("bcast", algorithm, [ours, theirs])]
+    said = verdict("bcast", algorithm, planted[algorithm].extra["alternatives"])
     assert "believe alpha-beta" in said and "report-3 grows exponentially in the size" in said
 
 
@@ -101,7 +101,7 @@ def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
     form = forms_of(write_run(tmp_path / "run", exponential_s, sizes=(1,)))["binomial"]
     ours, theirs = rows_of(form, "1 B by node")
     assert theirs["form"] == "report-2" and theirs["aicc"] + 10 < ours["aicc"]
-    assert "believe report-2" in verdicts("bcast", "binomial", [ours, theirs])[0]
+    assert "believe report-2" in verdict("bcast", "binomial", [ours, theirs])
 
 
 def test_the_size_grid_of_the_report_is_believed_where_it_is_true(tmp_path):
@@ -241,15 +241,14 @@ def test_a_run_of_wrong_results_is_no_profile(tmp_path):
         read_runs([path])
 
 
-def test_trees_are_those_the_mpis_use():
-    assert fitting.tree_of("openmpi", "bcast", "binomial") == "binomial-doubling"
-    assert fitting.tree_of("openmpi", "reduce", "binomial") == "binomial-halving"
-    assert fitting.tree_of("mpich", "bcast", "binomial") == "binomial-halving"
-    assert fitting.tree_of("mpich", "reduce", "own-binomial") == "binomial-doubling"
-    assert fitting.tree_of("openmpi", "gather", "own-linear") == "linear"
-    assert fitting.tree_of("openmpi", "gather", "binomial") is None
-    assert fitting.tree_of("openmpi", "bcast", "default") is None
-    assert fitting.tree_of("openmpi", "allgather", "linear") is None
+def test_structures_are_those_the_mpis_use():
+    assert fitting.structure_of("openmpi", "bcast", "binomial") == "binomial-doubling"
+    assert fitting.structure_of("openmpi", "reduce", "binomial") == "binomial-halving"
+    assert fitting.structure_of("mpich", "bcast", "binomial") == "binomial-halving"
+    assert fitting.structure_of("mpich", "reduce", "own-binomial") == "binomial-doubling"
+    assert fitting.structure_of("openmpi", "gather", "own-linear") == "linear"
+    for operation, algorithm in (("gather", "binomial"), ("bcast", "default"), ("allgather", "linear")):
+        assert fitting.structure_of("openmpi", operation, algorithm) == "empirical"
 
 
 def test_samples_are_read_one_by_one(tmp_path):

@@ -1,0 +1,284 @@
+"""Advise which algorithm of a collective operation to take: the best at a size, and where that changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.data.collective_algorithms import DEFAULT, OWN, Way, mpi_algorithms
+from earlybird.data.collective_configuration import Configuration, Region, configuration, setting
+from earlybird.data.collective_form import CollectiveForm
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Profile
+from earlybird.predict.collective import (
+    INTERVAL_PERCENT,
+    AlgorithmModel,
+    Placed,
+    algorithm_models,
+    extrapolated,
+    family_of,
+    forms_of,
+    place,
+    reservations,
+)
+
+# Sizes are tried this many to an octave, then a change is halved in until it is known to that share.
+_PER_OCTAVE, _KNOWN_TO = 2, 0.01
+# What is more work to set must be predicted to take less by this share.
+WORTH = 0.05
+# At crossovers a way is kept until another one takes less by this share: near equals must not alternate.
+KEPT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """An algorithm with one size of segments."""
+
+    model: AlgorithmModel
+    segment_bytes: int
+
+    @property
+    def form(self) -> CollectiveForm:
+        return self.model.form
+
+    @property
+    def way(self) -> str:
+        return Way(self.form.algorithm, self.segment_bytes).text
+
+    @property
+    def work(self) -> tuple:
+        """From the least to set, what the MPI does by itself, to the most, an algorithm to be called."""
+        return (
+            self.form.algorithm != DEFAULT,
+            self.form.algorithm.startswith(OWN),
+            self.segment_bytes > 0,
+            self.segment_bytes,
+        )
+
+    def time_s(self, size_bytes: float) -> float:
+        return self.model.time_s(size_bytes, self.segment_bytes)
+
+
+@dataclass(frozen=True)
+class _Question:
+    candidates: Sequence[_Candidate]
+
+    def times_s(self, size_bytes: float) -> np.ndarray:
+        return np.array([one.time_s(size_bytes) for one in self.candidates])
+
+    def best(self, size_bytes: float) -> _Candidate:
+        """The one with the least work among those that take at most WORTH more than the quickest; of those
+        alike the quickest."""
+        return self.candidates[self.ranking(size_bytes)[0]]
+
+    def ranking(self, size_bytes: float) -> list[int]:
+        """The worthwhile one first, the others by time."""
+        times_s = self.times_s(size_bytes)
+        near = np.flatnonzero(times_s <= times_s.min() / (1 - WORTH))
+        first = min(near, key=lambda k: (self.candidates[k].work[:3], times_s[k], self.candidates[k].work))
+        return [int(first), *(int(k) for k in np.argsort(times_s, kind="stable") if k != first)]
+
+    def keeps(self, candidate: _Candidate, size_bytes: float) -> bool:
+        """Whether no other takes less by more than KEPT."""
+        return bool((1 - KEPT) * candidate.time_s(size_bytes) <= self.times_s(size_bytes).min())
+
+    @cached_property
+    def sizes_bytes(self) -> tuple[int, int]:
+        """The smallest and largest size that any of them was measured at."""
+        ranges = [one.form.range["size_bytes"] for one in self.candidates]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def regions(self) -> list[tuple[int, int, _Candidate]]:
+        """From small to large sizes, first and last of each."""
+        smallest, largest = self.sizes_bytes
+        begin = max(smallest, 1)
+        octaves = max(float(np.log2(max(largest, begin) / begin)), 0.0)
+        sizes = begin * 2.0 ** (np.arange(int(np.ceil(octaves * _PER_OCTAVE)) + 1) / _PER_OCTAVE)
+        found = self.best(sizes[0])
+        begins = [(smallest, found)]
+        for low, high in pairwise(np.minimum(sizes, largest)):
+            if not self.keeps(found, high):
+                begins.append((round(self._last_kept(found, low, high)), self.best(high)))
+                found = begins[-1][1]
+        ends = [*(start for start, _ in begins[1:]), largest]
+        return [(start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
+
+    def _last_kept(self, candidate: _Candidate, low: float, high: float) -> float:
+        """The size up to which it is kept, which it is at `low` and is not at `high`."""
+        while high > low * (1 + _KNOWN_TO):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self.keeps(candidate, middle) else (low, middle)
+        return low
+
+
+def advise_collective(
+    profile: Profile,
+    operation: str,
+    ranks: int | None,
+    size_bytes: int | None = None,
+    *,
+    layout: str | None = None,
+    map_by: str | None = None,
+    root: int = 0,
+    mpi_only: bool = False,
+) -> tuple[Advice, Configuration | None]:
+    """Rank every algorithm of `operation` with its best size of segments, and seek crossovers.
+
+    Parameters
+    ----------
+    size_bytes : None for the largest measured.
+    ranks, layout, map_by, root : see `predict.collective.place`.
+    mpi_only : leave our own algorithms out, which an MPI cannot be told to take.
+
+    Returns
+    -------
+    Advice whose first alternative takes least, or is less work and takes at most WORTH more; gains are over
+    what the MPI does by itself, where that was measured. And what makes the MPI take the best of its own
+    algorithms in every region; None where that is not known of it.
+    """
+    forms = forms_of(profile, operation)
+    if mpi_only:
+        forms = _of_mpi(forms)
+    placed, notes = place(forms, ranks, layout, map_by, root)
+    asked_bytes = max(form.range["size_bytes"][1] for form in forms) if size_bytes is None else size_bytes
+    models, left_out = algorithm_models(forms, placed, asked_bytes)
+    question = _Question([_Candidate(model, one) for model in models for one in _segments(model.form)])
+    family = family_of(profile, forms[0].mpi)
+    ranked, of_algorithm = [], set()
+    for k in question.ranking(asked_bytes):
+        candidate = question.candidates[k]
+        if candidate.form.algorithm not in of_algorithm:
+            of_algorithm.add(candidate.form.algorithm)
+            ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
+    regions = question.regions()
+    settings = _configure(question, placed, operation, family)
+    asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
+             "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
+    return (
+        Advice(
+            "collective",
+            asked,
+            DEFAULT if any(model.form.algorithm == DEFAULT for model in models) else "",
+            tuple(ranked),
+            tuple(_stretch(*region, placed, family) for region in regions),
+            profile.id,
+            (*notes, *left_out, *reservations(models, placed, [asked_bytes])),
+            {} if settings is None else {"config": _config_json(settings)},
+        ),
+        settings,
+    )
+
+
+def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:
+    found = [form for form in forms if not form.algorithm.startswith(OWN)]
+    if not found:
+        raise InputError(
+            f"the profile holds no algorithm of the MPI's for {forms[0].operation}; leave --mpi-only out, or "
+            "measure some with --algorithm linear,pipeline,binomial,default"
+        )
+    return found
+
+
+def _segments(form: CollectiveForm) -> list[int]:
+    """Those measured, and powers of two between: the form tells of any."""
+    cut = [one for one in form.segments_bytes if one]
+    between = {1 << k for k in range(40) if cut and min(cut) <= 1 << k <= max(cut)}
+    return sorted({*form.segments_bytes, *between})
+
+
+def _alternative(
+    candidate: _Candidate,
+    placed: Placed,
+    size_bytes: int,
+    models: Sequence[AlgorithmModel],
+    family: str | None,
+) -> Alternative:
+    default = next((model for model in models if model.form.algorithm == DEFAULT), None)
+    time_s = candidate.time_s(size_bytes)
+    drawn_s = candidate.model.drawn_s(size_bytes, candidate.segment_bytes)
+    gain = gain_interval = None
+    if default is not None:
+        default_s, default_drawn_s = default.time_s(size_bytes), default.drawn_s(size_bytes)
+        gain = default_s / time_s if time_s > 0 else None
+        if gain is not None and len(drawn_s) and len(drawn_s) == len(default_drawn_s) and drawn_s.all():
+            gain_interval = _interval(default_drawn_s / drawn_s, gain)
+    beyond = extrapolated(candidate.form, placed, size_bytes, candidate.segment_bytes)
+    extra: dict[str, Any] = {
+        "algorithm": candidate.form.algorithm,
+        "segment_bytes": candidate.segment_bytes,
+        "form": "alpha-beta" if candidate.form.tree else "empirical",
+    }
+    return Alternative(
+        candidate.way,
+        time_s,
+        gain,
+        _how_to(candidate, placed, family),
+        _interval(drawn_s, time_s) if len(drawn_s) else None,
+        gain_interval,
+        extra | ({"extrapolated": list(beyond)} if beyond else {}),
+    )
+
+
+def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
+    """What the replicates span, with what was `found` inside: medians of few launches, drawn again, may all
+    lie to one side of it."""
+    low, high = np.percentile(values, INTERVAL_PERCENT)
+    return min(float(low), found), max(float(high), found)
+
+
+def _how_to(candidate: _Candidate, placed: Placed, family: str | None) -> str:
+    if not _can_be_told(candidate.form, family) and not candidate.form.algorithm.startswith(OWN):
+        return f"take {candidate.way}, as this MPI's manual tells"
+    return setting(family or "", candidate.form.operation, candidate.way, placed.ranks)
+
+
+def _can_be_told(form: CollectiveForm, family: str | None) -> bool:
+    """Whether it is known what makes the MPI take it."""
+    return form.algorithm in (DEFAULT, *mpi_algorithms(family, form.operation))
+
+
+def _stretch(start: int, end: int, candidate: _Candidate, placed: Placed, family: str | None) -> Stretch:
+    extra: dict[str, Any] = {
+        "algorithm": candidate.form.algorithm,
+        "segment_bytes": candidate.segment_bytes,
+    }
+    beyond = {
+        one
+        for size in (start, end)
+        for one in extrapolated(candidate.form, placed, size, candidate.segment_bytes)
+    }
+    if beyond:
+        extra["extrapolated"] = sorted(beyond)
+    return Stretch(start, end, candidate.way, _how_to(candidate, placed, family), extra)
+
+
+def _configure(
+    question: _Question, placed: Placed, operation: str, family: str | None
+) -> Configuration | None:
+    """Of the best of the MPI's own algorithms, which alone it can be told to take."""
+    of_mpi = [one for one in question.candidates if _can_be_told(one.form, family)]
+    if family is None or not of_mpi:
+        return None
+    found = _Question(of_mpi).regions()
+    last = len(found) - 1
+    return configuration(
+        family,
+        operation,
+        [
+            Region(one.way, placed.ranks, start if k else 0, None if k == last else end)
+            for k, (start, end, one) in enumerate(found)
+        ],
+    )
+
+
+def _config_json(settings: Configuration) -> dict[str, Any]:
+    return {
+        "kind": settings.kind,
+        "text": settings.text,
+        "use": settings.use,
+        "left_out": [region.describe() for region in settings.left_out],
+    }

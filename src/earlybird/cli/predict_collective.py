@@ -1,0 +1,146 @@
+"""`earlybird predict collective`: what every algorithm of a collective operation will take."""
+
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.cli.common import FORMAT, JSON, Format, note, print_csv, print_json, print_table
+from earlybird.cli.options import ProfilesOption
+from earlybird.cli.predict_pipeline import load_profiles
+from earlybird.data.errors import InputError
+from earlybird.data.units import format_bytes, format_seconds, parse_bytes
+from earlybird.predict.collective import (
+    AlgorithmPrediction,
+    Reference,
+    forms_of,
+    place,
+    predict_collective,
+)
+
+SCHEMA = "earlybird.collective-prediction/1"
+_COLUMNS = ("way", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
+            "extrapolated")  # fmt: skip
+
+OperationOption = Annotated[str, typer.Option("--op", help="The operation, such as bcast or reduce.")]
+RanksOption = Annotated[int | None, typer.Option("--ranks", help="How many take part; all of --layout.")]
+PlacesOption = Annotated[
+    str | None,
+    typer.Option("--layout", help="NODESxSOCKETSxRANKS or a CSV; the nodes measured, more where needed."),
+]
+MapOption = Annotated[
+    str | None, typer.Option("--map-by", help="How ranks fill it: core, socket or node; as was measured.")
+]
+RootOption = Annotated[int, typer.Option("--root", help="The rank that sends or receives.")]
+
+
+def collective(
+    op: OperationOption,
+    size: Annotated[
+        str, typer.Option("--size", help="The buffer; of (all)gather, scatter, alltoall: per pair.")
+    ] = "0",
+    ranks: RanksOption = None,
+    profile: ProfilesOption = [],  # noqa: B006
+    map_by: MapOption = None,
+    layout: PlacesOption = None,
+    algorithm: Annotated[
+        str | None, typer.Option("--algorithm", help="This alone, such as linear or pipeline:8192.")
+    ] = None,
+    root: RootOption = 0,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Also the published regressions of Insaghi's report.")
+    ] = False,
+    format: Format = FORMAT,
+    json: bool = JSON,
+) -> None:
+    """What every algorithm of a collective operation takes, until the last rank is done.
+
+    The forms of docs/models.md, fitted to `measure collective`: hops of an algorithm's tree are counted where
+    its ranks sit. Without --layout that is the machine measured, further nodes like its own added where they
+    are needed.
+    """
+    joined = load_profiles(profile)
+    size_bytes = parse_bytes(size, "--size")
+    require_size(op, size_bytes)
+    forms = forms_of(joined, op)
+    placed, notes = place(forms, ranks, layout, map_by, root)
+    answer = predict_collective(forms, placed, size_bytes, None if algorithm is None else read_way(algorithm))
+    notes = [*notes, *answer.notes]
+    for reservation in notes:
+        note(f"warning: {reservation}")
+    if json or format is Format.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "operation": op,
+                "ranks": placed.ranks,
+                "size_bytes": size_bytes,
+                "root": root,
+                "layout": placed.layout.text,
+                "map_by": placed.map_by,
+                "mpi": forms[0].mpi,
+                "algorithms": [_to_json(one) for one in answer.predictions],
+                "references": [vars(one) for one in answer.references],
+                "profile_id": joined.id,
+                "notes": notes,
+            }
+        )
+    elif format is Format.csv:
+        print_csv(_COLUMNS, [_csv_row(one) for one in answer.predictions])
+    else:
+        shown = sorted(answer.predictions, key=lambda one: one.time_s)
+        rows = [_cells(one) for one in shown]
+        print_table(
+            ["algorithm", "segments", "time", "95 %", "form", "extrapolated"],
+            rows + [_reference_cells(one) for one in answer.references if reference],
+        )
+        note(
+            f"{op} of {format_bytes(size_bytes)} among {placed.ranks} ranks on "
+            f"{placed.layout.text}, until the last one is done"
+        )
+
+
+def require_size(operation: str, size_bytes: int) -> None:
+    """Refuse bytes of a barrier, and none of anything else."""
+    if (operation == "barrier") != (size_bytes == 0):
+        allowed = "0, as a barrier has none" if operation == "barrier" else "bytes, such as --size 64KiB"
+        raise InputError(f"--size is {size_bytes} bytes of {operation}; give {allowed}")
+
+
+def read_way(text: str) -> str:
+    """`pipeline:8KiB` as samples name it, `pipeline:8192`."""
+    name, colon, segment = text.partition(":")
+    return f"{name}:{parse_bytes(segment, '--algorithm')}" if colon else name
+
+
+def _to_json(one: AlgorithmPrediction) -> dict[str, Any]:
+    value = {name: item for name, item in vars(one).items() if item is not None}
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in value.items()}
+
+
+def _csv_row(one: AlgorithmPrediction) -> list[Any]:
+    low, high = one.time_interval_s or (None, None)
+    return [one.way, one.algorithm, one.segment_bytes, one.time_s, low, high, one.form, one.tree,
+            " ".join(one.extrapolated)]  # fmt: skip
+
+
+def _cells(one: AlgorithmPrediction) -> list[str]:
+    interval = one.time_interval_s and " .. ".join(map(format_seconds, one.time_interval_s))
+    return [
+        one.algorithm,
+        format_bytes(one.segment_bytes) if one.segment_bytes else "",
+        format_seconds(one.time_s),
+        interval or "",
+        one.form if one.tree is None else f"{one.form}, {one.tree}",
+        ", ".join(one.extrapolated),
+    ]
+
+
+def _reference_cells(one: Reference) -> list[str]:
+    return [
+        one.algorithm,
+        "",
+        format_seconds(one.time_s),
+        "",
+        f"Insaghi's {one.form}, table {one.table}",
+        "two nodes of 128 cores",
+    ]

@@ -1,0 +1,382 @@
+"""Predict a collective operation: what each algorithm that a profile holds takes on a placement."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from earlybird.data.collective_algorithms import (
+    FAMILY_NAMES,
+    OPERATIONS,
+    ROOTED,
+    Way,
+    parse_way,
+    why_not,
+)
+from earlybird.data.collective_form import CollectiveForm, CollectiveParameters, collective_forms
+from earlybird.data.errors import InputError
+from earlybird.data.insaghi import Regression, load_report
+from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, parse_layout
+from earlybird.data.profile import Profile
+from earlybird.data.units import format_bytes
+from earlybird.models.collective import (
+    CollectiveCosts,
+    Hops,
+    by_node_us,
+    by_socket_us,
+    collective_time_s,
+    count_hops,
+    make_calls,
+    size_grid_us,
+)
+
+INTERVAL_PERCENT = (2.5, 97.5)
+MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` tell it"
+_LEVEL_WORDS = {
+    "intra_socket": "on one socket",
+    "inter_socket": "across sockets",
+    "inter_node": "between nodes",
+}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Ranks of a call: the first `ranks` of a layout, filled by `map_by`."""
+
+    layout: Layout
+    ranks: int
+    map_by: str
+    root: int = 0
+
+    @property
+    def node(self) -> np.ndarray:
+        return self.layout.node[: self.ranks]
+
+    @property
+    def socket(self) -> np.ndarray:
+        return self.layout.socket[: self.ranks]
+
+
+@dataclass(frozen=True, eq=False)
+class AlgorithmModel:
+    """One algorithm on one placement, with the coefficients that its times follow from.
+
+    `hops` are counted once; `replicates` are coefficients from resampled launches, number k of all algorithms
+    of a profile drawn alike.
+    """
+
+    form: CollectiveForm
+    hops: Hops
+    costs: CollectiveCosts
+    replicates: tuple[CollectiveCosts, ...] = ()
+
+    def time_s(
+        self, size_bytes: float, segment_bytes: int = 0, costs: CollectiveCosts | None = None
+    ) -> float:
+        """Seconds from the common start until the last rank is done."""
+        calls = make_calls([self.hops], np.array([size_bytes]), np.array([segment_bytes]))
+        return float(collective_time_s(calls, costs or self.costs)[0])
+
+    def drawn_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
+        return np.array([self.time_s(size_bytes, segment_bytes, costs) for costs in self.replicates])
+
+
+@dataclass(frozen=True)
+class AlgorithmPrediction:
+    """What one algorithm takes; `extrapolated` names what of it was not measured."""
+
+    way: str
+    algorithm: str
+    segment_bytes: int
+    time_s: float
+    form: str
+    tree: str | None = None
+    time_interval_s: tuple[float, float] | None = None
+    extrapolated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a regression printed in Insaghi's report says, of its two nodes of 128 cores."""
+
+    form: str
+    table: str
+    algorithm: str
+    map_by: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions in the order of the profile, the report's figures, and what is to be said of them."""
+
+    predictions: tuple[AlgorithmPrediction, ...]
+    references: tuple[Reference, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
+    """The forms of an operation; InputError naming what there is where the profile has none."""
+    if operation not in OPERATIONS:
+        raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
+    forms = collective_forms(profile)
+    if not forms:
+        raise InputError(f"the profile {profile.id or '(no id)'} holds no collectives; {MEASURE_HINT}")
+    found = [form for form in forms if form.operation == operation]
+    if not found:
+        known = ", ".join(dict.fromkeys(form.operation for form in forms))
+        raise InputError(
+            f"the profile {profile.id or '(no id)'} holds no {operation} but {known}; {MEASURE_HINT}"
+        )
+    if len(mpis := list(dict.fromkeys(form.mpi for form in found))) > 1:
+        raise InputError(
+            f"the profiles given hold {operation} of {' and '.join(mpis)}; give one --profile at a time"
+        )
+    return found
+
+
+def place(
+    forms: Sequence[CollectiveForm],
+    ranks: int | None,
+    layout: str | None = None,
+    map_by: str | None = None,
+    root: int = 0,
+) -> tuple[Placed, list[str]]:
+    """Where ranks sit, and notes: on `layout`, else on the machine of the profile, further nodes like its own
+    added where ranks need them.
+
+    `map_by` is by default a mapping that was measured. Raises InputError.
+    """
+    measured = list(dict.fromkeys(one for form in forms for one in form.map_by))
+    chosen = map_by or ("core" if not measured or "core" in measured else measured[0])
+    notes: list[str] = []
+    if ranks is not None and not 2 <= ranks <= MAX_RANKS:
+        raise InputError(f"--ranks is {ranks}; give 2 or more, at most {MAX_RANKS}")
+    if layout is not None:
+        found = parse_layout(layout, "core" if layout.endswith(".csv") and map_by is None else chosen)
+        ranks = ranks or found.num_ranks
+        if not 2 <= ranks <= found.num_ranks:
+            raise InputError(
+                f"--ranks is {ranks} and the layout {layout} holds {found.num_ranks}; give 2 to as many as "
+                "it holds, or another layout"
+            )
+    else:
+        if ranks is None:
+            raise InputError("nothing says how many ranks take part; add --ranks, or --layout such as 2x1x4")
+        machine = next((form.machine for form in forms if form.machine), None)
+        if machine is None:
+            raise InputError(
+                "the profile does not say which machine its collectives were measured on; add --layout, "
+                "such as 2x1x4"
+            )
+        nodes, sockets, cores = machine["nodes"], machine["sockets"], machine["cores"]
+        needed = -(-ranks // (sockets * cores))
+        if needed > nodes:
+            notes.append(
+                f"{ranks} ranks do not fit on the {nodes} node{'' if nodes == 1 else 's'} measured; {needed} "
+                "of them are taken, --layout names another machine"
+            )
+        found = parse_layout(f"{max(nodes, needed)}x{sockets}x{cores}", chosen)
+    if not 0 <= root < ranks:
+        raise InputError(f"--root is {root} of {ranks} ranks; give 0 to {ranks - 1}")
+    if root and forms[0].operation not in ROOTED:
+        raise InputError(f"--root is {root} and {forms[0].operation} has no root; leave --root out")
+    return Placed(found, ranks, chosen, root), notes
+
+
+def algorithm_models(
+    forms: Iterable[CollectiveForm], placed: Placed, size_bytes: int
+) -> tuple[list[AlgorithmModel], list[str]]:
+    """Of every algorithm that the placement has measured hops for and that its MPI takes there; why others
+    are left out."""
+    count = cache(lambda structure: count_hops(structure, placed.node, placed.socket, placed.root))
+    models, notes = [], []
+    lacking: dict[str, list[str]] = {}
+    for form in forms:
+        hops = count(form.structure)
+        used = {level for level, one in zip(LEVELS, (hops.once > 0).any(axis=0), strict=True) if one}
+        if missing := [level for level in LEVELS if level in used - set(form.levels)]:
+            words = " and ".join(_LEVEL_WORDS[level] for level in missing)
+            lacking.setdefault(words, []).append(form.algorithm)
+            continue
+        refused = _refusal(form, placed.ranks, size_bytes)
+        if refused:
+            notes.append(f"{form.algorithm} is left out: it needs {refused}")
+            continue
+        models.append(
+            AlgorithmModel(form, hops, _costs(form.parameters), tuple(map(_costs, form.replicates)))
+        )
+    for words, names in lacking.items():
+        notes.append(
+            f"no hops {words} were measured of {', '.join(names)}, left out; measure where ranks sit so"
+        )
+    if not models:
+        raise InputError(f"nothing can be predicted: {'; '.join(notes)}")
+    return models, notes
+
+
+def predict_collective(
+    forms: Sequence[CollectiveForm], placed: Placed, size_bytes: int, only: str | None = None
+) -> Answer:
+    """Seconds of every algorithm with every size of segments measured, or of the way `only`: an algorithm
+    with or without the bytes of a segment."""
+    chosen = forms if only is None else _only(forms, parse_way(only))
+    models, notes = algorithm_models(chosen, placed, size_bytes)
+    predictions = []
+    for model in models:
+        segments = model.form.segments_bytes
+        if only is not None and ":" in only:
+            segments = (parse_way(only).segment_bytes,)
+        predictions += [_predict(model, placed, size_bytes, segment) for segment in segments]
+    return Answer(
+        tuple(predictions),
+        tuple(references(forms[0].operation, placed.ranks, size_bytes, placed.map_by)),
+        (*notes, *reservations(models, placed, [size_bytes])),
+    )
+
+
+def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: Sequence[int]) -> list[str]:
+    """Where predictions leave what was measured, a sentence each."""
+    notes = []
+    for words, name, values, form in (
+        ("process counts", "ranks", [placed.ranks], str),
+        ("sizes", "size_bytes", sizes_bytes, format_bytes),
+    ):
+        beyond: dict[tuple, list[str]] = {}
+        for model in models:
+            low, high = model.form.range[name]
+            if not all(low <= value <= high for value in values):
+                beyond.setdefault((low, high), []).append(model.form.algorithm)
+        for (low, high), names in beyond.items():
+            told = ", ".join(dict.fromkeys(form(value) for value in values if not low <= value <= high))
+            notes.append(
+                f"{words} were measured from {form(low)} to {form(high)}; {told} is extrapolated "
+                f"({_some(names, models)})"
+            )
+    unmapped = [model.form.algorithm for model in models if not _is_mapped(model.form, placed.map_by)]
+    if unmapped:
+        notes.append(
+            f"--map-by {placed.map_by} was not measured of {_some(unmapped, models)}; hops are counted as it "
+            "places ranks"
+        )
+    loose = [
+        model.form.algorithm
+        for model in models
+        if model.form.tree is None and placed.ranks > model.form.range["ranks"][1]
+    ]
+    if loose:
+        notes.append(
+            f"no tree is known of {_some(loose, models)}: an interpolation, which beyond the process counts "
+            "measured says little"
+        )
+    return notes
+
+
+def family_of(profile: Profile, mpi: str) -> str | None:
+    """`mpich`, `openmpi` or `intel`, by the name of the flavour or by what its library calls itself."""
+    if mpi in FAMILY_NAMES:
+        return mpi
+    told = str(profile.context.get("library_version", ""))
+    words = {"openmpi": "Open MPI", "intel": "Intel(R) MPI", "mpich": "MPICH"}
+    return next((name for name, word in words.items() if word in told), None)
+
+
+def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
+    """What the report's published regressions say, of its own machine: forms 1 and 2 of one byte alone."""
+    mapping = "node" if map_by == "node" else "socket"
+    report = load_report()
+    return [
+        Reference(
+            f"report-{one.form}",
+            one.table,
+            one.algorithm,
+            one.map_by,
+            _published_us(one, ranks, size_bytes, report.break_ranks) / 1e6,
+        )
+        for one in report.regressions
+        if one.operation == operation and one.map_by == mapping and (one.form == 3 or size_bytes == 1)
+    ]
+
+
+def _published_us(one: Regression, ranks: int, size_bytes: int, break_ranks: int) -> float:
+    if one.form == 3:
+        return float(size_grid_us(ranks, size_bytes, *one.estimates))
+    if one.form == 2:
+        return float(by_node_us(ranks, one.estimates, logarithm=one.logarithm))
+    return float(by_socket_us(ranks, break_ranks, one.estimates, logarithm=one.logarithm))
+
+
+def _predict(
+    model: AlgorithmModel, placed: Placed, size_bytes: int, segment_bytes: int
+) -> AlgorithmPrediction:
+    form, time_s = model.form, model.time_s(size_bytes, segment_bytes)
+    interval = None
+    if model.replicates:
+        low, high = np.percentile(model.drawn_s(size_bytes, segment_bytes), INTERVAL_PERCENT)
+        # Medians of few launches, drawn again, may all lie to one side of the fit.
+        interval = min(float(low), time_s), max(float(high), time_s)
+    return AlgorithmPrediction(
+        Way(form.algorithm, segment_bytes).text,
+        form.algorithm,
+        segment_bytes,
+        time_s,
+        "alpha-beta" if form.tree else "empirical",
+        form.tree,
+        interval,
+        extrapolated(form, placed, size_bytes, segment_bytes),
+    )
+
+
+def extrapolated(
+    form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int
+) -> tuple[str, ...]:
+    """Which of ranks, size, mapping and segment lie outside of what was measured."""
+    (fewest, most), (smallest, largest) = form.range["ranks"], form.range["size_bytes"]
+    cut = [one for one in form.segments_bytes if one]
+    # A segment as large as the message, or larger, is none.
+    whole = not segment_bytes or segment_bytes >= size_bytes
+    return tuple(
+        name
+        for name, inside in (
+            ("ranks", fewest <= placed.ranks <= most),
+            ("size", smallest <= size_bytes <= largest),
+            ("mapping", _is_mapped(form, placed.map_by)),
+            ("segment", whole or (bool(cut) and min(cut) <= segment_bytes <= max(cut))),
+        )
+        if not inside
+    )
+
+
+def _is_mapped(form: CollectiveForm, map_by: str) -> bool:
+    return not form.map_by or map_by in form.map_by
+
+
+def _only(forms: Sequence[CollectiveForm], way: Way) -> list[CollectiveForm]:
+    found = [form for form in forms if form.algorithm == way.name]
+    if not found:
+        known = ", ".join(form.algorithm for form in forms)
+        raise InputError(
+            f"--algorithm is {way.text!r} and of {forms[0].operation} the profile holds {known}; give one of "
+            "these, or measure it"
+        )
+    return found
+
+
+def _refusal(form: CollectiveForm, ranks: int, size_bytes: int) -> str | None:
+    """What an algorithm needs that is not so; without it the MPI would take another one."""
+    if form.mpi not in FAMILY_NAMES:
+        return None
+    try:
+        return why_not(form.mpi, form.operation, Way(form.algorithm), ranks, size_bytes)
+    except InputError:
+        return None  # measured by a version that knew it
+
+
+def _some(names: Sequence[str], models: Sequence[AlgorithmModel]) -> str:
+    distinct = list(dict.fromkeys(names))
+    return "all" if len(distinct) == len(models) > 1 else ", ".join(distinct)
+
+
+def _costs(parameters: CollectiveParameters) -> CollectiveCosts:
+    return CollectiveCosts(**parameters.columns())

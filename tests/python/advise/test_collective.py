@@ -1,0 +1,140 @@
+"""Advice on collectives: the best algorithm and segments by size, and what makes the MPI take them."""
+
+import itertools
+
+import pytest
+
+from earlybird.advise.collective import KEPT, advise_collective
+from earlybird.data.advice import advice_from_json
+from earlybird.data.errors import InputError
+from earlybird.data.profile import profile_from_json
+
+# With these a chain of segments is the best from some size on, a binomial tree below it.
+HOP = {"alpha_s": 2e-5, "beta_s_per_byte": 8e-9}
+LARGEST = 1 << 22
+
+
+def form(algorithm, tree=None, segments=(0,), mpi="openmpi", hop=HOP, **more):
+    value = {
+        "what": {"operation": "bcast", "algorithm": algorithm, "mpi": mpi},
+        "form": "alpha-beta" if tree else "empirical",
+        "parameters": {"protocols": [{"inter_node": hop}]},
+        "range": {"ranks": [2, 8], "size_bytes": [1, LARGEST], "segments_bytes": list(segments)},
+        "map_by": ["node"],
+        "machine": {"nodes": 8, "sockets": 1, "cores": 1},
+    }
+    return value | ({"tree": tree} if tree else {}) | more
+
+
+def advise(*forms, size_bytes=LARGEST, ranks=8, **more):
+    profile = profile_from_json(
+        {"schema": "earlybird.profile/1", "id": "p", "levels": {}, "forms": list(forms)}
+    )
+    return advise_collective(profile, "bcast", ranks, size_bytes, **more)
+
+
+def trees(mpi="openmpi"):
+    return (
+        form("linear", "linear", mpi=mpi),
+        form("pipeline", "chain", segments=(1024, 1 << 18), mpi=mpi),
+        form("binomial", "binomial-doubling", mpi=mpi),
+    )
+
+
+def exact_s(way, size, ranks=8):
+    algorithm, _, segment = way.partition(":")
+    if algorithm == "binomial":
+        return 3 * (HOP["alpha_s"] + HOP["beta_s_per_byte"] * size)
+    if algorithm == "linear":
+        return (ranks - 1) * (HOP["alpha_s"] + HOP["beta_s_per_byte"] * size)
+    piece = min(size, int(segment))
+    count = -(-size // piece)
+    return (
+        (ranks - 1) * (HOP["alpha_s"] + HOP["beta_s_per_byte"] * piece)
+        + (count - 1) * HOP["alpha_s"]
+        + HOP["beta_s_per_byte"] * (size - piece)
+    )
+
+
+def test_the_best_algorithm_comes_first_with_the_best_segments():
+    advice, _ = advise(*trees())
+    assert [one.extra["algorithm"] for one in advice.ranked] == ["pipeline", "binomial", "linear"]
+    best = advice.ranked[0]
+    every = {f"pipeline:{1 << k}": exact_s(f"pipeline:{1 << k}", LARGEST) for k in range(10, 19)}
+    assert best.way == min(every, key=every.get)
+    assert best.time_s == pytest.approx(every[best.way])
+    assert best.do.endswith(f"segmentsize={best.extra['segment_bytes']}")
+    assert best.gain is None and advice.baseline == ""
+
+
+def test_crossovers_are_where_another_way_takes_clearly_less():
+    advice, _ = advise(*trees())
+    assert advice.stretches[0].way == "binomial" and advice.stretches[0].from_bytes == 1
+    assert advice.stretches[-1].to_bytes == LARGEST
+    for before, after in itertools.pairwise(advice.stretches):
+        size = before.to_bytes
+        assert size == after.from_bytes
+        # Just beyond it the next one takes less by KEPT; it did not well before.
+        assert exact_s(after.way, round(1.05 * size)) < (1 - KEPT) * 1.02 * exact_s(
+            before.way, round(1.05 * size)
+        )
+        assert exact_s(after.way, round(0.7 * size)) > (1 - KEPT) * exact_s(before.way, round(0.7 * size))
+
+
+def test_gains_are_over_what_the_mpi_does_by_itself():
+    slow = {"alpha_s": 3 * 2e-5, "beta_s_per_byte": 9 * 8e-9}
+    advice, _ = advise(*trees(), form("default", hop=slow), size_bytes=1)
+    assert advice.baseline == "default"
+    gains = {one.way: one.gain for one in advice.ranked}
+    assert gains["default"] == 1
+    assert gains["binomial"] == pytest.approx(1, rel=0.01)
+    # Of equals the one that needs no setting.
+    assert advice.ranked[0].way == "default"
+    assert advice.ranked[0].do == "nothing: it is what the MPI does by itself"
+
+
+def test_ours_are_advised_but_no_mpi_is_told_to_take_them():
+    quick = {"alpha_s": 1e-6, "beta_s_per_byte": 1e-9}
+    own = form("own-binomial", "binomial-doubling", hop=quick)
+    advice, settings = advise(*trees(), own)
+    assert advice.ranked[0].way == "own-binomial"
+    assert "own" not in settings.text and "pipeline" in settings.text
+    advice, _ = advise(*trees(), own, mpi_only=True)
+    assert advice.ranked[0].way.startswith("pipeline:")
+    with pytest.raises(InputError, match="leave --mpi-only out"):
+        advise(own, mpi_only=True)
+    assert advise(own)[1] is None
+
+
+def test_open_mpi_gets_a_rule_for_every_region():
+    advice, settings = advise(*trees())
+    rules = [line.split("#")[0].split() for line in settings.text.splitlines()]
+    found = [tuple(map(int, words)) for words in rules if len(words) == 4]
+    numbers = {"binomial": 6, "pipeline": 3, "linear": 1}
+    expected = [
+        (one.from_bytes if k else 0, numbers[one.extra["algorithm"]], 0, one.extra["segment_bytes"])
+        for k, one in enumerate(advice.stretches)
+    ]
+    assert settings.kind == "rules" and found == expected
+    assert advice.to_json()["config"]["text"] == settings.text
+
+
+def test_mpich_gets_variables_of_the_widest_region():
+    advice, settings = advise(*trees("mpich"))
+    assert settings.kind == "shell" and "export MPIR_CVAR_BCAST_INTRA_ALGORITHM=" in settings.text
+    assert len(settings.left_out) == len(advice.stretches) - 1
+
+
+def test_advice_survives_a_file_and_says_what_was_extrapolated():
+    advice, _ = advise(*trees(), ranks=64, size_bytes=None)
+    assert advice.asked["size_bytes"] == LARGEST
+    again = advice_from_json(advice.to_json())
+    assert again.ranked == advice.ranked and again.stretches == advice.stretches
+    assert again.ranked[0].extra["extrapolated"] == ["ranks"]
+    assert any("64 is extrapolated" in text for text in again.notes)
+
+
+def test_an_unknown_mpi_gets_words_instead_of_settings():
+    advice, settings = advise(*trees("homemade"))
+    assert settings is None
+    assert advice.ranked[0].do.endswith("as this MPI's manual tells")

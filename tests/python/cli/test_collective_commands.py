@@ -1,0 +1,157 @@
+"""`fit`, `predict collective` and `advise collective` as a user types them, from runs to a file of rules."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.cli import main
+from tests.collective_runs import planted_s, write_run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of broadcasts and reductions, and their profile."""
+    path = tmp_path_factory.mktemp("collectives")
+    write_run(
+        path / "run",
+        planted_s,
+        ways=("linear", "pipeline:8192", "binomial"),
+        operations=("bcast", "reduce"),
+        ranks=(2, 3, 4, 6, 8),
+        map_by=("node", "core"),
+        shape="4x1x2",
+        launches=2,
+    )
+    return path
+
+
+@pytest.fixture
+def earlybird(monkeypatch, capsys, folder):
+    """Run the command in the folder; returns (exit status, stdout, stderr)."""
+    monkeypatch.chdir(folder)
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main.run()
+        captured = capsys.readouterr()
+        return end.value.code, captured.out, captured.err
+
+    if not (folder / "p.json").exists():
+        assert call("fit", "run", "-o", "p.json")[0] == 0
+    return call
+
+
+def test_fit_prints_the_forms_and_what_to_do_next(earlybird):
+    status, out, err = earlybird("fit", "run", "-o", "p.json")
+    assert status == 0
+    assert "binomial-doubling" in out and "between nodes" in out
+    assert "earlybird advise collective --op bcast --ranks 8 --map-by node --profile p.json" in err
+    assert "predict PATTERN" not in err
+
+
+def test_model_selection_prints_comparison_regressions_and_which_to_believe(earlybird):
+    status, out, _ = earlybird("fit", "run", "-o", "q.json", "--model-selection")
+    assert status == 0
+    for words in ("AICc", "held-out ranks", "beyond half the ranks", "report-3", "Std. Error", "Pr(>|t|)",
+                  "I(MPI_Processes > 2)TRUE", "log2(MPI_Processes):Algorithm_Allocation"):  # fmt: skip
+        assert words in out
+    believed = [
+        line for line in out.splitlines() if line.startswith("bcast binomial, all sizes: believe alpha-beta")
+    ]
+    assert len(believed) == 1 and "report-3 grows exponentially in the size" in believed[0]
+
+
+def test_model_selection_as_json_holds_the_regressions(earlybird):
+    status, out, _ = earlybird(
+        "fit", "run", "-o", "q.json", "--model-selection", "--mean-over-ranks", "--json"
+    )
+    value = json.loads(out)
+    assert status == 0 and not value["levels"]
+    by_node = next(one for one in value["regressions"] if one["what"] == "linear by node")
+    assert (by_node["form"], by_node["response"], len(by_node["rows"])) == (2, "T", 1)
+    assert len(value["verdicts"]) == 6
+    times = {row["times"] for form in value["forms"] for row in form["alternatives"]}
+    assert times == {"mean over ranks"}
+
+
+def test_predict_gives_seconds_of_every_algorithm(earlybird):
+    words = ("predict", "collective", "--op", "bcast", "--ranks", 7, "--size", "64KiB", "--map-by", "node")
+    status, out, _ = earlybird(*words, "--profile", "p.json", "--json")
+    value = json.loads(out)
+    assert (status, value["schema"], value["notes"]) == (0, "earlybird.collective-prediction/1", [])
+    node = [0, 1, 2, 3, 0, 1, 2]
+
+    for one in value["algorithms"]:
+        exact_s = planted_s("bcast", one["way"], np.array(node), np.zeros(7, dtype=int), 65536)
+        assert one["time_s"] == pytest.approx(exact_s, rel=0.1)
+        assert one["time_interval_s"][0] <= one["time_s"] <= one["time_interval_s"][1]
+    status, out, _ = earlybird(*words, "--profile", "p.json", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["way"] for row in rows] == ["linear", "pipeline:8192", "binomial"]
+
+
+def test_predict_beyond_the_machine_warns_and_shows_what_was_published(earlybird):
+    words = ("--op", "bcast", "--ranks", 256, "--size", 1, "--map-by", "node", "--profile", "p.json")
+    status, out, err = earlybird("predict", "collective", *words, "--reference")
+    assert status == 0
+    assert "61.1 us" in out and "93.4 us" in out and "Insaghi's report-2" in out
+    assert "256 is extrapolated" in err and "do not fit on the 4 nodes measured" in err
+
+
+def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
+    words = ("advise", "collective", "--op", "bcast", "--ranks", 8, "--size", "256KiB", "--profile", "p.json")
+    status, out, err = earlybird(*words, "--config", "rules")
+    assert status == 0
+    assert "1. OMPI_MCA_coll_tuned_use_dynamic_rules=1" in out
+    assert "pipeline, segments of 8 KiB" in out and "binomial" in out
+    assert "OMPI_MCA_coll_tuned_dynamic_rules_filename=" in err
+    assert (folder / "rules").read_text().startswith("1  # operations\n7  # bcast\n")
+    status, out, _ = earlybird(*words, "--json")
+    assert json.loads(out)["schema"] == "earlybird.advice/1"
+    status, out, _ = earlybird(*words, "--format", "csv")
+    assert out.startswith("way,algorithm,segment_bytes,time_s,gain,form,do\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("predict", "--op", "scan", "--ranks", 4, "--size", 1), "--op is 'scan'; give one of bcast"),
+        (("predict", "--op", "gather", "--ranks", 4, "--size", 1), "holds no gather but bcast, reduce"),
+        (("predict", "--op", "bcast", "--ranks", 1, "--size", 1), "--ranks is 1; give 2 or more"),
+        (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--root", 4), "--root is 4 of 4 ranks"),
+        (("predict", "--op", "bcast", "--ranks", 4), "--size is 0 bytes of bcast"),
+        (("predict", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has none"),
+        (("predict", "--op", "bcast", "--size", 1), "add --ranks, or --layout"),
+        (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--algorithm", "ring"), "holds linear"),
+        (("advise", "--op", "bcast", "--ranks", 4, "--layout", "1x1x2"), "the layout 1x1x2 holds 2"),
+        (("advise", "--op", "bcast", "--ranks", 4, "--map-by", "moon"), "--map-by is 'moon'"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_a_sentence(earlybird, words, said):
+    command, *rest = words
+    status, out, err = earlybird(command, "collective", *rest, "--profile", "p.json")
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_other_kinds_of_prediction_say_what_such_a_profile_lacks(earlybird, folder):
+    (folder / "pattern.csv").write_text("src,dst,bytes\n0,1,100\n")
+    status, _, err = earlybird("predict", "pattern.csv", "--layout", "1x1x2", "--profile", "p.json")
+    assert status == 2 and "has no level intra_socket" in err
+    status, _, err = earlybird(
+        "predict", "pipeline", "--size", 1024, "--gamma", "1us/MB", "--profile", "p.json"
+    )
+    assert status == 2 and "holds no pipelines and no levels" in err
+
+
+def test_a_profile_without_collectives_says_what_to_measure(earlybird, folder):
+    level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e10}}]}
+    value = {"schema": "earlybird.profile/1", "id": "q", "levels": {"intra_socket": level}}
+    (folder / "levels.json").write_text(json.dumps(value))
+    words = ("--op", "bcast", "--ranks", 4, "--profile", "levels.json")
+    status, _, err = earlybird("advise", "collective", *words)
+    assert status == 2 and "holds no collectives; `earlybird measure collective -o RUN`" in err

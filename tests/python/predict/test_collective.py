@@ -1,0 +1,143 @@
+"""Collectives are predicted for the placement asked for, with what was not measured said."""
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import profile_from_json
+from earlybird.models.trees import critical_path, edges
+from earlybird.predict.collective import forms_of, place, predict_collective, references
+
+ALPHA, BETA = {"intra_socket": 1e-6, "inter_node": 2e-5}, {"intra_socket": 1e-10, "inter_node": 8e-9}
+
+
+def form(algorithm, tree=None, *, operation="bcast", levels=("intra_socket", "inter_node"), **more):
+    coefficients = {level: {"alpha_s": ALPHA[level], "beta_s_per_byte": BETA[level]} for level in levels}
+    value = {
+        "what": {"operation": operation, "algorithm": algorithm, "mpi": "openmpi"},
+        "form": "alpha-beta" if tree else "empirical",
+        "parameters": {"protocols": [{"min_bytes": 0, **coefficients}]},
+        "range": {"ranks": [2, 8], "size_bytes": [1, 1 << 20], "segments_bytes": [0]},
+        "map_by": ["node"],
+        "levels": list(levels),
+        "machine": {"nodes": 4, "sockets": 1, "cores": 2},
+    }
+    return value | ({"tree": tree} if tree else {}) | more
+
+
+def profile(*forms):
+    return profile_from_json({"schema": "earlybird.profile/1", "id": "p", "levels": {}, "forms": list(forms)})
+
+
+def predictions(profile, ranks, size_bytes, only=None, **where):
+    forms = forms_of(profile, "bcast")
+    placed, notes = place(forms, ranks, **where)
+    answer = predict_collective(forms, placed, size_bytes, only)
+    return {one.way: one for one in answer.predictions}, [*notes, *answer.notes]
+
+
+PIPELINE = form("pipeline", "chain", range={"ranks": [2, 8], "size_bytes": [1, 1 << 20],
+                                            "segments_bytes": [0, 1024, 8192]})  # fmt: skip
+BINOMIAL = form("binomial", "binomial-doubling")
+
+
+def test_hops_are_counted_where_ranks_sit():
+    found, notes = predictions(profile(BINOMIAL, PIPELINE), 8, 1000, map_by="node")
+    parent, child = edges("binomial-doubling", 8)
+    level = np.where(parent % 4 == child % 4, 0, 2)
+    hops, _ = critical_path(parent, child, level, 3)
+    assert hops.tolist() == [1, 0, 2]
+    hop_s = [ALPHA[name] + BETA[name] * 1000 for name in ("intra_socket", "inter_node")]
+    assert found["binomial"].time_s == pytest.approx(hop_s[0] + 2 * hop_s[1])
+    assert found["pipeline"].time_s == pytest.approx(7 * hop_s[1])
+    assert set(found) == {"binomial", "pipeline", "pipeline:1024", "pipeline:8192"}
+    assert not notes and not found["binomial"].extrapolated
+
+
+def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
+    found, notes = predictions(profile(PIPELINE), 8, 1, only="pipeline", map_by="core")
+    assert found["pipeline"].time_s == pytest.approx(
+        4 * ALPHA["intra_socket"] + 3 * ALPHA["inter_node"], rel=0.01
+    )
+    assert found["pipeline"].extrapolated == ("mapping",)
+    assert "--map-by core was not measured" in notes[0]
+
+
+def test_more_ranks_than_the_machine_holds_get_more_nodes():
+    found, notes = predictions(profile(PIPELINE), 256, 1, only="pipeline:1024")
+    assert found["pipeline:1024"].extrapolated == ("ranks",)
+    assert "128 of them are taken" in notes[0] and "256 is extrapolated" in notes[1]
+    found, notes = predictions(profile(PIPELINE), 256, 1, layout="2x2x64", only="pipeline")
+    assert not any("of them are taken" in text for text in notes)
+
+
+def test_any_size_of_segments_can_be_asked_for():
+    found, _ = predictions(profile(PIPELINE), 4, 1 << 16, only="pipeline:4096")
+    assert found["pipeline:4096"].extrapolated == ()
+    hop_s = ALPHA["inter_node"] + BETA["inter_node"] * 4096
+    assert found["pipeline:4096"].time_s == pytest.approx((4 + 16 - 2) * hop_s)
+    found, _ = predictions(profile(PIPELINE), 4, 1 << 20, only="pipeline:65536")
+    assert found["pipeline:65536"].extrapolated == ("segment",)
+
+
+def test_algorithms_without_the_hops_needed_are_left_out_with_a_sentence():
+    inside = form("linear", "linear", levels=("intra_socket",))
+    found, notes = predictions(profile(inside, BINOMIAL), 8, 1)
+    assert set(found) == {"binomial"}
+    assert "no hops between nodes were measured of linear" in notes[0]
+    with pytest.raises(InputError, match="nothing can be predicted: no hops between nodes"):
+        predictions(profile(inside), 8, 1)
+
+
+def test_algorithms_that_the_mpi_would_not_take_are_left_out():
+    awkward = form("recursive-doubling", operation="allgather")
+    forms = forms_of(profile(awkward, form("ring", operation="allgather")), "allgather")
+    answer = predict_collective(forms, place(forms, 6)[0], 64)
+    assert [one.algorithm for one in answer.predictions] == ["ring"]
+    assert "recursive-doubling is left out: it needs a power of two of ranks" in answer.notes[0]
+    assert any(
+        "no tree is known" in text for text in predict_collective(forms, place(forms, 16)[0], 64).notes
+    )
+
+
+def test_replicates_give_intervals():
+    drawn = [{"protocols": [{"inter_node": {"alpha_s": alpha}}]} for alpha in (1e-5, 3e-5)]
+    found, _ = predictions(profile(form("binomial", "binomial-doubling", replicates=drawn)), 2, 1)
+    low, high = found["binomial"].time_interval_s
+    assert 1e-5 <= low < found["binomial"].time_s < high <= 3e-5
+
+
+def test_the_root_turns_the_tree():
+    far = profile(form("linear", "linear"))
+    at_edge, _ = predictions(far, 3, 1, layout="2x1x2", map_by="core", root=2)
+    inside, _ = predictions(far, 3, 1, layout="2x1x2", map_by="core")
+    assert at_edge["linear"].time_s > 1.5 * inside["linear"].time_s
+
+
+def test_what_the_report_published_stands_beside():
+    one_byte = {(one.form, one.algorithm): one.time_s for one in references("bcast", 256, 1, "node")}
+    assert one_byte["report-2", "linear"] == pytest.approx(61.1e-6, abs=1e-7)
+    assert one_byte["report-3", "linear"] == pytest.approx(93.4e-6, abs=1e-7)
+    assert {one.form for one in references("reduce", 64, 1, "core")} == {"report-1", "report-3"}
+    assert {one.form for one in references("bcast", 64, 1024, "node")} == {"report-3"}
+    assert references("alltoall", 64, 1, "node") == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"tree": "bush"}, "alpha-beta has one of"),
+        ({"range": {"ranks": [2]}}, "'range' must give ranks"),
+        ({"levels": ["moon"]}, "levels is"),
+        ({"map_by": ["moon"]}, "map_by has 'moon'"),
+        ({"machine": {"nodes": 0, "sockets": 1, "cores": 1}}, "'machine' must give"),
+        ({"parameters": {"protocols": [{"min_bytes": 4}]}}, "it must begin at 0"),
+        ({"parameters": {"protocols": [{"inter_node": {"alpha_s": -1}}]}}, "alpha_s is -1"),
+        ({"parameters": {"protocols": [{}], "shared": "cake"}}, "shared is 'cake'"),
+        ({"what": {"operation": "bcast", "algorithm": 3}}, "algorithm 3"),
+        ({"what": {"operation": "allgather", "algorithm": "ring"}}, "has no root"),
+    ],
+)
+def test_impossible_forms_are_refused_by_name(changed, words):
+    with pytest.raises(InputError, match=words):
+        forms_of(profile(form("binomial", "binomial-doubling") | changed), "bcast")
