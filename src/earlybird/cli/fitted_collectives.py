@@ -1,4 +1,4 @@
-"""What the profiles' forms, and Insaghi's regressions, say of the collectives that runs measured."""
+"""What the profiles' forms, and Insaghi's regressions, say of collectives measured; which algorithms ran."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from earlybird.cli.fitted_pipelines import profiles_of
-from earlybird.data.collective_algorithms import parse_way
+from earlybird.compare.trees import prove
+from earlybird.data.collective_algorithms import PROOF, parse_way
 from earlybird.data.collective_form import collective_forms
 from earlybird.data.insaghi import Regression, load_report
 from earlybird.data.profile import Profile
@@ -24,7 +25,7 @@ from earlybird.models.collective import (
     size_grid_us,
 )
 from earlybird.report.collectives import is_told
-from earlybird.report.material import Material, MeasuredRun, ReferenceCurve
+from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
 
 SOURCE = "Insaghi"
 US = 1e6
@@ -35,7 +36,7 @@ CURVE_POINTS = 60
 
 def with_collectives(material: Material) -> Material:
     """`material` with the seconds that the profiles' forms give every measured collective they were fitted
-    for, and the published regressions of its operations and mappings."""
+    for, the published regressions of its operations and mappings, and what proves that algorithms ran."""
     fitted: dict[tuple, float] = {}
     timed = {
         id(run): [sample for sample in run.samples if is_collective(sample) and is_told(sample)]
@@ -46,7 +47,13 @@ def with_collectives(material: Material) -> Material:
             for point, time_s in _fitted(run, timed[id(run)], profile).items():
                 fitted.setdefault(point, time_s)
     measured = [sample for samples in timed.values() for sample in samples]
-    return replace(material, fitted_collectives=fitted, references=tuple(_references(measured)))
+    proofs = [proof for run in material.runs for proof in _proofs(run)]
+    return replace(
+        material,
+        fitted_collectives=fitted,
+        references=tuple(_references(measured)),
+        proofs=tuple(proofs),
+    )
 
 
 def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> dict[tuple, float]:
@@ -85,6 +92,22 @@ def _hops(
     if key not in counted:
         counted[key] = count_hops(structure, *placed, key[1])
     return counted[key]
+
+
+def _proofs(run: MeasuredRun) -> Iterable[Proof]:
+    """Of every MPI of a run, the ways that were to run along a tree."""
+    by_mpi: dict[str, list[Sample]] = {}
+    for sample in run.samples:
+        if sample.quantity == PROOF:
+            by_mpi.setdefault(str(sample.config.get("mpi", "")), []).append(sample)
+    for mpi, samples in by_mpi.items():
+        for one in prove(samples, run.launches).values():
+            if one.tree is not None:
+                edges = [f"{parent}->{child}" for parent, child in one.proof.edges or ()]
+                seen = one.proof.seen or " ".join(edges)
+                yield Proof(
+                    mpi, one.operation, one.way, one.ranks, one.map_by, one.tree, one.proof.verdict, seen
+                )
 
 
 def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:

@@ -99,8 +99,8 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
         for verdict in ("proven", "contradicted", "not told")
     }
     told = words.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
-    what = words.counted(len(proofs), "forced algorithm")
-    lines = [f"Which algorithm ran was checked by delaying ranks: of {what} {told}."]
+    what = words.counted(len(proofs), "check")
+    lines = [f"That an algorithm ran as asked was checked by delaying ranks: of {what} {told}."]
     wrong = [
         f"{words.way(one.way)} ({words.operation(one.operation)}, {words.flavour(one.mpi)}, "
         f"{words.counted(one.ranks, 'rank')})"

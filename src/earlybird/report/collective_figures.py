@@ -114,7 +114,7 @@ class _Lines:
 
 def _shown(ways: Sequence[str], points: Sequence[CollectivePoint]) -> list[str]:
     """At most MAX_LINES: the MPI's own choice, the fastest anywhere, then the fastest at the last point."""
-    fastest = {min(point.time_s, key=lambda way: point.time_s[way][0]) for point in points}
+    fastest = {point.fastest() for point in points}
     last = points[-1].time_s
 
     def place(way: str) -> tuple:
@@ -196,7 +196,7 @@ def _ranks_sentence(points: Sequence[CollectivePoint]) -> str:
 
 def fastest_words(point: CollectivePoint) -> tuple[str, str]:
     """The fastest algorithm at a point, and its time with what that gains over the MPI's own choice."""
-    way = min(point.time_s, key=lambda name: point.time_s[name][0])
+    way = point.fastest()
     time = format_seconds(point.time_s[way][0])
     gain = point.gain(way)
     beside = f", {gain:.2f} times as fast as the MPI's own choice" if gain is not None else ""

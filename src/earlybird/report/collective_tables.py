@@ -106,13 +106,14 @@ def proofs_table(proofs: Sequence[Proof]) -> Table:
             words.way(one.way),
             str(one.ranks),
             one.map_by or "-",
+            one.tree,
             one.verdict,
-            one.says,
+            one.seen or "-",
         ]
         for one in proofs
     ]
-    header = ["operation", "MPI", "algorithm", "ranks", "mapped by", "verdict", "seen"]
-    return Table("Did the algorithm run that was forced?", header, rows)
+    header = ["operation", "MPI", "algorithm", "ranks", "mapped by", "asked for", "verdict", "seen"]
+    return Table("Did each algorithm run along the tree asked for?", header, rows)
 
 
 def _star(found: Sequence[Collective]) -> str:

@@ -4,8 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from earlybird.data.run import Sample
 from earlybird.report import fastest, words
 from earlybird.report.curves import number_or_none
@@ -20,24 +18,39 @@ DEFAULT = "default"
 class CollectivePoint:
     """One number of ranks and size: the time of every algorithm, until its last rank is through.
 
+    `gains` tell how many times as fast as the MPI's own choice the others are, by times taken in turn;
     `fitted_s` holds what a profile's fitted model says of the algorithms that it knows.
     """
 
     ranks: int
     size_bytes: int
     time_s: Mapping[str, Spread]
+    gains: Mapping[str, Spread]
     fitted_s: Mapping[str, float]
     num_launches: int
     oversubscribed: bool
 
     def gain(self, way: str) -> float | None:
-        """How many times as fast as the MPI's own choice; None where that was not measured."""
+        """How many times as fast as the MPI's own choice; None where that was not measured. By medians of
+        launches where no times were taken in turn."""
+        if way in self.gains:
+            return self.gains[way][0]
         if way == DEFAULT or not {way, DEFAULT} <= self.time_s.keys() or self.time_s[way][0] <= 0:
             return None
         return self.time_s[DEFAULT][0] / self.time_s[way][0]
 
-    def only(self, ways: Iterable[str]) -> dict[str, Spread]:
-        return {way: self.time_s[way] for way in ways if way in self.time_s}
+    def speeds(self, ways: Iterable[str]) -> dict[str, Spread]:
+        """Of `ways`: as times of the MPI's own choice where all of them were taken in turn with it, else
+        1/s."""
+        here = [way for way in ways if way in self.time_s]
+        in_turn = {DEFAULT: (1.0, 1.0, 1.0)} | dict(self.gains)
+        if all(way in in_turn for way in here):
+            return {way: in_turn[way] for way in here}
+        return fastest.inverse({way: self.time_s[way] for way in here})
+
+    def fastest(self) -> str:
+        speeds = self.speeds(self.time_s)
+        return max(speeds, key=lambda way: speeds[way][0]) if speeds else next(iter(self.time_s))
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ class Collective:
         return fastest.crossovers(sizes, self._speeds(ranks, ways), DEFAULT)
 
     def _speeds(self, ranks: int, ways: Sequence[str]) -> list[dict[str, Spread]]:
-        return [fastest.inverse(point.only(ways)) for point in self.of_ranks(ranks)]
+        return [point.speeds(ways) for point in self.of_ranks(ranks)]
 
     def errors(self) -> Iterator[tuple[CollectivePoint, str, float]]:
         """(fitted - measured)/measured of every point and way that has a fitted model."""
@@ -163,7 +176,8 @@ def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[C
             CollectivePoint(
                 ranks,
                 size_bytes,
-                {way: _spread(found) for way, found in ways.items()},
+                {way: fastest.spread([one.median_s() for one in found]) for way, found in ways.items()},
+                {way: gain for way in ways if (gain := _gain(ways, way)) is not None},
                 {way: time_s for way, time_s in model.items() if time_s is not None},
                 len({sample.launch for sample in of_all}),
                 any(sample.oversubscribed for sample in of_all),
@@ -172,6 +186,15 @@ def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[C
     return tuple(points)
 
 
-def _spread(samples: Sequence[Sample]) -> Spread:
-    medians_s = [sample.median_s() for sample in samples]
-    return float(np.median(medians_s)), min(medians_s), max(medians_s)
+def _gain(ways: Mapping[str, Sequence[Sample]], way: str) -> Spread | None:
+    """Over the MPI's own choice; where no launch held both, by way of one of ours that was beside either."""
+    default = ways.get(DEFAULT, ())
+    if way == DEFAULT or not default:
+        return None
+    if gain := fastest.paired_gain(default, ways[way]):
+        return gain
+    for common in (ways[name] for name in sorted(ways) if is_own(name)):
+        found, of_default = fastest.paired_gain(common, ways[way]), fastest.paired_gain(common, default)
+        if found and of_default:
+            return found[0] / of_default[0], found[1] / of_default[2], found[2] / of_default[1]
+    return None

@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
+from earlybird.data.run import Sample, round_ratios
+
 # A way replaces the best one at the size before where it is faster by more than this, and faster in every
 # launch than the other in any: launches differ by as much.
 TIE = 0.05
@@ -20,6 +24,23 @@ class Crossover:
     after: str
     size_bytes: float
     between: tuple[int, int]
+
+
+def paired_gain(bulk: Sequence[Sample], found: Sequence[Sample]) -> Spread | None:
+    """How many times as fast as `bulk`: the median of the ratios of times of one round, of each launch that
+    has both; of a single launch, the quarters of its rounds stand for the range. None without a shared
+    launch."""
+    of_launch = {sample.launch: sample for sample in bulk}
+    pairs = [(of_launch[sample.launch], sample) for sample in found if sample.launch in of_launch]
+    ratios = [ratio for pair in pairs if len(ratio := round_ratios(*pair))]
+    if len(ratios) == 1:
+        low, middle, high = np.percentile(ratios[0], (25, 50, 75))
+        return float(middle), float(low), float(high)
+    return spread([float(np.median(ratio)) for ratio in ratios]) if ratios else None
+
+
+def spread(values: Sequence[float]) -> Spread:
+    return float(np.median(values)), min(values), max(values)
 
 
 def inverse(times_s: Mapping[str, Spread]) -> dict[str, Spread]:

@@ -54,16 +54,17 @@ class ReferenceCurve:
 
 @dataclass(frozen=True)
 class Proof:
-    """Whether an algorithm that was forced also ran, from who was late when a rank was: `verdict` is proven,
-    contradicted or not told, `says` why."""
+    """Whether an algorithm ran along the `tree` asked for, from who was late when a rank was: `verdict` is
+    proven, contradicted or not told, `seen` what it ran along."""
 
     mpi: str
     operation: str
     way: str
     ranks: int
     map_by: str
+    tree: str
     verdict: str
-    says: str = ""
+    seen: str = ""
 
 
 @dataclass(frozen=True)

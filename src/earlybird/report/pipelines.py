@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.data.run import Sample, median_of_launches, round_ratios
+from earlybird.data.run import Sample, median_of_launches
 from earlybird.report import fastest, words
 from earlybird.report.curves import number_or_none
 from earlybird.report.fastest import Crossover, Spread
@@ -187,13 +187,13 @@ def _points(
     points = []
     for size_bytes, ways in sorted(by_size.items()):
         bulk = ways.get(BULK, [])
-        gains = {way: _gain(bulk, found) for way, found in ways.items() if way != BULK}
+        gains = {way: fastest.paired_gain(bulk, found) for way, found in ways.items() if way != BULK}
         theory = gain_theory(setting, size_bytes, median_of_launches(bulk)) if bulk else None
         model = {way: fitted.get(found[0].point()) for way, found in ways.items()}
         points.append(
             PipelinePoint(
                 size_bytes,
-                {way: _spread([sample.median_s() for sample in found]) for way, found in ways.items()},
+                {way: fastest.spread([sample.median_s() for sample in found]) for way, found in ways.items()},
                 {way: gain for way, gain in gains.items() if gain is not None},
                 theory,
                 len({sample.launch for found in ways.values() for sample in found}),
@@ -208,19 +208,3 @@ def gain_theory(setting: Setting, size_bytes: int, bulk_s: float) -> float | Non
     if bulk_s <= 0:
         return None
     return setting.partitions / max(setting.partitions - setting.delay_rate() * size_bytes / bulk_s, 1.0)
-
-
-def _gain(bulk: Sequence[Sample], found: Sequence[Sample]) -> Spread | None:
-    """Median of the ratios of times of one round, of each launch that has both; of a single launch, the
-    quarters of its rounds stand for the range."""
-    of_launch = {sample.launch: sample for sample in bulk}
-    pairs = [(of_launch[sample.launch], sample) for sample in found if sample.launch in of_launch]
-    ratios = [ratio for pair in pairs if len(ratio := round_ratios(*pair))]
-    if len(ratios) == 1:
-        low, middle, high = np.percentile(ratios[0], (25, 50, 75))
-        return float(middle), float(low), float(high)
-    return _spread([float(np.median(ratio)) for ratio in ratios]) if ratios else None
-
-
-def _spread(values: Sequence[float]) -> Spread:
-    return float(np.median(values)), min(values), max(values)

@@ -1,5 +1,7 @@
 """The report draws what forms say of collectives they were fitted for, and published regressions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_the_hops_are_those_of_the_placement_that_was_observed():
 
 @pytest.mark.parametrize(
     "other",
-    [{"mpi": "mpich"}, {"operation": "reduce"}, {"way": "linear"}, {"quantity": "delayed_completion"},
+    [{"mpi": "mpich"}, {"operation": "reduce"}, {"way": "linear"}, {"quantity": "other"},
      {"layout": "somewhere"}],
 )  # fmt: skip
 def test_nothing_is_told_of_what_was_not_fitted(other):
@@ -85,3 +87,25 @@ def test_published_regressions_are_of_the_operations_mappings_and_sizes_measured
     assert binomial.time_s[-1] == pytest.approx(1e-6 * 2 ** (0.5938 * 6 + 9.099e-06 * (1 << 16)))
     assert not told(sample(ranks=64, size_bytes=1 << 24)).references
     assert not told(sample(operation="barrier", size_bytes=0, map_by="node")).references
+
+
+def late(way, *late_ranks):
+    """A proof among four ranks, each delayed in turn: `late_ranks` are those late with rank k."""
+    times_s = np.full((4, 4), 1e-5)
+    for k, ranks in enumerate(late_ranks):
+        times_s[k, [k, *ranks]] = 0.1
+    one = sample(way, quantity="delayed_completion", delay_s=0.1)
+    return replace(one, times_s=np.full(4, 0.1), rank_times_s=times_s, extra={"delayed_ranks": [0, 1, 2, 3]})
+
+
+def test_what_ran_is_told_of_the_ways_that_run_along_a_tree():
+    linear, chain = ([1, 2, 3], [], [], []), ([1, 2, 3], [2, 3], [3], [])
+    samples = late("linear", *linear), late("pipeline:1000", *linear), late("own-pipeline:8", *chain)
+    launches = ({"id": "0", "library_version": "Open MPI v5.0.8", "placement": placement(0, 0, 0, 0)},)
+    proofs = {one.way: one for one in told(*samples, sample(), launches=launches).proofs}
+    assert {way: (one.tree, one.verdict, one.seen) for way, one in proofs.items()} == {
+        "linear": ("linear", "proven", "linear"),
+        "pipeline:1000": ("chain", "contradicted", "linear"),
+        "own-pipeline:8": ("chain", "proven", "chain"),
+    }
+    assert proofs["linear"].mpi == "openmpi" and proofs["linear"].ranks == 4

@@ -93,6 +93,23 @@ def test_times_are_medians_over_launches_with_their_range():
     assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
 
 
+def test_gains_are_those_of_times_taken_in_turn_or_by_way_of_ours():
+    drift = np.linspace(1, 3, 5)  # what all ways of a round share
+    slow = [replace(one, times_s=one.times_s * drift) for one in samples()]
+    (one,) = collectives(material(tuple(slow)))
+    assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
+    # The forced ways in launches of their own, half as fast throughout, with one of ours beside either.
+    alone = [
+        replace(one, launch=f"x{one.launch}", times_s=2 * one.times_s)
+        for one in samples(("binomial", "own-linear"))
+    ]
+    (one,) = collectives(material(samples(("default", "own-linear")), tuple(alone)))
+    point = one.of_ranks(8)[0]
+    assert point.gain("binomial") == pytest.approx(1.4) and point.fastest() == "binomial"
+    (apart,) = collectives(material(samples(("default",)), tuple(alone)))
+    assert apart.of_ranks(8)[0].gain("binomial") == pytest.approx(0.7)
+
+
 def test_every_size_has_a_figure_against_ranks_and_the_most_ranks_one_against_size():
     told = chapter(samples())
     against_ranks, (against_size,) = figures(told, "ranks"), figures(told, "size")
@@ -275,15 +292,15 @@ def test_strange_forms_do_not_end_the_report():
 
 def test_a_contradicted_algorithm_is_named():
     proofs = (
-        Proof("openmpi", "bcast", "linear", 8, "node", "proven", "0 to all"),
-        Proof("openmpi", "bcast", "pipeline:8192", 8, "node", "contradicted", "late: 1"),
+        Proof("openmpi", "bcast", "linear", 8, "node", "linear", "proven", "linear"),
+        Proof("openmpi", "bcast", "pipeline:8192", 8, "node", "chain", "contradicted", "linear"),
     )
     told = chapter(samples(), proofs=proofs)
     lines = " ".join(told.lines)
-    assert "2 forced algorithms 1 proven and 1 contradicted" in lines
+    assert "of 2 checks 1 proven and 1 contradicted" in lines
     assert "Do not trust the times of pipeline in segments of 8 KiB (broadcast, Open MPI, 8 ranks)" in lines
-    table = next(table for table in told.tables if "forced" in table.caption)
-    assert [row[5] for row in table.rows] == ["proven", "contradicted"]
+    table = next(table for table in told.tables if "asked for" in table.caption)
+    assert [row[6] for row in table.rows] == ["proven", "contradicted"]
 
 
 def test_samples_of_proofs_and_of_other_kernels_are_not_timed():
