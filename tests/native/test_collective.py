@@ -1,5 +1,5 @@
-"""The collective kernel under mpiexec: every way of every operation gives the right result along the tree that
-its name says, and settings force the MPI's."""
+"""The collective kernel under mpiexec: every way of every operation gives the right result along the tree
+that its name says, and settings force the MPI's."""
 
 import subprocess
 from dataclasses import dataclass
@@ -230,7 +230,7 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
         (point("bcast", 8), ("own-pipeline:4KiB",), "own-pipeline:8192"),
         (point("reduce", 64), ("own-pipeline:12",), "cuts through the doubles"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, ways, words):
     launched = launch(any_mpi, tmp_path, 2, [config], ways)
     assert words in launched.cause and launched.samples == []
