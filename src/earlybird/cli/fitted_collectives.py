@@ -10,20 +10,18 @@ from earlybird.cli.fitted_pipelines import profiles_of
 from earlybird.compare.trees import prove
 from earlybird.data.collective_algorithms import PROOF, parse_way
 from earlybird.data.collective_form import collective_forms
-from earlybird.data.insaghi import Regression, load_report
+from earlybird.data.insaghi import load_report
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
 from earlybird.models.collective import (
     CollectiveCosts,
     Hops,
-    by_node_us,
-    by_socket_us,
     collective_time_s,
     count_hops,
     make_calls,
-    size_grid_us,
 )
+from earlybird.predict.collective import published_mapping, published_us
 from earlybird.report.collectives import is_told
 from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
 
@@ -120,7 +118,7 @@ def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
     report = load_report()
     for (operation, map_by, size_bytes), ranks in most.items():
         for one in report.regressions:
-            same = (one.operation, one.map_by) == (operation, map_by)
+            same = (one.operation, one.map_by) == (operation, published_mapping(map_by))
             if (
                 same
                 and ranks > 2
@@ -128,17 +126,8 @@ def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
                 and (one.form == 3) != (size_bytes <= SMALL_BYTES)
             ):
                 counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
-                times_s = regression_us(one, counts, size_bytes, report.break_ranks) / US
+                times_s = published_us(one, counts, size_bytes, report.break_ranks) / US
                 yield ReferenceCurve(
                     SOURCE, operation, one.algorithm, map_by, size_bytes, tuple(counts.tolist()),
                     tuple(times_s.tolist()),
                 )  # fmt: skip
-
-
-def regression_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
-    """Microseconds that one regression of the report says, by ranks."""
-    if one.form == 3:
-        return size_grid_us(ranks, size_bytes, *one.estimates)
-    if one.form == 1:
-        return by_socket_us(ranks, break_ranks, one.estimates, logarithm=one.logarithm)
-    return by_node_us(ranks, one.estimates, logarithm=one.logarithm)

@@ -284,7 +284,7 @@ def family_of(profile: Profile, mpi: str) -> str | None:
 
 def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
     """What the report's published regressions say, of its own machine: forms 1 and 2 of one byte alone."""
-    mapping = "node" if map_by == "node" else "socket"
+    mapping = published_mapping(map_by)
     report = load_report()
     return [
         Reference(
@@ -292,19 +292,25 @@ def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list
             one.table,
             one.algorithm,
             one.map_by,
-            _published_us(one, ranks, size_bytes, report.break_ranks) / 1e6,
+            float(published_us(one, np.array(ranks), size_bytes, report.break_ranks)) / 1e6,
         )
         for one in report.regressions
         if one.operation == operation and one.map_by == mapping and (one.form == 3 or size_bytes == 1)
     ]
 
 
-def _published_us(one: Regression, ranks: int, size_bytes: int, break_ranks: int) -> float:
+def published_mapping(map_by: str) -> str:
+    """The report's mapping that is nearest: by socket it fills a node first, as --map-by core does."""
+    return "node" if map_by == "node" else "socket"
+
+
+def published_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
+    """Microseconds by ranks; `break_ranks` are those of the report's first node."""
     if one.form == 3:
-        return float(size_grid_us(ranks, size_bytes, *one.estimates))
+        return size_grid_us(ranks, size_bytes, *one.estimates)
     if one.form == 2:
-        return float(by_node_us(ranks, one.estimates, logarithm=one.logarithm))
-    return float(by_socket_us(ranks, break_ranks, one.estimates, logarithm=one.logarithm))
+        return by_node_us(ranks, one.estimates, logarithm=one.logarithm)
+    return by_socket_us(ranks, break_ranks, one.estimates, logarithm=one.logarithm)
 
 
 def _predict(
