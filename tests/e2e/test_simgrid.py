@@ -5,8 +5,10 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 
+from earlybird.compare.trees import prove
 from earlybird.data.errors import EarlybirdError
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import parse_simulated_machine
@@ -72,6 +74,29 @@ def test_a_file_gives_the_machine_and_replay_finds_ranks_where_its_layout_says(e
         assert sorted(places) == [(0, 0), (0, 1), (1, 0), (1, 1)]
         assert places[1] == ((0, 1) if map_by == "socket" else (1, 0))
         assert run.samples()[0].times_s.max() > 5e-6
+
+
+def test_collectives_run_along_the_trees_asked_for_and_repeat(earlybird, tmp_path, simgrid):
+    words = ("--op", "bcast,reduce", "--ranks", "4,16", "--sizes", "1", "--map-by", "socket,node")
+    earlybird("measure", "collective", *words, "--launcher", "simgrid:2x2x4", "-o", "run")
+    run = Run.open(tmp_path / "run")
+    proofs = prove(run.samples(), run.launches())
+    forced = {key: one for key, one in proofs.items() if one.tree is not None}
+    assert {one.way for one in forced.values()} >= {"linear", "pipeline", "binomial", "own-binomial"}
+    assert {one.proof.verdict for one in forced.values()} == {"proven"}
+    times_s = {}
+    for sample in run.samples():
+        if sample.quantity == "completion":
+            assert np.ptp(sample.times_s) < 0.01 * sample.times_s[0]
+            assert sample.validated and not sample.oversubscribed
+            key = (sample.config["operation"], sample.config["map_by"], sample.config["ranks"], sample.way)
+            times_s[key] = sample.times_s[0]
+    for operation in ("bcast", "reduce"):
+        for map_by in ("socket", "node"):
+            at_16 = {way: times_s[operation, map_by, 16, way] for way in ("binomial", "pipeline")}
+            assert at_16["binomial"] < at_16["pipeline"] / 2
+    # Every hop of a chain by node leaves the node; by socket one of 15 does.
+    assert times_s["bcast", "node", 16, "pipeline"] > 1.5 * times_s["bcast", "socket", 16, "pipeline"]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ FAMILY_NAMES = {
 def family_of(launch: Mapping[str, Any]) -> str | None:
     """The family of the MPI of a launch record, by the name that the library gives itself."""
     version = str(launch.get("library_version", ""))
-    signs = {"Intel": "intel", "Open MPI": "openmpi", "MPICH": "mpich"}
+    signs = {"Intel": "intel", "Open MPI": "openmpi", "MPICH": "mpich", "SMPI": "simgrid"}
     return next((family for sign, family in signs.items() if version.startswith(sign)), None)
 
 
@@ -164,7 +164,7 @@ def forcing(family: str | None, operation: str, way: Way, ranks: int) -> Forcing
     if way.is_own or family not in FAMILIES:
         return Forcing()
     algorithm = find_algorithm(family, operation, way.name) if way.is_forced else None
-    make = {"mpich": _mpich, "openmpi": _openmpi, "intel": _intel}[family]
+    make = {"mpich": _mpich, "openmpi": _openmpi, "intel": _intel, "simgrid": _simgrid}[family]
     return make(operation, algorithm, _Filling(way.segment_bytes, ranks))
 
 
@@ -213,3 +213,8 @@ def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Fo
     forced = {operation.upper(): str(algorithm.choice)} if algorithm.choice else {}
     forced |= algorithm.more | ((algorithm.segmented or {}) if filling.segment_bytes else {})
     return Forcing(environment=filling.fill(forced, "I_MPI_ADJUST_"))
+
+
+def _simgrid(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    """Settings of SMPI, which its launcher takes out of the environment."""
+    return Forcing(environment=filling.fill(algorithm.more if algorithm else {}, "smpi/"))

@@ -68,6 +68,13 @@ def configuration(family: str, operation: str, regions: Sequence[Region]) -> Con
             )
         if way.is_forced:
             find_algorithm(family, operation, way.name)
+    if family == "simgrid":
+        words = " ".join(
+            dict.fromkeys(setting(family, operation, region.way, region.ranks) for region in regions)
+        )
+        raise InputError(
+            f"{FAMILY_NAMES[family]} reads no file of settings; give smpirun one of these words: {words}"
+        )
     if family == "openmpi":
         return _rules(operation, regions, ways)
     told = _intel_ranges(operation, regions, ways) if family == "intel" and len(regions) > 1 else None
@@ -87,6 +94,8 @@ def setting(family: str, operation: str, way: str, ranks: int) -> str:
     if parsed.name == DEFAULT:
         return "nothing: it is what the MPI does by itself"
     variables = _variables(family, operation, parsed, ranks)
+    if family == "simgrid":  # words of smpirun, not of a shell
+        return " ".join(f"--cfg={name}:{value}" for name, value in variables.items())
     return " ".join(f"{name}={value}" for name, value in variables.items())
 
 

@@ -43,6 +43,10 @@ NEEDS = {
         "an element for each of the largest power of two of ranks",
         lambda ranks, count: count >= 1 << (ranks.bit_length() - 1),
     ),
+    "segment": (
+        "at most 1 KiB, or 8 KiB of doubles, one segment",
+        lambda ranks, count: count <= 1 << 10,
+    ),
     "each": ("an element for each rank", lambda ranks, count: count >= ranks),
 }
 
@@ -254,4 +258,27 @@ _INTEL = {
     "barrier": {"dissemination": Algorithm(1), "recursive-doubling": Algorithm(2)},
 }  # fmt: skip
 
-FAMILIES = {"mpich": _MPICH, "openmpi": _OPENMPI, "intel": _INTEL}
+# By name, when the simulation starts. NTSL cuts segments of its own size: as long as one holds the message
+# there are none.
+_SIMGRID = {
+    "bcast": {
+        "linear": Algorithm(0, _LINEAR, more={"bcast": "flattree"}),
+        "pipeline": Algorithm(0, _CHAIN, needs="segment", more={"bcast": "NTSL"}),
+        "binomial": Algorithm(0, _HALVING, more={"bcast": "binomial_tree"}),
+    },
+    "reduce": {
+        "linear": Algorithm(0, _LINEAR, more={"reduce": "ompi_basic_linear"}),
+        "pipeline": Algorithm(0, _CHAIN, needs="segment", more={"reduce": "NTSL"}),
+        "binomial": Algorithm(0, _HALVING, more={"reduce": "binomial"}),
+    },
+    "gather": {
+        "linear": Algorithm(0, _LINEAR, more={"gather": "ompi_basic_linear"}),
+        "binomial": Algorithm(0, _HALVING, more={"gather": "ompi_binomial"}),
+    },
+    "scatter": {
+        "linear": Algorithm(0, _LINEAR, more={"scatter": "ompi_basic_linear"}),
+        "binomial": Algorithm(0, _HALVING, more={"scatter": "ompi_binomial"}),
+    },
+}
+
+FAMILIES = {"mpich": _MPICH, "openmpi": _OPENMPI, "intel": _INTEL, "simgrid": _SIMGRID}

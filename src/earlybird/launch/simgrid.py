@@ -1,7 +1,7 @@
 """Start a kernel's ranks on a machine that SimGrid simulates: its platform, and who sits on which core."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earlybird.data.errors import InputError
@@ -12,6 +12,8 @@ from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.machine.flavours import Flavour
 
+# Settings of SMPI, such as smpi/bcast:binomial_tree, begin so; a request holds them among its variables.
+SETTING = "smpi/"
 # Latencies are tenths of microseconds: SimGrid's own step, 1e-5 s, and smpirun's, 1e-9 s, would round them.
 _PRECISION = "1e-12"
 
@@ -44,7 +46,9 @@ class SimgridLauncher:
         hosts.write_text("".join(f"{core}\n" for core in cores_of_ranks(request.layout, self.machine)))
         platform = scratch / "platform.xml"
         platform.write_text(platform_xml(self.machine))
-        configuration = self._configuration(request.layout.num_ranks, hosts, scratch)
+        settings = {name: value for name, value in request.environment.items() if name.startswith(SETTING)}
+        others = {name: value for name, value in request.environment.items() if name not in settings}
+        configuration = self._configuration(request.layout.num_ranks, hosts, scratch) | settings
         invocation = Invocation(
             (str(self.mpi.mpiexec),),
             arguments=(
@@ -53,9 +57,9 @@ class SimgridLauncher:
                 str(platform),
             ),
         )
-        told = {"network": self.network, "simulated_machine": self.machine.to_json()}
+        told = {"network": self.network, "simulated_machine": self.machine.to_json(), "smpi": settings}
         job = Job(self.name, self.mpi, "core", told=told, one_clock=True)
-        return run_kernel(job, invocation, request, scratch, progress)
+        return run_kernel(job, invocation, replace(request, environment=others), scratch, progress)
 
     def _configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:
         machine = self.machine
