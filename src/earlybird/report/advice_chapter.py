@@ -15,6 +15,7 @@ PIPELINE = (
     "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json "
     "--json > advice.json"
 )
+COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json --json > advice.json"
 EXCHANGE = "Of an exchange, the slowest rank and what it receives are the place to look."
 MEANS = (
     "Gains and times are predicted by the models of the profile, and their intervals hold what the launches "
@@ -22,7 +23,8 @@ MEANS = (
 )
 # Named differently in a table than in the file.
 _COLUMNS = {"message_bytes": "message size", "source": "known from"}
-_TOLD_ELSEWHERE = ("vcis", "algorithm")
+# Told by the name of the way, or of no use to who follows the advice.
+_TOLD_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form")
 _BRIEF = 4  # alternatives in the terminal
 
 
@@ -36,7 +38,10 @@ def advice_chapter(given: tuple[Advice, ...], exchange: bool = False) -> Chapter
             QUESTION,
             "No advice was given to this report.",
             [EXCHANGE] if exchange else [],
-            absent=[("Advice on a buffer that threads fill is given by", PIPELINE)],
+            absent=[
+                ("Advice on a buffer that threads fill is given by", PIPELINE),
+                ("Advice on a collective operation is given by", COLLECTIVE),
+            ],
         )
     strips = [strip_figure(one, f"advice-{k}") for k, one in enumerate(pieces)]
     return Chapter(
@@ -118,12 +123,13 @@ def _alternatives(advice: Advice) -> Table:
         "way",
         "time",
         "95 %",
-        advice_words.gain_over(advice),
+        "gain",
         "95 %",
         *columns,
         "what to do",
     ]
-    return Table(words.capital(advice_words.title(advice)), header, rows, wide=True)
+    caption = words.capital(advice_words.title(advice)) + advice_words.gain_over(advice)
+    return Table(caption, header, rows, wide=True)
 
 
 def _brief(advice: Advice) -> Table:

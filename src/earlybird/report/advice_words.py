@@ -29,6 +29,8 @@ def title(advice: Advice) -> str:
     own name, as asked for."""
     asked = [key for key in _ASKED if key in advice.asked]
     asked += [key for key in advice.asked if key not in _ASKED and key != "operation"]
+    if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):
+        asked.remove("map_by")  # the layout says it
     told = [text for key in asked if (text := _told(key, advice.asked[key]))]
     operation = str(advice.asked.get("operation", advice.operation))
     name = TITLES.get(operation, words.operation(operation))
@@ -90,7 +92,7 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
 
 
 def gain_over(advice: Advice) -> str:
-    return f"gain over {words.way(advice.baseline)}" if advice.baseline else "gain"
+    return f"; gain over {words.way(advice.baseline)}" if advice.baseline else ""
 
 
 def extra_cell(key: str, value: Any) -> str:

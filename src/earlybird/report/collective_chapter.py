@@ -87,7 +87,8 @@ def _sentence(one: Collective) -> str:
     mapped = f" mapped by {one.map_by}" if one.map_by else ""
     what = f"{words.capital(words.operation(one.operation))} with {one.label}"
     ranks = words.counted(points[0].ranks, "rank")
-    return f"{what} among {ranks}{mapped} is the fastest with {told}."
+    crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""
+    return f"{what} among {ranks}{mapped} is the fastest with {told}{crowded}."
 
 
 def _proof_lines(proofs: Sequence[Proof]) -> list[str]:

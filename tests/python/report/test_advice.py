@@ -34,8 +34,15 @@ def test_the_largest_gain_comes_first_with_interval_and_setting(make):
     assert "6 ms (95 %: 5.8 ms to 6.2 ms), 1.40 times as fast as one message" in told.steps[1].gain
     assert "a message per partition, 16 contexts" in told.steps[1].what
     assert [row[3] for row in told.shown[1].rows] == ["1.40", "1.00"]
-    assert told.shown[0].rows[0][-2:] == ["8 KiB", "use FILE"]
+    assert told.shown[0].rows[0][-2:] == ["1.70 to 2.10", "use FILE"]
+    assert told.shown[0].caption.endswith("; gain over the MPI's own choice")
     assert not told.absent
+
+
+def test_a_layout_that_tells_the_mapping_tells_it_alone():
+    asked = {"operation": "bcast", "ranks": 8, "map_by": "node", "layout": "4x1x2 by node"}
+    advice = Advice("collective", asked, "default", (Alternative("default", 1e-6, 1.0, "nothing"),))
+    assert chapter(advice).steps[0].what.startswith("Broadcast: 8 ranks, layout 4x1x2 by node: ")
 
 
 def test_crossovers_are_a_strip_of_colours(make):
@@ -58,6 +65,7 @@ def test_where_nothing_gains_the_chapter_says_so():
 def test_without_advice_the_command_that_gives_some_is_named(make):
     none = chapter()
     assert none.absent[0][1].startswith("earlybird advise pipeline") and not none.lines
+    assert none.absent[1][1].startswith("earlybird advise collective")
     material = Material(comparisons=(make.comparison(make.pattern()),))
     assert "the slowest rank" in next(one for one in chapters(material) if one.id == "advice").lines[0]
 

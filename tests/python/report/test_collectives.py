@@ -130,6 +130,12 @@ def test_every_size_has_a_figure_against_ranks_and_the_most_ranks_one_against_si
     )
 
 
+def test_more_ranks_than_cores_are_told_in_the_answer():
+    told = chapter(samples(oversubscribed=True))
+    assert "more ranks than cores" in told.sentence and "scheduler" in figures(told, "size")[0].caption
+    assert "more ranks than cores" not in chapter(samples()).sentence
+
+
 def test_a_map_names_the_fastest_of_the_mpis_algorithms_and_touching_it_the_segments():
     (figure,) = figures(chapter(samples()), "best")
     assert "9 combinations" in figure.sentence
