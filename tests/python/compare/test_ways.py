@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from earlybird.compare.ways import paired_ratio
+from earlybird.compare.ways import chained_ratio, paired_ratio
 from earlybird.data.run import Sample
 
 
@@ -48,3 +48,11 @@ def test_nothing_to_pair_is_no_ratio():
 
 def test_a_time_of_zero_divides_nothing():
     assert paired_ratio([sample([2, 2])], [sample([0, 1])]).value == 2
+
+
+def test_what_no_launch_held_together_is_compared_by_way_of_what_was_beside_either():
+    forced, default = [sample([6] * 9, "a")], [sample([3] * 9, "b")]
+    common = [sample([2] * 9, "a"), sample([4] * 9, "b")]  # launch b was twice as slow
+    ratio = chained_ratio(forced, common, default)
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((4, 4, 4))
+    assert chained_ratio(forced, common[:1], default) is None

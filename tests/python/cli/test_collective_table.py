@@ -1,0 +1,132 @@
+"""What `measure collective` prints: completion, mean and root, ratios to the free choice, trees."""
+
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.cli.collective_table import (
+    HEADER,
+    check_osu,
+    collective_cells,
+    collective_remarks,
+    collective_rows,
+    print_osu,
+    warn_of_contradictions,
+)
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.run import Run, Sample
+from earlybird.measure.groups import Group
+
+POINT = {
+    "mpi": "mpich", "operation": "reduce", "ranks": 4, "layout": "1x1x4", "map_by": "core", "size_bytes": 8,
+    "root": 1, "datatype": "double",
+}  # fmt: skip
+RANK_TIMES_S = np.array([1.0, 4.0, 2.0, 1.0]) * 1e-6  # of the root 1 the longest: their mean 2 us
+
+
+def times(way, factor=1.0, launch="l", config=POINT, rounds=6):
+    of_ranks = np.tile(RANK_TIMES_S * factor, (rounds, 1))
+    return Sample(
+        "collective", "completion", config, launch, of_ranks.max(axis=1), way=way, rank_times_s=of_ranks,
+        rounds=np.arange(rounds),
+    )  # fmt: skip
+
+
+def proof(way, late_of, config=POINT):
+    """`late_of` says of every delayed rank who else was late."""
+    late = np.full((4, 4), 1e-5)
+    for delayed, ranks in late_of.items():
+        late[delayed, [delayed, *ranks]] = 0.1
+    return Sample(
+        "collective", "delayed_completion", config | {"delay_s": 0.1}, "l", late.max(axis=1), way=way,
+        rank_times_s=late, extra={"delayed_ranks": [0, 1, 2, 3]},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Run.create(tmp_path / "run", machine={}, command=[], seed=1)
+    run.append_launch({"id": "l", "library_version": "MPICH Version: 5.0.2"})
+    run.append_launch({"id": "k", "library_version": "MPICH Version: 5.0.2"})
+    return run
+
+
+def test_completion_mean_over_ranks_and_root_are_told_apart(run):
+    (row,) = collective_rows(run, [times("default")])
+    assert (row["time_s"], row["mean_s"], row["root_s"]) == pytest.approx((4e-6, 2e-6, 4e-6))
+    cells = dict(zip(HEADER, collective_cells(row, "converged"), strict=True))
+    assert (cells["operation"], cells["P"], cells["size"], cells["mean"]) == ("reduce", 4, "8 B", "2 us")
+    assert cells["state"] == "converged" and json.dumps(row)
+
+
+def test_ways_are_compared_with_the_free_choice_in_their_launch(run):
+    rows = collective_rows(run, [times("linear", 3), times("default"), times("own-linear", 2)])
+    assert [row["way"] for row in rows] == ["default", "linear", "own-linear"]
+    assert [row["over_default"] for row in rows] == [None, pytest.approx(3), pytest.approx(2)]
+    assert any("calls in turn in one launch" in remark for remark in collective_remarks(rows))
+
+
+def test_a_way_with_a_launch_of_its_own_is_compared_by_way_of_ours(run):
+    apart = [
+        times("linear", 6, "k"),
+        times("own-binomial", 2, "k"),
+        times("own-binomial"),
+        times("default", 2),
+    ]
+    row = next(row for row in collective_rows(run, apart) if row["way"] == "linear")
+    assert (row["over_default"], row["over_default_through"]) == (pytest.approx(1.5), "own-binomial")
+    assert any("by way of own-binomial" in remark for remark in collective_remarks([row]))
+
+
+LINEAR = {0: [1], 1: [], 2: [1], 3: [1]}  # to the root 1
+CHAIN = {0: [1, 2, 3], 1: [], 2: [1], 3: [1, 2]}  # 0 -> 3 -> 2 -> 1
+
+
+def test_the_tree_that_ran_is_told_of_each_way(run, capsys):
+    samples = [times("linear"), times("pipeline"), times("default")]
+    rows = collective_rows(run, [*samples, proof("linear", LINEAR), proof("pipeline", LINEAR)])
+    told = {row["way"]: dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] for row in rows}
+    assert told == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
+    warn_of_contradictions(run, [proof("linear", LINEAR), proof("pipeline", LINEAR)])
+    said = capsys.readouterr().err
+    assert said.count("warning") == 1 and "pipeline of reduce among 4 ranks is not what ran" in said
+    warn_of_contradictions(run, [proof("pipeline", CHAIN)])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_tree_that_was_told_for_more_ranks_is_pointed_to(run):
+    fewer = times("linear", config=POINT | {"ranks": 3})
+    (row, _) = collective_rows(run, [fewer, times("linear"), proof("linear", LINEAR)])
+    assert dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] == "linear, proven at P=4"
+
+
+def test_adding_up_without_messages_has_a_row_of_its_own(run):
+    local = Sample(
+        "collective", "reduce_local", POINT | {"operation": "reduce_local", "root": 0}, "l",
+        np.full(6, 1e-8), rank_times_s=np.full((6, 4), 1e-8),
+    )  # fmt: skip
+    rows = collective_rows(run, [local, times("default")])
+    assert [row["way"] for row in rows] == ["default", "MPI_Reduce_local"]
+    assert rows[1]["root_s"] is None and rows[1]["over_default"] is None
+
+
+def test_osu_columns_are_the_mean_over_ranks_of_the_one_way_asked_for(run, capsys):
+    print_osu(collective_rows(run, [times("default"), times("linear", 3)]))
+    assert capsys.readouterr().out.split() == ["#", "Size", "Avg", "Latency(us)", "8", "6.00"]
+    print_osu(collective_rows(run, [times("default")]))
+    assert capsys.readouterr().out.split()[-1] == "2.00"
+
+
+def test_osu_columns_hold_one_way_of_one_operation():
+    def group(ways, **more):
+        return Group("collective", parse_layout("1x1x4"), (POINT | more,), ways=ways)
+
+    check_osu([group(("default", "linear"))])
+    for groups in (
+        [group(("default", "linear", "binomial"))],
+        [group(("default",)), group(("default",), ranks=3)],
+    ):
+        with pytest.raises(InputError, match="--format osu prints one column"):
+            check_osu(groups)

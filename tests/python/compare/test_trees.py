@@ -1,0 +1,72 @@
+"""A run's proofs tell of each forced algorithm whether it ran."""
+
+import numpy as np
+import pytest
+
+from earlybird.compare.trees import prove
+from earlybird.data.errors import InputError
+from earlybird.data.run import Sample
+from earlybird.models.trees import reaches
+
+LAUNCHES = [{"id": "m", "library_version": "MPICH Version: 5.0.2"}]
+DELAY_S = 0.1
+
+
+def proof(way, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
+    below = reaches(ran, ranks, root)
+    late = below.T if operation in ("reduce", "gather") else below
+    config = {
+        "mpi": "mpich", "operation": operation, "ranks": ranks, "layout": "1x1x5", "map_by": "core",
+        "size_bytes": 8, "root": root, "delay_s": DELAY_S,
+    }  # fmt: skip
+    return Sample(
+        "collective", "delayed_completion", config, launch, np.full(ranks, DELAY_S), way=way,
+        rank_times_s=np.where(late, DELAY_S + 2e-5, 1e-5),
+        extra={"delayed_ranks": list(range(ranks))} | more,
+    )  # fmt: skip
+
+
+def test_what_ran_is_compared_with_the_tree_of_that_mpi():
+    found = prove(
+        [proof("binomial", "binomial-halving"), proof("own-binomial", "binomial-doubling")], LAUNCHES
+    )
+    assert {one.way: (one.proof.verdict, one.tree) for one in found.values()} == {
+        "binomial": ("proven", "binomial-halving"),
+        "own-binomial": ("proven", "binomial-doubling"),
+    }
+    assert not any(one.contradiction() for one in found.values())
+
+
+def test_data_that_go_to_the_root_make_those_above_late():
+    (found,) = prove([proof("pipeline:16", "chain", "reduce", root=2)], LAUNCHES).values()
+    assert (found.proof.verdict, found.root) == ("proven", 2)
+
+
+def test_a_contradiction_names_the_tree_that_ran():
+    (found,) = prove([proof("linear", "binomial-halving")], LAUNCHES).values()
+    assert found.proof.verdict == "contradicted"
+    assert "along the tree linear and ran along binomial-halving" in found.contradiction()
+
+
+def test_the_free_choice_contradicts_nothing():
+    (found,) = prove([proof("default", "chain")], LAUNCHES).values()
+    assert (found.proof.verdict, found.proof.seen, found.contradiction()) == ("not told", "chain", None)
+
+
+def test_a_later_try_that_tells_something_counts():
+    noisy = proof("linear", "linear")
+    noisy.rank_times_s[2, 4] = DELAY_S
+    told = proof("linear", "linear")
+    for order in ([noisy, told], [told, noisy]):
+        (found,) = prove(order, LAUNCHES).values()
+        assert found.proof.verdict == "proven"
+
+
+def test_other_samples_are_none_of_its_business():
+    other = Sample("pingpong", "half_round_trip", {"size_bytes": 8}, "m", np.ones(3))
+    assert prove([other], LAUNCHES) == {}
+
+
+def test_a_proof_without_its_ranks_is_refused():
+    with pytest.raises(InputError, match="does not tell which ranks were delayed"):
+        prove([proof("linear", "linear", delayed_ranks=[0])], LAUNCHES)

@@ -1,0 +1,156 @@
+"""Names of collective algorithms, what makes an MPI take one, and what is put into a job."""
+
+import pytest
+
+from earlybird.data.collective_algorithms import (
+    DEFAULT,
+    OPERATIONS,
+    Way,
+    elements,
+    family_of,
+    forcing,
+    mpi_algorithms,
+    own_algorithms,
+    parse_way,
+    tree_of,
+    why_not,
+)
+from earlybird.data.collective_configuration import Region, configuration, setting
+from earlybird.data.errors import InputError
+from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS
+from earlybird.models.trees import TREES
+
+
+def test_a_way_is_named_with_its_segment_and_without_where_it_has_none():
+    assert parse_way("pipeline:8192") == Way("pipeline", 8192)
+    assert parse_way("pipeline:8192").text == "pipeline:8192"
+    assert parse_way("own-binomial:0").text == "own-binomial"
+    assert not parse_way(DEFAULT).is_forced and not parse_way("own-linear").is_forced
+    with pytest.raises(InputError, match="names no segment"):
+        parse_way("pipeline:8KiB")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_algorithm_differs_from_the_others_in_what_forces_it(family, operation):
+    names = mpi_algorithms(family, operation)
+    assert names or family == "simgrid"
+    forced = [forcing(family, operation, Way(name), 8) for name in (*names, DEFAULT)]
+    assert len({str(one) for one in forced}) == len(forced)
+    for name in (*names, *own_algorithms(operation)):
+        assert tree_of(family, operation, name) in (*TREES, None)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("operation", ["bcast", "reduce"])
+def test_linear_pipeline_and_binomial_are_known_trees_everywhere(family, operation):
+    assert tree_of(family, operation, "linear") == "linear"
+    assert tree_of(family, operation, "pipeline") == "chain"
+    assert tree_of(family, operation, "binomial").startswith("binomial-")
+    assert tree_of(family, operation, "own-binomial") == "binomial-doubling"
+
+
+def test_mpich_calls_its_numbers_by_words_in_the_environment():
+    for operation in OPERATIONS:
+        for name in mpi_algorithms("mpich", operation):
+            told = setting("mpich", operation, name, 8)
+            for variable, words in MPICH_WORDS.items():
+                value = dict(word.split("=") for word in told.split()).get(f"MPIR_CVAR_{variable}")
+                assert value is None or value in words
+    assert "BCAST_INTRA_ALGORITHM=tree" in setting("mpich", "bcast", "linear", 8)
+    assert "BCAST_TREE_KVAL=7" in setting("mpich", "bcast", "linear", 8)
+
+
+def test_the_free_choice_is_told_again_where_calls_differ_in_one_launch():
+    forced = forcing("mpich", "bcast", Way("binomial"), 4)
+    free = forcing("mpich", "bcast", Way(DEFAULT), 4)
+    assert set(free.call) <= set(forced.call)
+    assert free.call["MPIR_CVAR_BCAST_DEVICE_COLLECTIVE"] == "1"
+    openmpi = forcing("openmpi", "bcast", Way(DEFAULT), 4).communicator
+    assert openmpi["coll_tuned_use_dynamic_rules"] == "0" and openmpi["coll_tuned_bcast_algorithm"] == "0"
+
+
+def test_lines_of_settings_are_a_way_and_its_variables():
+    lines = forcing("openmpi", "reduce", Way("pipeline", 4096), 4).lines("pipeline:4096")
+    assert lines == [
+        "pipeline:4096 coll_tuned_use_dynamic_rules=1 coll_tuned_priority=90 coll_tuned_reduce_algorithm=3 "
+        "coll_tuned_reduce_algorithm_segmentsize=4096"
+    ]
+    assert (
+        forcing("mpich", "bcast", Way("binomial"), 4).lines("binomial")[0].startswith("binomial @call MPIR_")
+    )
+    assert forcing("intel", "bcast", Way("binomial"), 4).lines("binomial") == []
+
+
+@pytest.mark.parametrize(
+    ("way", "ranks", "size", "needed"),
+    [
+        ("scatter-allgather", 6, 8, "a power of two of ranks"),
+        ("scatter-allgather", 8, 8, None),
+        ("binomial", 6, 8, None),
+        ("own-linear", 6, 8, None),
+    ],
+)
+def test_what_an_algorithm_needs_is_told(way, ranks, size, needed):
+    assert why_not("mpich", "bcast", Way(way), ranks, size) == needed
+
+
+def test_a_reduction_by_halves_needs_an_element_each():
+    assert why_not("intel", "reduce", Way("rabenseifner"), 8, 56) is not None
+    assert why_not("intel", "reduce", Way("rabenseifner"), 8, 64) is None
+    assert elements(64) == ("double", 8) and elements(7) == ("byte", 7)
+
+
+@pytest.mark.parametrize(
+    ("version", "family"),
+    [
+        ("MPICH Version: 5.0.2", "mpich"),
+        ("Open MPI v5.0.11, package", "openmpi"),
+        ("Intel(R) MPI Library 2021.18", "intel"),
+        ("none: drawn from a profile", None),
+    ],
+)
+def test_the_family_is_told_by_the_library_itself(version, family):
+    assert family_of({"library_version": version}) == family
+
+
+REGIONS = [Region("binomial", 8, 0, 1023), Region("linear", 8, 1024, 4095)]
+
+
+def test_open_mpi_gets_a_rule_for_every_region():
+    made = configuration("openmpi", "bcast", [*REGIONS, Region("pipeline:8192", 8, 4096)])
+    numbers = [line.split("#")[0].split() for line in made.text.splitlines()]
+    assert made.kind == "rules" and made.left_out == ()
+    assert numbers[:5] == [["1"], ["7"], ["1"], ["8"], ["3"]]
+    assert numbers[5:] == [["0", "6", "0", "0"], ["1024", "1", "0", "0"], ["4096", "3", "0", "8192"]]
+    assert "dynamic_rules_filename=FILE" in made.use
+
+
+def test_rules_of_blocks_count_all_blocks():
+    made = configuration("openmpi", "gather", REGIONS)
+    assert "8192 1 0 0" in made.text
+
+
+def test_mpich_takes_the_algorithm_of_most_sizes_and_the_others_are_named():
+    made = configuration("mpich", "reduce", REGIONS)
+    assert made.kind == "shell" and [region.way for region in made.left_out] == ["linear"]
+    assert 'export MPIR_CVAR_REDUCE_INTRA_ALGORITHM="binomial"' in made.text
+    assert "# not told" in made.text
+
+
+def test_intel_takes_ranges_of_sizes_where_one_variable_tells_them_apart():
+    made = configuration("intel", "bcast", REGIONS)
+    assert 'export I_MPI_ADJUST_BCAST_NETWORK="3:0-1023;2:1024-2147483647"' in made.text
+    presets = configuration(
+        "intel", "reduce", [Region("binomial", 8, 0, 1023), Region("rabenseifner", 8, 1024)]
+    )
+    assert 'export I_MPI_ADJUST_REDUCE="2:0-1023;5:1024-2147483647"' in presets.text
+    mixed = configuration("intel", "bcast", [Region("linear", 8, 0, 1023), Region("pipeline", 8, 1024)])
+    assert [region.way for region in mixed.left_out] == ["pipeline"] or mixed.left_out[0].way == "linear"
+
+
+def test_no_mpi_can_be_told_of_our_own_algorithms():
+    with pytest.raises(InputError, match="our own algorithm"):
+        configuration("mpich", "bcast", [Region("own-linear", 8)])
+    with pytest.raises(InputError, match="there is no algorithm 'magic'"):
+        configuration("mpich", "bcast", [Region("magic", 8)])

@@ -1,0 +1,196 @@
+"""The suite collective: which launches its ways take, among which ranks, and what it refuses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.measure.collective import collective_groups, first_ranks, remarks
+from earlybird.measure.groups import Library, Options, Place
+
+PLACE = replace(Place.of(2, 2, 2), family="mpich", library=Library("mpich"))
+
+
+def groups(family="mpich", place=PLACE, **options):
+    place = replace(place, family=family, library=Library(family))
+    return collective_groups(Options(**options), place, family)
+
+
+def of_operation(found, operation):
+    return [group for group in found if group.points[0]["operation"] == operation]
+
+
+def test_the_first_ranks_of_the_whole_machine_by_each_mapping():
+    assert first_ranks(PLACE, 3, "core").node.tolist() == [0, 0, 0]
+    assert first_ranks(PLACE, 3, "core").socket.tolist() == [0, 0, 1]
+    assert first_ranks(PLACE, 3, "socket").socket.tolist() == [0, 1, 0]
+    assert first_ranks(PLACE, 3, "node").node.tolist() == [0, 1, 0]
+    assert first_ranks(PLACE, 8, "core").text == "2x2x2"
+    assert first_ranks(PLACE, 3, "node").text == "first 3 of 2x2x2 by node"
+    assert first_ranks(PLACE, 10, "core").num_ranks == 10  # more than cores
+
+
+def test_by_default_broadcast_and_reduce_ours_and_the_mpis_on_all_cores():
+    found = groups()
+    assert {group.points[0]["operation"] for group in found} == {"bcast", "reduce", "reduce_local"}
+    assert {group.layout.num_ranks for group in found} == {2, 4, 8}
+    assert of_operation(found, "bcast")[0].ways == (
+        "default", "own-linear", "own-pipeline:8192", "own-binomial", "linear", "pipeline:8192", "binomial",
+    )  # fmt: skip
+
+
+def test_two_cores_still_try_four_ranks():
+    found = groups(place=replace(PLACE, cores_per_socket=2, sockets=1, nodes=1))
+    assert {group.layout.num_ranks for group in found} == {2, 4}
+
+
+def test_one_launch_holds_all_ways_of_mpich_and_open_mpi():
+    for family in ("mpich", "openmpi"):
+        (group,) = groups(family, operations=("bcast",), ranks=(4,), sizes_bytes=(8,))
+        assert set(group.settings) == {"default", "linear", "pipeline:8192", "binomial"}
+
+
+def test_a_tree_type_of_mpich_takes_a_launch_with_the_default_beside():
+    found = groups(
+        operations=("bcast",), ranks=(4,), algorithms=("linear", "binomial:64"), sizes_bytes=(128,)
+    )
+    assert [group.ways for group in found] == [("default", "linear"), ("default", "binomial:64")]
+    assert found[1].environment["MPIR_CVAR_BCAST_TREE_TYPE"] == "knomial_2"
+
+
+def test_intel_takes_a_launch_for_each_algorithm_with_one_of_ours_beside():
+    found = groups("intel", operations=("reduce",), ranks=(4,), algorithms=("linear", "own-linear"))[:-1]
+    assert [group.ways for group in found] == [("default", "own-linear"), ("own-binomial", "linear")]
+    assert not found[0].environment and found[1].environment["I_MPI_ADJUST_REDUCE_NETWORK_KARY_RADIX"] == "3"
+
+
+def test_points_hold_what_tells_them_apart():
+    (group, local) = groups(
+        operations=("reduce",),
+        ranks=(3,),
+        algorithms=("linear",),
+        sizes_bytes=(7, 8),
+        map_by=("node",),
+        root=2,
+    )
+    assert group.points[1] == {
+        "mpi": "mpich", "operation": "reduce", "ranks": 3, "layout": "first_3_of_2x2x2_by_node",
+        "map_by": "node", "size_bytes": 8, "root": 2, "datatype": "double",
+    }  # fmt: skip
+    assert group.points[0]["datatype"] == "byte"
+    assert local.ways == () and [point["operation"] for point in local.points] == ["reduce_local"] * 2
+
+
+def test_segments_go_to_the_algorithms_that_cut():
+    (group,) = groups(
+        "openmpi", operations=("bcast",), ranks=(4,), sizes_bytes=(1 << 20,),
+        algorithms=("linear", "pipeline", "own-binomial"), segments_bytes=(0, 4096),
+    )  # fmt: skip
+    assert group.ways == (
+        "default",
+        "linear",
+        "pipeline",
+        "pipeline:4096",
+        "own-binomial",
+        "own-binomial:4096",
+    )
+
+
+def test_a_segment_that_holds_the_whole_message_is_not_measured_twice():
+    found = groups(
+        "openmpi", operations=("bcast",), ranks=(4,), sizes_bytes=(64, 8192), algorithms=("pipeline",),
+        segments_bytes=(0, 4096),
+    )  # fmt: skip
+    assert [(group.ways, group.points[0]["size_bytes"]) for group in found] == [
+        (("default", "pipeline"), 64),
+        (("default", "pipeline", "pipeline:4096"), 8192),
+    ]
+
+
+def test_an_algorithm_is_left_out_where_the_mpi_would_take_another():
+    options = {"operations": ("bcast",), "algorithms": ("scatter-allgather",), "sizes_bytes": (8,)}
+    found = groups(ranks=(3, 4), **options)
+    assert [group.ways for group in found] == [("default",), ("default", "scatter-allgather")]
+    (told,) = remarks(Options(ranks=(3, 4), **options), PLACE)
+    assert "scatter-allgather of bcast needs a power of two of ranks" in told
+    with pytest.raises(InputError, match="needs a power of two of ranks"):
+        groups(ranks=(3,), **options)
+
+
+def test_the_tree_is_told_once_at_the_most_ranks_unless_asked_for():
+    def proving(**more):
+        found = groups(operations=("bcast",), ranks=(2, 3, 4), sizes_bytes=(8,), **more)
+        return [group.layout.num_ranks for group in found if group.proves]
+
+    assert proving() == [4]
+    assert proving(proof="all") == [3, 4]  # of two ranks all trees are alike
+    assert proving(proof="none") == []
+
+
+def test_a_barrier_has_no_size_and_operations_without_root_no_tree():
+    found = groups("openmpi", operations=("barrier", "allgather"), ranks=(4,))
+    assert [point["size_bytes"] for point in of_operation(found, "barrier")[0].points] == [0]
+    assert not any(group.proves for group in found)
+    assert "two-ranks" not in {way for group in found for way in group.ways}
+
+
+def test_the_link_carries_what_the_busiest_node_sends():
+    place = replace(Place.of(2, 1, 2, link_bytes_per_s=1e6), family="mpich", library=Library("mpich"))
+    (bcast,) = groups(
+        place=place, operations=("bcast",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
+    )
+    assert bcast.link_s(bcast.points[0]) == pytest.approx(2 * 2 * 1000 / 1e6)  # two ways, two ranks there
+    (alltoall,) = groups(
+        place=place, operations=("alltoall",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
+    )
+    assert alltoall.link_s(alltoall.points[0]) == pytest.approx(2 * 4 * 1000 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"operations": ("scan",)}, "--op has 'scan'; the operations are bcast"),
+        ({"algorithms": ("chain",)}, "no algorithm of bcast or reduce that MPICH can be made to take"),
+        ({"algorithms": ("own-chain",)}, "--algorithm has 'own-chain'"),
+        ({"algorithms": ("linear:4096",)}, "has no segments; give linear"),
+        ({"operations": ("reduce",), "algorithms": ("pipeline:12",)}, "give multiples of 8"),
+        ({"map_by": ("hwthread",)}, "--map-by has 'hwthread'; the mappings are core, socket, node"),
+        ({"ranks": (1,)}, "--ranks has 1; give 2 to"),
+        ({"ranks": (100000,)}, "--ranks has 100000; give 2 to"),
+        ({"ranks": (4, 8), "root": 4}, "--root is 4 and the fewest ranks are 4; give 0 to 3"),
+        ({"operations": ("alltoall",), "root": 1}, "alltoall has no root"),
+        ({"sizes_bytes": (0,)}, "--sizes has 0 bytes and bcast moves data"),
+        ({"sizes_bytes": (1 << 31,)}, "at most 2147483647"),
+        ({"proof": "some"}, "--proof has 'some'; the choices are largest, all, none"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(options, told):
+    with pytest.raises(InputError, match=told):
+        groups(**options)
+
+
+def test_buffers_of_all_ranks_of_a_node_must_fit_together():
+    small = replace(PLACE, memory_bytes=100 << 20)
+    with pytest.raises(InputError, match=r"alltoall of 1 MiB among 8 ranks needs 64 MiB .* 32 MiB are free"):
+        groups(
+            place=replace(small, memory_bytes=32 << 20),
+            operations=("alltoall",),
+            ranks=(8,),
+            sizes_bytes=(1 << 20,),
+        )
+    assert groups(place=small, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
+    one_machine = replace(small, link_bytes_per_s=1e9)  # nodes of a virtual cluster share it
+    with pytest.raises(InputError, match="128 MiB"):
+        groups(place=one_machine, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
+
+
+def test_the_synthetic_launcher_is_refused():
+    with pytest.raises(InputError, match="launcher synthetic"):
+        collective_groups(Options(), Place.of(2, 1), "synthetic")
+
+
+def test_non_powers_of_two_are_as_good_as_others():
+    found = groups(operations=("bcast",), ranks=(5,), sizes_bytes=(8,), algorithms=("binomial",))
+    assert found[0].settings["binomial"].call["MPIR_CVAR_BCAST_INTRA_ALGORITHM"] == "1"
+    assert np.bincount(found[0].layout.node).tolist() == [4, 1]
