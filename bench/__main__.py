@@ -6,6 +6,7 @@ from collections.abc import Callable
 from bench import (
     cluster_exchanges,
     cluster_links,
+    collective_accuracy,
     imb_pingpong,
     partitioned_calls,
     partitioned_grid,
@@ -24,9 +25,13 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
     "pipeline-advice": pipeline_advice.main,
+    "collective-accuracy": collective_accuracy.main,
 }
 # Those that take words of their own, told by --help.
-WITH_OPTIONS = ("partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "pipeline-advice")
+WITH_OPTIONS = (
+    "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "pipeline-advice",
+    "collective-accuracy",
+)  # fmt: skip
 
 
 def run(words: list[str]) -> int:

@@ -1,0 +1,107 @@
+"""Broadcast and reduce over 2 to 8 virtual nodes: how far off forms are where they were not fitted.
+
+Our algorithms and the MPI's own, forced, one rank per node, at a rate where the link and not the cores is the
+limit. Each form is judged on process counts left out in turn, and fitted to 2 to 4 processes on 5 to 8.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.commands import built_mpis, earlybird, say, virtual_cluster
+from earlybird.cli.common import print_table
+from earlybird.fit.collective_comparison import ALL_SIZES
+
+NODES, RATE = 8, "200mbit"
+ALGORITHMS = (
+    "own-linear", "own-pipeline:8KiB", "own-binomial", "linear", "pipeline:8KiB", "binomial",
+)  # fmt: skip
+SIZES = "1,64,1KiB,8KiB,64KiB,256KiB"
+LAUNCHES, QUICK_LAUNCHES = 3, 1
+ASKED_HELD_OUT, ASKED_EXTRAPOLATION = 0.15, 0.25
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Measure, or read runs, fit, and print every form's errors beside those of the report's forms."""
+    parser = argparse.ArgumentParser(prog="python -m bench collective-accuracy", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser.add_argument("--quick", action="store_true", help="one launch")
+    parser.add_argument("--keep", type=Path, help="keep the runs in this folder, one for each MPI")
+    parser.add_argument("--from", dest="read", type=Path, nargs="+", help="measure nothing: read these runs")
+    options = parser.parse_args(list(words))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        runs = options.read or _measure(options.mpi or built_mpis(), folder, options.quick)
+        for run in runs:
+            profile = Path(scratch) / f"{run.name}.json"
+            earlybird("fit", run, "-o", profile)
+            _report(run.name, json.loads(profile.read_text())["forms"])
+    return 0
+
+
+def _measure(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
+    runs = []
+    with virtual_cluster(NODES, RATE) as name:
+        for mpi in mpis:
+            say(f"{mpi}: measuring 2 to {NODES} nodes at {RATE}")
+            earlybird(
+                "measure", "collective", "--op", "bcast,reduce", "--algorithm", ",".join(ALGORITHMS),
+                "--ranks", f"2..{NODES}", "--map-by", "node", "--sizes", SIZES, "--mpi", mpi,
+                "--launcher", f"cluster:{name}", "--launches", QUICK_LAUNCHES if quick else LAUNCHES,
+                "--budget", "60s", "--quiet", "-o", folder / mpi,
+            )  # fmt: skip
+            runs.append(folder / mpi)
+    return runs
+
+
+def _report(mpi: str, forms: Sequence[dict[str, Any]]) -> None:
+    judged = [form for form in forms if form["what"].get("algorithm") not in (None, "default")]
+    print(f"\n{mpi}: median relative errors, of our form and of the report's beside it")
+    print_table(
+        ["", "algorithm", "process count left out", "", "form 3", "5 to 8 from 2 to 4", "", "form 3",
+         "the same of 1 B", "form 2"],
+        [_row(form) for form in judged],
+    )  # fmt: skip
+    for key, words, asked in (
+        ("held_out_error", "process counts left out", ASKED_HELD_OUT),
+        ("extrapolation_error", "5 to 8 processes from 2 to 4", ASKED_EXTRAPOLATION),
+    ):
+        found = [form[key] for form in judged if form.get(key) is not None]
+        if found:
+            middle = float(np.median(found))
+            print(
+                f"{words}: median {_per_cent(middle)}, worst {_per_cent(max(found))} of {len(found)} forms "
+                f"(asked: at most {_per_cent(asked)}, {_verdict(middle, asked)})"
+            )
+
+
+def _row(form: dict[str, Any]) -> list[str]:
+    others = form.get("alternatives", ())
+
+    def error(name: str, key: str, of_grid: bool) -> float | None:
+        rows = (one for one in others if (one["points"] == ALL_SIZES) == of_grid)
+        return next((one.get(key) for one in rows if one["form"] == name), None)
+
+    held_out, beyond = form.get("held_out_error"), form.get("extrapolation_error")
+    return [
+        form["what"]["operation"], form["what"]["algorithm"],
+        _per_cent(held_out), _verdict(held_out, ASKED_HELD_OUT),
+        _per_cent(error("report-3", "held_out_error", True)),
+        _per_cent(beyond), _verdict(beyond, ASKED_EXTRAPOLATION),
+        _per_cent(error("report-3", "extrapolation_error", True)),
+        _per_cent(error("alpha-beta", "extrapolation_error", False)),
+        _per_cent(error("report-2", "extrapolation_error", False)),
+    ]  # fmt: skip
+
+
+def _per_cent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def _verdict(value: float | None, asked: float) -> str:
+    return "" if value is None else "met" if value <= asked else "missed"
