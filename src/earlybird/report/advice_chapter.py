@@ -15,7 +15,7 @@ PIPELINE = (
     "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json "
     "--json > advice.json"
 )
-COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json --json > advice.json"
+COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --profile profile.json --json > advice.json"
 EXCHANGE = "Of an exchange, the slowest rank and what it receives are the place to look."
 MEANS = (
     "Gains and times are predicted by the models of the profile, and their intervals hold what the launches "
