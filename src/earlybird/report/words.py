@@ -37,7 +37,6 @@ ALGORITHMS = {
     "split-binary": ("split binary tree", "SY"),
     "in-order-binary": ("binary tree in order", "IY"),
     "knomial": ("k-nomial tree", "K"),
-    "kary": ("k-ary tree", "KY"),
     "scatter-allgather": ("scatter and allgather", "SA"),
     "scatter-ring-allgather": ("scatter and ring", "SR"),
     "ring": ("ring", "R"),
@@ -45,6 +44,16 @@ ALGORITHMS = {
     "rabenseifner": ("Rabenseifner", "Rb"),
     "bruck": ("Bruck", "Bk"),
     "pairwise": ("pairwise", "PW"),
+    "segmented-ring": ("ring in segments", "RS"),
+    "double-ring": ("double ring", "DR"),
+    "neighbor-exchange": ("neighbour exchange", "NX"),
+    "dissemination": ("dissemination", "DS"),
+    "reduce-bcast": ("reduce and broadcast", "RB"),
+    "linear-sync": ("linear, synchronised", "LS"),
+    "linear-nonblocking": ("linear, nonblocking", "LN"),
+    "sparbit": ("Sparbit", "Sp"),
+    "tree": ("tree", "T"),
+    "two-ranks": ("two ranks alone", "2"),
 }
 OWN = "own-"
 OPERATIONS = {

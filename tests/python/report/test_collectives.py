@@ -8,9 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from earlybird.data.mpi_algorithms import FAMILIES
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
-from earlybird.report import axes, page
+from earlybird.report import axes, page, words
 from earlybird.report.chapters import chapters
 from earlybird.report.collective_chapter import MAX_SETTINGS
 from earlybird.report.collective_choices import MAX_SIZES
@@ -307,6 +308,20 @@ def test_a_contradicted_algorithm_is_named():
     assert "Do not trust the times of pipeline in segments of 8 KiB (broadcast, Open MPI, 8 ranks)" in lines
     table = next(table for table in told.tables if "asked for" in table.caption)
     assert [row[6] for row in table.rows] == ["proven", "contradicted"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_algorithm_of_an_mpi_has_words_letters_and_a_look_of_its_own(family):
+    for names in FAMILIES[family].values():
+        ways = ["default", *names, *(f"own-{name}" for name in ("linear", "pipeline", "binomial"))]
+        assert all(way.removeprefix("own-") in words.ALGORITHMS for way in ways)
+        assert (
+            len({words.way_letters(way) for way in ways})
+            == len({words.way(way) for way in ways})
+            == len(ways)
+        )
+        assert len({(axes.color(way), axes.symbol(way)) for way in ways}) == len(ways)
+        assert axes.color("other") not in {axes.color(way) for way in ways}
 
 
 def test_samples_of_proofs_and_of_other_kernels_are_not_timed():
