@@ -41,9 +41,9 @@ class Region:
 
 @dataclass(frozen=True)
 class Configuration:
-    """`kind` is `rules` (a file that Open MPI reads) or `shell` (lines for a job script); `use` tells what to
-    do with a file of `text` called FILE; `left_out` are regions that this MPI cannot be told of beside the
-    others."""
+    """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (its words);
+    `use` tells what to do with a file of `text` called FILE; `left_out` are regions that this MPI cannot be
+    told of beside the others."""
 
     kind: str
     text: str
@@ -68,13 +68,6 @@ def configuration(family: str, operation: str, regions: Sequence[Region]) -> Con
             )
         if way.is_forced:
             find_algorithm(family, operation, way.name)
-    if family == "simgrid":
-        words = " ".join(
-            dict.fromkeys(setting(family, operation, region.way, region.ranks) for region in regions)
-        )
-        raise InputError(
-            f"{FAMILY_NAMES[family]} reads no file of settings; give smpirun one of these words: {words}"
-        )
     if family == "openmpi":
         return _rules(operation, regions, ways)
     told = _intel_ranges(operation, regions, ways) if family == "intel" and len(regions) > 1 else None
@@ -94,8 +87,8 @@ def setting(family: str, operation: str, way: str, ranks: int) -> str:
     if parsed.name == DEFAULT:
         return "nothing: it is what the MPI does by itself"
     variables = _variables(family, operation, parsed, ranks)
-    if family == "simgrid":  # words of smpirun, not of a shell
-        return " ".join(f"--cfg={name}:{value}" for name, value in variables.items())
+    if family == "simgrid":
+        return " ".join(_smpirun_words(variables))
     return " ".join(f"{name}={value}" for name, value in variables.items())
 
 
@@ -117,8 +110,17 @@ def _shell(family, operation, variables, regions, left_out) -> Configuration:
     lines += [
         f"# not told, as one algorithm serves all sizes here: {region.describe()}" for region in left_out
     ]
+    if family == "simgrid":
+        lines += _smpirun_words(variables)
+        return Configuration(
+            "smpirun", "\n".join(lines) + "\n", "smpirun $(grep -v '^#' FILE)", tuple(left_out)
+        )
     lines += [f'export {name}="{value}"' for name, value in variables.items()]
     return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out))
+
+
+def _smpirun_words(variables: dict[str, str]) -> list[str]:
+    return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 
 def _rules(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> Configuration:

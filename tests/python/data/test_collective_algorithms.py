@@ -154,3 +154,10 @@ def test_no_mpi_can_be_told_of_our_own_algorithms():
         configuration("mpich", "bcast", [Region("own-linear", 8)])
     with pytest.raises(InputError, match="there is no algorithm 'magic'"):
         configuration("mpich", "bcast", [Region("magic", 8)])
+
+
+def test_a_simulation_is_given_words_of_smpirun():
+    assert setting("simgrid", "bcast", "linear", 8) == "--cfg=smpi/bcast:flattree"
+    made = configuration("simgrid", "bcast", REGIONS)
+    assert "--cfg=smpi/bcast:flattree" in made.text.splitlines() and "smpirun" in made.use
+    assert [region.way for region in made.left_out] == ["binomial"]
