@@ -41,7 +41,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Configuration:
-    """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (its words);
+    """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (words);
     `use` tells what to do with a file of `text` called FILE; `left_out` are regions that this MPI cannot be
     told of beside the others."""
 

@@ -159,5 +159,5 @@ def test_no_mpi_can_be_told_of_our_own_algorithms():
 def test_a_simulation_is_given_words_of_smpirun():
     assert setting("simgrid", "bcast", "linear", 8) == "--cfg=smpi/bcast:flattree"
     made = configuration("simgrid", "bcast", REGIONS)
-    assert "--cfg=smpi/bcast:flattree" in made.text.splitlines() and "smpirun" in made.use
-    assert [region.way for region in made.left_out] == ["binomial"]
+    assert "--cfg=smpi/bcast:binomial_tree" in made.text.splitlines() and "smpirun" in made.use
+    assert [region.way for region in made.left_out] == ["linear"]
