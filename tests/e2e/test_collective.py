@@ -1,0 +1,109 @@
+"""`measure collective` as a user types it: algorithms proven on every MPI, a run resumed, input refused."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+SMALL = ("--sizes", "64", "--launches", "1", "--budget", "200ms", "--quiet")
+
+
+def rows(earlybird, *words):
+    return json.loads(earlybird("measure", "collective", *SMALL, "--json", *words).stdout)["points"]
+
+
+def test_forced_algorithms_are_proven_to_run(earlybird, mpi):
+    algorithms = "linear,pipeline:16,binomial,own-pipeline"
+    found = rows(earlybird, "--mpi", mpi, "--ranks", "5", "--algorithm", algorithms, "-o", "run")
+    ways = {"default", *algorithms.split(","), *(["own-binomial"] if mpi == "intel" else [])}
+    for operation in ("bcast", "reduce"):
+        told = {row["way"]: row["proof"] for row in found if row["operation"] == operation}
+        assert set(told) == ways
+        # A rank that waits for its core is late too, and then nothing is told.
+        assert "contradicted" not in told.values() and "proven" in told.values()
+    for row in found:
+        assert row["mean_s"] <= row["time_s"] * 1.5
+        assert (row["over_default"] is None) == (row["way"] in ("default", "MPI_Reduce_local"))
+
+
+def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird, any_mpi):
+    words = (
+        "--mpi",
+        any_mpi,
+        "--ranks",
+        "4",
+        "--algorithm",
+        "all",
+        "--op",
+        "allreduce,allgather,alltoall,barrier",
+    )
+    found = rows(earlybird, *words, "-o", "run")
+    assert {row["operation"] for row in found if row["way"] != "default"} >= {
+        "allreduce",
+        "allgather",
+        "barrier",
+    }
+    assert all(row["root"] is None and row["proof"] == "not told" for row in found)
+
+
+def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, refused, any_mpi):
+    words = (
+        "--mpi",
+        any_mpi,
+        "--op",
+        "gather",
+        "--ranks",
+        "2..3",
+        "--root",
+        "1",
+        "--proof",
+        "none",
+        "-o",
+        "run",
+    )
+    first = rows(earlybird, *words)
+    assert {row["ranks"] for row in first} == {2, 3} and {row["root"] for row in first} == {1}
+    again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--budget", "2s", "--json")
+    assert {row["launches"] for row in json.loads(again.stdout)["points"] if row["way"] == "linear"} == {2}
+    for words in (("--ranks", "4"), ("--op", "bcast"), ("--map-by", "node"), ("--algorithm", "all")):
+        refused(earlybird("measure", "--resume", "-o", "run", *words, check=False), words[0])
+
+
+def test_the_columns_of_osu_are_of_one_way(earlybird, refused, any_mpi):
+    words = (
+        "measure",
+        "collective",
+        *SMALL,
+        "--mpi",
+        any_mpi,
+        "--op",
+        "bcast",
+        "--ranks",
+        "2",
+        "--format",
+        "osu",
+    )
+    told = earlybird(*words, "--algorithm", "default", "-o", "run").stdout.splitlines()
+    assert told[0] == "# Size       Avg Latency(us)" and told[1].split()[0] == "64"
+    refused(earlybird(*words, "-o", "other", check=False), "--format osu prints one column")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--op", "scan"), "--op has 'scan'"),
+        (("--algorithm", "magic"), "--algorithm has 'magic'"),
+        (("--ranks", "1"), "--ranks has 1"),
+        (("--ranks", "2", "--root", "2"), "--root is 2"),
+        (("--ranks", "8..2"), "--ranks has '8..2'"),
+        (("--sizes", "1TiB"), "at most 2147483647"),
+        (("--op", "alltoall", "--ranks", "64", "--sizes", "2GB"), "are free"),
+        (("--map-by", "core,moon"), "--map-by has 'moon'"),
+        (("--levels", "inter_node"), "takes no --levels"),
+        (("--segments", "0,x"), "--segments is 'x'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_a_sentence(earlybird, refused, tmp_path, words, told):
+    refused(earlybird("measure", "collective", "--mpi", "mpich", *words, "-o", "run", check=False), told)
+    assert not (tmp_path / "run").exists()
