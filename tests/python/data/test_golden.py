@@ -12,6 +12,7 @@ from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
+from earlybird.data.simulated_machine import load_simulated_machine
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
 
@@ -85,3 +86,10 @@ def test_advice_1_loads():
     ]  # fmt: skip
     assert (advice.operation, advice.asked["threads"], advice.baseline) == ("pipeline", 8, "single")
     assert advice.notes == ("a note",) and advice.extra == {"a_later_key": "kept"}
+
+
+def test_simulated_machine_1():
+    machine = load_simulated_machine(GOLDEN / "simulated-machine-1.json")
+    assert machine.shape == "4x2x16" and machine.eager_bytes == 8192
+    assert machine.levels["inter_node"].latency_s == 2.1e-6
+    assert machine.nic_bandwidth_bytes_per_s == 2.5e10 and machine.sources == {"inter_node": "ping-pong"}
