@@ -102,7 +102,7 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
     draws = _draws(collectives.table)
     forms = []
     for key, rows in collectives.table.groupby(GROUP, sort=False):
-        what = dict(zip(GROUP, key, strict=True))
+        what, rows = dict(zip(GROUP, key, strict=True)), proper_rows(collectives, rows)
         structure = structure_of(what["mpi"], what["operation"], what["algorithm"])
         reader = PointReader(collectives, structure)
         points = reader.points(rows)
@@ -121,6 +121,15 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
             )
         )
     return forms
+
+
+def proper_rows(collectives: Collectives, rows: pandas.DataFrame) -> pandas.DataFrame:
+    """The rows of one algorithm that count: inside a node, where ranks share cores, the scheduler is what is
+    timed, and such rows are left out where others have two process counts. Between nodes they count: of nodes
+    on one machine, links may be the limit all the same."""
+    inside = np.array([len(np.unique(node)) == 1 for node, _ in collectives.placements], dtype=bool)
+    proper = rows[~(rows.oversubscribed.astype(bool) & inside[rows.placement.to_numpy(dtype=int)])]
+    return proper if proper.ranks.nunique() > 1 else rows
 
 
 def warnings(collectives: Collectives) -> list[str]:
@@ -144,13 +153,14 @@ def warnings(collectives: Collectives) -> list[str]:
             "extrapolated; measure several, --ranks 2..8"
         )
     for operation, rows in table.groupby("operation", sort=False):
-        shared = rows[rows.oversubscribed.astype(bool)]
-        if len(shared):
-            counts = ", ".join(map(str, sorted(shared.ranks.unique())))
-            texts.append(
-                f"{operation}: at {counts} ranks there were more of them than cores, so these times show the "
-                "scheduler too"
-            )
+        proper = pandas.concat([proper_rows(collectives, of_one) for _, of_one in rows.groupby(GROUP)])
+        for shared, told in (
+            (rows.drop(proper.index), ", which is left out"),
+            (proper[proper.oversubscribed.astype(bool)], ", so these times show the scheduler too"),
+        ):
+            if len(shared):
+                counts = ", ".join(map(str, sorted(shared.ranks.unique())))
+                texts.append(f"{operation}: at {counts} ranks there were more of them than cores{told}")
         if unsteady := int((~rows.converged.astype(bool)).sum()):
             texts.append(f"{operation}: {unsteady} of {len(rows)} samples had not converged")
     if len(table) and table.groupby([*GROUP, *POINT]).launch.nunique().max() < 2:

@@ -45,6 +45,7 @@ def compare(
     """
     table = collectives.table
     rows = table[(table.operation == operation) & (table.algorithm == algorithm) & (table.mpi == mpi)]
+    rows = collective.proper_rows(collectives, rows)
     structure = collective.structure_of(mpi, operation, algorithm)
     gamma = collective.gamma_r_s_per_byte(collectives.reductions)
     found: list[dict[str, Any]] = []

@@ -206,6 +206,24 @@ def test_one_launch_has_no_intervals_and_few_points_no_form(tmp_path):
     assert "fewer than 4 points" in " ".join(few.extra["warnings"])
 
 
+def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_path):
+    def shared_s(operation, way, node, socket, size):
+        return planted_s(operation, way, node, socket, size) * (1000 if len(node) > 4 else 1)
+
+    more = {"shape": "1x1x8", "map_by": ("core",), "oversubscribed": lambda ranks: ranks > 4}
+    profile = fit_profile(read_runs([write_run(tmp_path / "inside", shared_s, **more)]))
+    (form,) = collective_forms(profile)
+    assert form.parameters.alpha_s[0, 0, INTRA] == pytest.approx(ALPHA_S[INTRA], rel=0.05)
+    assert form.range["ranks"] == (2, 4)
+    assert (
+        "bcast: at 5, 6, 7, 8 ranks there were more of them than cores, which is left out"
+        in (profile.extra["warnings"])
+    )
+    # Nodes on one machine share its cores too, where the link is the limit.
+    between = write_run(tmp_path / "between", planted_s, oversubscribed=lambda ranks: ranks > 2)
+    assert forms_of(between)["binomial"].range["ranks"] == (2, 8)
+
+
 def test_the_mean_over_ranks_is_compared_where_asked(tmp_path):
     collectives = read_runs([write_run(tmp_path / "run", planted_s)]).collectives
     # The drawn ranks are done after 0.7 of the time of the last one.
