@@ -73,12 +73,15 @@ def launches(
         key = tuple(needed.items())
         # Settings of the launch are those of one way where the MPI is told of it there.
         by_environment.setdefault(key, []).append(way)
+    apart = len(by_environment) > 1
     result = []
     for key, together in by_environment.items():
-        if dict(key) != free:
-            together = [*_beside(operation, family), *together]
+        is_free = dict(key) == free
+        if apart and not (is_free and family in STAYS_FREE):
+            beside = _beside(operation, family)
+            together = [*together, *beside] if is_free else [*beside, *together]
         if together:
-            result.append((tuple(together), dict(key)))
+            result.append((tuple(dict.fromkeys(together)), dict(key)))
     return result
 
 
@@ -122,7 +125,7 @@ def _refuse_unknown(name: str, options: Options, place: Place) -> None:
 
 
 def _beside(operation: str, family: str | None) -> tuple[Way, ...]:
-    """What ways in a launch of their own are compared with."""
+    """What is in each launch where ways are in several, to compare them by."""
     if family in STAYS_FREE:
         return (Way(DEFAULT),)
     own = own_algorithms(operation)

@@ -29,6 +29,9 @@ VIRTUAL_COMPETITORS = 4
 _LINK_S = 0.1
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 _LATE_DELIVERIES = 3
+# How late a rank comes, one after the other, to tell which tree an algorithm takes; half of it, and at most
+# twice as many of them, beyond so many ranks.
+_PROOF_DELAY_S, _PROOF_RANKS = 0.1, 8
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class Group:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     proves: bool = False
+
+    @property
+    def proof_s(self) -> float:
+        """What it takes to tell which tree each way takes; see native/kernels/collective.cpp."""
+        num_ranks = self.layout.num_ranks
+        delay_s = _PROOF_DELAY_S if num_ranks <= _PROOF_RANKS else _PROOF_DELAY_S / 2
+        return len(self.ways) * min(num_ranks, 2 * _PROOF_RANKS) * delay_s
 
     def link_s(self, point: Mapping[str, Any]) -> float:
         """For how long an iteration of `point`, one of each way, keeps a link busy at least."""

@@ -88,6 +88,8 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         if proving:  # with the smallest messages: large ones wait for those who are to take them
             points.insert(0, points.pop(_smallest(points)))
         ahead = _Ahead.of(plan, held, group, points)
+        if proving:  # no cost of points in general
+            ahead.costs_s[0] += group.proof_s
         pace = _Pace(done - first, expected_s, time.monotonic() - begin_s)
         # The last launch is the one of which more than half fits.
         ends_s = pace.spent_s + pace.seconds(sum(ahead.costs_s), len(points)) / 2
@@ -256,7 +258,7 @@ class _Ahead:
     more_points, more_s : further launches of points, which it does.
     """
 
-    costs_s: Sequence[float]
+    costs_s: list[float]
     new: Sequence[bool]
     new_points: int
     new_s: float

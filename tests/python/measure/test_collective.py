@@ -61,7 +61,10 @@ def test_a_tree_type_of_mpich_takes_a_launch_with_the_default_beside():
 
 def test_intel_takes_a_launch_for_each_algorithm_with_one_of_ours_beside():
     found = groups("intel", operations=("reduce",), ranks=(4,), algorithms=("linear", "own-linear"))[:-1]
-    assert [group.ways for group in found] == [("default", "own-linear"), ("own-binomial", "linear")]
+    assert [group.ways for group in found] == [
+        ("default", "own-linear", "own-binomial"),
+        ("own-binomial", "linear"),
+    ]
     assert not found[0].environment and found[1].environment["I_MPI_ADJUST_REDUCE_NETWORK_KARY_RADIX"] == "3"
 
 
@@ -126,6 +129,12 @@ def test_the_tree_is_told_once_at_the_most_ranks_unless_asked_for():
     assert proving() == [4]
     assert proving(proof="all") == [3, 4]  # of two ranks all trees are alike
     assert proving(proof="none") == []
+
+
+def test_what_a_proof_takes_is_known():
+    for ranks, seconds in ((4, 2 * 4 * 0.1), (16, 2 * 16 * 0.05), (64, 2 * 16 * 0.05)):
+        (group,) = groups(operations=("bcast",), ranks=(ranks,), algorithms=("linear",), sizes_bytes=(8,))
+        assert group.proof_s == pytest.approx(seconds)
 
 
 def test_a_barrier_has_no_size_and_operations_without_root_no_tree():
