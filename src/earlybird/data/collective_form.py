@@ -19,7 +19,9 @@ RANGES = ("ranks", "size_bytes")
 
 # Coefficients of a level: the prefix by term, in the order of `models.collective.term_names`.
 _PREFIXES = {"linear": ("", "first_"), "empirical": ("", "log2_", "ranks_", "share_")}
-_SCALARS = ("gamma_r_s_per_byte", "constant_s", "work_alpha_s", "work_beta_s_per_byte")
+_SCALARS = (
+    "gamma_r_s_per_byte", "constant_s", "link_s_per_byte", "work_alpha_s", "work_beta_s_per_byte",
+)  # fmt: skip
 
 
 def prefixes(structure: str) -> tuple[str, ...]:
@@ -37,6 +39,8 @@ class CollectiveParameters:
     beta_s_per_byte: np.ndarray
     gamma_r_s_per_byte: float = 0.0
     constant_s: float = 0.0
+    link_s_per_byte: float = 0.0
+    work_from_ranks: int = 0
     work_alpha_s: float = 0.0
     work_beta_s_per_byte: float = 0.0
     shared: str | None = None
@@ -68,7 +72,8 @@ class CollectiveParameters:
             protocols.append(protocol)
         value: dict[str, Any] = {"protocols": protocols}
         value |= {name: getattr(self, name) for name in _SCALARS if getattr(self, name)}
-        return value | ({} if self.shared is None else {"shared": self.shared})
+        value |= {} if self.shared is None else {"shared": self.shared}
+        return value | ({"work_from_ranks": self.work_from_ranks} if self.work_from_ranks else {})
 
 
 @dataclass(frozen=True)
@@ -214,8 +219,13 @@ def _parameters(value: Any, structure: str, where: str) -> CollectiveParameters:
     shared = value.get("shared")
     if shared not in (None, "links", "sends"):
         raise InputError(f"{where}: shared is {shared!r}; give links or sends, or leave it out")
+    crowded = value.get("work_from_ranks", 0)
+    if not _is_size(crowded):
+        raise InputError(f"{where}: work_from_ranks is {crowded!r}; give a number of ranks, or leave it out")
     scalars = {name: _number(value, name, where) for name in _SCALARS}
-    return CollectiveParameters(structure, tuple(starts), alpha_s, beta, **scalars, shared=shared)
+    return CollectiveParameters(
+        structure, tuple(starts), alpha_s, beta, **scalars, work_from_ranks=crowded, shared=shared
+    )
 
 
 def _number(value: Mapping[str, Any], name: str, where: str) -> float:

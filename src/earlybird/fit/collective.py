@@ -34,7 +34,12 @@ MAX_PROTOCOLS = 3
 POINTS_PER_PARAMETER = 3
 NUM_REPLICATES = 20
 SEED = 20240612
-MAX_TURNS = 8
+MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
+# What a point waits for.
+_WAY, _LINK, _WORK = range(3)
+# To begin with a link, or work, takes what this share of the points allows it; points of which that is less
+# than a share of the time wait for the way.
+QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
 # A time that a form puts at less than this share of what it is, or below, is taken for this share.
 LEAST_SHARE = 1e-3
 
@@ -49,7 +54,7 @@ class Points:
     size_bytes: np.ndarray
     map_by: np.ndarray
     way: np.ndarray
-    oversubscribed: bool = False
+    crowded_from_ranks: int = 0  # the fewest ranks that shared cores; 0 where none did
 
     def only(self, chosen: np.ndarray) -> "Points":
         arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
@@ -65,7 +70,8 @@ class Structure:
 
     min_bytes: tuple[int, ...] = (0,)
     constant: bool = False
-    work: bool = False
+    link: bool = False
+    work_from_ranks: int = 0
     shared: str | None = None
     gamma_r_s_per_byte: float = 0.0
 
@@ -95,8 +101,8 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
 
     Coefficients are not negative and maximise the likelihood of log-normal times around the form, medians
     over launches. There is one protocol to begin with; further ones by the size of a message (a segment), a
-    constant, what messages share (links of nodes, or a rank's way out), and work of all ranks together
-    where they share cores come in one by one while AICc falls.
+    constant, what messages share (links of nodes, or a rank's way out), the busiest link as a bound, and as
+    another the work of all ranks where they share cores come in one by one while AICc falls.
     """
     gamma = gamma_r_s_per_byte(collectives.reductions)
     draws = _draws(collectives.table)
@@ -201,7 +207,7 @@ class PointReader:
             medians.size_bytes.to_numpy(),
             medians.map_by.to_numpy(),
             medians.way.to_numpy(),
-            bool(rows.oversubscribed.any()),
+            int(rows.ranks[rows.oversubscribed.astype(bool)].min()) if rows.oversubscribed.any() else 0,
         )
 
     def _count(self, placement: int, root: int):
@@ -227,9 +233,9 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
 
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
     """The coefficients of `structure` that make the times most likely."""
-    columns, features = _features(points, structure, terms)
+    columns, features, part = _features(points, structure, terms)
     offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
-    found = _most_likely(features, points.time_s, offset_s)
+    found = _most_likely(features, part, points.time_s, offset_s)
     costs = _costs(structure, terms, columns, found)
     num_parameters = int((found > 0).sum()) + len(structure.min_bytes) - 1 + 1
     # A measured gamma is no parameter of this fit; its features' own predictions are what count.
@@ -309,12 +315,15 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
     for name, beta in points.calls.shared_beta.items():
         if name != structure.shared and not np.array_equal(points.calls.beta, beta):
             yield replace(structure, shared=name)
-    if not structure.work and points.oversubscribed:
-        yield replace(structure, work=True)
+    if not structure.link and points.calls.link_bytes.any():
+        yield replace(structure, link=True)
+    if not structure.work_from_ranks and points.crowded_from_ranks:
+        yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 
 
-def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray]:
-    """What every coefficient is multiplied by, (n, p), and which one each column is."""
+def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray, np.ndarray]:
+    """What every coefficient is multiplied by, (n, p), which one each column is, and (p,) of what it is: the
+    way through the tree, the link, or the work."""
     calls = points.calls
     protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
     beta = calls.beta_of(structure.shared)
@@ -336,10 +345,17 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
     if structure.constant:
         columns.append(("constant_s",))
         features.append(np.ones(len(protocol)))
-    if structure.work:
+    part = [_WAY] * len(columns)
+    if structure.link:
+        columns.append(("link_s_per_byte",))
+        features.append(calls.link_bytes)
+        part.append(_LINK)
+    if structure.work_from_ranks:
+        crowded = calls.ranks >= structure.work_from_ranks
         columns += [("work_alpha_s",), ("work_beta_s_per_byte",)]
-        features += [calls.messages, calls.moved_bytes]
-    return columns, np.array(features).T
+        features += [calls.messages * crowded, calls.moved_bytes * crowded]
+        part += [_WORK] * 2
+    return columns, np.array(features).T, np.array(part)
 
 
 def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.ndarray) -> CollectiveCosts:
@@ -356,31 +372,73 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
         **tables,
         **scalars,
         gamma_r_s_per_byte=structure.gamma_r_s_per_byte,
+        work_from_ranks=structure.work_from_ranks,
         shared=structure.shared,
     )
 
 
-def _most_likely(features: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray) -> np.ndarray:
-    """Coefficients of 0 or more with the least squares of ln(predicted/measured).
+def _most_likely(
+    features: np.ndarray, part: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray
+) -> np.ndarray:
+    """Coefficients of 0 or more with the least squares of ln(predicted/measured), where the way, the link or
+    the work takes longest.
 
-    Least squares weighted by 1/T to begin with; then by weights that make the squares of differences have
-    the slope that the squares of logarithms have at the prediction before.
+    Given which of them each point waits for, the model is linear: that and the coefficients take turns.
+    Weights make the squares of differences have the slope that the squares of logarithms have at the
+    prediction before; 1/T to begin with.
     """
+    parts = np.unique(part)
+    guess = _guess(features, part, time_s)
+    best, least = guess, np.inf
     weight = 1 / time_s
-    best, least = np.zeros(features.shape[1]), np.inf
-    for _ in range(MAX_TURNS):
-        found = _not_negative(features * weight[:, None], (time_s - offset_s) * weight)
-        predicted_s = np.maximum(features @ found + offset_s, LEAST_SHARE * time_s)
+    waits_for = parts[_parts_s(features, part, guess, offset_s).argmax(axis=0)]
+    for _ in range(MAX_TURNS if len(parts) == 1 else MAX_TURNS_OF_PARTS):
+        active = features * (part[None, :] == waits_for[:, None])
+        rest_s = time_s - np.where(waits_for == _WAY, offset_s, 0.0)
+        found = _not_negative(active * weight[:, None], rest_s * weight)
+        parts_s = _parts_s(features, part, found, offset_s)
+        predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
         logarithm = np.log(predicted_s / time_s)
         squares = float((logarithm**2).sum())
-        if squares >= least * (1 - 1e-6):
-            return best if squares >= least else found
-        best, least = found, squares
+        before, waits_for = waits_for, parts[parts_s.argmax(axis=0)]
+        settled = squares >= least * (1 - 1e-6) and np.array_equal(before, waits_for)
+        if squares < least:
+            best, least = found, squares
+        if settled:
+            break
         difference_s = predicted_s - time_s
         near = np.abs(difference_s) < 1e-6 * time_s
         ratio = np.where(near, 1 / time_s, logarithm / np.where(near, 1.0, difference_s))
         weight = np.sqrt(ratio / predicted_s)
     return best
+
+
+def _parts_s(
+    features: np.ndarray, part: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarray
+) -> np.ndarray:
+    """(parts, n) seconds of the way, the link and the work, of those that there are."""
+    return np.array(
+        [
+            features[:, part == one] @ coefficients[part == one] + (offset_s if one == _WAY else 0.0)
+            for one in np.unique(part)
+        ]
+    )
+
+
+def _guess(features: np.ndarray, part: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+    """What the quickest points allow each coefficient beside the way: none takes longer than was measured.
+    The way then explains what is left of the others."""
+    guess = np.zeros(features.shape[1])
+    for column in np.flatnonzero(part != _WAY):
+        inside = features[:, column] > 0
+        if inside.any():
+            guess[column] = np.percentile(time_s[inside] / features[inside, column], QUICKEST_PERCENT)
+    others_s = (features * (part != _WAY) * guess).max(axis=1, initial=0.0)
+    free = others_s < FREE_SHARE * time_s
+    way = part == _WAY
+    if free.sum() >= max(way.sum(), 1):
+        guess[way] = _not_negative(features[np.ix_(free, way)] / time_s[free, None], np.ones(free.sum()))
+    return guess
 
 
 def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:

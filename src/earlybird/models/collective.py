@@ -48,6 +48,7 @@ class Hops:
     crowds : what their bytes count for, (T, NUM_LEVELS, 2), of a single segment and of every further one, by
         what messages share (see SHARED).
     reductions : bytes reduced, per byte of a single segment and of every further one.
+    busiest : how often the whole message goes out of, or into, the node whose link carries most.
     """
 
     ranks: int
@@ -55,6 +56,7 @@ class Hops:
     again: np.ndarray
     crowds: Mapping[str, np.ndarray]
     reductions: tuple[float, float]
+    busiest: float = 0.0
 
 
 def hop_levels(node: np.ndarray, socket: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -75,18 +77,18 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
     slowest = np.zeros(NUM_LEVELS)
     if len(level):
         slowest[level.max()] = 1.0
+    between = level == BETWEEN_NODES
+    busiest = _flows(node[parent[between]], node[child[between]])
     if structure == "linear":
         # The root sends one after another: a call has one segment, and its link is shared in turn.
         once = np.array([counts, slowest])
-        return _hops(ranks, once, np.zeros_like(once), (float(ranks - 1), 0.0))
-    between = level == BETWEEN_NODES
+        return _hops(ranks, once, np.zeros_like(once), (float(ranks - 1), 0.0), busiest)
     if structure == "chain":
-        flows = _flows(node[parent[between]], node[child[between]])
-        hops = _hops(ranks, counts[None], slowest[None], (float(ranks - 1), 1.0))
-        hops.crowds["links"][0, BETWEEN_NODES, 1] = slowest[BETWEEN_NODES] * flows
+        hops = _hops(ranks, counts[None], slowest[None], (float(ranks - 1), 1.0), busiest)
+        hops.crowds["links"][0, BETWEEN_NODES, 1] = slowest[BETWEEN_NODES] * busiest
         return hops
     path, on_path = critical_path(parent, child, level, NUM_LEVELS)
-    hops = _hops(ranks, path[None].astype(float), path[None].astype(float), (float(path.sum()),) * 2)
+    hops = _hops(ranks, path[None].astype(float), path[None].astype(float), (float(path.sum()),) * 2, busiest)
     turn = edge_rounds(structure, ranks)
     crowded = [
         _flows(node[parent[between & (turn == k)]], node[child[between & (turn == k)]])
@@ -127,9 +129,15 @@ def _empirical_hops(node: np.ndarray, socket: np.ndarray) -> Hops:
     return _hops(ranks, once, again, (0.0, 0.0))
 
 
-def _hops(ranks: int, once: np.ndarray, again: np.ndarray, reductions: tuple[float, float]) -> Hops:
+def _hops(
+    ranks: int,
+    once: np.ndarray,
+    again: np.ndarray,
+    reductions: tuple[float, float],
+    busiest: float = 0.0,
+) -> Hops:
     crowds = {name: np.stack([once, again], axis=-1) for name in SHARED}
-    return Hops(ranks, once, again, crowds, reductions)
+    return Hops(ranks, once, again, crowds, reductions, busiest)
 
 
 def _flows(sender: np.ndarray, receiver: np.ndarray) -> float:
@@ -149,6 +157,7 @@ class Calls:
         `Hops.crowds` does.
     reduced_bytes : bytes reduced one after another.
     messages, moved_bytes : of all ranks together, what cores that ranks share have to do.
+    link_bytes : through the link of the busiest node, one way.
     """
 
     ranks: np.ndarray
@@ -160,6 +169,7 @@ class Calls:
     reduced_bytes: np.ndarray
     messages: np.ndarray
     moved_bytes: np.ndarray
+    link_bytes: np.ndarray
 
     def only(self, chosen: np.ndarray) -> "Calls":
         arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
@@ -205,6 +215,7 @@ def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.n
         message * reductions[:, 0] + rest * reductions[:, 1],
         (ranks - 1) * (1 + further),
         (ranks - 1) * size,
+        size * np.array([one.busiest for one in hops]),
     )
 
 
@@ -218,8 +229,9 @@ class CollectiveCosts:
     alpha_s, beta_s_per_byte : (C, T, NUM_LEVELS), of the terms of `term_names`.
     gamma_r_s_per_byte : to reduce a byte.
     constant_s : once per call.
-    work_alpha_s, work_beta_s_per_byte : every message, and byte, of all ranks together, where cores are
-        shared.
+    link_s_per_byte : of the busiest node's link, which no call is done before it has carried all.
+    work_alpha_s, work_beta_s_per_byte : every message, and byte, of all ranks together, which cores have to
+        do one after another where `work_from_ranks` or more share them.
     shared : what messages share, see SHARED; None for nothing.
     """
 
@@ -228,26 +240,33 @@ class CollectiveCosts:
     beta_s_per_byte: np.ndarray
     gamma_r_s_per_byte: float = 0.0
     constant_s: float = 0.0
+    link_s_per_byte: float = 0.0
+    work_from_ranks: int = 0
     work_alpha_s: float = 0.0
     work_beta_s_per_byte: float = 0.0
     shared: str | None = None
 
 
 def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
-    """(n,) seconds from the common start until the last rank is done.
+    """(n,) seconds from the common start until the last rank is done: T = max(way, link, work).
+
+    The way is that of the segments through the tree; a link that stores what it cannot carry yet, and cores
+    that ranks share, work beside it and are what is waited for where they have more to do.
 
     Stops holding where ranks or messages disturb one another otherwise than by sharing a node's link or the
     cores, and where a placement has hops of a type whose coefficients are 0 because it was not measured.
     """
     protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
-    beta = calls.beta_of(costs.shared)
-    return (
+    way_s = (
         (calls.alpha * costs.alpha_s[protocol]).sum(axis=(1, 2))
-        + (beta * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
+        + (calls.beta_of(costs.shared) * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
         + costs.gamma_r_s_per_byte * calls.reduced_bytes
         + costs.constant_s
-        + costs.work_alpha_s * calls.messages
-        + costs.work_beta_s_per_byte * calls.moved_bytes
+    )
+    crowded = (costs.work_from_ranks > 0) & (calls.ranks >= costs.work_from_ranks)
+    work_s = costs.work_alpha_s * calls.messages + costs.work_beta_s_per_byte * calls.moved_bytes
+    return np.maximum(
+        np.maximum(way_s, costs.link_s_per_byte * calls.link_bytes), np.where(crowded, work_s, 0.0)
     )
 
 

@@ -156,6 +156,27 @@ def test_links_that_messages_share_are_found(tmp_path):
     assert form.parameters.beta_s_per_byte[0, 0, INTER] == pytest.approx(BETA_S_PER_BYTE[INTER], rel=0.05)
 
 
+@pytest.mark.parametrize("bound", ["link", "work"])
+def test_what_the_last_rank_waits_for_beside_the_tree_is_found(tmp_path, bound):
+    """Links that store messages, and cores that ranks share, bound the times instead of adding to them."""
+    way_alpha, more = np.array([[[0.0, 0.0, 2e-5]]]), {"link_s_per_byte": 4e-8}
+    if bound == "work":
+        more = {"work_alpha_s": 1e-4, "work_beta_s_per_byte": 1e-8, "work_from_ranks": 3}
+
+    def bounded_s(operation, way, node, socket, size):
+        calls = make_calls([count_hops("binomial-halving", node, socket)], [size], [0])
+        costs = CollectiveCosts(np.array([0]), way_alpha, 1e-4 * way_alpha, **more)
+        return float(collective_time_s(calls, costs)[0])
+
+    path = write_run(
+        tmp_path / "run", bounded_s, mpi="mpich", oversubscribed=lambda ranks: bound == "work" and ranks > 2
+    )
+    form = forms_of(path)["binomial"]
+    for name, value in more.items():
+        assert getattr(form.parameters, name) == pytest.approx(value, rel=0.1)
+    assert form.extra["error"] < 0.03 and form.extra["extrapolation_error"] < 0.05
+
+
 def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):
     def ring_s(operation, way, node, socket, size):
         return (len(node) - 1) * (1e-5 + size * 1e-9)

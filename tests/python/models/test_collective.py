@@ -101,6 +101,19 @@ def test_sends_to_all_children_at_once_end_together():
     assert time_s("binomial-doubling", 8, 4, 1, **told) == 6 + 3 * 3
 
 
+def test_the_busiest_link_and_shared_cores_are_waited_for_where_they_take_longer():
+    layout = parse_layout("4x1x2", "node")
+    told = {"layout": layout, "alpha": 1.0, "beta": 0.0}
+    # Each node of a chain by node sends out once for each of its ranks.
+    assert time_s("chain", 8, 100, link_s_per_byte=1.0, **told) == 2 * 100
+    assert time_s("chain", 8, 1, link_s_per_byte=1.0, **told) == 7
+    # The root's node sends in two of the three rounds.
+    assert time_s("binomial-doubling", 8, 100, link_s_per_byte=1.0, **told) == 200
+    work = {"work_alpha_s": 3.0, "work_beta_s_per_byte": 0.1, "work_from_ranks": 5}
+    assert time_s("chain", 8, 100, **told, **work) == 7 * (3 + 10)
+    assert time_s("chain", 4, 100, **told, **work) == 3
+
+
 def test_without_a_known_tree_there_are_terms_in_the_number_of_ranks():
     layout = parse_layout("2x2x2")
     hops = count_hops(EMPIRICAL, layout.node, layout.socket)
