@@ -40,6 +40,8 @@ _WAY, _LINK, _WORK = range(3)
 # To begin with a link, or work, takes what this share of the points allows it; points of which that is less
 # than a share of the time wait for the way.
 QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
+# Where absolute values count, a logarithm below this pulls no harder.
+NEAR = 0.01
 # A time that a form puts at less than this share of what it is, or below, is taken for this share.
 LEAST_SHARE = 1e-3
 
@@ -99,8 +101,8 @@ def structure_of(mpi: str, operation: str, algorithm: str) -> str:
 def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
     """A form for every operation and algorithm with MIN_POINTS points or more.
 
-    Coefficients are not negative and maximise the likelihood of log-normal times around the form, medians
-    over launches. There is one protocol to begin with; further ones by the size of a message (a segment), a
+    Coefficients are not negative and make times most likely whose logarithms scatter around the form's,
+    normally or as Laplace has it; medians over launches. There is one protocol to begin with; further ones by the size of a message (a segment), a
     constant, what messages share (links of nodes, or a rank's way out), the busiest link as a bound, and as
     another the work of all ranks where they share cores come in one by one while AICc falls.
     """
@@ -235,35 +237,40 @@ def fit(points: Points, structure: Structure, terms: int) -> Fit:
     """The coefficients of `structure` that make the times most likely."""
     columns, features, part = _features(points, structure, terms)
     offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
-    found = _most_likely(features, part, points.time_s, offset_s)
-    costs = _costs(structure, terms, columns, found)
-    num_parameters = int((found > 0).sum()) + len(structure.min_bytes) - 1 + 1
-    # A measured gamma is no parameter of this fit; its features' own predictions are what count.
-    return Fit(
-        structure,
-        costs,
-        num_parameters,
-        log_normal_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters),
-    )
+    fits = []
+    for absolute in (False, True):
+        found = _most_likely(features, part, points.time_s, offset_s, absolute)
+        costs = _costs(structure, terms, columns, found)
+        # A measured gamma is no parameter of this fit.
+        num_parameters = int((found > 0).sum()) + len(structure.min_bytes) - 1 + 1
+        criterion = logarithmic_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters)
+        fits.append(Fit(structure, costs, num_parameters, criterion))
+    return min(fits, key=lambda one: one.aicc)
 
 
-def log_normal_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
-    """AICc of log-normal times around a prediction: of T itself, in microseconds, Jacobian included.
-
-    ln L = -n/2 (ln(2 pi s^2) + 1) - sum ln T, s^2 the mean squared logarithm of predicted over measured.
-    """
+def logarithmic_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
+    """AICc of times whose logarithms scatter around a prediction's: of T itself, in microseconds, with the
+    Jacobian, - sum ln T in ln L."""
     residual = np.log(np.maximum(predicted_s, LEAST_SHARE * time_s) / time_s)
     return aicc(residual, num_parameters) + 2 * float(np.log(time_s * 1e6).sum())
 
 
 def aicc(residual: np.ndarray, num_parameters: int) -> float:
-    """AICc of normal residuals, the variance of which is among the parameters; inf where it has no value."""
+    """AICc of normal or of Laplace residuals, whichever are more likely, their spread among the parameters;
+    inf where it has no value.
+
+    A launch that something else disturbed leaves residuals far off, which normal ones cannot be: forms would
+    be chosen for it alone. ln L = -n/2 (ln(2 pi s^2) + 1) with s^2 the mean square, or -n (ln(2 b) + 1) with
+    b the mean absolute residual.
+    """
     count = len(residual)
     if count - num_parameters - 1 <= 0:
         return np.inf
-    # Residuals of exact data vanish: a variance below rounding says nothing more.
+    # Residuals of exact data vanish: a spread below rounding says nothing more.
     variance = max(float(np.mean(residual**2)), 1e-18)
-    log_likelihood = -count / 2 * (np.log(2 * np.pi * variance) + 1)
+    spread = max(float(np.mean(np.abs(residual))), 1e-9)
+    normal = -count / 2 * (np.log(2 * np.pi * variance) + 1)
+    log_likelihood = max(normal, -count * (np.log(2 * spread) + 1))
     correction = 2 * num_parameters * (num_parameters + 1) / (count - num_parameters - 1)
     return float(2 * num_parameters - 2 * log_likelihood + correction)
 
@@ -378,38 +385,41 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
 
 
 def _most_likely(
-    features: np.ndarray, part: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray
+    features: np.ndarray, part: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
 ) -> np.ndarray:
-    """Coefficients of 0 or more with the least squares of ln(predicted/measured), where the way, the link or
-    the work takes longest.
+    """Coefficients of 0 or more with the least squares, or the least `absolute` values, of
+    ln(predicted/measured), where the way, the link or the work takes longest.
 
     Given which of them each point waits for, the model is linear: that and the coefficients take turns.
-    Weights make the squares of differences have the slope that the squares of logarithms have at the
-    prediction before; 1/T to begin with.
+    Weights make the squares of differences have the slope that the squares, or absolute values, of logarithms
+    have at the prediction before; 1/T to begin with.
     """
     parts = np.unique(part)
     guess = _guess(features, part, time_s)
     best, least = guess, np.inf
     weight = 1 / time_s
     waits_for = parts[_parts_s(features, part, guess, offset_s).argmax(axis=0)]
-    for _ in range(MAX_TURNS if len(parts) == 1 else MAX_TURNS_OF_PARTS):
+    for _ in range(MAX_TURNS if len(parts) == 1 and not absolute else MAX_TURNS_OF_PARTS):
         active = features * (part[None, :] == waits_for[:, None])
         rest_s = time_s - np.where(waits_for == _WAY, offset_s, 0.0)
         found = _not_negative(active * weight[:, None], rest_s * weight)
         parts_s = _parts_s(features, part, found, offset_s)
         predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
         logarithm = np.log(predicted_s / time_s)
-        squares = float((logarithm**2).sum())
+        size = np.abs(logarithm)
+        total = float((size if absolute else size**2).sum())
         before, waits_for = waits_for, parts[parts_s.argmax(axis=0)]
-        settled = squares >= least * (1 - 1e-6) and np.array_equal(before, waits_for)
-        if squares < least:
-            best, least = found, squares
+        settled = total >= least * (1 - 1e-6) and np.array_equal(before, waits_for)
+        if total < least:
+            best, least = found, total
         if settled:
             break
         difference_s = predicted_s - time_s
         near = np.abs(difference_s) < 1e-6 * time_s
         ratio = np.where(near, 1 / time_s, logarithm / np.where(near, 1.0, difference_s))
         weight = np.sqrt(ratio / predicted_s)
+        if absolute:
+            weight /= np.sqrt(np.maximum(size, NEAR))
     return best
 
 

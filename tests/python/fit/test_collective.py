@@ -245,6 +245,15 @@ def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_pat
     assert forms_of(between)["binomial"].range["ranks"] == (2, 8)
 
 
+def test_a_disturbed_launch_does_not_bend_the_form(tmp_path):
+    def disturbed_s(operation, way, node, socket, size):
+        return planted_s(operation, way, node, socket, size) * (20 if len(node) == 5 and size < 4096 else 1)
+
+    form = forms_of(write_run(tmp_path / "run", disturbed_s, launches=1, shape="8x1x1"))["binomial"]
+    assert form.parameters.alpha_s[0, 0, INTER] == pytest.approx(ALPHA_S[INTER], rel=0.05)
+    assert form.extra["held_out_error"] < 0.1
+
+
 def test_the_mean_over_ranks_is_compared_where_asked(tmp_path):
     collectives = read_runs([write_run(tmp_path / "run", planted_s)]).collectives
     # The drawn ranks are done after 0.7 of the time of the last one.
