@@ -7,6 +7,7 @@ from bench import (
     cluster_exchanges,
     cluster_links,
     collective_accuracy,
+    collective_advice,
     imb_pingpong,
     partitioned_calls,
     partitioned_grid,
@@ -26,11 +27,12 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-own": partitioned_own.main,
     "pipeline-advice": pipeline_advice.main,
     "collective-accuracy": collective_accuracy.main,
+    "collective-advice": collective_advice.main,
 }
 # Those that take words of their own, told by --help.
 WITH_OPTIONS = (
     "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "pipeline-advice",
-    "collective-accuracy",
+    "collective-accuracy", "collective-advice",
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def main(words: Sequence[str] = ()) -> int:
     options = parser.parse_args(list(words))
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
-        runs = options.read or _measure(options.mpi or built_mpis(), folder, options.quick)
+        runs = options.read or measure_runs(options.mpi or built_mpis(), folder, options.quick)
         for run in runs:
             profile = Path(scratch) / f"{run.name}.json"
             earlybird("fit", run, "-o", profile)
@@ -45,7 +45,8 @@ def main(words: Sequence[str] = ()) -> int:
     return 0
 
 
-def _measure(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
+def measure_runs(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
+    """A run for each MPI, in a folder of its name."""
     runs = []
     with virtual_cluster(NODES, RATE) as name:
         for mpi in mpis:
