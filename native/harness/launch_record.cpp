@@ -112,10 +112,14 @@ bool more_threads_than_cores(const std::vector<Place> &places) {
   return false;
 }
 
-bool one_clock(const std::vector<Place> &places) {
+bool one_host(const std::vector<Place> &places) {
   std::set<std::string> hosts;
   for (const Place &place : places) hosts.insert(place.host);
-  return test_clocks().empty() && (hosts.size() == 1 || hosts_share_machine() || clock_is_global());
+  return hosts.size() == 1;
+}
+
+bool one_clock(const std::vector<Place> &places) {
+  return test_clocks().empty() && (one_host(places) || hosts_share_machine() || clock_is_global());
 }
 
 }  // namespace
@@ -135,6 +139,7 @@ std::string record_launch(Team &team, const Crew &crew, int thread_level) {
   const std::vector<Place> places = gather_places(team, crew);
   team.set_oversubscribed(team.broadcast(static_cast<int>(more_threads_than_cores(places))) != 0);
   team.set_one_clock(team.broadcast(static_cast<int>(one_clock(places))) != 0);
+  team.set_one_host(team.broadcast(static_cast<int>(one_host(places))) != 0);
 
   const std::string thresholds = threshold_variables();
   if (team.rank() != 0) return "";

@@ -25,6 +25,10 @@ class Team {
   bool one_clock() const { return one_clock_; }
   void set_one_clock(bool value) { one_clock_ = value; }
 
+  // Whether all ranks are on one host: messages between virtual nodes of one machine take a network all the same.
+  bool one_host() const { return one_host_; }
+  void set_one_host(bool value) { one_host_ = value; }
+
   // Dissemination barrier on point-to-point messages: results do not depend on the MPI's own barrier.
   void barrier();
 
@@ -56,6 +60,7 @@ class Team {
   int size_;
   bool oversubscribed_ = false;
   bool one_clock_ = false;
+  bool one_host_ = false;
 };
 
 }  // namespace earlybird
