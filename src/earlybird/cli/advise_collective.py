@@ -30,14 +30,14 @@ def collective(
     op: OperationOption,
     ranks: RanksOption = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="To rank the algorithms at; the largest measured.")
+        str | None, typer.Option("--size", help="The size to rank the algorithms at; the largest measured.")
     ] = None,
     profile: ProfilesOption = [],  # noqa: B006
     map_by: MapOption = None,
     layout: PlacesOption = None,
     root: RootOption = 0,
     mpi_only: Annotated[
-        bool, typer.Option("--mpi-only", help="Leave our own algorithms out, on point-to-point calls.")
+        bool, typer.Option("--mpi-only", help="Leave out our own algorithms, made of sends and receives.")
     ] = False,
     config: Annotated[
         Path | None, typer.Option("--config", help="Write what makes the MPI take its best algorithms.")
