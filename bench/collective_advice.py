@@ -67,7 +67,12 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
 
 def _advised(regions: Sequence[dict[str, Any]], left_out: Sequence[str], size: int) -> dict[str, Any]:
     """The region of `size`, of those that the MPI can be told of together."""
-    told = [one for one in regions if not any(text.startswith(f"{one['way']} ") for text in left_out)]
+    firsts = [0, *(one["from_bytes"] for one in regions[1:])]
+    told = [
+        one
+        for one, first in zip(regions, firsts, strict=True)
+        if not any(text.startswith(f"{one['way']} from {first} bytes") for text in left_out)
+    ]
     return next((one for one in told if size <= one["to_bytes"]), told[-1])
 
 
