@@ -214,6 +214,9 @@ def _groups(
                 for way in launch_ways
                 if (made := forcing(place.family, operation, way, layout.num_ranks)).lines(way.text)
             }
+            if not any(way.is_forced for way in launch_ways):
+                # Nothing to undo: `default` is then what a person's own settings make of it.
+                settings, environment = {}, {}
             result.append(
                 Group(
                     "collective", layout, tuple(same), ways=tuple(way.text for way in launch_ways),

@@ -51,6 +51,12 @@ def test_one_launch_holds_all_ways_of_mpich_and_open_mpi():
         assert set(group.settings) == {"default", "linear", "pipeline:8192", "binomial"}
 
 
+def test_the_choice_of_the_mpi_is_left_to_a_persons_own_settings_where_nothing_is_forced():
+    for family in ("mpich", "openmpi"):
+        for group in groups(family, operations=("bcast",), ranks=(4,), algorithms=("own-binomial",)):
+            assert "default" in group.ways and not group.settings and not group.environment
+
+
 def test_a_tree_type_of_mpich_takes_a_launch_with_the_default_beside():
     found = groups(
         operations=("bcast",), ranks=(4,), algorithms=("linear", "binomial:64"), sizes_bytes=(128,)
