@@ -54,6 +54,7 @@ def write_run(
     launches=3,
     noise=0.02,
     placement=True,
+    library_version="",
     reduce_local_s=None,
     seed=1,
     oversubscribed=lambda num_ranks: False,
@@ -70,7 +71,7 @@ def write_run(
             for _ in range(launches):
                 launch = f"launch{number}"
                 number += 1
-                run.append_launch(_launch(launch, mpi, node, socket, placement))
+                run.append_launch(_launch(launch, mpi, library_version, node, socket, placement))
                 pace = random.lognormal(0, noise / 2)
                 config = {
                     "mpi": mpi,
@@ -119,12 +120,13 @@ def write_run(
     return path
 
 
-def _launch(name, mpi, node, socket, placement):
+def _launch(name, mpi, library_version, node, socket, placement):
     places = [
         {"rank": r, "host": f"node{a}", "node": int(a), "sockets": [int(b)], "socket": int(b)}
         for r, (a, b) in enumerate(zip(node, socket, strict=True))
     ]
-    return {
+    told = {"library_version": library_version} if library_version else {}
+    return told | {
         "id": name,
         "kernel": "collective",
         "flavour": mpi,

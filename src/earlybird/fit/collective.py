@@ -91,10 +91,10 @@ class Fit:
         return collective_time_s(points.calls, self.costs)
 
 
-def structure_of(mpi: str, operation: str, algorithm: str) -> str:
+def structure_of(family: str, operation: str, algorithm: str) -> str:
     """What its form is: a tree (see `models.trees`), or `empirical` where no such tree is known or messages
     along it are not alike."""
-    tree = tree_of(mpi, operation, algorithm)
+    tree = tree_of(family, operation, algorithm)
     return tree if tree and (operation in _WHOLE_BUFFER or tree == "linear") else EMPIRICAL
 
 
@@ -112,7 +112,7 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
     forms = []
     for key, rows in collectives.table.groupby(GROUP, sort=False):
         what, rows = dict(zip(GROUP, key, strict=True)), proper_rows(collectives, rows)
-        structure = structure_of(what["mpi"], what["operation"], what["algorithm"])
+        structure = structure_of(rows.family.iloc[0], what["operation"], what["algorithm"])
         reader = PointReader(collectives, structure)
         points = reader.points(rows)
         if len(points.time_s) < MIN_POINTS:
@@ -505,6 +505,8 @@ def _form(
         extra |= {} if error is None else {name: error}
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
+    if (family := rows.family.iloc[0]) != what["mpi"]:
+        extra["family"] = family
     return CollectiveForm(
         what["operation"],
         what["algorithm"],

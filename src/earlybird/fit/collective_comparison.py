@@ -46,7 +46,7 @@ def compare(
     table = collectives.table
     rows = table[(table.operation == operation) & (table.algorithm == algorithm) & (table.mpi == mpi)]
     rows = collective.proper_rows(collectives, rows)
-    structure = collective.structure_of(mpi, operation, algorithm)
+    structure = collective.structure_of(rows.family.iloc[0], operation, algorithm)
     gamma = collective.gamma_r_s_per_byte(collectives.reductions)
     found: list[dict[str, Any]] = []
     for case in _cases(collectives, rows, structure, _COLUMNS[times]):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from earlybird.data.collective_algorithms import OPERATIONS, parse_way
+from earlybird.data.collective_algorithms import OPERATIONS, family_of, parse_way
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
@@ -16,7 +16,8 @@ from earlybird.data.run import Run, Sample
 KERNEL = "collective"
 # One row per point, way and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean over
 # ranks, as OSU's benchmarks print, `root_s` when the root was done; both NaN where ranks were not kept.
-COLUMNS = ("operation", "way", "algorithm", "segment_bytes", "mpi", "map_by", "placement", "ranks",
+# `family` is whose algorithms they are, whatever `mpi` is called here.
+COLUMNS = ("operation", "way", "algorithm", "segment_bytes", "mpi", "family", "map_by", "placement", "ranks",
            "size_bytes", "root", "launch", "time_s", "mean_s", "root_s", "oversubscribed",
            "converged")  # fmt: skip
 REDUCTION_COLUMNS = ("size_bytes", "launch", "time_s")
@@ -62,9 +63,7 @@ class CollectiveReader:
 
     def __init__(self, runs: Iterable[Run]):
         self._launches = {
-            (run.id, str(launch.get("id"))): launch.get("placement") or ()
-            for run in runs
-            for launch in run.launches()
+            (run.id, str(launch.get("id"))): launch for run in runs for launch in run.launches()
         }
         self._rows: list[tuple] = []
         self._reductions: list[tuple] = []
@@ -99,8 +98,10 @@ class CollectiveReader:
         way = parse_way(sample.way)
         placement = self._place(run, sample, str(layout), map_by, ranks)
         mean_s, root_s = _over_ranks(sample, ranks, root)
+        mpi = str(config.get("mpi", ""))
+        family = family_of(self._launches.get((run.id, sample.launch), {})) or mpi
         self._rows.append(
-            (operation, way.text, way.name, way.segment_bytes, str(config.get("mpi", "")), map_by, placement,
+            (operation, way.text, way.name, way.segment_bytes, mpi, family, map_by, placement,
              ranks, size_bytes, root, launch, median_s, mean_s, root_s, sample.oversubscribed,
              sample.converged)
         )  # fmt: skip
@@ -118,7 +119,8 @@ class CollectiveReader:
         if shape := _SHAPE.search(layout):
             for name, count in zip(("nodes", "sockets", "cores"), shape.groups(), strict=True):
                 self._machine[name] = max(self._machine.get(name, 1), int(count))
-        placed = placed_ranks(self._launches.get((run.id, sample.launch), ()), layout, map_by, ranks)
+        launch = self._launches.get((run.id, sample.launch), {})
+        placed = placed_ranks(launch.get("placement") or (), layout, map_by, ranks)
         if placed is None:
             raise InputError(
                 f"{run.path}: launch {sample.launch} does not tell where its ranks sat, nor does the layout "

@@ -90,9 +90,19 @@ def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
     """A launch of pipelines without its threads and contexts, or of collectives without what forces their
     algorithms: points say those, models are fitted to each."""
     if launch.get("kernel") == "collective":
+        # What a person forces is not what the points say: `default` is another algorithm then.
+        ours = launch.get("set_by_launcher")
+        variables = {
+            "environment": lambda name: ours is None or name in ours,
+            "control_variables": lambda name: True,
+        }
         return dict(launch) | {
-            key: {name: value for name, value in launch[key].items() if not _FORCING.match(name)}
-            for key in ("environment", "control_variables")
+            key: {
+                name: value
+                for name, value in launch[key].items()
+                if not (_FORCING.match(name) and is_ours(name))
+            }
+            for key, is_ours in variables.items()
             if isinstance(launch.get(key), Mapping)
         }
     if launch.get("kernel") != "pipeline":

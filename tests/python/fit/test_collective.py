@@ -1,5 +1,7 @@
 """Collectives give back the coefficients they were drawn from, and say which form to believe."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from tests.collective_runs import (
     BETA_S_PER_BYTE,
     FIRST_ALPHA_S,
     FIRST_BETA_S_PER_BYTE,
+    SIZES,
     planted_s,
     write_run,
 )
@@ -297,6 +300,28 @@ def test_structures_are_those_the_mpis_use():
     assert fitting.structure_of("openmpi", "gather", "own-linear") == "linear"
     for operation, algorithm in (("gather", "binomial"), ("bcast", "default"), ("allgather", "linear")):
         assert fitting.structure_of("openmpi", operation, algorithm) == "empirical"
+
+
+def test_an_mpi_of_any_name_is_known_by_what_its_library_says(tmp_path):
+    path = write_run(
+        tmp_path / "run", planted_s, mpi="system", library_version="Open MPI v5.0.11, package", launches=1
+    )
+    form = forms_of(path)["binomial"]
+    assert form.tree == "binomial-doubling" and form.extra["family"] == "openmpi"
+    unknown = write_run(tmp_path / "unknown", planted_s, mpi="system", launches=1)
+    assert forms_of(unknown)["binomial"].tree is None
+
+
+def test_an_algorithm_that_a_person_forced_is_not_mixed_with_the_mpis_choice(tmp_path):
+    runs = []
+    for name, forced in (("free", {}), ("told", {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"})):
+        runs.append(write_run(tmp_path / name, planted_s, ranks=(2,), sizes=SIZES[:4], launches=1))
+        path = runs[-1] / "launches.ndjson"
+        launch = json.loads(path.read_text()) | {"environment": forced, "set_by_launcher": []}
+        path.write_text(json.dumps(launch) + "\n")
+        assert forms_of(runs[-1])
+    with pytest.raises(InputError, match="OMPI_MCA_coll_tuned_use_dynamic_rules"):
+        forms_of(*runs)
 
 
 def test_samples_are_read_one_by_one(tmp_path):
