@@ -1,8 +1,11 @@
 """`measure collective` as a user types it: algorithms proven on every MPI, a run resumed, input refused."""
 
 import json
+import re
 
 import pytest
+
+from earlybird.data.collective_configuration import Region, configuration
 
 pytestmark = pytest.mark.mpi
 
@@ -107,3 +110,20 @@ def test_the_columns_of_osu_are_of_one_way(earlybird, refused, any_mpi):
 def test_what_cannot_be_measured_is_refused_in_a_sentence(earlybird, refused, tmp_path, words, told):
     refused(earlybird("measure", "collective", "--mpi", "mpich", *words, "-o", "run", check=False), told)
     assert not (tmp_path / "run").exists()
+
+
+def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp_path, monkeypatch):
+    """Checked as docs/collectives.md tells: by measuring `default` under it."""
+    regions = [Region("binomial", 5, 0, 31), Region("pipeline", 5, 32)]
+    made = configuration(mpi, "bcast", regions)
+    (tmp_path / "config").write_text(made.text)
+    lines = made.text if made.kind == "shell" else made.use.replace("FILE", str(tmp_path / "config"))
+    for name, value in re.findall(r'(\w+)="?([^"\s]+)"?', lines.replace("export ", "")):
+        monkeypatch.setenv(name, value)
+
+    def tree_seen(attempt):
+        words = ("--mpi", mpi, "--op", "bcast", "--ranks", "5", "--algorithm", "default")
+        return {row["tree_seen"] for row in rows(earlybird, *words, "-o", f"run{attempt}")}
+
+    # A rank that waits for its core is late too, and then nothing is told.
+    assert any(tree_seen(attempt) == {"chain"} for attempt in range(3))
