@@ -59,7 +59,7 @@ def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
         for map_by in mappings:
             for num_ranks in ranks:
                 layout = first_ranks(place, num_ranks, map_by)
-                points = _points(operation, options, place, mpi, layout, map_by)
+                points = _points(operation, options, ways, place, mpi, layout, map_by)
                 proves = operation in ROOTED and _proves(options, num_ranks, ranks)
                 result += _groups(points, ways, layout, place, proves)
     _refuse_never(result, options, operations, place)
@@ -154,11 +154,11 @@ def _sizes(operation: str, options: Options, place: Place, num_ranks: int) -> tu
 
 
 def _points(
-    operation: str, options: Options, place: Place, mpi: str, layout: Layout, map_by: str
+    operation: str, options: Options, ways: Sequence[Way], place: Place, mpi: str, layout: Layout, map_by: str
 ) -> list[dict[str, Any]]:
     sizes = _sizes(operation, options, place, layout.num_ranks)
     refuse_large(sizes)
-    _check_memory(operation, max(sizes), layout, place)
+    _check_memory(operation, max(sizes), ways, layout, place)
     return [
         _point(operation, mpi, layout, map_by, size, options.root or 0 if operation in ROOTED else 0)
         for size in sizes
@@ -173,23 +173,33 @@ def _point(operation: str, mpi: str, layout: Layout, map_by: str, size: int, roo
     return point | ({"datatype": elements(size)[0]} if operation in (*REDUCTIONS, REDUCE_LOCAL) else {})
 
 
-def _check_memory(operation: str, size_bytes: int, layout: Layout, place: Place) -> None:
+def _check_memory(operation: str, size_bytes: int, ways: Sequence[Way], layout: Layout, place: Place) -> None:
     """Refuse buffers for which the ranks of a node have no room together, of all nodes where these are but
     pretended."""
     if place.memory_bytes is None:
         return
-    blocks = {"alltoall": 2 * layout.num_ranks, "bcast": 1}.get(
-        operation, 1 + layout.num_ranks if operation in PER_PAIR else 2
-    )
     one_machine = place.link_bytes_per_s is not None or place.family == SIMULATED
     together = layout.node * 0 if one_machine else layout.node
     most = int(max((together == node).sum() for node in set(together.tolist())))
-    if most * blocks * size_bytes > place.memory_bytes:
+    needed_bytes = _buffers(operation, most, layout.num_ranks, ways) * size_bytes
+    if needed_bytes > place.memory_bytes:
         raise InputError(
             f"{operation} of {format_bytes(size_bytes)} among {layout.num_ranks} ranks needs "
-            f"{format_bytes(most * blocks * size_bytes)} on one machine and "
+            f"{format_bytes(needed_bytes)} on one machine and "
             f"{format_bytes(place.memory_bytes)} are free; give smaller --sizes or fewer --ranks"
         )
+
+
+def _buffers(operation: str, here: int, ranks: int, ways: Sequence[Way]) -> int:
+    """How many buffers of the size asked for the kernel has on a machine with `here` of the ranks, the root
+    among them."""
+    if operation == "reduce":
+        # Ours receive from every child into memory of its own, all ways' at a time.
+        return here + 1 + sum(way.is_own for way in ways) * (ranks - 1)
+    if operation in ("gather", "scatter"):
+        return here + ranks
+    of_each = {"bcast": 1, "allreduce": 2, "allgather": 1 + ranks, "alltoall": 2 * ranks}
+    return here * of_each.get(operation, 0)
 
 
 def _groups(

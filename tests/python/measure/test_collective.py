@@ -200,6 +200,26 @@ def test_buffers_of_all_ranks_of_a_node_must_fit_together():
         groups(place=one_machine, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
 
 
+@pytest.mark.parametrize(
+    ("operation", "algorithm", "buffers"),
+    [
+        ("bcast", "own-linear", 8),
+        ("reduce", "linear", 9),
+        ("reduce", "own-linear", 16),  # 7 more, one of each child
+        ("reduce", "own", 30),
+        ("allreduce", "ring", 16),
+        ("gather", "linear", 16),  # the root alone has room for all
+        ("allgather", "ring", 72),
+    ],
+)
+def test_only_buffers_that_there_are_must_fit(operation, algorithm, buffers):
+    place = replace(PLACE, link_bytes_per_s=1e9, memory_bytes=buffers << 20)  # one machine
+    options = {"operations": (operation,), "algorithms": (algorithm,), "ranks": (8,)}
+    assert groups(place=place, sizes_bytes=(1 << 20,), **options)
+    with pytest.raises(InputError, match="smaller --sizes"):
+        groups(place=place, sizes_bytes=((1 << 20) + 8,), **options)
+
+
 def test_the_synthetic_launcher_is_refused():
     with pytest.raises(InputError, match="launcher synthetic"):
         collective_groups(Options(), Place.of(2, 1), "synthetic")
