@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.advice import Advice, Alternative, Stretch
-from earlybird.data.collective_algorithms import DEFAULT, OWN, Way, mpi_algorithms
+from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Way, family_of, mpi_algorithms
 from earlybird.data.collective_configuration import Configuration, Region, configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Profile
+from earlybird.data.units import format_bytes
 from earlybird.predict.collective import (
     INTERVAL_PERCENT,
     AlgorithmModel,
     Placed,
     algorithm_models,
     extrapolated,
-    family_of,
     forms_of,
     place,
+    refusal,
     reservations,
 )
 
@@ -60,7 +61,14 @@ class _Candidate:
         )
 
     def time_s(self, size_bytes: float) -> float:
-        return self.model.time_s(size_bytes, self.segment_bytes)
+        """Without end where the MPI would take another algorithm in silence."""
+        return np.inf if self.refused(size_bytes) else self.model.time_s(size_bytes, self.segment_bytes)
+
+    def refused(self, size_bytes: float) -> str | None:
+        """What the algorithm needs that is not so."""
+        # At sizes tried between those measured too, reductions are of whole doubles.
+        whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
+        return refusal(self.form, self.model.hops.ranks, whole_bytes, self.segment_bytes)
 
 
 @dataclass(frozen=True)
@@ -102,17 +110,17 @@ class _Question:
         begins = [(smallest, found)]
         for low, high in pairwise(np.minimum(sizes, largest)):
             if not self.keeps(found, high):
-                begins.append((round(self._last_kept(found, low, high)), self.best(high)))
+                begins.append((self._first_left(found, low, high), self.best(high)))
                 found = begins[-1][1]
         ends = [*(start for start, _ in begins[1:]), largest]
         return [(start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
 
-    def _last_kept(self, candidate: _Candidate, low: float, high: float) -> float:
-        """The size up to which it is kept, which it is at `low` and is not at `high`."""
+    def _first_left(self, candidate: _Candidate, low: float, high: float) -> int:
+        """The size from which it is kept no more, which it is at `low` and is not at `high`."""
         while high > low * (1 + _KNOWN_TO):
             middle = (low * high) ** 0.5
             low, high = (middle, high) if self.keeps(candidate, middle) else (low, middle)
-        return low
+        return int(np.ceil(high))
 
 
 def advise_collective(
@@ -145,15 +153,22 @@ def advise_collective(
         forms = _of_mpi(forms)
     placed, notes = place(forms, ranks, layout, map_by, root)
     asked_bytes = max(form.range["size_bytes"][1] for form in forms) if size_bytes is None else size_bytes
-    models, left_out = algorithm_models(forms, placed, asked_bytes)
+    models, left_out = algorithm_models(forms, placed)
     question = _Question([_Candidate(model, one) for model in models for one in _segments(model.form)])
-    family = family_of(profile, forms[0].mpi)
+    family = forms[0].mpi if forms[0].mpi in FAMILY_NAMES else family_of(profile.context)
     ranked, of_algorithm = [], set()
     for k in question.ranking(asked_bytes):
         candidate = question.candidates[k]
-        if candidate.form.algorithm not in of_algorithm:
-            of_algorithm.add(candidate.form.algorithm)
+        if candidate.form.algorithm in of_algorithm:
+            continue
+        of_algorithm.add(candidate.form.algorithm)
+        if needed := candidate.refused(asked_bytes):
+            size = format_bytes(asked_bytes)
+            left_out.append(f"{candidate.form.algorithm} is not ranked at {size}: it needs {needed}")
+        else:
             ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
+    if not ranked:
+        raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = question.regions()
     settings = _configure(question, placed, operation, family)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,

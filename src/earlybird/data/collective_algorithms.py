@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, Algorithm
+from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, Algorithm, Asked
 
 OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier")
 ROOTED = ("bcast", "reduce", "gather", "scatter")
@@ -155,7 +155,8 @@ def why_not(family: str | None, operation: str, way: Way, ranks: int, size_bytes
     if needs is None:
         return None
     told, holds = NEEDS[needs]
-    return None if holds(ranks, elements(size_bytes)[1]) else told
+    asked = Asked(ranks, elements(size_bytes)[1], size_bytes, way.segment_bytes)
+    return None if holds(asked) else told
 
 
 def forcing(family: str | None, operation: str, way: Way, ranks: int) -> Forcing:

@@ -14,7 +14,7 @@ from earlybird.data.collective_algorithms import (
     parse_way,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS
+from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS, Algorithm
 
 # The number of each operation in Open MPI 5's files of rules.
 _OPENMPI_NUMBERS = {
@@ -136,10 +136,10 @@ def _rules(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> Co
         f"{len(regions)}  # sizes; of each: from so many bytes on, algorithm, fan-out, bytes of a segment",
     ]
     for index, (region, way) in enumerate(zip(regions, ways, strict=True)):
-        choice = find_algorithm("openmpi", operation, way.name).choice if way.is_forced else 0
+        algorithm = find_algorithm("openmpi", operation, way.name) if way.is_forced else Algorithm(0)
         # Without a rule from 0 bytes on no rule of the file counts.
         first = region.from_bytes * blocks if index else 0
-        lines.append(f"{first} {choice} 0 {way.segment_bytes}  # {way.text}")
+        lines.append(f"{first} {algorithm.choice} {algorithm.fan_out} {way.segment_bytes}  # {way.text}")
     use = (
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
         "OMPI_MCA_coll_tuned_priority=90"

@@ -19,7 +19,8 @@ class Algorithm:
     that is not one of those or no tree at all; `needs` the key of NEEDS that must hold, else the MPI takes
     another in silence; `more` further variables, `segmented` those with which it cuts segments, None where it
     cannot, `launch` those of the launch then. In them {segment}, {ranks} and {children} (P-1) are filled in.
-    `preset` is a number that stands for the same of Intel MPI's where `choice` is 0, without segments.
+    `preset` is a number that stands for the same of Intel MPI's where `choice` is 0, without segments;
+    `fan_out` what Open MPI's variables have and a file of rules must name, which takes 0 for one chain.
     """
 
     choice: int
@@ -29,25 +30,41 @@ class Algorithm:
     segmented: Mapping[str, str] | None = None
     launch: Mapping[str, str] = field(default_factory=dict)
     preset: int | None = None
+    fan_out: int = 0
 
 
 def _is_power(number: int) -> bool:
     return number & (number - 1) == 0
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A call that an algorithm is to serve; `elements` are what a reduction of these bytes adds up."""
+
+    ranks: int
+    elements: int
+    size_bytes: int
+    segment_bytes: int
+
+
 NEEDS = {
-    "power": ("a power of two of ranks", lambda ranks, count: _is_power(ranks)),
-    "even": ("an even number of ranks", lambda ranks, count: ranks % 2 == 0),
-    "two": ("two ranks", lambda ranks, count: ranks == 2),
+    "power": ("a power of two of ranks", lambda asked: _is_power(asked.ranks)),
+    "even": ("an even number of ranks", lambda asked: asked.ranks % 2 == 0),
+    "two": ("two ranks", lambda asked: asked.ranks == 2),
     "halves": (
         "an element for each of the largest power of two of ranks",
-        lambda ranks, count: count >= 1 << (ranks.bit_length() - 1),
+        lambda asked: asked.elements >= 1 << (asked.ranks.bit_length() - 1),
     ),
     "segment": (
         "at most 1 KiB, or 8 KiB of doubles, one segment",
-        lambda ranks, count: count <= 1 << 10,
+        lambda asked: asked.elements <= 1 << 10,
     ),
-    "each": ("an element for each rank", lambda ranks, count: count >= ranks),
+    "each": ("an element for each rank", lambda asked: asked.elements >= asked.ranks),
+    # Open MPI's split binary tree is one chain where a half of the message holds no segment.
+    "split": (
+        "a byte and a segment in each half of the message",
+        lambda asked: asked.size_bytes // 2 >= max(asked.segment_bytes, 1),
+    ),
 }
 
 # The segment must be written each time: it stays with the variable. Chains of `chain` are four.
@@ -55,9 +72,9 @@ _CUT = {"segmentsize": "{segment}"}
 _OPENMPI = {
     "bcast": {
         "linear": Algorithm(1, _LINEAR),
-        "chain": Algorithm(2, segmented=_CUT),
+        "chain": Algorithm(2, segmented=_CUT, fan_out=4),
         "pipeline": Algorithm(3, _CHAIN, segmented=_CUT),
-        "split-binary": Algorithm(4, segmented=_CUT),
+        "split-binary": Algorithm(4, needs="split", segmented=_CUT),
         "binary": Algorithm(5, segmented=_CUT),
         "binomial": Algorithm(6, _DOUBLING, segmented=_CUT),
         "knomial": Algorithm(7, segmented=_CUT),
@@ -66,7 +83,7 @@ _OPENMPI = {
     },
     "reduce": {
         "linear": Algorithm(1, _LINEAR),
-        "chain": Algorithm(2, segmented=_CUT),
+        "chain": Algorithm(2, segmented=_CUT, fan_out=4),
         "pipeline": Algorithm(3, _CHAIN, segmented=_CUT),
         "binary": Algorithm(4, segmented=_CUT),
         "binomial": Algorithm(5, _HALVING, segmented=_CUT),

@@ -186,10 +186,10 @@ def place(
 
 
 def algorithm_models(
-    forms: Iterable[CollectiveForm], placed: Placed, size_bytes: int
+    forms: Iterable[CollectiveForm], placed: Placed, size_bytes: int | None = None
 ) -> tuple[list[AlgorithmModel], list[str]]:
-    """Of every algorithm that the placement has measured hops for and that its MPI takes there; why others
-    are left out."""
+    """Of every algorithm that the placement has measured hops for and that its MPI takes there, at
+    `size_bytes` or else at some size measured; why others are left out."""
     count = cache(lambda structure: count_hops(structure, placed.node, placed.socket, placed.root))
     models, notes = [], []
     lacking: dict[str, list[str]] = {}
@@ -200,9 +200,10 @@ def algorithm_models(
             words = " and ".join(_LEVEL_WORDS[level] for level in missing)
             lacking.setdefault(words, []).append(form.algorithm)
             continue
-        refused = _refusal(form, placed.ranks, size_bytes)
-        if refused:
-            notes.append(f"{form.algorithm} is left out: it needs {refused}")
+        sizes_bytes = form.range["size_bytes"] if size_bytes is None else (size_bytes,)
+        refused = [refusal(form, placed.ranks, size) for size in sizes_bytes]
+        if all(refused):
+            notes.append(f"{form.algorithm} is left out: it needs {refused[0]}")
             continue
         models.append(
             AlgorithmModel(form, hops, _costs(form.parameters), tuple(map(_costs, form.replicates)))
@@ -228,7 +229,13 @@ def predict_collective(
         segments = model.form.segments_bytes
         if only is not None and ":" in only:
             segments = (parse_way(only).segment_bytes,)
-        predictions += [_predict(model, placed, size_bytes, segment) for segment in segments]
+        for segment in segments:
+            if needed := refusal(model.form, placed.ranks, size_bytes, segment):
+                notes.append(f"{Way(model.form.algorithm, segment).text} is left out: it needs {needed}")
+            else:
+                predictions.append(_predict(model, placed, size_bytes, segment))
+    if not predictions:
+        raise InputError(f"nothing can be predicted: {'; '.join(notes)}")
     return Answer(
         tuple(predictions),
         tuple(references(forms[0].operation, placed.ranks, size_bytes, placed.map_by)),
@@ -271,15 +278,6 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
             "measured says little"
         )
     return notes
-
-
-def family_of(profile: Profile, mpi: str) -> str | None:
-    """`mpich`, `openmpi` or `intel`, by the name of the flavour or by what its library calls itself."""
-    if mpi in FAMILY_NAMES:
-        return mpi
-    told = str(profile.context.get("library_version", ""))
-    words = {"openmpi": "Open MPI", "intel": "Intel(R) MPI", "mpich": "MPICH"}
-    return next((name for name, word in words.items() if word in told), None)
 
 
 def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
@@ -369,12 +367,13 @@ def _only(forms: Sequence[CollectiveForm], way: Way) -> list[CollectiveForm]:
     return found
 
 
-def _refusal(form: CollectiveForm, ranks: int, size_bytes: int) -> str | None:
+def refusal(form: CollectiveForm, ranks: int, size_bytes: int, segment_bytes: int = 0) -> str | None:
     """What an algorithm needs that is not so; without it the MPI would take another one."""
-    if form.mpi not in FAMILY_NAMES:
+    family = form.extra.get("family", form.mpi)
+    if family not in FAMILY_NAMES:
         return None
     try:
-        return why_not(form.mpi, form.operation, Way(form.algorithm), ranks, size_bytes)
+        return why_not(family, form.operation, Way(form.algorithm, segment_bytes), ranks, size_bytes)
     except InputError:
         return None  # measured by a version that knew it
 

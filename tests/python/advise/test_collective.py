@@ -81,6 +81,25 @@ def test_crossovers_are_where_another_way_takes_clearly_less():
         assert exact_s(after.way, round(0.7 * size)) > (1 - KEPT) * exact_s(before.way, round(0.7 * size))
 
 
+def test_an_algorithm_is_advised_only_at_sizes_at_which_the_mpi_takes_it():
+    """Open MPI's split binary tree is one chain where a half of the message holds no segment."""
+    quick = {"alpha_s": 1e-6, "beta_s_per_byte": 1e-10}
+    split = form("split-binary", segments=(4096,), hop=quick)
+    for asked in (1024, LARGEST):
+        advice, settings = advise(*trees(), split, size_bytes=asked)
+        assert [one.way for one in advice.stretches] == ["binomial", "split-binary:4096"]
+        assert advice.stretches[1].from_bytes == pytest.approx(8192, rel=0.02)
+        assert "4 0 4096" in settings.text
+        ranked = {one.extra["algorithm"] for one in advice.ranked}
+        assert ("split-binary" in ranked) == (asked == LARGEST)
+        told = "split-binary is not ranked at 1 KiB: it needs a byte and a segment in each half" in str(
+            advice.notes
+        )
+        assert told == (asked != LARGEST)
+    with pytest.raises(InputError, match="nothing can be advised: split-binary is not ranked at 1 B"):
+        advise(split, size_bytes=1)
+
+
 def test_gains_are_over_what_the_mpi_does_by_itself():
     slow = {"alpha_s": 3 * 2e-5, "beta_s_per_byte": 9 * 8e-9}
     advice, _ = advise(*trees(), form("default", hop=slow), size_bytes=1)

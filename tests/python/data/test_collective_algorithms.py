@@ -95,6 +95,19 @@ def test_what_an_algorithm_needs_is_told(way, ranks, size, needed):
     assert why_not("mpich", "bcast", Way(way), ranks, size) == needed
 
 
+@pytest.mark.parametrize(
+    ("way", "size", "needed"),
+    [
+        ("split-binary", 1, True),
+        ("split-binary", 2, False),
+        ("split-binary:4096", 8191, True),
+        ("split-binary:4096", 8192, False),
+    ],
+)
+def test_a_split_tree_needs_a_segment_in_each_half(way, size, needed):
+    assert (why_not("openmpi", "bcast", parse_way(way), 5, size) is not None) == needed
+
+
 def test_a_reduction_by_halves_needs_an_element_each():
     assert why_not("intel", "reduce", Way("rabenseifner"), 8, 56) is not None
     assert why_not("intel", "reduce", Way("rabenseifner"), 8, 64) is None
@@ -124,6 +137,15 @@ def test_open_mpi_gets_a_rule_for_every_region():
     assert numbers[:5] == [["1"], ["7"], ["1"], ["8"], ["3"]]
     assert numbers[5:] == [["0", "6", "0", "0"], ["1024", "1", "0", "0"], ["4096", "3", "0", "8192"]]
     assert "dynamic_rules_filename=FILE" in made.use
+
+
+def test_a_rule_of_chains_names_how_many():
+    """None would be one chain, which is another algorithm."""
+    made = configuration("openmpi", "bcast", [Region("chain:4096", 8), Region(DEFAULT, 8, 65536)])
+    assert [line.split("#")[0].split() for line in made.text.splitlines()[5:]] == [
+        ["0", "2", "4", "4096"],
+        ["65536", "0", "0", "0"],
+    ]
 
 
 def test_rules_of_blocks_count_all_blocks():
