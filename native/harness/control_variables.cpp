@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -184,7 +183,7 @@ void ControlVariables::write(const std::string &name, const std::string &value, 
     refuse(whose + " give " + name + "=" + value + "; give a whole number that this control variable can hold");
   const auto room = static_cast<std::size_t>(variable.elements);
   if (variable.type == MPI_CHAR && room > 1) {
-    if (bytes.size() > std::max(room, std::size_t{2}))
+    if (bytes.size() > room)
       refuse(whose + " give " + name + "=" + value + "; give a text of at most " + std::to_string(room - 1) +
              " characters");
     bytes.resize(room, '\0');
