@@ -124,7 +124,7 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
                 structure,
                 rows,
                 points,
-                resampled if rows.launch.nunique() > 1 else [],
+                resampled,
                 gamma,
                 collectives,
             )
@@ -468,6 +468,8 @@ def _draws(table: pandas.DataFrame) -> list[list[str]]:
     for launch, rows in table.groupby("launch"):
         points = rows[["operation", "way", "map_by", "ranks"]].drop_duplicates()
         strata.setdefault(frozenset(map(tuple, points.to_numpy())), []).append(launch)
+    if all(len(members) < 2 for members in strata.values()):
+        return []  # one launch of everything: drawn again it is the same
     random = np.random.default_rng(SEED)
     return [
         [launch for members in strata.values() for launch in random.choice(members, len(members))]

@@ -210,7 +210,8 @@ def algorithm_models(
         )
     for words, names in lacking.items():
         notes.append(
-            f"no hops {words} were measured of {', '.join(names)}, left out; measure where ranks sit so"
+            f"no hops {words} were measured of {', '.join(names)}, left out; measure where ranks sit so, or "
+            f"give a --layout without them, such as 1x1x{placed.ranks}"
         )
     if not models:
         raise InputError(f"nothing can be predicted: {'; '.join(notes)}")

@@ -230,6 +230,15 @@ def test_one_launch_has_no_intervals_and_few_points_no_form(tmp_path):
     assert "fewer than 4 points" in " ".join(few.extra["warnings"])
 
 
+def test_launches_of_different_points_are_not_drawn_again_for_intervals(tmp_path):
+    paths = [
+        write_run(tmp_path / f"of-{ranks}", planted_s, ranks=(ranks,), sizes=(1, 64, 1 << 16), launches=1)
+        for ranks in (2, 4)
+    ]
+    (form,) = collective_forms(fit_profile(read_runs(paths)))
+    assert form.replicates == ()
+
+
 def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_path):
     def shared_s(operation, way, node, socket, size):
         return planted_s(operation, way, node, socket, size) * (1000 if len(node) > 4 else 1)
