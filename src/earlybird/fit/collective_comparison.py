@@ -9,8 +9,9 @@ import pandas
 
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.fit import collective
-from earlybird.fit.collective import PointReader, Points, extrapolation_split
+from earlybird.fit.collective import PointReader, extrapolation_split
 from earlybird.fit.collective_samples import Collectives
+from earlybird.fit.collective_search import Points, relative_errors, search
 from earlybird.fit.report_forms import US, Grid, ReportFit, fit_report_form, grid
 
 ALL_SIZES = "all sizes"
@@ -148,12 +149,12 @@ def _cases(collectives: Collectives, rows: pandas.DataFrame, structure: str, col
 
 def _physical(case: _Case, structure: str, gamma: float) -> dict[str, Any]:
     points = case.physical
-    found = collective.search(points, structure, gamma)
+    found = search(points, structure, gamma)
     row: dict[str, Any] = {
         "form": "empirical" if structure == collective.EMPIRICAL else "alpha-beta",
         "parameters": found.num_parameters,
         "aicc": found.aicc,
-        "error": float(np.median(collective.relative_errors(found.predict_s(points), points))),
+        "error": float(np.median(relative_errors(found.predict_s(points), points))),
         "held_out_error": collective.held_out_error(points, points.ranks, found, structure),
         "held_out_error_sizes": collective.held_out_error(points, points.size_bytes, found, structure),
         "extrapolation_error": collective.extrapolation_error(points, structure, gamma),

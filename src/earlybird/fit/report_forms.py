@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas
 
-from earlybird.fit.collective import POINT, aicc
+from earlybird.fit.collective import POINT
+from earlybird.fit.collective_search import aicc
 
 US = 1e6
 # The report's logarithm of times against sizes has no base stated; 2 fits its own times of one byte.

@@ -1,0 +1,279 @@
+"""Coefficients of a form of collectives: which there are, by AICc, and the most likely values of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import nnls
+
+from earlybird.models.collective import Calls, CollectiveCosts, collective_time_s, term_names
+
+MAX_PROTOCOLS = 3
+POINTS_PER_PARAMETER = 3
+MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
+# What a point waits for.
+_WAY, _LINK, _WORK = range(3)
+# To begin with a link, or work, takes what this share of the points allows it; points of which that is less
+# than a share of the time wait for the way.
+QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
+# Where absolute values count, a logarithm below this pulls no harder.
+NEAR = 0.01
+# A time that a form puts at less than this share of what it is, or below, is taken for this share.
+LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Measured points of one algorithm, (n,) each; times are medians over launches."""
+
+    calls: Calls
+    time_s: np.ndarray
+    ranks: np.ndarray
+    size_bytes: np.ndarray
+    map_by: np.ndarray
+    way: np.ndarray
+    crowded_from_ranks: int = 0  # the fewest ranks that shared cores; 0 where none did
+
+    def only(self, chosen: np.ndarray) -> "Points":
+        arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
+        return replace(self, calls=self.calls.only(chosen), **arrays)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Which coefficients there are: protocols of the message by size, and what is there besides the hops.
+
+    `gamma_r_s_per_byte` is given, by local reductions, not sought.
+    """
+
+    min_bytes: tuple[int, ...] = (0,)
+    constant: bool = False
+    link: bool = False
+    work_from_ranks: int = 0
+    shared: str | None = None
+    gamma_r_s_per_byte: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A structure with its coefficients; `num_parameters` counts those above 0, switches and the spread."""
+
+    structure: Structure
+    costs: CollectiveCosts
+    num_parameters: int
+    aicc: float
+
+    def predict_s(self, points: Points) -> np.ndarray:
+        return collective_time_s(points.calls, self.costs)
+
+
+def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
+    """The structure with the least AICc, elements added one at a time, with its coefficients."""
+    terms = len(term_names(structure))
+    begins = [Structure(gamma_r_s_per_byte=value) for value in sorted({0.0, gamma})]
+    best = min((fit(points, one, terms) for one in begins), key=lambda one: one.aicc)
+    while True:
+        found = [fit(points, one, terms) for one in _larger(points, best.structure)]
+        allowed = [one for one in found if POINTS_PER_PARAMETER * one.num_parameters <= len(points.time_s)]
+        better = min(allowed, key=lambda one: one.aicc, default=best)
+        if not better.aicc < best.aicc:
+            return best
+        best = better
+
+
+def fit(points: Points, structure: Structure, terms: int) -> Fit:
+    """The coefficients of `structure` that make the times most likely."""
+    columns, features, part = _features(points, structure, terms)
+    offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
+    fits = []
+    for absolute in (False, True):
+        found = _most_likely(features, part, points.time_s, offset_s, absolute)
+        costs = _costs(structure, terms, columns, found)
+        # A measured gamma is no parameter of this fit.
+        num_parameters = int((found > 0).sum()) + len(structure.min_bytes) - 1 + 1
+        criterion = logarithmic_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters)
+        fits.append(Fit(structure, costs, num_parameters, criterion))
+    return min(fits, key=lambda one: one.aicc)
+
+
+def logarithmic_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
+    """AICc of times whose logarithms scatter around a prediction's: of T itself, in microseconds, with the
+    Jacobian, - sum ln T in ln L."""
+    residual = np.log(np.maximum(predicted_s, LEAST_SHARE * time_s) / time_s)
+    return aicc(residual, num_parameters) + 2 * float(np.log(time_s * 1e6).sum())
+
+
+def aicc(residual: np.ndarray, num_parameters: int) -> float:
+    """AICc of normal or of Laplace residuals, whichever are more likely, their spread among the parameters;
+    inf where it has no value.
+
+    A launch that something else disturbed leaves residuals far off, which normal ones cannot be: forms would
+    be chosen for it alone. ln L = -n/2 (ln(2 pi s^2) + 1) with s^2 the mean square, or -n (ln(2 b) + 1) with
+    b the mean absolute residual.
+    """
+    count = len(residual)
+    if count - num_parameters - 1 <= 0:
+        return np.inf
+    # Residuals of exact data vanish: a spread below rounding says nothing more.
+    variance = max(float(np.mean(residual**2)), 1e-18)
+    spread = max(float(np.mean(np.abs(residual))), 1e-9)
+    normal = -count / 2 * (np.log(2 * np.pi * variance) + 1)
+    log_likelihood = max(normal, -count * (np.log(2 * spread) + 1))
+    correction = 2 * num_parameters * (num_parameters + 1) / (count - num_parameters - 1)
+    return float(2 * num_parameters - 2 * log_likelihood + correction)
+
+
+def relative_errors(predicted_s: np.ndarray, points: Points) -> np.ndarray:
+    return np.abs(predicted_s / points.time_s - 1)
+
+
+def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
+    """Structures with one more element."""
+    sizes = np.unique(points.calls.message_bytes)
+    for size in sizes[1:]:
+        starts = tuple(sorted({*structure.min_bytes, int(size)}))
+        # One size cannot tell a protocol's bandwidth: only the smallest sizes may be alone.
+        enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
+        if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
+            yield replace(structure, min_bytes=starts)
+    if not structure.constant:
+        yield replace(structure, constant=True)
+    for name, beta in points.calls.shared_beta.items():
+        if name != structure.shared and not np.array_equal(points.calls.beta, beta):
+            yield replace(structure, shared=name)
+    if not structure.link and points.calls.link_bytes.any():
+        yield replace(structure, link=True)
+    if not structure.work_from_ranks and points.crowded_from_ranks:
+        yield replace(structure, work_from_ranks=points.crowded_from_ranks)
+
+
+def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray, np.ndarray]:
+    """What every coefficient is multiplied by, (n, p), which one each column is, and (p,) of what it is: the
+    way through the tree, the link, or the work."""
+    calls = points.calls
+    protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
+    beta = calls.beta_of(structure.shared)
+    # Of a single process count only the first term can be told; of a single size only the latency.
+    terms = terms if len(np.unique(points.ranks)) > 1 else 1
+    columns: list[tuple] = []
+    features: list[np.ndarray] = []
+    for c in range(len(structure.min_bytes)):
+        inside = protocol == c
+        sizes = np.unique(calls.message_bytes[inside])
+        tables = [("alpha_s", calls.alpha)]
+        if len(sizes) > 1:
+            tables.append(("beta_s_per_byte", beta))
+        for name, table in tables:
+            for t in range(terms):
+                for level in np.flatnonzero((table[inside, t] > 0).any(axis=0)):
+                    columns.append((name, c, t, level))
+                    features.append(np.where(inside, table[:, t, level], 0.0))
+    if structure.constant:
+        columns.append(("constant_s",))
+        features.append(np.ones(len(protocol)))
+    part = [_WAY] * len(columns)
+    if structure.link:
+        columns.append(("link_s_per_byte",))
+        features.append(calls.link_bytes)
+        part.append(_LINK)
+    if structure.work_from_ranks:
+        crowded = calls.ranks >= structure.work_from_ranks
+        columns += [("work_alpha_s",), ("work_beta_s_per_byte",)]
+        features += [calls.messages * crowded, calls.moved_bytes * crowded]
+        part += [_WORK] * 2
+    return columns, np.array(features).T, np.array(part)
+
+
+def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.ndarray) -> CollectiveCosts:
+    shape = (len(structure.min_bytes), terms, 3)
+    tables = {"alpha_s": np.zeros(shape), "beta_s_per_byte": np.zeros(shape)}
+    scalars: dict[str, float] = {}
+    for (name, *where), value in zip(columns, found.tolist(), strict=True):
+        if where:
+            tables[name][tuple(where)] = value
+        else:
+            scalars[name] = value
+    return CollectiveCosts(
+        np.array(structure.min_bytes),
+        **tables,
+        **scalars,
+        gamma_r_s_per_byte=structure.gamma_r_s_per_byte,
+        work_from_ranks=structure.work_from_ranks,
+        shared=structure.shared,
+    )
+
+
+def _most_likely(
+    features: np.ndarray, part: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
+) -> np.ndarray:
+    """Coefficients of 0 or more with the least squares, or the least `absolute` values, of
+    ln(predicted/measured), where the way, the link or the work takes longest.
+
+    Given which of them each point waits for, the model is linear: that and the coefficients take turns.
+    Weights make the squares of differences have the slope that the squares, or absolute values, of logarithms
+    have at the prediction before; 1/T to begin with.
+    """
+    parts = np.unique(part)
+    guess = _guess(features, part, time_s)
+    best, least = guess, np.inf
+    weight = 1 / time_s
+    waits_for = parts[_parts_s(features, part, guess, offset_s).argmax(axis=0)]
+    for _ in range(MAX_TURNS if len(parts) == 1 and not absolute else MAX_TURNS_OF_PARTS):
+        active = features * (part[None, :] == waits_for[:, None])
+        rest_s = time_s - np.where(waits_for == _WAY, offset_s, 0.0)
+        found = _not_negative(active * weight[:, None], rest_s * weight)
+        parts_s = _parts_s(features, part, found, offset_s)
+        predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
+        logarithm = np.log(predicted_s / time_s)
+        size = np.abs(logarithm)
+        total = float((size if absolute else size**2).sum())
+        before, waits_for = waits_for, parts[parts_s.argmax(axis=0)]
+        settled = total >= least * (1 - 1e-6) and np.array_equal(before, waits_for)
+        if total < least:
+            best, least = found, total
+        if settled:
+            break
+        difference_s = predicted_s - time_s
+        near = np.abs(difference_s) < 1e-6 * time_s
+        ratio = np.where(near, 1 / time_s, logarithm / np.where(near, 1.0, difference_s))
+        weight = np.sqrt(ratio / predicted_s)
+        if absolute:
+            weight /= np.sqrt(np.maximum(size, NEAR))
+    return best
+
+
+def _parts_s(
+    features: np.ndarray, part: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarray
+) -> np.ndarray:
+    """(parts, n) seconds of the way, the link and the work, of those that there are."""
+    return np.array(
+        [
+            features[:, part == one] @ coefficients[part == one] + (offset_s if one == _WAY else 0.0)
+            for one in np.unique(part)
+        ]
+    )
+
+
+def _guess(features: np.ndarray, part: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+    """What the quickest points allow each coefficient beside the way: none takes longer than was measured.
+    The way then explains what is left of the others."""
+    guess = np.zeros(features.shape[1])
+    for column in np.flatnonzero(part != _WAY):
+        inside = features[:, column] > 0
+        if inside.any():
+            guess[column] = np.percentile(time_s[inside] / features[inside, column], QUICKEST_PERCENT)
+    others_s = (features * (part != _WAY) * guess).max(axis=1, initial=0.0)
+    free = others_s < FREE_SHARE * time_s
+    way = part == _WAY
+    if free.sum() >= max(way.sum(), 1):
+        guess[way] = _not_negative(features[np.ix_(free, way)] / time_s[free, None], np.ones(free.sum()))
+    return guess
+
+
+def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of
+    ten."""
+    scale = np.sqrt((features**2).sum(axis=0))
+    scale[scale == 0] = 1.0
+    found, _ = nnls(features / scale, values, maxiter=30 * features.shape[1])
+    return found / scale
