@@ -66,14 +66,15 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
 
 
 def _advised(regions: Sequence[dict[str, Any]], left_out: Sequence[str], size: int) -> dict[str, Any]:
-    """The region of `size`, of those that the MPI can be told of together."""
+    """The region of `size`, of those that the MPI can be told of together; each begins where the one before
+    ends."""
     firsts = [0, *(one["from_bytes"] for one in regions[1:])]
     told = [
-        one
+        (first, one)
         for one, first in zip(regions, firsts, strict=True)
         if not any(text.startswith(f"{one['way']} from {first} bytes") for text in left_out)
     ]
-    return next((one for one in told if size <= one["to_bytes"]), told[-1])
+    return next((one for first, one in reversed(told) if first <= size), told[0][1])
 
 
 def _environment(use: str) -> dict[str, str]:
