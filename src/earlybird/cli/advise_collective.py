@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.advise.collective import advise_collective
-from earlybird.cli.common import FORMAT, JSON, Format, note, print_csv, print_json, print_table
+from earlybird.cli.advice_output import show_advice
+from earlybird.cli.common import FORMAT, JSON, Format, note, print_table
 from earlybird.cli.options import ProfilesOption
 from earlybird.cli.predict_collective import (
     MapOption,
@@ -58,17 +59,9 @@ def collective(
     advice, settings = advise_collective(
         joined, op, ranks, size_bytes, layout=layout, map_by=map_by, root=root, mpi_only=mpi_only
     )
-    for reservation in advice.notes:
-        note(f"warning: {reservation}")
     if config is not None:
         _write(settings, config)
-    if json or format is Format.json:
-        print_json(advice.to_json())
-    elif format is Format.csv:
-        rows = [one.to_json() for one in advice.ranked]
-        print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in rows])
-    else:
-        _print(advice)
+    show_advice(advice, Format.json if json else format, _COLUMNS, _print)
 
 
 def _write(settings: Configuration | None, path: Path) -> None:

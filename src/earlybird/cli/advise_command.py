@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.advise.pipelined import advise_pipeline
+from earlybird.cli.advice_output import show_advice
 from earlybird.cli.advise_collective import collective
-from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
+from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_table
 from earlybird.cli.delay_rates import (
     AiOption,
     CiOption,
@@ -53,15 +54,7 @@ def pipeline(
                "--delta": delta}  # fmt: skip
     asked = {name.lstrip("-"): value for name, value in options.items() if value is not None}
     advice = advise_pipeline(joined, size_bytes, threads, rate, level=level, asked=asked)
-    for reservation in advice.notes:
-        note(f"warning: {reservation}")
-    if json or format is Format.json:
-        print_json(advice.to_json())
-    elif format is Format.csv:
-        rows = [one.to_json() for one in advice.ranked]
-        print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in rows])
-    else:
-        _print(advice)
+    show_advice(advice, Format.json if json else format, _COLUMNS, _print)
 
 
 def _print(advice: Advice) -> None:
