@@ -211,7 +211,7 @@ def _size_sentence(one: Collective, ranks: int) -> str:
     sizes = [point.size_bytes for point in one.of_ranks(ranks)]
     starts = [k for k in range(len(best)) if not k or best[k] != best[k - 1]]
     if len(starts) == 1:
-        return f"Fastest at every size is {words.way(best[0])}."
+        return f"At no size is another clearly faster than {words.way(best[0])}."
     spans = [f"{words.way(best[0])} up to {format_bytes(sizes[starts[1] - 1])}"]
     spans += [f"{words.way(best[k])} from {format_bytes(sizes[k])}" for k in starts[1:]]
     return f"Fastest is {words.listed_briefly(spans, 4)}."

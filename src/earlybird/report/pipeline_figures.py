@@ -69,7 +69,7 @@ def _time_sentence(one: Pipeline) -> str:
         for way, group in groupby(zip(one.best_ways(), one.points, strict=True), key=lambda pair: pair[0])
     ]
     if len(runs) == 1:
-        text = f"Fastest at every size is {words.way(runs[0][0])}."
+        text = f"At no size is another clearly faster than {words.way(runs[0][0])}."
     else:
         spans = [f"{words.way(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
         spans += [f"{words.way(way)} from {format_bytes(sizes[0])}" for way, sizes in runs[1:]]
