@@ -78,7 +78,7 @@ def _sentences(found: Sequence[Collective]) -> list[str]:
 def _sentence(one: Collective) -> str:
     points = one.of_ranks(one.ranks()[-1])
     ends = [points[0], points[-1]] if len(points) > 1 else points
-    ways, times = zip(*map(fastest_words, ends), strict=True)
+    ways, times = zip(*(fastest_words(one, point) for point in ends), strict=True)
     sizes = [f"{format_bytes(point.size_bytes)} ({time})" for point, time in zip(ends, times, strict=True)]
     if len(set(ways)) == 1:
         told = f"{ways[0]} for {words.listed(sizes)}"
