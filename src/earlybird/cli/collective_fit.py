@@ -33,7 +33,7 @@ def print_comparison(forms: Sequence[CollectiveForm]) -> None:
             of_points = [row for row in alternatives if row["points"] == points]
             for k, row in enumerate(sorted(of_points, key=lambda one: one.get("aicc", float("inf")))):
                 head = ("", "", "") if k else (form.operation, form.algorithm, points)
-                rows.append((*head, row["form"], row["parameters"], _criterion(row), *_errors(row)))
+                rows.append((*head, _name(row), row["parameters"], _criterion(row), *_errors(row)))
     print_table(
         ("collective", "algorithm", "points", "form", "parameters", "AICc", "error", "held-out ranks",
          "held-out size", "beyond half the ranks"),
@@ -89,7 +89,13 @@ def _rate(s_per_byte: float) -> str:
     return format_bandwidth(1 / s_per_byte) if s_per_byte > 0 else ""
 
 
+def _name(row) -> str:
+    return f"{row['form']}, fitted to {row['fitted_to']}" if "fitted_to" in row else row["form"]
+
+
 def _criterion(row) -> str:
+    if "fitted_to" in row:
+        return ""
     return f"{row['aicc']:.1f}" if "aicc" in row else "too few points"
 
 

@@ -21,6 +21,7 @@ RANGES = ("ranks", "size_bytes")
 _PREFIXES = {"linear": ("", "first_"), "empirical": ("", "log2_", "ranks_", "share_")}
 _SCALARS = (
     "gamma_r_s_per_byte", "constant_s", "link_s_per_byte", "work_alpha_s", "work_beta_s_per_byte",
+    "swift_bytes",
 )  # fmt: skip
 
 
@@ -44,6 +45,7 @@ class CollectiveParameters:
     work_alpha_s: float = 0.0
     work_beta_s_per_byte: float = 0.0
     shared: str | None = None
+    swift_bytes: float = 0.0
 
     def columns(self) -> dict[str, Any]:
         """The same by the names of `models.collective.CollectiveCosts`."""

@@ -9,8 +9,9 @@ import pandas
 from earlybird.data.collective_algorithms import tree_of
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.layout import LEVELS
+from earlybird.fit.collective_judgement import Judgement, judge
 from earlybird.fit.collective_samples import Collectives
-from earlybird.fit.collective_search import Fit, Points, fit, relative_errors, search
+from earlybird.fit.collective_search import Points, fit
 from earlybird.models.collective import (
     EMPIRICAL,
     CollectiveCosts,
@@ -38,8 +39,8 @@ def structure_of(family: str, operation: str, algorithm: str) -> str:
     return tree if tree and (operation in _WHOLE_BUFFER or tree == "linear") else EMPIRICAL
 
 
-def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
-    """A form for every operation and algorithm with MIN_POINTS points or more.
+def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Judgement]]:
+    """A form for every operation and algorithm with MIN_POINTS points or more, and how it errs at each.
 
     Coefficients are not negative and make times most likely whose logarithms scatter around the form's,
     normally or as Laplace has it; medians over launches. There is one protocol to begin with; further ones by
@@ -58,17 +59,8 @@ def collective_forms(collectives: Collectives) -> list[CollectiveForm]:
         if len(points.time_s) < MIN_POINTS:
             continue
         resampled = [reader.points(drawn) for draw in draws if len(drawn := _drawn(rows, draw))]
-        forms.append(
-            _form(
-                what,
-                structure,
-                rows,
-                points,
-                resampled,
-                gamma,
-                collectives,
-            )
-        )
+        judged = judge(points, structure, gamma)
+        forms.append((_form(what, structure, rows, judged, resampled, collectives), judged))
     return forms
 
 
@@ -160,35 +152,6 @@ class PointReader:
         return self._hops[key]
 
 
-def held_out_error(points: Points, values: np.ndarray, fitted: Fit, structure: str) -> float | None:
-    """Median relative error where each of `values` is left out in turn, the structure kept."""
-    distinct = np.unique(values)
-    if len(distinct) < 3:
-        return None
-    terms = len(term_names(structure))
-    errors = []
-    for value in distinct:
-        rest, left_out = points.only(values != value), points.only(values == value)
-        errors.append(relative_errors(fit(rest, fitted.structure, terms).predict_s(left_out), left_out))
-    return float(np.median(np.concatenate(errors)))
-
-
-def extrapolation_split(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Masks of the points to train on, with at most half of the most processes, and of those beyond; None
-    where that leaves fewer than two process counts to train on."""
-    small = ranks <= ranks.max() / 2
-    return (small, ~small) if len(np.unique(ranks[small])) >= 2 else None
-
-
-def extrapolation_error(points: Points, structure: str, gamma: float) -> float | None:
-    """Median relative error beyond half of the most processes, everything sought anew below."""
-    split = extrapolation_split(points.ranks)
-    if split is None:
-        return None
-    train, test = (points.only(mask) for mask in split)
-    return float(np.median(relative_errors(search(train, structure, gamma).predict_s(test), test)))
-
-
 def _draws(table: pandas.DataFrame) -> list[list[str]]:
     """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same ways at the
     same process counts. All algorithms use the same draws, so that those of one launch share their luck."""
@@ -215,24 +178,13 @@ def _form(
     what: Mapping[str, str],
     structure: str,
     rows: pandas.DataFrame,
-    points: Points,
+    judged: Judgement,
     resampled: Sequence[Points],
-    gamma: float,
     collectives: Collectives,
 ) -> CollectiveForm:
-    found = search(points, structure, gamma)
+    points, found = judged.points, judged.found
     terms = len(term_names(structure))
-    extra: dict[str, Any] = {
-        "error": float(np.median(relative_errors(found.predict_s(points), points))),
-        "points": len(points.time_s),
-        "aicc": found.aicc,
-    }
-    for name, error in (
-        ("held_out_error", held_out_error(points, points.ranks, found, structure)),
-        ("held_out_error_sizes", held_out_error(points, points.size_bytes, found, structure)),
-        ("extrapolation_error", extrapolation_error(points, structure, gamma)),
-    ):
-        extra |= {} if error is None else {name: error}
+    extra: dict[str, Any] = {"points": len(points.time_s), "aicc": found.aicc} | judged.medians()
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
     if (family := rows.family.iloc[0]) != what["mpi"]:

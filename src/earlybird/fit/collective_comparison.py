@@ -9,9 +9,10 @@ import pandas
 
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.fit import collective
-from earlybird.fit.collective import PointReader, extrapolation_split
+from earlybird.fit.collective import PointReader
+from earlybird.fit.collective_judgement import LEAST_LEFT_OUT, Judgement, extrapolation_split, judge
 from earlybird.fit.collective_samples import Collectives
-from earlybird.fit.collective_search import Points, relative_errors, search
+from earlybird.fit.collective_search import Points
 from earlybird.fit.report_forms import US, Grid, ReportFit, fit_report_form, grid
 
 ALL_SIZES = "all sizes"
@@ -25,16 +26,23 @@ CLEAR = 10.0
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """Points that forms are compared on: physical and regression's view of the same rows."""
+    """Points that forms are compared on: physical and regression's view of the same rows, and which of all
+    points they are."""
 
     points: str
     physical: Points
     grid: Grid
     form: int
+    of_all: np.ndarray
 
 
 def compare(
-    collectives: Collectives, operation: str, algorithm: str, mpi: str, times: str = COMPLETION
+    collectives: Collectives,
+    operation: str,
+    algorithm: str,
+    mpi: str,
+    times: str = COMPLETION,
+    whole: Judgement | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each form and set of points of one algorithm: all sizes together (the report's form 3), the
     smallest size by each mapping (form 1 or 2), where that has three process counts.
@@ -43,18 +51,26 @@ def compare(
     microseconds), "error", "held_out_error" (a process count left out), "held_out_error_sizes",
     "extrapolation_error" (trained on at most half of the processes), and "far", what the form says at FAR
     times the largest size or number of ranks; an error that the points do not allow is absent.
+
+    A row with "fitted_to" is of the form that predictions use, of all sizes and mappings, judged on these
+    points alone; it has no "aicc", which compares forms fitted to the same points. `whole` is that form, of
+    the same `times`, where it was sought already.
     """
     table = collectives.table
     rows = table[(table.operation == operation) & (table.algorithm == algorithm) & (table.mpi == mpi)]
     rows = collective.proper_rows(collectives, rows)
     structure = collective.structure_of(rows.family.iloc[0], operation, algorithm)
     gamma = collective.gamma_r_s_per_byte(collectives.reductions)
+    reader = PointReader(collectives, structure)
+    whole = whole or judge(reader.points(rows, _COLUMNS[times]), structure, gamma)
     found: list[dict[str, Any]] = []
-    for case in _cases(collectives, rows, structure, _COLUMNS[times]):
-        for row in (
-            _physical(case, structure, gamma),
-            _of_report(case, algorithm),
-        ):
+    for case in _cases(collectives, rows, reader, whole.points, _COLUMNS[times]):
+        if case.of_all.all():
+            ours = [_physical(whole)]
+        else:
+            ours = [_physical(judge(case.physical, structure, gamma)), _fitted_to_all(whole, case.of_all)]
+        name = {"form": "empirical" if structure == collective.EMPIRICAL else "alpha-beta"}
+        for row in (*(name | one for one in ours), _of_report(case, algorithm)):
             found.append({"points": case.points, "times": times} | row)
     return found
 
@@ -64,7 +80,7 @@ def verdict(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -
     cases = list(dict.fromkeys(row["points"] for row in rows))
     if not cases:
         return f"{operation} {algorithm}: too few points to tell forms apart; measure more --ranks, --sizes"
-    first, *others = (_Verdict.of(*(row for row in rows if row["points"] == points)) for points in cases)
+    first, *others = (_Verdict.of([row for row in rows if row["points"] == points]) for points in cases)
     told = [f"{operation} {algorithm}, {cases[0]}: {first.words()}"]
     for points, other in zip(cases[1:], others, strict=True):
         told.append(f"{points}: {other.short()}")
@@ -73,26 +89,40 @@ def verdict(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Two forms on the same points, the one with the lower AICc first; `clear` where the difference tells
-    them apart, None where there are too few points for one."""
+    """Two forms fitted to the same points, the one with the lower AICc first, by how much (None where there
+    are too few points for one); and the form of all sizes, where that is another."""
 
     better: Mapping[str, Any]
     worse: Mapping[str, Any]
     difference: float | None
+    whole: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> "_Verdict":
+    def of(cls, rows: Sequence[Mapping[str, Any]]) -> "_Verdict":
+        ours, theirs = (row for row in rows if "fitted_to" not in row)
+        whole = next((row for row in rows if "fitted_to" in row), None)
         if "aicc" not in ours or "aicc" not in theirs:
-            return cls(ours, theirs, None)
+            return cls(ours, theirs, None, whole)
         difference = theirs["aicc"] - ours["aicc"]
-        return cls(ours, theirs, difference) if difference >= 0 else cls(theirs, ours, -difference)
+        if difference >= 0:
+            return cls(ours, theirs, difference, whole)
+        return cls(theirs, ours, -difference, whole)
 
     def short(self) -> str:
         if self.difference is None:
-            return "too few points"
-        if self.difference < CLEAR:
-            return f"not told apart, AICc differs by {self.difference:.1f}"
-        return f"{self.better['form']}, AICc lower by {self.difference:.0f}"
+            told = "too few points"
+        elif self.difference < CLEAR:
+            told = f"not told apart, AICc differs by {self.difference:.1f}"
+        else:
+            told = f"{self.better['form']}, AICc lower by {self.difference:.0f}"
+        report = next(row for row in (self.better, self.worse) if row["form"].startswith("report"))
+        key = "extrapolation_error"
+        if self.whole is None or key not in self.whole or key not in report:
+            return told
+        return (
+            f"{told}; beyond half of the processes {self.whole['form']} fitted to {self.whole['fitted_to']} "
+            f"errs by {_per_cent(self.whole[key])}, {report['form']} by {_per_cent(report[key])}"
+        )
 
     def words(self) -> str:
         if self.difference is None:
@@ -130,36 +160,33 @@ def time_column(times: str) -> str:
     return _COLUMNS[times]
 
 
-def _cases(collectives: Collectives, rows: pandas.DataFrame, structure: str, column: str) -> Iterable[_Case]:
-    reader = PointReader(collectives, structure)
+def _cases(
+    collectives: Collectives, rows: pandas.DataFrame, reader: PointReader, whole: Points, column: str
+) -> Iterable[_Case]:
     cores = cores_per_node(collectives)
 
-    def case(words: str, chosen: pandas.DataFrame, form: int) -> _Case:
-        return _Case(words, reader.points(chosen, column), grid(chosen, cores, column), form)
+    def case(words: str, chosen: pandas.DataFrame, form: int, of_all: np.ndarray) -> _Case:
+        return _Case(words, reader.points(chosen, column), grid(chosen, cores, column), form, of_all)
 
     sized = rows[rows.size_bytes > 0]
     if sized.size_bytes.nunique() > 1 and sized.ranks.nunique() > 1:
-        yield case(ALL_SIZES, sized, 3)
+        yield case(ALL_SIZES, sized, 3, whole.size_bytes > 0)
     smallest = rows.size_bytes.min()
     for map_by, mapped in rows[rows.size_bytes == smallest].groupby("map_by", sort=False):
         if mapped.ranks.nunique() >= 3:
             form = 2 if map_by == "node" else 1
-            yield case(f"{format_bytes(int(smallest))} by {map_by}", mapped, form)
+            words = f"{format_bytes(int(smallest))} by {map_by}"
+            yield case(words, mapped, form, (whole.size_bytes == smallest) & (whole.map_by == map_by))
 
 
-def _physical(case: _Case, structure: str, gamma: float) -> dict[str, Any]:
-    points = case.physical
-    found = search(points, structure, gamma)
-    row: dict[str, Any] = {
-        "form": "empirical" if structure == collective.EMPIRICAL else "alpha-beta",
-        "parameters": found.num_parameters,
-        "aicc": found.aicc,
-        "error": float(np.median(relative_errors(found.predict_s(points), points))),
-        "held_out_error": collective.held_out_error(points, points.ranks, found, structure),
-        "held_out_error_sizes": collective.held_out_error(points, points.size_bytes, found, structure),
-        "extrapolation_error": collective.extrapolation_error(points, structure, gamma),
-    }
-    return _without_missing(row)
+def _physical(judged: Judgement) -> dict[str, Any]:
+    found = judged.found
+    return _without_missing({"parameters": found.num_parameters, "aicc": found.aicc} | judged.medians())
+
+
+def _fitted_to_all(judged: Judgement, chosen: np.ndarray) -> dict[str, Any]:
+    row = {"fitted_to": ALL_SIZES, "parameters": judged.found.num_parameters}
+    return _without_missing(row | judged.medians(chosen))
 
 
 def _of_report(case: _Case, algorithm: str) -> dict[str, Any]:
@@ -171,7 +198,7 @@ def _of_report(case: _Case, algorithm: str) -> dict[str, Any]:
 
     def left_out(values: np.ndarray) -> float | None:
         distinct = np.unique(values)
-        if len(distinct) < 3:
+        if len(distinct) < LEAST_LEFT_OUT:
             return None
         return float(np.median(np.concatenate([error_of(values != v, values == v) for v in distinct])))
 

@@ -6,18 +6,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from earlybird.models.collective import Calls, CollectiveCosts, collective_time_s, term_names
+from earlybird.models.collective import (
+    BETWEEN_NODES,
+    Calls,
+    CollectiveCosts,
+    collective_time_s,
+    term_names,
+)
 
 MAX_PROTOCOLS = 3
 POINTS_PER_PARAMETER = 3
 MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
-# What a point waits for.
-_WAY, _LINK, _WORK = range(3)
+# What a point waits for: the way through the tree, before the link and the work.
+_WAY = 0
+_LINK_COLUMN = ("beta_s_per_byte", 0, BETWEEN_NODES)
 # To begin with a link, or work, takes what this share of the points allows it; points of which that is less
 # than a share of the time wait for the way.
 QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
 # Where absolute values count, a logarithm below this pulls no harder.
 NEAR = 0.01
+# Of a coefficient, beside a point's 1.
+PULL = 1e-2
+# What an idle link may carry at once, of each size of a message.
+SWIFT_SHARES = (0.35, 0.5, 0.7, 1.0)
 # A time that a form puts at less than this share of what it is, or below, is taken for this share.
 LEAST_SHARE = 1e-3
 
@@ -51,6 +62,7 @@ class Structure:
     link: bool = False
     work_from_ranks: int = 0
     shared: str | None = None
+    swift_bytes: float = 0.0
     gamma_r_s_per_byte: float = 0.0
 
 
@@ -83,14 +95,15 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
 
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
     """The coefficients of `structure` that make the times most likely."""
-    columns, features, part = _features(points, structure, terms)
+    columns, features = _features(points, structure, terms)
     offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
     fits = []
     for absolute in (False, True):
-        found = _most_likely(features, part, points.time_s, offset_s, absolute)
+        found = _most_likely(features, points.time_s, offset_s, absolute)
         costs = _costs(structure, terms, columns, found)
         # A measured gamma is no parameter of this fit.
-        num_parameters = int((found > 0).sum()) + len(structure.min_bytes) - 1 + 1
+        switches = len(structure.min_bytes) - 1 + (structure.swift_bytes > 0)
+        num_parameters = int((found > 0).sum()) + switches + 1
         criterion = logarithmic_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters)
         fits.append(Fit(structure, costs, num_parameters, criterion))
     return min(fits, key=lambda one: one.aicc)
@@ -141,22 +154,27 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
     for name, beta in points.calls.shared_beta.items():
         if name != structure.shared and not np.array_equal(points.calls.beta, beta):
             yield replace(structure, shared=name)
-    if not structure.link and points.calls.link_bytes.any():
+    if not structure.link and not structure.swift_bytes and points.calls.link_bytes.any():
         yield replace(structure, link=True)
+    if not structure.swift_bytes and points.calls.idle_hops.any():
+        for size in sizes[sizes > 0]:
+            for share in SWIFT_SHARES:
+                yield replace(structure, link=False, swift_bytes=float(round(share * size)))
     if not structure.work_from_ranks and points.crowded_from_ranks:
         yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 
 
-def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray, np.ndarray]:
-    """What every coefficient is multiplied by, (n, p), which one each column is, and (p,) of what it is: the
-    way through the tree, the link, or the work."""
+def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray]:
+    """Which coefficient each column is, and (3, n, p) what each is multiplied by: on the way through the
+    tree, at the link, and in the work."""
     calls = points.calls
     protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
-    beta = calls.beta_of(structure.shared)
+    beta = calls.beta_of(structure.shared, structure.swift_bytes)
     # Of a single process count only the first term can be told; of a single size only the latency.
     terms = terms if len(np.unique(points.ranks)) > 1 else 1
+    nothing = np.zeros(len(protocol))
     columns: list[tuple] = []
-    features: list[np.ndarray] = []
+    features: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for c in range(len(structure.min_bytes)):
         inside = protocol == c
         sizes = np.unique(calls.message_bytes[inside])
@@ -167,21 +185,26 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
             for t in range(terms):
                 for level in np.flatnonzero((table[inside, t] > 0).any(axis=0)):
                     columns.append((name, c, t, level))
-                    features.append(np.where(inside, table[:, t, level], 0.0))
+                    # A link that carries some bytes at once is as quick as its hops with all of them.
+                    of_link = structure.swift_bytes > 0 and (name, t, level) == _LINK_COLUMN
+                    features.append(
+                        (
+                            np.where(inside, table[:, t, level], 0.0),
+                            np.where(inside, calls.link_bytes, 0.0) if of_link else nothing,
+                            nothing,
+                        )
+                    )
     if structure.constant:
         columns.append(("constant_s",))
-        features.append(np.ones(len(protocol)))
-    part = [_WAY] * len(columns)
+        features.append((np.ones(len(protocol)), nothing, nothing))
     if structure.link:
         columns.append(("link_s_per_byte",))
-        features.append(calls.link_bytes)
-        part.append(_LINK)
+        features.append((nothing, calls.link_bytes, nothing))
     if structure.work_from_ranks:
         crowded = calls.ranks >= structure.work_from_ranks
         columns += [("work_alpha_s",), ("work_beta_s_per_byte",)]
-        features += [calls.messages * crowded, calls.moved_bytes * crowded]
-        part += [_WORK] * 2
-    return columns, np.array(features).T, np.array(part)
+        features += [(nothing, nothing, of_all * crowded) for of_all in (calls.messages, calls.moved_bytes)]
+    return columns, np.array(features).transpose(1, 2, 0)
 
 
 def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.ndarray) -> CollectiveCosts:
@@ -200,11 +223,12 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
         gamma_r_s_per_byte=structure.gamma_r_s_per_byte,
         work_from_ranks=structure.work_from_ranks,
         shared=structure.shared,
+        swift_bytes=structure.swift_bytes,
     )
 
 
 def _most_likely(
-    features: np.ndarray, part: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
+    features: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
 ) -> np.ndarray:
     """Coefficients of 0 or more with the least squares, or the least `absolute` values, of
     ln(predicted/measured), where the way, the link or the work takes longest.
@@ -213,21 +237,22 @@ def _most_likely(
     Weights make the squares of differences have the slope that the squares, or absolute values, of logarithms
     have at the prediction before; 1/T to begin with.
     """
-    parts = np.unique(part)
-    guess = _guess(features, part, time_s)
+    way_alone = not features[1:].any()
+    points = np.arange(len(time_s))
+    guess = _guess(features, time_s)
     best, least = guess, np.inf
     weight = 1 / time_s
-    waits_for = parts[_parts_s(features, part, guess, offset_s).argmax(axis=0)]
-    for _ in range(MAX_TURNS if len(parts) == 1 and not absolute else MAX_TURNS_OF_PARTS):
-        active = features * (part[None, :] == waits_for[:, None])
+    waits_for = _parts_s(features, guess, offset_s).argmax(axis=0)
+    for _ in range(MAX_TURNS if way_alone and not absolute else MAX_TURNS_OF_PARTS):
+        active = features[waits_for, points]
         rest_s = time_s - np.where(waits_for == _WAY, offset_s, 0.0)
         found = _not_negative(active * weight[:, None], rest_s * weight)
-        parts_s = _parts_s(features, part, found, offset_s)
+        parts_s = _parts_s(features, found, offset_s)
         predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
         logarithm = np.log(predicted_s / time_s)
         size = np.abs(logarithm)
         total = float((size if absolute else size**2).sum())
-        before, waits_for = waits_for, parts[parts_s.argmax(axis=0)]
+        before, waits_for = waits_for, parts_s.argmax(axis=0)
         settled = total >= least * (1 - 1e-6) and np.array_equal(before, waits_for)
         if total < least:
             best, least = found, total
@@ -242,38 +267,39 @@ def _most_likely(
     return best
 
 
-def _parts_s(
-    features: np.ndarray, part: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarray
-) -> np.ndarray:
-    """(parts, n) seconds of the way, the link and the work, of those that there are."""
-    return np.array(
-        [
-            features[:, part == one] @ coefficients[part == one] + (offset_s if one == _WAY else 0.0)
-            for one in np.unique(part)
-        ]
-    )
+def _parts_s(features: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarray) -> np.ndarray:
+    """(3, n) seconds of the way, the link and the work."""
+    parts_s = features @ coefficients
+    parts_s[_WAY] += offset_s
+    return parts_s
 
 
-def _guess(features: np.ndarray, part: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
     """What the quickest points allow each coefficient beside the way: none takes longer than was measured.
     The way then explains what is left of the others."""
-    guess = np.zeros(features.shape[1])
-    for column in np.flatnonzero(part != _WAY):
-        inside = features[:, column] > 0
-        if inside.any():
-            guess[column] = np.percentile(time_s[inside] / features[inside, column], QUICKEST_PERCENT)
-    others_s = (features * (part != _WAY) * guess).max(axis=1, initial=0.0)
+    beside = features[1:].sum(axis=0)
+    guess = np.zeros(features.shape[2])
+    for column in np.flatnonzero(beside.any(axis=0)):
+        inside = beside[:, column] > 0
+        guess[column] = np.percentile(time_s[inside] / beside[inside, column], QUICKEST_PERCENT)
+    others_s = (beside * guess).max(axis=1, initial=0.0)
     free = others_s < FREE_SHARE * time_s
-    way = part == _WAY
+    way = features[_WAY].any(axis=0)
     if free.sum() >= max(way.sum(), 1):
-        guess[way] = _not_negative(features[np.ix_(free, way)] / time_s[free, None], np.ones(free.sum()))
+        way_features = features[_WAY][np.ix_(free, way)]
+        guess[way] = _not_negative(way_features / time_s[free, None], np.ones(free.sum()))
     return guess
 
 
 def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of
-    ten."""
+    """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of ten.
+
+    A slight pull towards 0 shares what the points cannot tell apart evenly: hops of two types that always
+    come together cost alike, rather than one nothing and the other twice as much.
+    """
     scale = np.sqrt((features**2).sum(axis=0))
     scale[scale == 0] = 1.0
-    found, _ = nnls(features / scale, values, maxiter=30 * features.shape[1])
+    count = features.shape[1]
+    pulled = np.concatenate([features / scale, PULL * np.eye(count)])
+    found, _ = nnls(pulled, np.concatenate([values, np.zeros(count)]), maxiter=30 * count)
     return found / scale

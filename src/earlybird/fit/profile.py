@@ -306,9 +306,18 @@ def _collective_forms(collectives: Collectives, times: str) -> list[CollectiveFo
         replace(
             form,
             extra=dict(form.extra)
-            | {"alternatives": compare(collectives, form.operation, form.algorithm, form.mpi, times)},
+            | {
+                "alternatives": compare(
+                    collectives,
+                    form.operation,
+                    form.algorithm,
+                    form.mpi,
+                    times,
+                    judged if times == COMPLETION else None,
+                )
+            },
         )
-        for form in collective.collective_forms(collectives)
+        for form, judged in collective.collective_forms(collectives)
     ]
 
 

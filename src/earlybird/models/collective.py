@@ -49,6 +49,7 @@ class Hops:
         what messages share (see SHARED).
     reductions : bytes reduced, per byte of a single segment and of every further one.
     busiest : how often the whole message goes out of, or into, the node whose link carries most.
+    idle : hops between nodes of a single segment, whose links had nothing to carry before it.
     """
 
     ranks: int
@@ -57,6 +58,7 @@ class Hops:
     crowds: Mapping[str, np.ndarray]
     reductions: tuple[float, float]
     busiest: float = 0.0
+    idle: float = 0.0
 
 
 def hop_levels(node: np.ndarray, socket: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -86,7 +88,7 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
     if structure == "chain":
         hops = _hops(ranks, counts[None], slowest[None], (float(ranks - 1), 1.0), busiest)
         hops.crowds["links"][0, BETWEEN_NODES, 1] = slowest[BETWEEN_NODES] * busiest
-        return hops
+        return replace(hops, idle=float(between.sum()))
     path, on_path = critical_path(parent, child, level, NUM_LEVELS)
     hops = _hops(ranks, path[None].astype(float), path[None].astype(float), (float(path.sum()),) * 2, busiest)
     turn = edge_rounds(structure, ranks)
@@ -158,6 +160,7 @@ class Calls:
     reduced_bytes : bytes reduced one after another.
     messages, moved_bytes : of all ranks together, what cores that ranks share have to do.
     link_bytes : through the link of the busiest node, one way.
+    idle_hops : hops of the first segment whose links were idle.
     """
 
     ranks: np.ndarray
@@ -170,6 +173,7 @@ class Calls:
     messages: np.ndarray
     moved_bytes: np.ndarray
     link_bytes: np.ndarray
+    idle_hops: np.ndarray
 
     def only(self, chosen: np.ndarray) -> "Calls":
         arrays = {name: item[chosen] for name, item in vars(self).items() if isinstance(item, np.ndarray)}
@@ -179,8 +183,12 @@ class Calls:
             shared_beta={name: item[chosen] for name, item in self.shared_beta.items()},
         )
 
-    def beta_of(self, shared: str | None) -> np.ndarray:
-        return self.beta if shared is None else self.shared_beta[shared]
+    def beta_of(self, shared: str | None, swift_bytes: float = 0.0) -> np.ndarray:
+        """(n, T, NUM_LEVELS) hops times bytes: more than once where messages share something, without the
+        first `swift_bytes` where a segment finds an idle link."""
+        beta = (self.beta if shared is None else self.shared_beta[shared]).copy()
+        beta[:, 0, BETWEEN_NODES] -= self.idle_hops * np.minimum(swift_bytes, self.message_bytes)
+        return beta
 
 
 def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.ndarray) -> Calls:
@@ -216,6 +224,7 @@ def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.n
         (ranks - 1) * (1 + further),
         (ranks - 1) * size,
         size * np.array([one.busiest for one in hops]),
+        np.array([one.idle for one in hops]),
     )
 
 
@@ -233,6 +242,9 @@ class CollectiveCosts:
     work_alpha_s, work_beta_s_per_byte : every message, and byte, of all ranks together, which cores have to
         do one after another where `work_from_ranks` or more share them.
     shared : what messages share, see SHARED; None for nothing.
+    swift_bytes : what an idle link between nodes carries at once, as one with a token bucket does; 0 where
+        every byte costs alike. Then no call is done before the busiest link, whose bucket the calls before
+        have emptied, has carried all at `beta_s_per_byte`.
     """
 
     min_bytes: np.ndarray
@@ -245,6 +257,7 @@ class CollectiveCosts:
     work_alpha_s: float = 0.0
     work_beta_s_per_byte: float = 0.0
     shared: str | None = None
+    swift_bytes: float = 0.0
 
 
 def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
@@ -259,15 +272,16 @@ def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
     protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
     way_s = (
         (calls.alpha * costs.alpha_s[protocol]).sum(axis=(1, 2))
-        + (calls.beta_of(costs.shared) * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
+        + (calls.beta_of(costs.shared, costs.swift_bytes) * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
         + costs.gamma_r_s_per_byte * calls.reduced_bytes
         + costs.constant_s
     )
     crowded = (costs.work_from_ranks > 0) & (calls.ranks >= costs.work_from_ranks)
     work_s = costs.work_alpha_s * calls.messages + costs.work_beta_s_per_byte * calls.moved_bytes
-    return np.maximum(
-        np.maximum(way_s, costs.link_s_per_byte * calls.link_bytes), np.where(crowded, work_s, 0.0)
-    )
+    link_s_per_byte = costs.link_s_per_byte
+    if costs.swift_bytes:
+        link_s_per_byte = np.maximum(link_s_per_byte, costs.beta_s_per_byte[protocol, 0, BETWEEN_NODES])
+    return np.maximum(np.maximum(way_s, link_s_per_byte * calls.link_bytes), np.where(crowded, work_s, 0.0))
 
 
 def by_socket_us(

@@ -24,8 +24,8 @@ _ERRORS = ("held_out_error", "held_out_error_sizes", "extrapolation_error")
 
 @dataclass(frozen=True)
 class Form:
-    """One form of one algorithm and how it fits to `points`; `ours` is the one that predictions use. Errors
-    are relative, None where they are not told."""
+    """One form of one algorithm and how it fits to `points`; `ours` are those by hops, `fitted_to` what the
+    form was fitted to where that is more than these points. Errors are relative, None where not told."""
 
     label: str
     operation: str
@@ -38,6 +38,7 @@ class Form:
     held_out_error: float | None
     held_out_error_sizes: float | None
     extrapolation_error: float | None
+    fitted_to: str = ""
 
 
 def collective_forms(material: Material) -> list[Form]:
@@ -70,6 +71,7 @@ def _of_algorithm(label: str, what: Mapping[str, Any], value: Mapping[str, Any])
             _is_ours(one),
             number_or_none(one.get("aicc")),
             *(number_or_none(one.get(key)) for key in _ERRORS),
+            str(one.get("fitted_to", "")),
         )
         for one in rows
     ]
@@ -86,7 +88,7 @@ def forms_table(forms: Sequence[Form]) -> Table:
             form.label,
             words.way(form.algorithm),
             form.points,
-            FORMS.get(form.name, form.name) + (f" ({form.tree})" if form.tree else ""),
+            _name(form),
             "-" if form.aicc is None else f"{form.aicc:.0f}",
             *(_percent(getattr(form, key)) for key in _ERRORS),
         ]
@@ -108,6 +110,13 @@ def forms_table(forms: Sequence[Form]) -> Table:
         "and at sizes left out of the fit, and beyond the ranks fitted to"
     )
     return Table(caption, header, rows, wide=True)
+
+
+def _name(form: Form) -> str:
+    tree = f" ({form.tree})" if form.tree else ""
+    return (
+        FORMS.get(form.name, form.name) + tree + (f", fitted to {form.fitted_to}" if form.fitted_to else "")
+    )
 
 
 def _percent(error: float | None) -> str:
@@ -151,7 +160,8 @@ def brief_forms_table(forms: Sequence[Form]) -> Table:
 
 
 def _ours_wins(group: Sequence[Form], key: str) -> bool | None:
-    """None where there is nothing to compare with."""
-    ours = [getattr(form, key) for form in group if form.ours and getattr(form, key) is not None]
+    """Whether the form that predictions use errs less; None where there is nothing to compare with."""
+    used = [form for form in group if form.fitted_to] or [form for form in group if form.ours]
+    ours = [getattr(form, key) for form in used if getattr(form, key) is not None]
     others = [getattr(form, key) for form in group if not form.ours and getattr(form, key) is not None]
     return min(ours) <= min(others) if ours and others else None

@@ -32,7 +32,8 @@ def forms_of(*paths):
 
 
 def rows_of(form, points):
-    ours, theirs = (row for row in form.extra["alternatives"] if row["points"] == points)
+    rows = [row for row in form.extra["alternatives"] if row["points"] == points]
+    ours, theirs = (row for row in rows if "fitted_to" not in row)
     assert ours["form"] == "alpha-beta" and theirs["form"].startswith("report-")
     return ours, theirs
 
@@ -178,6 +179,49 @@ def test_what_the_last_rank_waits_for_beside_the_tree_is_found(tmp_path, bound):
     for name, value in more.items():
         assert getattr(form.parameters, name) == pytest.approx(value, rel=0.1)
     assert form.extra["error"] < 0.03 and form.extra["extrapolation_error"] < 0.05
+
+
+def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
+    """A pipeline over links with a token bucket, of whose rate its smallest size alone tells nothing."""
+    swift, segment = 3000, 8192
+
+    def shaped_s(operation, way, node, socket, size):
+        calls = make_calls([count_hops("chain", node, socket)], [size], [segment])
+        costs = CollectiveCosts(
+            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), swift_bytes=swift
+        )
+        return float(collective_time_s(calls, costs)[0])
+
+    sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
+    path = write_run(tmp_path / "run", shaped_s, ways=(f"pipeline:{segment}",), sizes=sizes)
+    form = forms_of(path)["pipeline"]
+    assert form.parameters.swift_bytes == pytest.approx(swift, rel=0.1)
+    assert form.parameters.alpha_s[0, 0, INTER] == pytest.approx(4e-5, rel=0.1)
+    assert form.parameters.beta_s_per_byte[0, 0, INTER] == pytest.approx(1.6e-7, rel=0.05)
+    assert form.extra["extrapolation_error"] < 0.05 and form.extra["held_out_error"] < 0.05
+    (whole,) = (row for row in form.extra["alternatives"] if "fitted_to" in row)
+    alone, theirs = rows_of(form, "1 KiB by node")
+    assert whole["extrapolation_error"] < 0.5 * alone["extrapolation_error"]
+    assert whole["extrapolation_error"] < theirs["extrapolation_error"] and "aicc" not in whole
+    said = verdict("bcast", "pipeline", form.extra["alternatives"])
+    assert "alpha-beta fitted to all sizes errs by" in said
+    assert json.loads(json.dumps(form.to_json()))["parameters"]["swift_bytes"] == form.parameters.swift_bytes
+
+
+def test_hops_that_always_come_together_are_taken_for_alike(tmp_path):
+    """Of odd numbers of ranks by socket, linear has as many hops on a socket as across."""
+
+    def alike_s(operation, way, node, socket, size):
+        return (len(node) - 1) * (2e-6 + 1e-10 * size)
+
+    parameters = forms_of(
+        write_run(
+            tmp_path / "run", alike_s, ways=("linear",), ranks=(3, 5, 7), map_by=("socket",), shape="1x2x4"
+        )
+    )["linear"].parameters
+    on_socket, across = parameters.alpha_s[0, 0, :INTER]
+    assert on_socket == pytest.approx(across, rel=0.2)
+    assert on_socket + across == pytest.approx(4e-6, rel=0.1)
 
 
 def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):

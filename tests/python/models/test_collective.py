@@ -114,6 +114,20 @@ def test_the_busiest_link_and_shared_cores_are_waited_for_where_they_take_longer
     assert time_s("chain", 4, 100, **told, **work) == 3
 
 
+def test_an_idle_link_carries_its_first_bytes_at_once():
+    """Of a chain's first segment; what follows, and the busiest link, go at the link's rate."""
+    layout = parse_layout("8x1x1")
+    told = {"layout": layout, "alpha": 1.0, "beta": 0.1, "swift_bytes": 60.0}
+    assert time_s("chain", 8, 100, **told) == pytest.approx(7 * (1 + 0.1 * 40))
+    assert time_s("chain", 8, 500, 100, **told) == pytest.approx(7 * (1 + 0.1 * 40) + 4 * (1 + 0.1 * 100))
+    # A segment that the bucket holds costs a hop's latency, but its link is no faster for it.
+    assert time_s("chain", 8, 50, **told) == 7
+    assert time_s("chain", 3, 50, **told) == 0.1 * 50
+    # Hops inside a node have no such link.
+    inside = told | {"layout": None}
+    assert time_s("chain", 8, 100, **inside) == pytest.approx(7 * (1 + 0.1 * 100))
+
+
 def test_without_a_known_tree_there_are_terms_in_the_number_of_ranks():
     layout = parse_layout("2x2x2")
     hops = count_hops(EMPIRICAL, layout.node, layout.socket)

@@ -1,0 +1,70 @@
+"""How a form of collectives errs at what it was not fitted to: process counts, sizes, and more processes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.fit.collective_search import Fit, Points, relative_errors, search
+
+# One of fewer values is not left out.
+LEAST_LEFT_OUT = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A form and how it errs: (n,) relative errors of the fit, at process counts and at sizes left out in
+    turn, and beyond half of the most processes, where it was sought below; nan where nothing can be told."""
+
+    points: Points
+    found: Fit
+    error: np.ndarray
+    held_out_error: np.ndarray
+    held_out_error_sizes: np.ndarray
+    extrapolation_error: np.ndarray
+
+    def medians(self, chosen: np.ndarray | None = None) -> dict[str, float]:
+        """By its name the median of each error over the points `chosen`, those without any left out."""
+        names = ("error", "held_out_error", "held_out_error_sizes", "extrapolation_error")
+        told = {name: getattr(self, name) for name in names}
+        told = {name: error if chosen is None else error[chosen] for name, error in told.items()}
+        return {
+            name: float(np.median(error[~np.isnan(error)]))
+            for name, error in told.items()
+            if not np.isnan(error).all()
+        }
+
+
+def judge(points: Points, structure: str, gamma: float = 0.0) -> Judgement:
+    """Search a form, and for everything that is left out another one without it."""
+
+    def errors_of(tests: Sequence[np.ndarray], trains: Sequence[np.ndarray]) -> np.ndarray:
+        errors = np.full(len(points.time_s), np.nan)
+        for test, train in zip(tests, trains, strict=True):
+            left_out = points.only(test)
+            found = search(points.only(train), structure, gamma)
+            errors[test] = relative_errors(found.predict_s(left_out), left_out)
+        return errors
+
+    def one_left_out(values: np.ndarray) -> np.ndarray:
+        distinct = np.unique(values)
+        tests = [values == value for value in distinct] if len(distinct) >= LEAST_LEFT_OUT else []
+        return errors_of(tests, [~test for test in tests])
+
+    found = search(points, structure, gamma)
+    split = extrapolation_split(points.ranks)
+    return Judgement(
+        points,
+        found,
+        relative_errors(found.predict_s(points), points),
+        one_left_out(points.ranks),
+        one_left_out(points.size_bytes),
+        errors_of([], []) if split is None else errors_of([split[1]], [split[0]]),
+    )
+
+
+def extrapolation_split(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Masks of the points to train on, with at most half of the most processes, and of those beyond; None
+    where that leaves fewer than two process counts to train on."""
+    small = ranks <= ranks.max() / 2
+    return (small, ~small) if len(np.unique(ranks[small])) >= 2 else None
