@@ -48,6 +48,7 @@ def main(words: Sequence[str] = ()) -> int:
 
 def measure_runs(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
     """A run for each MPI, in a folder of its name."""
+    launches = QUICK_LAUNCHES if quick else LAUNCHES
     runs = []
     with virtual_cluster(NODES, RATE) as name:
         for mpi in mpis:
@@ -55,8 +56,8 @@ def measure_runs(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
             earlybird(
                 "measure", "collective", "--op", "bcast,reduce", "--algorithm", ",".join(ALGORITHMS),
                 "--ranks", f"2..{NODES}", "--map-by", "node", "--sizes", SIZES, "--mpi", mpi,
-                "--launcher", f"cluster:{name}", "--launches", QUICK_LAUNCHES if quick else LAUNCHES,
-                "--budget", "60s", "--quiet", "-o", folder / mpi,
+                "--launcher", f"cluster:{name}", "--launches", launches,
+                "--budget", f"{launches}min", "--quiet", "-o", folder / mpi,
             )  # fmt: skip
             runs.append(folder / mpi)
     return runs

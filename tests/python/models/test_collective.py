@@ -123,7 +123,9 @@ def test_an_idle_link_carries_its_first_bytes_at_once():
     # A segment that the bucket holds costs a hop's latency, but its link is no faster for it.
     assert time_s("chain", 8, 50, **told) == 7
     assert time_s("chain", 3, 50, **told) == 0.1 * 50
-    # Hops inside a node have no such link.
+    # By node the chain leaves each of two nodes twice; hops inside a node have no such link.
+    twice = told | {"layout": parse_layout("2x1x2", "node")}
+    assert time_s("chain", 4, 100, **twice) == pytest.approx(2 * (1 + 0.1 * 40) + (1 + 0.1 * 100))
     inside = told | {"layout": None}
     assert time_s("chain", 8, 100, **inside) == pytest.approx(7 * (1 + 0.1 * 100))
 
