@@ -22,6 +22,7 @@ from earlybird.predict.collective import (
     algorithm_models,
     extrapolated,
     forms_of,
+    lacking_size,
     place,
     refusal,
     reservations,
@@ -68,7 +69,9 @@ class _Candidate:
         """What the algorithm needs that is not so."""
         # At sizes tried between those measured too, reductions are of whole doubles.
         whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
-        return refusal(self.form, self.model.hops.ranks, whole_bytes, self.segment_bytes)
+        return lacking_size(self.form, size_bytes) or refusal(
+            self.form, self.model.hops.ranks, whole_bytes, self.segment_bytes
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,11 @@ class _Question:
         """The smallest and largest size that any of them was measured at."""
         ranges = [one.form.range["size_bytes"] for one in self.candidates]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def over_sizes(self) -> "_Question":
+        """Among those that were measured at several sizes, where there are such: a single one is no region."""
+        several = [one for one in self.candidates if len(set(one.form.range["size_bytes"])) > 1]
+        return _Question(several or self.candidates)
 
     def regions(self) -> list[tuple[int, int, _Candidate]]:
         """From small to large sizes, first and last of each."""
@@ -169,7 +177,10 @@ def advise_collective(
             ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
-    regions = question.regions()
+    in_ranking = [
+        model for model in models if model.form.algorithm in {one.extra["algorithm"] for one in ranked}
+    ]
+    regions = question.over_sizes().regions()
     settings = _configure(question, placed, operation, family)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
              "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
@@ -181,7 +192,7 @@ def advise_collective(
             tuple(ranked),
             tuple(_stretch(*region, placed, family) for region in regions),
             profile.id,
-            (*notes, *left_out, *reservations(models, placed, [asked_bytes])),
+            (*notes, *left_out, *reservations(in_ranking, placed, [asked_bytes])),
             {} if settings is None else {"config": _config_json(settings)},
         ),
         settings,
@@ -278,7 +289,7 @@ def _configure(
     of_mpi = [one for one in question.candidates if _can_be_told(one.form, family)]
     if family is None or not of_mpi:
         return None
-    found = _Question(of_mpi).regions()
+    found = _Question(of_mpi).over_sizes().regions()
     last = len(found) - 1
     return configuration(
         family,

@@ -201,7 +201,7 @@ def algorithm_models(
             lacking.setdefault(words, []).append(form.algorithm)
             continue
         sizes_bytes = form.range["size_bytes"] if size_bytes is None else (size_bytes,)
-        refused = [refusal(form, placed.ranks, size) for size in sizes_bytes]
+        refused = [lacking_size(form, size) or refusal(form, placed.ranks, size) for size in sizes_bytes]
         if all(refused):
             notes.append(f"{form.algorithm} is left out: it needs {refused[0]}")
             continue
@@ -366,6 +366,14 @@ def _only(forms: Sequence[CollectiveForm], way: Way) -> list[CollectiveForm]:
             "these, or measure it"
         )
     return found
+
+
+def lacking_size(form: CollectiveForm, size_bytes: float) -> str | None:
+    """What a form of a single size needs for another one: that size alone tells nothing of bytes."""
+    smallest, largest = form.range["size_bytes"]
+    if smallest < largest or size_bytes == smallest:
+        return None
+    return f"a second size, as it was measured at {format_bytes(smallest)} alone; give `measure` more --sizes"
 
 
 def refusal(form: CollectiveForm, ranks: int, size_bytes: int, segment_bytes: int = 0) -> str | None:

@@ -67,6 +67,24 @@ def test_the_best_algorithm_comes_first_with_the_best_segments():
     assert best.gain is None and advice.baseline == ""
 
 
+def test_an_algorithm_of_one_size_is_ranked_at_no_other():
+    """Without a second size it has no cost of bytes, and would win by any factor."""
+    of_one_size = form(
+        "binomial",
+        "binomial-doubling",
+        hop={"alpha_s": 1e-6},
+        range={"ranks": [2, 8], "size_bytes": [8, 8], "segments_bytes": [0]},
+    )
+    linear, *_ = trees()
+    advice, settings = advise(linear, of_one_size)
+    assert [one.way for one in advice.ranked] == ["linear"]
+    assert {one.way for one in advice.stretches} == {"linear"} and "binomial" not in settings.text
+    (said,) = advice.notes
+    assert said.startswith("binomial is not ranked at 4 MiB") and "measured at 8 B alone" in said
+    best, *_ = advise(linear, of_one_size, size_bytes=8)[0].ranked
+    assert best.way == "binomial"
+
+
 def test_crossovers_are_where_another_way_takes_clearly_less():
     advice, _ = advise(*trees())
     assert advice.stretches[0].way == "binomial" and advice.stretches[0].from_bytes == 1

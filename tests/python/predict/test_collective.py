@@ -54,6 +54,14 @@ def test_hops_are_counted_where_ranks_sit():
     assert not notes and not found["binomial"].extrapolated
 
 
+def test_an_algorithm_of_one_size_is_predicted_at_no_other():
+    single = BINOMIAL | {"range": {"ranks": [2, 8], "size_bytes": [8, 8], "segments_bytes": [0]}}
+    found, notes = predictions(profile(single, PIPELINE), 8, 1000, map_by="node")
+    assert "binomial" not in found
+    assert any(note.startswith("binomial is left out") and "8 B alone" in note for note in notes)
+    assert "binomial" in predictions(profile(single, PIPELINE), 8, 8, map_by="node")[0]
+
+
 def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
     found, notes = predictions(profile(PIPELINE), 8, 1, only="pipeline", map_by="core")
     assert found["pipeline"].time_s == pytest.approx(
