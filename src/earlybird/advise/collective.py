@@ -104,7 +104,7 @@ class _Question:
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def over_sizes(self) -> "_Question":
-        """Among those that were measured at several sizes, where there are such: a single one is no region."""
+        """Among those measured at several sizes, where there are such: a single size is no region."""
         several = [one for one in self.candidates if len(set(one.form.range["size_bytes"])) > 1]
         return _Question(several or self.candidates)
 
