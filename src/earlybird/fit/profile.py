@@ -93,7 +93,7 @@ def fit_profile(
 
     Raises
     ------
-    InputError when no level has two message sizes and there are no collectives.
+    InputError when no level has two message sizes, and no collective the points for a form.
     """
     usable, warnings = _usable_levels(observations)
     warnings = [*observations.warnings, *warnings]
@@ -118,6 +118,11 @@ def fit_profile(
     forms += [form.to_json() for form in pipelined.pipeline_forms(observations.pipelines)]
     warnings += collective.warnings(observations.collectives)
     forms += [form.to_json() for form in _collective_forms(observations.collectives, collective_times)]
+    if not fitted and not forms:
+        raise InputError(
+            f"nothing can be fitted: every algorithm was measured at fewer than {collective.MIN_POINTS} "
+            "points, too few for a model; measure more --sizes or --ranks"
+        )
     method = "paper" if paper else "relative"
     return Profile(
         levels={part.level.name: part.level for part in fitted},

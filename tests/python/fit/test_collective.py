@@ -269,9 +269,12 @@ def test_one_launch_has_no_intervals_and_few_points_no_form(tmp_path):
     assert form.replicates == ()
     warnings = " ".join(profile.extra["warnings"])
     assert "one launch of every point" in warnings and "one process count" in warnings
-    few = fit_profile(read_runs([write_run(tmp_path / "few", planted_s, ranks=(2,), sizes=(1, 64))]))
-    assert not collective_forms(few)
-    assert "fewer than 4 points" in " ".join(few.extra["warnings"])
+    few = write_run(tmp_path / "few", planted_s, operations=("reduce",), ranks=(2,), sizes=(1, 64))
+    both = fit_profile(read_runs([path, few]))
+    assert [form.operation for form in collective_forms(both)] == ["bcast"]
+    assert "reduce: binomial has fewer than 4 points" in " ".join(both.extra["warnings"])
+    with pytest.raises(InputError, match="fewer than 4 points"):
+        fit_profile(read_runs([few]))
 
 
 def test_launches_of_different_points_are_not_drawn_again_for_intervals(tmp_path):
