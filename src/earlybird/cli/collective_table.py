@@ -144,11 +144,16 @@ def collective_cells(row: Mapping[str, Any], state: str) -> list[Any]:
         "" if row["operation"] == "barrier" else units.format_bytes(row["size_bytes"]),
         row["way"],
         *("" if row[name] is None else units.format_seconds(row[name]) for name in times),
-        *("" if row[name] is None else f"{row[name]:.2f}" for name in ratios),
+        *("" if row[name] is None else ratio_words(row[name]) for name in ratios),
         _tree_words(row),
         row["launches"],
         state,
     ]
+
+
+def ratio_words(ratio: float) -> str:
+    """Two decimals, more where these would leave less than two digits."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def _tree_words(row: Mapping[str, Any]) -> str:

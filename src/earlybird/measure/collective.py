@@ -43,6 +43,11 @@ def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
             "the launcher synthetic draws times from a profile's levels, which say nothing of collectives; "
             "measure collective with another --launcher"
         )
+    if options.launcher_threads > 1:
+        raise InputError(
+            f"--threads is {options.launcher_threads} and collective measures one thread of every rank; "
+            "leave --threads out"
+        )
     if place.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
         place = replace(place, family="openmpi")
     operations = options.operations or DEFAULT_OPERATIONS

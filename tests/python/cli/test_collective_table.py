@@ -12,6 +12,7 @@ from earlybird.cli.collective_table import (
     collective_remarks,
     collective_rows,
     print_osu,
+    ratio_words,
     warn_of_contradictions,
 )
 from earlybird.data.errors import InputError
@@ -130,3 +131,7 @@ def test_osu_columns_hold_one_way_of_one_operation():
     ):
         with pytest.raises(InputError, match="--format osu prints one column"):
             check_osu(groups)
+
+
+def test_a_small_ratio_keeps_two_digits():
+    assert [ratio_words(ratio) for ratio in (0.00186, 0.66, 17.73)] == ["0.0019", "0.66", "17.73"]

@@ -229,3 +229,8 @@ def test_non_powers_of_two_are_as_good_as_others():
     found = groups(operations=("bcast",), ranks=(5,), sizes_bytes=(8,), algorithms=("binomial",))
     assert found[0].settings["binomial"].call["MPIR_CVAR_BCAST_INTRA_ALGORITHM"] == "1"
     assert np.bincount(found[0].layout.node).tolist() == [4, 1]
+
+
+def test_several_threads_of_a_rank_are_refused_before_anything_starts():
+    with pytest.raises(InputError, match="--threads is 2 and collective measures one thread of every rank"):
+        groups(operations=("bcast",), launcher_threads=2)
