@@ -192,11 +192,28 @@ def advise_collective(
             tuple(ranked),
             tuple(_stretch(*region, placed, family) for region in regions),
             profile.id,
-            (*notes, *left_out, *reservations(in_ranking, placed, [asked_bytes])),
+            (*notes, *left_out, *reservations(in_ranking, placed, [asked_bytes]), *_doubts(ranked[0], forms)),
             {} if settings is None else {"config": _config_json(settings)},
         ),
         settings,
     )
+
+
+def _doubts(best: Alternative, forms: Sequence[CollectiveForm]) -> list[str]:
+    """A sentence where the forms of the best and of what the MPI does by itself err by more than lies between
+    them."""
+    errors = {form.algorithm: form.extra.get("error") for form in forms}
+    compared = (best.extra["algorithm"], DEFAULT)
+    if best.gain is None or best.gain <= 1 or None in (known := [errors.get(name) for name in compared]):
+        return []
+    saved = 1 - 1 / best.gain
+    if max(known) <= saved:
+        return []
+    told = " and ".join(f"{name} by {100 * error:.0f} %" for name, error in zip(compared, known, strict=True))
+    return [
+        f"{best.way} is predicted to take {100 * saved:.0f} % less than {DEFAULT}, and the forms err by more "
+        f"in the median of the points measured: {told}; measure both there before relying on it"
+    ]
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:

@@ -60,18 +60,21 @@ def collective(
         joined, op, ranks, size_bytes, layout=layout, map_by=map_by, root=root, mpi_only=mpi_only
     )
     if config is not None:
-        _write(settings, config)
+        write_settings(settings, config)
     show_advice(advice, Format.json if json else format, _COLUMNS, _print)
 
 
-def _write(settings: Configuration | None, path: Path) -> None:
+def write_settings(settings: Configuration | None, path: Path) -> None:
     if settings is None:
         raise InputError(
             f"nothing is known to write to {path}: the profile holds no algorithm of Open MPI's, MPICH's or "
             "Intel MPI's own; leave --config out, or measure some with --algorithm linear,pipeline,binomial"
         )
     files.write_text(path, settings.text)
-    note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
+    if settings.idle:
+        note(f"wrote {path}, which sets nothing: default is the best of what this MPI can be told")
+    else:
+        note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
     if settings.left_out:
         told = "; ".join(region.describe() for region in settings.left_out)
         note(f"warning: this MPI takes one algorithm for all sizes, so {path} does not tell: {told}")

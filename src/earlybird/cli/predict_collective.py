@@ -36,8 +36,9 @@ RootOption = Annotated[int, typer.Option("--root", help="The rank that sends or 
 def collective(
     op: OperationOption,
     size: Annotated[
-        str, typer.Option("--size", help="The buffer; of (all)gather, scatter, alltoall: per pair.")
-    ] = "0",
+        str | None,
+        typer.Option("--size", help="The buffer; of (all)gather, scatter, alltoall: per pair."),
+    ] = None,
     ranks: RanksOption = None,
     profile: ProfilesOption = [],  # noqa: B006
     map_by: MapOption = None,
@@ -59,9 +60,12 @@ def collective(
     are needed.
     """
     joined = load_profiles(profile)
-    size_bytes = parse_bytes(size, "--size")
-    require_size(op, size_bytes)
+    size_bytes = 0 if size is None else parse_bytes(size, "--size")
+    if size is not None:
+        require_size(op, size_bytes)
     forms = forms_of(joined, op)
+    if size is None and op != "barrier":
+        raise InputError(f"nothing says how many bytes {op} moves; add --size, such as --size 64KiB")
     placed, notes = place(forms, ranks, layout, map_by, root)
     answer = predict_collective(forms, placed, size_bytes, None if algorithm is None else read_way(algorithm))
     notes = [*notes, *answer.notes]

@@ -43,12 +43,13 @@ class Region:
 class Configuration:
     """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (words);
     `use` tells what to do with a file of `text` called FILE; `left_out` are regions that this MPI cannot be
-    told of beside the others."""
+    told of beside the others; `idle`: nothing is set, as the MPI's own choice is what is told."""
 
     kind: str
     text: str
     use: str
     left_out: tuple[Region, ...] = ()
+    idle: bool = False
 
 
 def configuration(family: str, operation: str, regions: Sequence[Region]) -> Configuration:
@@ -75,7 +76,7 @@ def configuration(family: str, operation: str, regions: Sequence[Region]) -> Con
         return _shell(family, operation, told, regions, ())
     widest = max(regions, key=_span)
     variables = _variables(family, operation, parse_way(widest.way), widest.ranks)
-    left_out = tuple(region for region in regions if region is not widest)
+    left_out = tuple(region for region in regions if region.way != widest.way)
     return _shell(family, operation, variables, (widest,), left_out)
 
 
@@ -113,10 +114,10 @@ def _shell(family, operation, variables, regions, left_out) -> Configuration:
     if family == "simgrid":
         lines += _smpirun_words(variables)
         return Configuration(
-            "smpirun", "\n".join(lines) + "\n", "smpirun $(grep -v '^#' FILE)", tuple(left_out)
+            "smpirun", "\n".join(lines) + "\n", "smpirun $(grep -v '^#' FILE)", tuple(left_out), not variables
         )
     lines += [f'export {name}="{value}"' for name, value in variables.items()]
-    return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out))
+    return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out), not variables)
 
 
 def _smpirun_words(variables: dict[str, str]) -> list[str]:

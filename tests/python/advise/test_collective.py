@@ -175,3 +175,13 @@ def test_an_unknown_mpi_gets_words_instead_of_settings():
     advice, settings = advise(*trees("homemade"))
     assert settings is None
     assert advice.ranked[0].do.endswith("as this MPI's manual tells")
+
+
+def test_a_gain_within_the_errors_of_the_forms_is_doubted():
+    slow = {"alpha_s": 3 * 2e-5 * 1.25, "beta_s_per_byte": 3 * 8e-9 * 1.25}  # a fifth more than binomial's
+    for error, doubted in ((0.1, False), (0.3, True)):
+        forms = form("binomial", "binomial-doubling", error=error), form("default", hop=slow, error=0.05)
+        advice, _ = advise(*forms, size_bytes=1)
+        assert advice.ranked[0].way == "binomial" and advice.ranked[0].gain == pytest.approx(1.25, rel=0.01)
+        told = "binomial is predicted to take 20 % less than default, and the forms err by more"
+        assert any(told in note for note in advice.notes) == doubted

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from earlybird.cli import main
+from earlybird.cli.advise_collective import write_settings
+from earlybird.data.collective_configuration import Region, configuration
 from tests.collective_runs import planted_s, write_run
 
 
@@ -123,7 +125,9 @@ def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
         (("predict", "--op", "gather", "--ranks", 4, "--size", 1), "holds no gather but bcast, reduce"),
         (("predict", "--op", "bcast", "--ranks", 1, "--size", 1), "--ranks is 1; give 2 or more"),
         (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--root", 4), "--root is 4 of 4 ranks"),
-        (("predict", "--op", "bcast", "--ranks", 4), "--size is 0 bytes of bcast"),
+        (("predict", "--op", "bcast", "--ranks", 4), "nothing says how many bytes bcast moves; add --size"),
+        (("predict", "--op", "bcast", "--ranks", 4, "--size", 0), "--size is 0 bytes of bcast"),
+        (("predict", "--op", "gather", "--ranks", 4), "holds no gather but bcast, reduce"),
         (("predict", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has none"),
         (("predict", "--op", "bcast", "--size", 1), "add --ranks, or --layout"),
         (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--algorithm", "ring"), "holds linear"),
@@ -146,6 +150,27 @@ def test_other_kinds_of_prediction_say_what_such_a_profile_lacks(earlybird, fold
         "predict", "pipeline", "--size", 1024, "--gamma", "1us/MB", "--profile", "p.json"
     )
     assert status == 2 and "holds no pipelines and no levels" in err
+
+
+def test_runs_of_too_few_points_make_no_profile(earlybird, folder):
+    write_run(folder / "few", planted_s, ranks=(4,), sizes=(8, 1024))
+    status, out, err = earlybird("fit", "few", "-o", "few.json")
+    assert (status, out) == (2, "") and not (folder / "few.json").exists()
+    assert "fewer than 4 points" in err and "measure more --sizes or --ranks" in err
+
+
+def test_a_file_that_sets_nothing_is_said_to_set_nothing(capsys, tmp_path):
+    made = configuration(
+        "mpich",
+        "bcast",
+        [Region("default", 8, 0, 7), Region("linear", 8, 8, 1023), Region("default", 8, 1024)],
+    )
+    write_settings(made, tmp_path / "rules")
+    told = capsys.readouterr().err
+    assert "rules, which sets nothing" in told and "use it with" not in told and "linear from 8" in told
+    assert "default from 0" not in told
+    write_settings(configuration("mpich", "bcast", [Region("linear", 8)]), tmp_path / "rules")
+    assert "use it with: . " in capsys.readouterr().err
 
 
 def test_a_profile_without_collectives_says_what_to_measure(earlybird, folder):
