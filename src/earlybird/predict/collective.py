@@ -365,6 +365,11 @@ def _only(forms: Sequence[CollectiveForm], way: Way) -> list[CollectiveForm]:
             f"--algorithm is {way.text!r} and of {forms[0].operation} the profile holds {known}; give one of "
             "these, or measure it"
         )
+    if way.segment_bytes and found[0].tree in (None, "linear") and not any(found[0].segments_bytes):
+        raise InputError(
+            f"--algorithm is {way.text!r} and {way.name} of {forms[0].operation} was measured without "
+            f"segments; give {way.name}"
+        )
     return found
 
 

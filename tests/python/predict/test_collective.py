@@ -79,6 +79,11 @@ def test_more_ranks_than_the_machine_holds_get_more_nodes():
     assert not any("of them are taken" in text for text in notes)
 
 
+def test_segments_of_an_algorithm_that_cuts_nothing_are_refused():
+    with pytest.raises(InputError, match="linear of bcast was measured without segments; give linear"):
+        predictions(profile(form("linear", "linear")), 8, 1000, "linear:1024", map_by="node")
+
+
 def test_any_size_of_segments_can_be_asked_for():
     found, _ = predictions(profile(PIPELINE), 4, 1 << 16, only="pipeline:4096")
     assert found["pipeline:4096"].extrapolated == ()
