@@ -42,6 +42,7 @@ Earlybird shows what MPI communication costs, process by process.
   earlybird predict mesh.csv --profile profile.json --layout 1x1x4
   earlybird replay mesh.csv --profile profile.json --layout 1x1x4
   earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json
+  earlybird measure collective -o collectives       broadcasts and reductions by each algorithm
   earlybird cluster up --nodes 4 --rate 200mbit     several nodes on this one machine
 
 `earlybird COMMAND --help` explains each one."""

@@ -322,5 +322,8 @@ def _check_one_column(groups: Sequence[Group]) -> None:
 
 
 command = make_command(
-    measure, name="measure", example="earlybird measure pingpong contention completion --quick -o run"
+    measure,
+    name="measure",
+    example="earlybird measure pingpong contention completion --quick -o run\n\n"
+    "Of collectives: earlybird measure collective --op bcast,reduce --ranks 2,4 --sizes 1..1MiB -o trees",
 )

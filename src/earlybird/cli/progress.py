@@ -3,6 +3,7 @@
 import sys
 import time
 
+from earlybird.data.collective_algorithms import PROOF
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds
 from earlybird.models.statistics import relative_half_width
@@ -27,7 +28,7 @@ class ProgressLine:
         self._drawn_s = now_s
         left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
         words = [f"{100 * done // max(total, 1):3d} %", f"{done} of {total} points", left, what]
-        if last is not None:
+        if last is not None and last.quantity != PROOF:  # the time of a proof is how late a rank was made
             half_width = relative_half_width(last.steady_times_s())
             words.append(f"(the one before: {format_seconds(last.median_s())} +- {half_width:.1%})")
         text = "  ".join(words)
