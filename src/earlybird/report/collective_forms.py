@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from earlybird.report import words
 from earlybird.report.collectives import operation_order
 from earlybird.report.curves import number_or_none, profile_labels
@@ -135,13 +137,18 @@ def forms_sentence(forms: Sequence[Form]) -> str:
     ):
         wins = [win for group in groups.values() if (win := _ours_wins(group, key)) is not None]
         if wins:
-            told.append((sum(wins), len(wins), where))
+            own = [getattr(form, key) for form in forms if form.ours and getattr(form, key) is not None]
+            told.append((sum(wins), len(wins), where, float(np.median(own))))
     if not told:
         return ""
-    counts = words.listed([f"in {won} of {of} comparisons {where}" for won, of, where in told])
-    more = all(2 * won > of for won, of, _ in told)
+    counts = words.listed([f"in {won} of {of} comparisons {where}" for won, of, where, _ in told])
+    more = all(2 * won > of for won, of, _, _ in told)
     believe = "believe the forms by hop" if more else "believe what errs less in the table below"
-    return f"Forms of latency and bytes by hop err less than the published regressions {counts}: {believe}."
+    errors = words.listed([f"{words.percent(error)} {where}" for _, _, where, error in told])
+    return (
+        f"Forms of latency and bytes by hop err less than the published regressions {counts}: {believe}. "
+        f"Their own errors: {errors}, in the median."
+    )
 
 
 def brief_forms_table(forms: Sequence[Form]) -> Table:

@@ -15,6 +15,7 @@ from earlybird.report.material import MeasuredRun
 from earlybird.report.parts import Light, Table
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
+MAX_PLACEMENTS = 3  # told of a run
 KERNELS = {
     "pingpong": "ping-pong",
     "contention": "contention",
@@ -72,9 +73,19 @@ def run_line(run: MeasuredRun) -> str:
             told = dict.fromkeys(str(launch[key]) for launch in alike if launch.get(key))
             how += [before + words.listed(sorted(told))] if told else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
-    parts += sorted({placement_words(launch) for launch in run.launches} - {""})[:3]
+    parts += _placements_words(run)
     parts += [started_words(run)] if started_words(run) else []
     return f"{run.name}: " + "; ".join(parts)
+
+
+def _placements_words(run: MeasuredRun) -> list[str]:
+    """A few placements, those of fewest ranks first and that of most last, and how many others there are."""
+    told = {placement_words(launch): len(launch.get("placement") or ()) for launch in run.launches}
+    found = sorted(told.keys() - {""}, key=lambda text: (told[text], text))
+    if len(found) <= MAX_PLACEMENTS:
+        return found
+    first = found[: MAX_PLACEMENTS - 1]
+    return [*first, f"{words.counted(len(found) - len(first), 'other placement')} up to {found[-1]}"]
 
 
 def placement_words(launch: Mapping[str, Any]) -> str:

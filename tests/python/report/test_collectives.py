@@ -269,6 +269,7 @@ def test_forms_stand_in_one_table_with_a_sentence_on_which_to_believe():
     assert table.rows[0][5:] == ["-900", "5.0 %", "-", "20 %"]
     assert "regression 3" in table.rows[1][4] and table.rows[1][8] == "140 %"
     assert any("in 1 of 2 comparisons at ranks left out and in 2 of 2" in line for line in told.lines)
+    assert any("Their own errors: " in line and "% at ranks left out" in line for line in told.lines)
     alone = chapters(Material(profiles=(profile(*forms),)))
     (alone,) = [one for one in alone if one.id == "collectives"]
     assert "no measurement" in alone.sentence and not alone.figures and alone.closing

@@ -64,3 +64,14 @@ def test_what_was_more_than_cores_is_named_by_what_was_measured():
     assert told("pipeline", "msgrate") == "threads"
     assert told("exchange") == "ranks"
     assert told("exchange", "pipeline") == "ranks or threads"
+
+
+def test_of_many_placements_the_one_of_most_ranks_is_told_and_how_many_are_not():
+    def launch(ranks):
+        return {"flavour": "mpich", "placement": [{"rank": r, "node": r % 3} for r in range(ranks)]}
+
+    told = run_line(MeasuredRun("a", {}, tuple(map(launch, (10, 2, 3, 4, 6))), ()))
+    assert "; 2 ranks on 2 nodes; 3 ranks on 3 nodes; 3 other placements" in told
+    assert told.endswith(" up to 10 ranks on 3 nodes")
+    few = run_line(MeasuredRun("a", {}, tuple(map(launch, (3, 2))), ()))
+    assert few.endswith("2 ranks on 2 nodes; 3 ranks on 3 nodes")
