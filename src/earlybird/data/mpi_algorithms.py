@@ -47,19 +47,21 @@ class Asked:
     segment_bytes: int
 
 
+# What a reduction adds up; 1 byte of an exclusive or.
+_ELEMENT = "an element (8 bytes where 8 divides the size, else 1)"
 NEEDS = {
     "power": ("a power of two of ranks", lambda asked: _is_power(asked.ranks)),
     "even": ("an even number of ranks", lambda asked: asked.ranks % 2 == 0),
     "two": ("two ranks", lambda asked: asked.ranks == 2),
     "halves": (
-        "an element for each of the largest power of two of ranks",
+        f"{_ELEMENT} for each rank of the largest power of two",
         lambda asked: asked.elements >= 1 << (asked.ranks.bit_length() - 1),
     ),
     "segment": (
         "at most 1 KiB, or 8 KiB of doubles, one segment",
         lambda asked: asked.elements <= 1 << 10,
     ),
-    "each": ("an element for each rank", lambda asked: asked.elements >= asked.ranks),
+    "each": (f"{_ELEMENT} for each rank", lambda asked: asked.elements >= asked.ranks),
     # Open MPI's split binary tree is one chain where a half of the message holds no segment.
     "split": (
         "a byte and a segment in each half of the message",

@@ -84,9 +84,9 @@ def first_ranks(place: Place, num_ranks: int, map_by: str) -> Layout:
 
 
 def remarks(options: Options, place: Place) -> list[str]:
-    """What is asked for by name and not measured everywhere, a sentence each."""
+    """What is asked for and not measured everywhere, or measured twice, a sentence each."""
     asked = {parse_way(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
-    found = []
+    found = _alike(options, place)
     for operation in options.operations or DEFAULT_OPERATIONS:
         for way in ways_of(operation, options, place):
             if way.name not in asked or not way.is_forced:
@@ -101,6 +101,20 @@ def remarks(options: Options, place: Place) -> list[str]:
                 for need in sorted(needed - {None})
             ]
     return found
+
+
+def _alike(options: Options, place: Place) -> list[str]:
+    """Mappings that put every rank where another one puts it, as on a machine of one socket."""
+    named: dict[tuple, list[str]] = {}
+    for map_by in options.map_by or ():
+        placed = [first_ranks(place, count, map_by) for count in options.ranks or _default_ranks(place)]
+        where = tuple((tuple(one.node.tolist()), tuple(one.socket.tolist())) for one in placed)
+        named.setdefault(where, []).append(map_by)
+    return [
+        f"--map-by {' and '.join(names)} place these ranks alike here: times that differ, differ by chance"
+        for names in named.values()
+        if len(names) > 1
+    ]
 
 
 def _check_words(option: str, given: Sequence[str], known: Sequence[str], what: str) -> None:

@@ -234,3 +234,12 @@ def test_non_powers_of_two_are_as_good_as_others():
 def test_several_threads_of_a_rank_are_refused_before_anything_starts():
     with pytest.raises(InputError, match="--threads is 2 and collective measures one thread of every rank"):
         groups(operations=("bcast",), launcher_threads=2)
+
+
+def test_mappings_that_place_ranks_alike_are_named():
+    options = Options(operations=("bcast",), ranks=(2, 4), map_by=("core", "socket", "node"))
+    assert remarks(options, PLACE) == []
+    flat = replace(PLACE, nodes=1, sockets=1, cores_per_socket=2)
+    (told,) = remarks(options, flat)
+    assert told.startswith("--map-by core and socket and node place these ranks alike here")
+    assert remarks(replace(options, map_by=("core",)), flat) == []
