@@ -16,6 +16,8 @@ from earlybird.models.collective import (
 
 MAX_PROTOCOLS = 3
 POINTS_PER_PARAMETER = 3
+# An element whose coefficient is 0 changes AICc by rounding alone, and would come in for that.
+LEAST_FALL = 1e-3
 MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
 # What a point waits for: the way through the tree, before the link and the work.
 _WAY = 0
@@ -25,7 +27,8 @@ _LINK_COLUMN = ("beta_s_per_byte", 0, BETWEEN_NODES)
 QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
 # Where absolute values count, a logarithm below this pulls no harder.
 NEAR = 0.01
-# Of a coefficient, beside a point's 1.
+# Of a coefficient towards 0, beside the 1 of all points together: however many there are, two types of hops
+# whose numbers are alike to a hundredth are told apart no better than this.
 PULL = 1e-2
 # What an idle link may carry at once, of each size of a message.
 SWIFT_SHARES = (0.35, 0.5, 0.7, 1.0)
@@ -88,7 +91,7 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
         found = [fit(points, one, terms) for one in _larger(points, best.structure)]
         allowed = [one for one in found if POINTS_PER_PARAMETER * one.num_parameters <= len(points.time_s)]
         better = min(allowed, key=lambda one: one.aicc, default=best)
-        if not better.aicc < best.aicc:
+        if not better.aicc < best.aicc - LEAST_FALL:
             return best
         best = better
 
@@ -157,9 +160,9 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
     if not structure.link and not structure.swift_bytes and points.calls.link_bytes.any():
         yield replace(structure, link=True)
     if not structure.swift_bytes and points.calls.idle_hops.any():
-        for size in sizes[sizes > 0]:
-            for share in SWIFT_SHARES:
-                yield replace(structure, link=False, swift_bytes=float(round(share * size)))
+        # Shares of sizes that double coincide, and a share of one byte may be none.
+        for swift_bytes in sorted({round(share * size) for size in sizes for share in SWIFT_SHARES} - {0}):
+            yield replace(structure, link=False, swift_bytes=float(swift_bytes))
     if not structure.work_from_ranks and points.crowded_from_ranks:
         yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 
@@ -294,8 +297,9 @@ def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
 def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of ten.
 
-    A slight pull towards 0 shares what the points cannot tell apart evenly: hops of two types that always
-    come together cost alike, rather than one nothing and the other twice as much.
+    A slight pull towards 0 has what the points cannot tell apart share its time evenly: hops of two types
+    that always come together in equal numbers cost alike, rather than one nothing and the other twice as
+    much; of six and one, the one costs as much as the six.
     """
     scale = np.sqrt((features**2).sum(axis=0))
     scale[scale == 0] = 1.0
