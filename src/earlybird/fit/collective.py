@@ -184,7 +184,9 @@ def _form(
 ) -> CollectiveForm:
     points, found = judged.points, judged.found
     terms = len(term_names(structure))
-    extra: dict[str, Any] = {"points": len(points.time_s), "aicc": found.aicc} | judged.medians()
+    extra: dict[str, Any] = {"points": len(points.time_s)} | judged.medians()
+    if np.isfinite(found.aicc):  # of hardly more points than parameters there is none
+        extra["aicc"] = found.aicc
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
     if (family := rows.family.iloc[0]) != what["mpi"]:

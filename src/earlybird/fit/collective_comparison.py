@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas
 
+from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.fit import collective
 from earlybird.fit.collective import PointReader
@@ -55,10 +56,17 @@ def compare(
     A row with "fitted_to" is of the form that predictions use, of all sizes and mappings, judged on these
     points alone; it has no "aicc", which compares forms fitted to the same points. `whole` is that form, of
     the same `times`, where it was sought already.
+
+    InputError where no sample has such times: a mean over ranks needs those of every rank.
     """
     table = collectives.table
     rows = table[(table.operation == operation) & (table.algorithm == algorithm) & (table.mpi == mpi)]
-    rows = collective.proper_rows(collectives, rows)
+    rows = collective.proper_rows(collectives, rows.dropna(subset=[_COLUMNS[times]]))
+    if rows.empty:
+        raise InputError(
+            f"{operation} {algorithm}: no sample has the times of every rank, of which the {times} is; leave "
+            "--mean-over-ranks out, or measure again"
+        )
     structure = collective.structure_of(rows.family.iloc[0], operation, algorithm)
     gamma = collective.gamma_r_s_per_byte(collectives.reductions)
     reader = PointReader(collectives, structure)

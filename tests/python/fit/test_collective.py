@@ -1,6 +1,7 @@
 """Collectives give back the coefficients they were drawn from, and say which form to believe."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from earlybird.data.errors import InputError
 from earlybird.data.profile import load_profile, save_profile
 from earlybird.data.run import Run
 from earlybird.fit import collective as fitting
+from earlybird.fit import collective_search
 from earlybird.fit.collective_comparison import ALL_SIZES, MEAN, compare, verdict
+from earlybird.fit.collective_search import Structure, fit
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
 from earlybird.models.collective import CollectiveCosts, collective_time_s, count_hops, make_calls
@@ -208,6 +211,22 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     assert json.loads(json.dumps(form.to_json()))["parameters"]["swift_bytes"] == form.parameters.swift_bytes
 
 
+def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp_path, monkeypatch):
+    """Sizes that double have shares in common, half of one byte is none, and rounding is no reason."""
+    collectives = read_runs([write_run(tmp_path / "run", planted_s, ways=("pipeline",), sizes=(1, 2, 4, 8))])
+    points = fitting.PointReader(collectives.collectives, "chain").points(collectives.collectives.table)
+    tried = []
+
+    def noted(points, structure, terms):
+        tried.append(structure)
+        # As likely as what there is to begin with, but for rounding.
+        return replace(fit(points, Structure(), terms), structure=structure, aicc=-1e-9 * len(tried))
+
+    monkeypatch.setattr(collective_search, "fit", noted)
+    assert collective_search.search(points, "chain").structure == Structure()
+    assert len(tried) == len(set(tried)) > 4
+
+
 def test_hops_that_always_come_together_are_taken_for_alike(tmp_path):
     """Of odd numbers of ranks by socket, linear has as many hops on a socket as across."""
 
@@ -277,6 +296,15 @@ def test_one_launch_has_no_intervals_and_few_points_no_form(tmp_path):
         fit_profile(read_runs([few]))
 
 
+def test_as_few_points_as_parameters_have_no_criterion_and_make_a_profile_all_the_same(tmp_path):
+    profile = fit_profile(
+        read_runs([write_run(tmp_path / "run", planted_s, ranks=(2, 4), sizes=(1024, 1 << 16))])
+    )
+    save_profile(profile, tmp_path / "profile.json")
+    (form,) = collective_forms(load_profile(tmp_path / "profile.json"))
+    assert form.extra["points"] == 4 and "aicc" not in form.extra
+
+
 def test_launches_of_different_points_are_not_drawn_again_for_intervals(tmp_path):
     paths = [
         write_run(tmp_path / f"of-{ranks}", planted_s, ranks=(ranks,), sizes=(1, 64, 1 << 16), launches=1)
@@ -319,6 +347,13 @@ def test_the_mean_over_ranks_is_compared_where_asked(tmp_path):
     assert (collectives.table.mean_s < collectives.table.time_s).all()
     ours, theirs, *_ = compare(collectives, "bcast", "binomial", "openmpi", MEAN)
     assert ours["times"] == theirs["times"] == MEAN
+
+
+def test_a_mean_over_ranks_whose_times_were_not_kept_is_asked_for_in_vain(tmp_path):
+    collectives = read_runs([write_run(tmp_path / "run", planted_s, launches=1)]).collectives
+    lost = replace(collectives, table=collectives.table.assign(mean_s=np.nan))
+    with pytest.raises(InputError, match="bcast binomial: no sample has the times of every rank"):
+        compare(lost, "bcast", "binomial", "openmpi", MEAN)
 
 
 @pytest.mark.parametrize(
