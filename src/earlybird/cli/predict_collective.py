@@ -1,5 +1,6 @@
 """`earlybird predict collective`: what every algorithm of a collective operation will take."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from earlybird.cli.common import FORMAT, JSON, Format, note, print_csv, print_json, print_table
 from earlybird.cli.options import ProfilesOption
 from earlybird.cli.predict_pipeline import load_profiles
+from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 from earlybird.predict.collective import (
@@ -92,9 +94,9 @@ def collective(
         print_csv(_COLUMNS, [_csv_row(one) for one in answer.predictions])
     else:
         shown = sorted(answer.predictions, key=lambda one: one.time_s)
-        rows = [_cells(one) for one in shown]
+        rows = [_cells(one, _left_out_error(forms, one)) for one in shown]
         print_table(
-            ["algorithm", "segments", "time", "95 %", "form", "extrapolated"],
+            ["algorithm", "segments", "time", "95 %", "form", "held-out ranks", "extrapolated"],
             rows + [_reference_cells(one) for one in answer.references if reference],
         )
         note(
@@ -127,7 +129,12 @@ def _csv_row(one: AlgorithmPrediction) -> list[Any]:
             " ".join(one.extrapolated)]  # fmt: skip
 
 
-def _cells(one: AlgorithmPrediction) -> list[str]:
+def _left_out_error(forms: Sequence[CollectiveForm], one: AlgorithmPrediction) -> float | None:
+    """How far the form was off at numbers of ranks left out of the fit, as `fit` prints it."""
+    return next(form.extra.get("held_out_error") for form in forms if form.algorithm == one.algorithm)
+
+
+def _cells(one: AlgorithmPrediction, error: float | None) -> list[str]:
     interval = one.time_interval_s and " .. ".join(map(format_seconds, one.time_interval_s))
     return [
         one.algorithm,
@@ -135,6 +142,7 @@ def _cells(one: AlgorithmPrediction) -> list[str]:
         format_seconds(one.time_s),
         interval or "",
         one.form if one.tree is None else f"{one.form}, {one.tree}",
+        "" if error is None else f"{100 * error:.1f} %",
         ", ".join(one.extrapolated),
     ]
 
@@ -146,5 +154,6 @@ def _reference_cells(one: Reference) -> list[str]:
         format_seconds(one.time_s),
         "",
         f"Insaghi's {one.form}, table {one.table}",
+        "",
         "two nodes of 128 cores",
     ]

@@ -100,6 +100,8 @@ def test_predict_beyond_the_machine_warns_and_shows_what_was_published(earlybird
     words = ("--op", "bcast", "--ranks", 256, "--size", 1, "--map-by", "node", "--profile", "p.json")
     status, out, err = earlybird("predict", "collective", *words, "--reference")
     assert status == 0
+    held_out = out.splitlines()[0].index("held-out ranks")
+    assert any("binomial" in line and "%" in line[held_out:] for line in out.splitlines()[1:])
     assert "61.1 us" in out and "93.4 us" in out and "Insaghi's report-2" in out
     assert "256 is extrapolated" in err and "do not fit on the 4 nodes measured" in err
 
