@@ -49,8 +49,8 @@ class Hops:
         what messages share (see SHARED).
     reductions : bytes reduced, per byte of a single segment and of every further one.
     busiest : how often the whole message goes out of, or into, the node whose link carries most.
-    idle : hops of a single segment over links that had nothing to carry before it: of each node the first
-        one that leaves it.
+    idle : hops of a single segment over links with nothing else to carry: all between nodes, as a node's
+        link recovers while the segment is on those of others.
     """
 
     ranks: int
@@ -89,7 +89,7 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
     if structure == "chain":
         hops = _hops(ranks, counts[None], slowest[None], (float(ranks - 1), 1.0), busiest)
         hops.crowds["links"][0, BETWEEN_NODES, 1] = slowest[BETWEEN_NODES] * busiest
-        return replace(hops, idle=float(len(np.unique(node[parent[between]]))))
+        return replace(hops, idle=float(between.sum()))
     path, on_path = critical_path(parent, child, level, NUM_LEVELS)
     hops = _hops(ranks, path[None].astype(float), path[None].astype(float), (float(path.sum()),) * 2, busiest)
     turn = edge_rounds(structure, ranks)
