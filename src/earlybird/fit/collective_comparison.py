@@ -16,7 +16,7 @@ from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.collective_search import Points
 from earlybird.fit.report_forms import US, Grid, ReportFit, fit_report_form, grid
 
-ALL_SIZES = "all sizes"
+ALL_SIZES, ALL_MAPPINGS = "all sizes", "all mappings"
 COMPLETION, MEAN = "completion", "mean over ranks"
 _COLUMNS = {COMPLETION: "time_s", MEAN: "mean_s"}
 # A form is asked how it goes on at so many times the largest size, or number of ranks, that was measured.
@@ -193,7 +193,11 @@ def _physical(judged: Judgement) -> dict[str, Any]:
 
 
 def _fitted_to_all(judged: Judgement, chosen: np.ndarray) -> dict[str, Any]:
-    row = {"fitted_to": ALL_SIZES, "parameters": judged.found.num_parameters}
+    several = len(np.unique(judged.points.size_bytes)) > 1
+    row = {
+        "fitted_to": ALL_SIZES if several else ALL_MAPPINGS,
+        "parameters": judged.found.num_parameters,
+    }
     return _without_missing(row | judged.medians(chosen))
 
 

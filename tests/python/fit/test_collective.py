@@ -99,6 +99,14 @@ def test_every_tree_is_named_and_tells_where_it_holds(planted):
     assert min(drawn) < form.parameters.alpha_s[0, 0, INTER] < max(drawn)
 
 
+def test_a_form_of_one_size_is_fitted_to_all_mappings(tmp_path):
+    path = write_run(
+        tmp_path / "run", planted_s, sizes=(1,), map_by=("node", "core"), shape="4x1x2", launches=1
+    )
+    others = forms_of(path)["binomial"].extra["alternatives"]
+    assert {row["fitted_to"] for row in others if "fitted_to" in row} == {"all mappings"}
+
+
 def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
     """ln T = a + k*P, the report's form 2, at one size: no logarithm of P describes it."""
 
