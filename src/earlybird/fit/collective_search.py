@@ -181,12 +181,13 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
     for c in range(len(structure.min_bytes)):
         inside = protocol == c
         sizes = np.unique(calls.message_bytes[inside])
-        tables = [("alpha_s", calls.alpha)]
+        tables = [("alpha_s", calls.alpha, calls.alpha)]
         if len(sizes) > 1:
-            tables.append(("beta_s_per_byte", beta))
-        for name, table in tables:
+            # Of messages that idle links carry at once the busiest link alone tells what a byte costs.
+            tables.append(("beta_s_per_byte", beta, calls.beta_of(structure.shared)))
+        for name, table, passed in tables:
             for t in range(terms):
-                for level in np.flatnonzero((table[inside, t] > 0).any(axis=0)):
+                for level in np.flatnonzero((passed[inside, t] > 0).any(axis=0)):
                     columns.append((name, c, t, level))
                     # A link that carries some bytes at once is as quick as its hops with all of them.
                     of_link = structure.swift_bytes > 0 and (name, t, level) == _LINK_COLUMN

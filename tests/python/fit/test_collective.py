@@ -219,6 +219,34 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     assert json.loads(json.dumps(form.to_json()))["parameters"]["swift_bytes"] == form.parameters.swift_bytes
 
 
+def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(tmp_path):
+    """Four nodes whose ranks pass 2 KiB on, in a protocol of their own that the hops tell no rate of."""
+
+    def shaped_s(operation, way, node, socket, size):
+        costs = CollectiveCosts(
+            np.array([0, 4096]),
+            np.array([[[0, 0, 4e-5]], [[0, 0, 8e-5]]]),
+            np.array([[[0, 0, 1.6e-7]]] * 2),
+            swift_bytes=2867,
+        )
+        calls = make_calls([count_hops("chain", node, socket)], [size], [8192])
+        return float(collective_time_s(calls, costs)[0])
+
+    path = write_run(
+        tmp_path / "run",
+        shaped_s,
+        ways=("pipeline:8192",),
+        ranks=(2, 4, 6, 8, 12, 16),
+        sizes=(512, 1024, 2048, 4096, 8192, 32768),
+        shape="4x1x8",
+    )
+    parameters = forms_of(path)["pipeline"].parameters
+    # Where 2 KiB waits for the link at every number of ranks, either protocol may have it.
+    assert parameters.min_bytes in ((0, 2048), (0, 4096))
+    assert parameters.beta_s_per_byte[:, 0, INTER] == pytest.approx(1.6e-7, rel=0.06)
+    assert parameters.alpha_s[:, 0, INTER] == pytest.approx([4e-5, 8e-5], rel=0.1)
+
+
 def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp_path, monkeypatch):
     """Sizes that double have shares in common, half of one byte is none, and rounding is no reason."""
     collectives = read_runs([write_run(tmp_path / "run", planted_s, ways=("pipeline",), sizes=(1, 2, 4, 8))])
