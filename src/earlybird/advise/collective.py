@@ -181,7 +181,7 @@ def advise_collective(
         model for model in models if model.form.algorithm in {one.extra["algorithm"] for one in ranked}
     ]
     regions = question.over_sizes().regions()
-    settings = _configure(question, placed, operation, family)
+    settings = _configure(question, placed, operation, family, size_bytes)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
              "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
     return (
@@ -300,9 +300,10 @@ def _stretch(start: int, end: int, candidate: _Candidate, placed: Placed, family
 
 
 def _configure(
-    question: _Question, placed: Placed, operation: str, family: str | None
+    question: _Question, placed: Placed, operation: str, family: str | None, size_bytes: int | None
 ) -> Configuration | None:
-    """Of the best of the MPI's own algorithms, which alone it can be told to take."""
+    """Of the best of the MPI's own algorithms, which alone it can be told to take; at `size_bytes` where it
+    takes one for all sizes."""
     of_mpi = [one for one in question.candidates if _can_be_told(one.form, family)]
     if family is None or not of_mpi:
         return None
@@ -315,6 +316,7 @@ def _configure(
             Region(one.way, placed.ranks, start if k else 0, None if k == last else end)
             for k, (start, end, one) in enumerate(found)
         ],
+        size_bytes,
     )
 
 

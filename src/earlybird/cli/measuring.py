@@ -14,7 +14,7 @@ from earlybird.cli.progress import ProgressLine
 from earlybird.data.clocks import doubt
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
-from earlybird.data.units import parse_duration
+from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
 from earlybird.machine import flavours, hardware
@@ -23,6 +23,8 @@ from earlybird.measure.session import Plan, Result, measure
 
 # A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
 _LINK_MIN_ITERATIONS = 8
+# From this share of the budget on, more time than given is told.
+_OVERRUN = 1.5
 # What a simulation repeats is the same but for which of simultaneous messages goes first: no noise that more
 # iterations would average out.
 _SIMULATED_MIN_ITERATIONS, _SIMULATED_TARGET = 3, 0.25
@@ -181,6 +183,12 @@ def run_session(
         note(
             f"the budget was spent with {result.missing} points x launches to go, so intervals are wider "
             f"than need be{again or '; a larger --budget narrows them'}"
+        )
+    if not effort.paper and result.spent_s > _OVERRUN * effort.budget_s:
+        note(
+            f"measuring took {format_seconds(round(result.spent_s))} where the budget was "
+            f"{format_seconds(effort.budget_s)}: every point gets its first launch; give fewer points, or "
+            "more time"
         )
     shared = sum(sample.oversubscribed for sample in result.samples)
     if shared:

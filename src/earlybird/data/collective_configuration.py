@@ -52,12 +52,15 @@ class Configuration:
     idle: bool = False
 
 
-def configuration(family: str, operation: str, regions: Sequence[Region]) -> Configuration:
+def configuration(
+    family: str, operation: str, regions: Sequence[Region], size_bytes: int | None = None
+) -> Configuration:
     """For an MPI of `family`, with regions in order of their sizes, all of the same number of ranks.
 
-    Open MPI takes every region. MPICH takes one algorithm for all sizes, that of the region that spans most
-    of them: its own selection file would have to name every collective operation there is. Intel MPI
-    takes all where they are presets, or k-ary and binomial trees of one radix; else one too.
+    Open MPI takes every region. MPICH takes one algorithm for all sizes, that of the region which holds
+    `size_bytes`, else of the one that spans most of them: its own selection file would have to name every
+    collective operation there is. Intel MPI takes all where they are presets, or k-ary and binomial trees of
+    one radix; else one too.
 
     InputError for our own algorithms, which no MPI can be told to take.
     """
@@ -74,10 +77,13 @@ def configuration(family: str, operation: str, regions: Sequence[Region]) -> Con
     told = _intel_ranges(operation, regions, ways) if family == "intel" and len(regions) > 1 else None
     if told is not None:
         return _shell(family, operation, told, regions, ())
-    widest = max(regions, key=_span)
-    variables = _variables(family, operation, parse_way(widest.way), widest.ranks)
-    left_out = tuple(region for region in regions if region.way != widest.way)
-    return _shell(family, operation, variables, (widest,), left_out)
+    if size_bytes is None:
+        told_of = max(regions, key=_span)
+    else:
+        told_of = next((one for one in reversed(regions) if one.from_bytes <= size_bytes), regions[0])
+    variables = _variables(family, operation, parse_way(told_of.way), told_of.ranks)
+    left_out = tuple(region for region in regions if region.way != told_of.way)
+    return _shell(family, operation, variables, (told_of,), left_out)
 
 
 def setting(family: str, operation: str, way: str, ranks: int) -> str:

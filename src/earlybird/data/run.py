@@ -130,9 +130,8 @@ class Run:
         """Make the folder with its `run.json`; InputError when anything is already there."""
         path = Path(path)
         if path.exists():
-            raise InputError(
-                f"{path} exists already; choose another name, or add --resume to continue that run"
-            )
+            more = ", or add --resume to continue that run" if (path / "run.json").exists() else ""
+            raise InputError(f"{path} exists already; choose another name{more}")
         now = datetime.now(UTC)
         header = {
             "schema": SCHEMA,

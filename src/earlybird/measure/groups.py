@@ -320,5 +320,6 @@ def refuse_large(sizes: Sequence[int]) -> None:
     """Raise InputError for a message that a count of MPI does not hold."""
     if max(sizes, default=0) >= 1 << 31:
         raise InputError(
-            f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message"
+            f"a message has {max(sizes)} bytes; the kernels send at most {(1 << 31) - 1} in one message: "
+            "give smaller ones"
         )

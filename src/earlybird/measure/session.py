@@ -50,10 +50,11 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """`missing` points were not measured because the budget was spent."""
+    """`missing` points were not measured because the budget was spent; all took `spent_s`."""
 
     samples: list[Sample]
     missing: int
+    spent_s: float
 
 
 def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
@@ -130,7 +131,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             )
     samples = run.samples()
     require_validated(samples)
-    return Result(samples, total - done)
+    return Result(samples, total - done, time.monotonic() - begin_s)
 
 
 def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Launched:

@@ -43,6 +43,13 @@ def test_every_format_tells_the_same(earlybird, planted):
         )
 
 
+def test_points_that_need_more_time_than_the_budget_are_measured_once_and_that_is_said(earlybird, planted):
+    words = ("measure", "pingpong", *SYNTHETIC, "--sizes", "8,1KiB", "--launches", "2", "--quiet")
+    done = earlybird(*words, "--budget", "1us", "-o", "short")
+    assert "where the budget was 1 us: every point gets its first launch" in done.stderr
+    assert "where the budget was" not in earlybird(*words, "--budget", "1min", "-o", "enough").stderr
+
+
 def test_completion_tells_when_the_send_and_when_the_receive_ended(earlybird, planted):
     words = ("measure", "completion", *SYNTHETIC, "--sizes", "8,1MiB", "--launches", "2", "--quiet")
     _, _, header, *table = earlybird(*words, "-o", "a").stdout.splitlines()

@@ -158,6 +158,9 @@ def test_mpich_takes_the_algorithm_of_most_sizes_and_the_others_are_named():
     assert made.kind == "shell" and [region.way for region in made.left_out] == ["linear"]
     assert 'export MPIR_CVAR_REDUCE_INTRA_ALGORITHM="binomial"' in made.text
     assert "# not told" in made.text
+    # Of the size asked for where there is one.
+    large = configuration("mpich", "reduce", REGIONS, size_bytes=2048)
+    assert [region.way for region in large.left_out] == ["binomial"]
 
 
 def test_intel_takes_ranges_of_sizes_where_one_variable_tells_them_apart():

@@ -72,7 +72,7 @@ def test_existing_folder_is_refused_and_left_alone(tmp_path):
     assert (run.path / "run.json").read_bytes() == before
     assert run.launches() == [{"launch": "0"}]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match=r"exists already; choose another name$"):
         new_run(tmp_path / "empty")
 
 
