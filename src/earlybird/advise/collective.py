@@ -1,7 +1,7 @@
 """Advise which algorithm of a collective operation to take: the best at a size, and where that changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from earlybird.data.collective_configuration import Configuration, Region, confi
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import (
     INTERVAL_PERCENT,
     AlgorithmModel,
@@ -174,7 +174,8 @@ def advise_collective(
             size = format_bytes(asked_bytes)
             left_out.append(f"{candidate.form.algorithm} is not ranked at {size}: it needs {needed}")
         else:
-            ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
+            one = _alternative(candidate, placed, asked_bytes, models, family)
+            ranked.append(one if layout else _with_measured(one, candidate.form, placed, asked_bytes))
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     in_ranking = [
@@ -192,11 +193,39 @@ def advise_collective(
             tuple(ranked),
             tuple(_stretch(*region, placed, family) for region in regions),
             profile.id,
-            (*notes, *left_out, *reservations(in_ranking, placed, [asked_bytes]), *_doubts(ranked[0], forms)),
+            (
+                *notes,
+                *left_out,
+                *reservations(in_ranking, placed, [asked_bytes]),
+                *(_contradicted(ranked) or _doubts(ranked[0], forms)),
+            ),
             {} if settings is None else {"config": _config_json(settings)},
         ),
         settings,
     )
+
+
+def _with_measured(one: Alternative, form: CollectiveForm, placed: Placed, size_bytes: int) -> Alternative:
+    """With `measured_s` where this was timed on the machine of the profile."""
+    point = placed.ranks, size_bytes, one.extra["segment_bytes"], placed.map_by
+    if placed.root or point not in form.measured:
+        return one
+    return replace(one, extra=one.extra | {"measured_s": form.measured[point]})
+
+
+def _contradicted(ranked: Sequence[Alternative]) -> list[str]:
+    """A sentence where another one than the first took clearly less when it was measured."""
+    timed = [one for one in ranked if "measured_s" in one.extra]
+    if not timed or timed[0] is not ranked[0]:
+        return []
+    best, first = min(timed, key=lambda one: one.extra["measured_s"]), ranked[0]
+    if best.extra["measured_s"] >= (1 - KEPT) * first.extra["measured_s"]:
+        return []
+    times = [format_seconds(one.extra["measured_s"]) for one in (first, best)]
+    return [
+        f"when this very point was measured, {first.way} took {times[0]} and {best.way} {times[1]}: believe "
+        "the measurement, or repeat it"
+    ]
 
 
 def _doubts(best: Alternative, forms: Sequence[CollectiveForm]) -> list[str]:

@@ -81,10 +81,13 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
 
 
 def _print(advice: Advice) -> None:
-    print_table(
-        ["", "algorithm", "time", "95 %", "gain", "95 %", "form"],
-        [_row(k, one) for k, one in enumerate(advice.ranked, start=1)],
-    )
+    timed = any("measured_s" in one.extra for one in advice.ranked)
+    rows = [_row(k, one) for k, one in enumerate(advice.ranked, start=1)]
+    for row, one in zip(rows, advice.ranked, strict=True):
+        measured_s = one.extra.get("measured_s")
+        row += [] if not timed else ["" if measured_s is None else format_seconds(measured_s)]
+    header = ["", "algorithm", "time", "95 %", "gain", "95 %", "form"]
+    print_table([*header, "measured"] if timed else header, rows)
     print()
     for k, one in enumerate(advice.ranked, start=1):
         print(f"{k}. {one.do}")

@@ -91,6 +91,7 @@ class CollectiveForm:
     levels : types of hops that were measured.
     machine : "nodes", "sockets" of a node and "cores" of a socket that ranks were placed on.
     range : each of RANGES to the lowest and highest measured.
+    measured : seconds by (ranks, bytes, bytes of a segment, mapping), of root 0, the median over launches.
     replicates : parameters fitted to resampled launches; number k of all forms of a profile drew the same.
     extra : keys beside these, such as `held_out_error` and `alternatives`; they survive a rewrite.
     """
@@ -105,6 +106,7 @@ class CollectiveForm:
     levels: tuple[str, ...] = ()
     machine: Mapping[str, int] = field(default_factory=dict)
     range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    measured: Mapping[tuple[int, int, int, str], float] = field(default_factory=dict)
     replicates: tuple[CollectiveParameters, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,6 +128,8 @@ class CollectiveForm:
         if self.tree:
             value["tree"] = self.tree
         value |= self.extra
+        if self.measured:
+            value["measured"] = [[*point, time_s] for point, time_s in sorted(self.measured.items())]
         if self.replicates:
             value["replicates"] = [one.to_json() for one in self.replicates]
         return value
@@ -172,7 +176,10 @@ def collective_form_from_json(value: Mapping[str, Any], where: str = "the form")
     levels = value.get("levels", sorted(parameters.levels(), key=LEVELS.index))
     if not isinstance(levels, list) or not set(levels) <= set(LEVELS):
         raise InputError(f"{where}: levels is {levels!r}; give a list of {', '.join(LEVELS)}")
-    known = {"what", "form", "tree", "parameters", "range", "map_by", "levels", "machine", "replicates"}
+    known = {
+        "what", "form", "tree", "parameters", "range", "map_by", "levels", "machine", "measured",
+        "replicates",
+    }  # fmt: skip
     return CollectiveForm(
         what["operation"],
         algorithm,
@@ -184,6 +191,7 @@ def collective_form_from_json(value: Mapping[str, Any], where: str = "the form")
         tuple(levels),
         _machine(value.get("machine", {}), where),
         {name: tuple(ranges[name]) for name in RANGES},
+        _measured(value.get("measured", []), where),
         tuple(_parameters(one, structure, f"{where}, replicate {k}") for k, one in enumerate(replicates)),
         {key: item for key, item in value.items() if key not in known},
     )
@@ -199,6 +207,20 @@ def _machine(value: Any, where: str) -> dict[str, int]:
     if value and (not isinstance(value, dict) or not all(_is_count(value.get(name)) for name in names)):
         raise InputError(f"{where}: 'machine' must give {', '.join(names)}, each 1 or more")
     return dict(value)
+
+
+def _measured(value: Any, where: str) -> dict[tuple[int, int, int, str], float]:
+    def is_point(row: Any) -> bool:
+        if not isinstance(row, list) or len(row) != 5:
+            return False
+        *counts, map_by, time_s = row
+        return all(map(_is_size, counts)) and map_by in MAPPINGS and _is_number(time_s)
+
+    if not isinstance(value, list) or not all(map(is_point, value)):
+        raise InputError(
+            f"{where}: 'measured' must list points, each [ranks, bytes, bytes of a segment, mapping, seconds]"
+        )
+    return {tuple(point): float(time_s) for *point, time_s in value}
 
 
 def _parameters(value: Any, structure: str, where: str) -> CollectiveParameters:
@@ -232,10 +254,14 @@ def _parameters(value: Any, structure: str, where: str) -> CollectiveParameters:
 
 def _number(value: Mapping[str, Any], name: str, where: str) -> float:
     number = value.get(name, 0.0)
-    sound = isinstance(number, int | float) and not isinstance(number, bool)
-    if not sound or not 0 <= number <= sys.float_info.max or math.isnan(number):
+    if not _is_number(number):
         raise InputError(f"{where}: {name} is {number!r}; give a number, 0 or more")
     return float(number)
+
+
+def _is_number(value: Any) -> bool:
+    sound = isinstance(value, int | float) and not isinstance(value, bool)
+    return sound and 0 <= value <= sys.float_info.max and not math.isnan(value)
 
 
 def _is_pair(value: Any) -> bool:

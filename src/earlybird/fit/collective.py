@@ -49,7 +49,7 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
     one while AICc falls.
     """
     gamma = gamma_r_s_per_byte(collectives.reductions)
-    draws = _draws(collectives.table)
+    draws, alone = _draws(collectives.table)
     forms = []
     for key, rows in collectives.table.groupby(GROUP, sort=False):
         what, rows = dict(zip(GROUP, key, strict=True)), proper_rows(collectives, rows)
@@ -58,7 +58,10 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
         points = reader.points(rows)
         if len(points.time_s) < MIN_POINTS:
             continue
-        resampled = [reader.points(drawn) for draw in draws if len(drawn := _drawn(rows, draw))]
+        # Points of a single launch would stay as they are, and the interval would leave out their luck.
+        resampled = (
+            [] if rows.launch.isin(alone).any() else [reader.points(_drawn(rows, one)) for one in draws]
+        )
         judged = judge(points, structure, gamma)
         forms.append((_form(what, structure, rows, judged, resampled, collectives), judged))
     return forms
@@ -106,6 +109,14 @@ def warnings(collectives: Collectives) -> list[str]:
             texts.append(f"{operation}: {unsteady} of {len(rows)} samples had not converged")
     if len(table) and table.groupby([*GROUP, *POINT]).launch.nunique().max() < 2:
         texts.append("collectives: one launch of every point, so no intervals; measure 5 launches or more")
+        return texts
+    _, alone = _draws(table)
+    for operation, rows in table[table.launch.isin(alone)].groupby("operation", sort=False):
+        names = list(dict.fromkeys(rows.algorithm))
+        texts.append(
+            f"{operation}: {', '.join(names)} {_have(names)} points of a single launch, so no intervals; "
+            "measure 5 launches or more of all"
+        )
     return texts
 
 
@@ -152,20 +163,20 @@ class PointReader:
         return self._hops[key]
 
 
-def _draws(table: pandas.DataFrame) -> list[list[str]]:
+def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
     """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same ways at the
-    same process counts. All algorithms use the same draws, so that those of one launch share their luck."""
+    same process counts, and those that no other one measured the same as. All algorithms use the same draws,
+    so that those of one launch share their luck."""
     strata: dict[frozenset, list[str]] = {}
     for launch, rows in table.groupby("launch"):
         points = rows[["operation", "way", "map_by", "ranks"]].drop_duplicates()
         strata.setdefault(frozenset(map(tuple, points.to_numpy())), []).append(launch)
-    if all(len(members) < 2 for members in strata.values()):
-        return []  # one launch of everything: drawn again it is the same
     random = np.random.default_rng(SEED)
-    return [
+    draws = [
         [launch for members in strata.values() for launch in random.choice(members, len(members))]
         for _ in range(NUM_REPLICATES)
     ]
+    return draws, {members[0] for members in strata.values() if len(members) == 1}
 
 
 def _drawn(rows: pandas.DataFrame, draw: Sequence[str]) -> pandas.DataFrame:
@@ -202,9 +213,16 @@ def _form(
         tuple(np.array(LEVELS)[(points.calls.alpha > 0).any(axis=(0, 1))].tolist()),
         collectives.machine,
         {name: (int(rows[name].min()), int(rows[name].max())) for name in ("ranks", "size_bytes")},
+        _measured(rows),
         tuple(_parameters(structure, fit(drawn, found.structure, terms).costs) for drawn in resampled),
         extra,
     )
+
+
+def _measured(rows: pandas.DataFrame) -> dict[tuple[int, int, int, str], float]:
+    keys = ["ranks", "size_bytes", "segment_bytes", "map_by"]
+    medians = rows[rows.root == 0].groupby(keys).time_s.median()
+    return {(*map(int, counts), map_by): float(time_s) for (*counts, map_by), time_s in medians.items()}
 
 
 def _parameters(structure: str, costs: CollectiveCosts) -> CollectiveParameters:

@@ -23,6 +23,8 @@ _COLUMNS = {COMPLETION: "time_s", MEAN: "mean_s"}
 FAR = 4
 # Below this difference AICc does not tell two forms apart (Burnham and Anderson 2002, section 2.6).
 CLEAR = 10.0
+# A form whose errors are larger at process counts left out is of no use.
+POOR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +151,8 @@ class _Verdict:
                 told.append(f"{where} it errs by {errors[0]}, {worse} by {errors[1]}")
         if self._errs_less_beyond():
             told.append(f"beyond the processes measured trust {worse} more")
+        if min(row.get("held_out_error", 0.0) for row in (self.better, self.worse)) > POOR:
+            told.append("neither is good")
         told += [_exponential(row) for row in (self.better, self.worse) if "far" in row]
         return ", ".join(told)
 

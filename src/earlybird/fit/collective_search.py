@@ -30,8 +30,9 @@ NEAR = 0.01
 # Of a coefficient towards 0, beside the 1 of all points together: however many there are, two types of hops
 # whose numbers are alike to a hundredth are told apart no better than this.
 PULL = 1e-2
-# What an idle link may carry at once, of each size of a message.
+# What an idle link may carry at once: first of each size of a message, then of what was found.
 SWIFT_SHARES = (0.35, 0.5, 0.7, 1.0)
+SWIFT_STEPS = (0.85, 0.95, 1.05, 1.15)
 # A time that a form puts at less than this share of what it is, or below, is taken for this share.
 LEAST_SHARE = 1e-3
 
@@ -163,6 +164,9 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
         # Shares of sizes that double coincide, and a share of one byte may be none.
         for swift_bytes in sorted({round(share * size) for size in sizes for share in SWIFT_SHARES} - {0}):
             yield replace(structure, link=False, swift_bytes=float(swift_bytes))
+    if structure.swift_bytes:
+        for step in SWIFT_STEPS:
+            yield replace(structure, swift_bytes=float(round(step * structure.swift_bytes)))
     if not structure.work_from_ranks and points.crowded_from_ranks:
         yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 

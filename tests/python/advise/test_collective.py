@@ -85,6 +85,34 @@ def test_an_algorithm_of_one_size_is_ranked_at_no_other():
     assert best.way == "binomial"
 
 
+def test_times_measured_at_the_point_asked_for_stand_beside_the_forms():
+    linear, _, binomial = trees()
+    linear["measured"] = [[8, 1024, 0, "node", 2e-4]]
+    binomial["measured"] = [[8, 1024, 0, "node", 1e-4], [4, 1024, 0, "node", 9.0]]
+    advice, _ = advise(linear, binomial, size_bytes=1024)
+    assert [(one.way, one.extra["measured_s"]) for one in advice.ranked] == [
+        ("binomial", 1e-4),
+        ("linear", 2e-4),
+    ]
+    assert not advice.notes
+    binomial["measured"][0][-1] = 3e-4
+    (said,) = advise(linear, binomial, size_bytes=1024)[0].notes
+    assert "binomial took 300 us and linear 200 us: believe the measurement" in said
+    # Of another machine, or another point, they say nothing.
+    for about in ({"layout": "8x1x1"}, {"root": 1}):
+        (*ranked,) = advise(linear, binomial, size_bytes=1024, **about)[0].ranked
+        assert not any("measured_s" in one.extra for one in ranked)
+    assert "measured_s" not in advise(linear, binomial, size_bytes=2048)[0].ranked[0].extra
+
+
+@pytest.mark.parametrize(
+    "points", [{}, [[8, 1024, 0, "node"]], [[8, 1024, 0, "moon", 1.0]], [[8, 1, 0, "node", -1]]]
+)
+def test_measured_points_that_make_no_sense_are_refused(points):
+    with pytest.raises(InputError, match="'measured' must list points"):
+        advise(form("linear", "linear", measured=points))
+
+
 def test_crossovers_are_where_another_way_takes_clearly_less():
     advice, _ = advise(*trees())
     assert advice.stretches[0].way == "binomial" and advice.stretches[0].from_bytes == 1

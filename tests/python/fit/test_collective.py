@@ -8,6 +8,7 @@ import pytest
 
 from earlybird.data.collective_form import collective_forms
 from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
 from earlybird.data.profile import load_profile, save_profile
 from earlybird.data.run import Run
 from earlybird.fit import collective as fitting
@@ -92,6 +93,9 @@ def test_every_tree_is_named_and_tells_where_it_holds(planted):
     form = planted["pipeline"]
     assert form.segments_bytes == (8192, 65536)
     assert form.range == {"ranks": (2, 8), "size_bytes": (1, 4**9)}
+    placement = parse_layout("4x1x2", "node")
+    exact_s = planted_s("bcast", "pipeline:8192", placement.node[:5], placement.socket[:5], 4**9)
+    assert form.measured[5, 4**9, 8192, "node"] == pytest.approx(exact_s, rel=0.1)
     assert form.map_by == ("node", "core")
     assert form.machine == {"nodes": 4, "sockets": 1, "cores": 2}
     assert len(form.replicates) == fitting.NUM_REPLICATES
@@ -219,6 +223,21 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     assert json.loads(json.dumps(form.to_json()))["parameters"]["swift_bytes"] == form.parameters.swift_bytes
 
 
+def test_what_an_idle_link_carries_is_found_between_the_sizes_tried_first(tmp_path):
+    swift = 5000
+
+    def shaped_s(operation, way, node, socket, size):
+        calls = make_calls([count_hops("chain", node, socket)], [size], [8192])
+        costs = CollectiveCosts(
+            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), swift_bytes=swift
+        )
+        return float(collective_time_s(calls, costs)[0])
+
+    sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
+    path = write_run(tmp_path / "run", shaped_s, ways=("pipeline:8192",), sizes=sizes)
+    assert forms_of(path)["pipeline"].parameters.swift_bytes == pytest.approx(swift, rel=0.06)
+
+
 def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(tmp_path):
     """Four nodes whose ranks pass 2 KiB on, in a protocol of their own that the hops tell no rate of."""
 
@@ -244,7 +263,9 @@ def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(
     # Where 2 KiB waits for the link at every number of ranks, either protocol may have it.
     assert parameters.min_bytes in ((0, 2048), (0, 4096))
     assert parameters.beta_s_per_byte[:, 0, INTER] == pytest.approx(1.6e-7, rel=0.06)
-    assert parameters.alpha_s[:, 0, INTER] == pytest.approx([4e-5, 8e-5], rel=0.1)
+    # Latency and what is carried at once stand for each other: 150 bytes are 24 us.
+    assert parameters.alpha_s[:, 0, INTER] == pytest.approx([4e-5, 8e-5], abs=2.5e-5)
+    assert parameters.swift_bytes == pytest.approx(2867, abs=150)
 
 
 def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp_path, monkeypatch):
@@ -348,6 +369,29 @@ def test_launches_of_different_points_are_not_drawn_again_for_intervals(tmp_path
     ]
     (form,) = collective_forms(fit_profile(read_runs(paths)))
     assert form.replicates == ()
+
+
+def test_points_of_a_single_launch_leave_their_algorithm_without_intervals(tmp_path):
+    """Drawn again those points are the same: an interval would be too narrow."""
+    more = {"sizes": (1, 64, 1 << 16)}
+    paths = [
+        write_run(tmp_path / "often", planted_s, ranks=(2, 4), **more),
+        write_run(tmp_path / "once", planted_s, ranks=(8,), launches=1, **more),
+        write_run(tmp_path / "other", planted_s, ranks=(2, 4), ways=("linear",), **more),
+    ]
+    profile = fit_profile(read_runs(paths))
+    found = {form.algorithm: form for form in collective_forms(profile)}
+    assert found["binomial"].replicates == () and found["linear"].replicates
+    assert "bcast: binomial has points of a single launch, so no intervals" in " ".join(
+        profile.extra["warnings"]
+    )
+
+
+def test_a_form_is_called_good_only_where_it_predicts():
+    ours = {"points": ALL_SIZES, "form": "alpha-beta", "aicc": 1.0, "held_out_error": 0.7}
+    theirs = ours | {"form": "report-3", "aicc": 50.0, "held_out_error": 0.9}
+    assert "neither is good" in verdict("bcast", "linear", [ours, theirs])
+    assert "neither" not in verdict("bcast", "linear", [ours | {"held_out_error": 0.1}, theirs])
 
 
 def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_path):
