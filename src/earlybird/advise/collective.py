@@ -21,6 +21,7 @@ from earlybird.predict.collective import (
     Placed,
     algorithm_models,
     extrapolated,
+    form_words,
     forms_of,
     lacking_size,
     place,
@@ -175,7 +176,7 @@ def advise_collective(
             left_out.append(f"{candidate.form.algorithm} is not ranked at {size}: it needs {needed}")
         else:
             one = _alternative(candidate, placed, asked_bytes, models, family)
-            ranked.append(one if layout else _with_measured(one, candidate.form, placed, asked_bytes))
+            ranked.append(_with_measured(one, candidate.form, placed, asked_bytes))
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     in_ranking = [
@@ -197,7 +198,7 @@ def advise_collective(
                 *notes,
                 *left_out,
                 *reservations(in_ranking, placed, [asked_bytes]),
-                *(_contradicted(ranked) or _doubts(ranked[0], forms)),
+                *(_contradicted(ranked) or _doubts(ranked, forms)),
             ),
             {} if settings is None else {"config": _config_json(settings)},
         ),
@@ -208,7 +209,7 @@ def advise_collective(
 def _with_measured(one: Alternative, form: CollectiveForm, placed: Placed, size_bytes: int) -> Alternative:
     """With `measured_s` where this was timed on the machine of the profile."""
     point = placed.ranks, size_bytes, one.extra["segment_bytes"], placed.map_by
-    if placed.root or point not in form.measured:
+    if placed.root or not placed.as_measured or point not in form.measured:
         return one
     return replace(one, extra=one.extra | {"measured_s": form.measured[point]})
 
@@ -228,10 +229,12 @@ def _contradicted(ranked: Sequence[Alternative]) -> list[str]:
     ]
 
 
-def _doubts(best: Alternative, forms: Sequence[CollectiveForm]) -> list[str]:
+def _doubts(ranked: Sequence[Alternative], forms: Sequence[CollectiveForm]) -> list[str]:
     """A sentence where the forms of the best and of what the MPI does by itself err by more than lies between
-    them."""
+    them; what was interpolated has no form to err."""
+    best = ranked[0]
     errors = {form.algorithm: form.extra.get("error") for form in forms}
+    errors |= {one.extra["algorithm"]: 0.0 for one in ranked if one.extra["form"] == "interpolated"}
     compared = (best.extra["algorithm"], DEFAULT)
     if best.gain is None or best.gain <= 1 or None in (known := [errors.get(name) for name in compared]):
         return []
@@ -282,7 +285,7 @@ def _alternative(
     extra: dict[str, Any] = {
         "algorithm": candidate.form.algorithm,
         "segment_bytes": candidate.segment_bytes,
-        "form": "alpha-beta" if candidate.form.tree else "empirical",
+        "form": form_words(candidate.model, size_bytes, candidate.segment_bytes),
     }
     return Alternative(
         candidate.way,

@@ -1,7 +1,7 @@
 """Predict a collective operation: what each algorithm that a profile holds takes on a placement."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -42,12 +42,14 @@ _LEVEL_WORDS = {
 
 @dataclass(frozen=True)
 class Placed:
-    """Ranks of a call: the first `ranks` of a layout, filled by `map_by`."""
+    """Ranks of a call: the first `ranks` of a layout, filled by `map_by`; `as_measured` where that is the
+    machine of the profile."""
 
     layout: Layout
     ranks: int
     map_by: str
     root: int = 0
+    as_measured: bool = False
 
     @property
     def node(self) -> np.ndarray:
@@ -63,23 +65,47 @@ class AlgorithmModel:
     """One algorithm on one placement, with the coefficients that its times follow from.
 
     `hops` are counted once; `replicates` are coefficients from resampled launches, number k of all algorithms
-    of a profile drawn alike.
+    of a profile drawn alike. `measured` holds sizes and seconds of this placement, by the bytes of a segment.
     """
 
     form: CollectiveForm
     hops: Hops
     costs: CollectiveCosts
     replicates: tuple[CollectiveCosts, ...] = ()
+    measured: Mapping[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    def time_s(
-        self, size_bytes: float, segment_bytes: int = 0, costs: CollectiveCosts | None = None
-    ) -> float:
-        """Seconds from the common start until the last rank is done."""
-        calls = make_calls([self.hops], np.array([size_bytes]), np.array([segment_bytes]))
-        return float(collective_time_s(calls, costs or self.costs)[0])
+    def time_s(self, size_bytes: float, segment_bytes: int = 0) -> float:
+        """Seconds from the common start until the last rank is done.
+
+        Without a known tree, between sizes that were measured on this placement, interpolated in logarithms:
+        what an MPI chooses by itself changes with the size in ways that no form has.
+        """
+        interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
+        return (
+            self._by_form_s(self.costs, size_bytes, segment_bytes)
+            if interpolated_s is None
+            else interpolated_s
+        )
 
     def drawn_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
-        return np.array([self.time_s(size_bytes, segment_bytes, costs) for costs in self.replicates])
+        """The same of all replicates, which lie around an interpolation as they lie around the form."""
+        drawn_s = np.array([self._by_form_s(one, size_bytes, segment_bytes) for one in self.replicates])
+        interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
+        form_s = self._by_form_s(self.costs, size_bytes, segment_bytes)
+        return drawn_s if interpolated_s is None or not form_s else drawn_s * (interpolated_s / form_s)
+
+    def is_interpolated(self, size_bytes: float, segment_bytes: int = 0) -> bool:
+        return self._interpolated_s(size_bytes, segment_bytes) is not None
+
+    def _by_form_s(self, costs: CollectiveCosts, size_bytes: float, segment_bytes: int) -> float:
+        calls = make_calls([self.hops], np.array([size_bytes]), np.array([segment_bytes]))
+        return float(collective_time_s(calls, costs)[0])
+
+    def _interpolated_s(self, size_bytes: float, segment_bytes: int) -> float | None:
+        sizes, times_s = self.measured.get(segment_bytes, ((), ()))
+        if self.form.tree or not len(sizes) or not sizes[0] <= size_bytes <= sizes[-1]:
+            return None
+        return float(np.exp(np.interp(np.log(size_bytes), np.log(sizes), np.log(times_s))))
 
 
 @dataclass(frozen=True)
@@ -182,7 +208,7 @@ def place(
         raise InputError(f"--root is {root} of {ranks} ranks; give 0 to {ranks - 1}")
     if root and forms[0].operation not in ROOTED:
         raise InputError(f"--root is {root} and {forms[0].operation} has no root; leave --root out")
-    return Placed(found, ranks, chosen, root), notes
+    return Placed(found, ranks, chosen, root, layout is None), notes
 
 
 def algorithm_models(
@@ -205,8 +231,9 @@ def algorithm_models(
         if all(refused):
             notes.append(f"{form.algorithm} is left out: it needs {refused[0]}")
             continue
+        replicates = tuple(map(_costs, form.replicates))
         models.append(
-            AlgorithmModel(form, hops, _costs(form.parameters), tuple(map(_costs, form.replicates)))
+            AlgorithmModel(form, hops, _costs(form.parameters), replicates, _measured(form, placed))
         )
     for words, names in lacking.items():
         notes.append(
@@ -216,6 +243,16 @@ def algorithm_models(
     if not models:
         raise InputError(f"nothing can be predicted: {'; '.join(notes)}")
     return models, notes
+
+
+def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    if not placed.as_measured or placed.root:
+        return {}
+    found: dict[int, list[tuple[int, float]]] = {}
+    for (ranks, size_bytes, segment_bytes, map_by), time_s in sorted(form.measured.items()):
+        if (ranks, map_by) == (placed.ranks, placed.map_by) and size_bytes and time_s:
+            found.setdefault(segment_bytes, []).append((size_bytes, time_s))
+    return {segment: tuple(np.array(points).T) for segment, points in found.items()}
 
 
 def predict_collective(
@@ -326,11 +363,18 @@ def _predict(
         form.algorithm,
         segment_bytes,
         time_s,
-        "alpha-beta" if form.tree else "empirical",
+        form_words(model, size_bytes, segment_bytes),
         form.tree,
         interval,
         extrapolated(form, placed, size_bytes, segment_bytes),
     )
+
+
+def form_words(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> str:
+    """What a time comes from: a form, or times that were measured at other sizes."""
+    if model.form.tree:
+        return "alpha-beta"
+    return "interpolated" if model.is_interpolated(size_bytes, segment_bytes) else "empirical"
 
 
 def extrapolated(

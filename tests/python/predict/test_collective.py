@@ -62,6 +62,27 @@ def test_an_algorithm_of_one_size_is_predicted_at_no_other():
     assert "binomial" in predictions(profile(single, PIPELINE), 8, 8, map_by="node")[0]
 
 
+def test_what_an_mpi_chooses_by_itself_is_interpolated_where_it_was_measured():
+    """It takes another algorithm from some size on, which no form has; trees keep to their form."""
+    measured = [[8, 1024, 0, "node", 1e-3], [8, 4096, 0, "node", 4e-3], [4, 1024, 0, "node", 9.0]]
+    both = profile(
+        form("default", measured=measured), form("binomial", "binomial-doubling", measured=measured)
+    )
+    found, _ = predictions(both, 8, 2048, map_by="node")
+    assert found["default"].time_s == pytest.approx(2e-3) and found["default"].form == "interpolated"
+    assert found["binomial"].time_s != pytest.approx(2e-3, rel=0.2)
+    by_form = predictions(profile(form("default")), 8, 2048, map_by="node")[0]["default"].time_s
+    for size, where in (
+        (512, {}),
+        (2048, {"layout": "4x1x2"}),
+        (2048, {"root": 1}),
+        (2048, {"map_by": "core"}),
+    ):
+        other, _ = predictions(both, 8, size, **({"map_by": "node"} | where))
+        assert other["default"].form == "empirical"
+    assert predictions(both, 8, 2048, layout="4x1x2", map_by="node")[0]["default"].time_s == by_form
+
+
 def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
     found, notes = predictions(profile(PIPELINE), 8, 1, only="pipeline", map_by="core")
     assert found["pipeline"].time_s == pytest.approx(
