@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ from earlybird.cli import main
 from earlybird.cli.advise_collective import write_settings
 from earlybird.data.collective_configuration import Region, configuration
 from tests.collective_runs import planted_s, write_run
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = re.findall("`earlybird (.+)`", (ROOT / "examples" / "collectives" / "README.md").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +123,15 @@ def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
     assert json.loads(out)["schema"] == "earlybird.advice/1"
     status, out, _ = earlybird(*words, "--format", "csv")
     assert out.startswith("way,algorithm,segment_bytes,time_s,gain,form,do\n")
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_the_commands_of_the_example_do_what_it_says(earlybird, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(ROOT)
+    status, out, _ = earlybird(*command.replace("rules", str(tmp_path / "rules")).split())
+    assert status == 0 and "pipeline" in out and "binomial" in out
+    if "advise" in command:
+        assert "pipeline:8192" in (tmp_path / "rules").read_text()
 
 
 @pytest.mark.parametrize(
