@@ -15,7 +15,9 @@ from earlybird.data.collective_configuration import Region, configuration
 from tests.collective_runs import planted_s, write_run
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES = re.findall("`earlybird (.+)`", (ROOT / "examples" / "collectives" / "README.md").read_text())
+EXAMPLES = re.findall(
+    "`earlybird (.+ examples/.+)`", (ROOT / "examples" / "collectives" / "README.md").read_text()
+)
 
 
 @pytest.fixture(scope="module")
