@@ -8,7 +8,7 @@ import pandas
 
 from earlybird.data.collective_algorithms import tree_of
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
-from earlybird.data.layout import LEVELS
+from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.fit.collective_judgement import Judgement, judge
 from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.collective_search import Points, fit
@@ -26,6 +26,9 @@ POINT = ["way", "segment_bytes", "map_by", "placement", "ranks", "size_bytes", "
 
 # Of gather and scatter, messages inside a tree are of the data of several ranks: linear alone has them alike.
 _WHOLE_BUFFER = ("bcast", "reduce")
+
+# Of a machine, as a layout names them.
+_SHAPE = ("nodes", "sockets", "cores")
 
 MIN_POINTS = 4
 NUM_REPLICATES = 20
@@ -58,10 +61,7 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
         points = reader.points(rows)
         if len(points.time_s) < MIN_POINTS:
             continue
-        # Points of a single launch would stay as they are, and the interval would leave out their luck.
-        resampled = (
-            [] if rows.launch.isin(alone).any() else [reader.points(_drawn(rows, one)) for one in draws]
-        )
+        resampled = [] if _has_fixed(rows, alone) else [reader.points(_drawn(rows, one)) for one in draws]
         judged = judge(points, structure, gamma)
         forms.append((_form(what, structure, rows, judged, resampled, collectives), judged))
     return forms
@@ -111,8 +111,11 @@ def warnings(collectives: Collectives) -> list[str]:
         texts.append("collectives: one launch of every point, so no intervals; measure 5 launches or more")
         return texts
     _, alone = _draws(table)
-    for operation, rows in table[table.launch.isin(alone)].groupby("operation", sort=False):
-        names = list(dict.fromkeys(rows.algorithm))
+    fixed: dict[str, list[str]] = {}
+    for (operation, algorithm, _), rows in table.groupby(GROUP, sort=False):
+        if _has_fixed(proper_rows(collectives, rows), alone):
+            fixed.setdefault(operation, []).append(algorithm)
+    for operation, names in fixed.items():
         texts.append(
             f"{operation}: {', '.join(names)} {_have(names)} points of a single launch, so no intervals; "
             "measure 5 launches or more of all"
@@ -179,6 +182,13 @@ def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
     return draws, {members[0] for members in strata.values() if len(members) == 1}
 
 
+def _has_fixed(rows: pandas.DataFrame, alone: set[str]) -> bool:
+    """Whether all launches of some point are `alone`: every draw would leave it as it is, and the interval
+    would leave out its luck."""
+    drawn = rows[~rows.launch.isin(alone)]
+    return len(drawn[POINT].drop_duplicates()) < len(rows[POINT].drop_duplicates())
+
+
 def _drawn(rows: pandas.DataFrame, draw: Sequence[str]) -> pandas.DataFrame:
     times = pandas.Series(draw).value_counts()
     count = rows.launch.map(times).fillna(0).astype(int)
@@ -213,16 +223,38 @@ def _form(
         tuple(np.array(LEVELS)[(points.calls.alpha > 0).any(axis=(0, 1))].tolist()),
         collectives.machine,
         {name: (int(rows[name].min()), int(rows[name].max())) for name in ("ranks", "size_bytes")},
-        _measured(rows),
+        _measured(rows, collectives),
         tuple(_parameters(structure, fit(drawn, found.structure, terms).costs) for drawn in resampled),
         extra,
     )
 
 
-def _measured(rows: pandas.DataFrame) -> dict[tuple[int, int, int, str], float]:
+def _measured(rows: pandas.DataFrame, collectives: Collectives) -> dict[tuple[int, int, int, str], float]:
+    """Of ranks that sat as the machine is filled: with fewer nodes, or shared cores, they may have sat
+    otherwise."""
+    if not collectives.machine:
+        return {}
+    shape = "x".join(str(collectives.machine[name]) for name in _SHAPE)
+    placed = list(zip(rows.placement, rows.map_by, strict=True))
+    filled = {
+        (placement, map_by): _sit_alike(collectives.placements[placement], parse_layout(shape, map_by))
+        for placement, map_by in set(placed)
+    }
     keys = ["ranks", "size_bytes", "segment_bytes", "map_by"]
-    medians = rows[rows.root == 0].groupby(keys).time_s.median()
+    usual = (rows.root == 0) & np.array([filled[one] for one in placed], dtype=bool)
+    medians = rows[usual].groupby(keys).time_s.median()
     return {(*map(int, counts), map_by): float(time_s) for (*counts, map_by), time_s in medians.items()}
+
+
+def _sit_alike(placement: tuple[np.ndarray, np.ndarray], whole: Layout) -> bool:
+    """Whether ranks share nodes and sockets as the first of `whole` do, whatever the numbers of these."""
+    node, socket = placement
+    if len(node) > whole.num_ranks:
+        return False
+    ranks = np.arange(len(node))
+    observed, asked = Layout(node, socket, ""), Layout(whole.node[ranks], whole.socket[ranks], "")
+    pairs = ranks[:, None], ranks
+    return np.array_equal(observed.level(*pairs), asked.level(*pairs))
 
 
 def _parameters(structure: str, costs: CollectiveCosts) -> CollectiveParameters:

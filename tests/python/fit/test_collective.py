@@ -387,6 +387,27 @@ def test_points_of_a_single_launch_leave_their_algorithm_without_intervals(tmp_p
     )
 
 
+def test_a_launch_beside_those_that_measured_the_same_takes_no_intervals_away(tmp_path):
+    more = {"sizes": (1, 64, 1 << 16), "ranks": (2, 4)}
+    both = write_run(tmp_path / "both", planted_s, ways=("binomial", "linear"), **more)
+    again = write_run(tmp_path / "again", planted_s, launches=1, **more)
+    profile = fit_profile(read_runs([both, again]))
+    assert all(form.replicates for form in collective_forms(profile))
+    assert "single launch" not in " ".join(profile.extra["warnings"])
+
+
+def test_times_of_ranks_that_sat_otherwise_are_not_those_of_the_machine(tmp_path):
+    """The machine is the largest measured; on fewer cores its first ranks were spread over more nodes."""
+    more = {"map_by": ("core",), "sizes": (1, 64, 1 << 16), "launches": 1}
+    paths = [
+        write_run(tmp_path / "narrow", planted_s, ranks=(2, 4), shape="2x1x2", **more),
+        write_run(tmp_path / "wide", planted_s, ranks=(8,), shape="2x1x4", **more),
+    ]
+    (form,) = collective_forms(fit_profile(read_runs(paths)))
+    assert form.machine["cores"] == 4
+    assert {ranks for ranks, *_ in form.measured} == {2, 8}
+
+
 def test_a_form_is_called_good_only_where_it_predicts():
     ours = {"points": ALL_SIZES, "form": "alpha-beta", "aicc": 1.0, "held_out_error": 0.7}
     theirs = ours | {"form": "report-3", "aicc": 50.0, "held_out_error": 0.9}
