@@ -1,7 +1,7 @@
 """Advise which algorithm of a collective operation to take: the best at a size, and where that changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,7 +21,7 @@ from earlybird.predict.collective import (
     Placed,
     algorithm_models,
     extrapolated,
-    form_words,
+    form_name,
     forms_of,
     lacking_size,
     place,
@@ -112,6 +112,8 @@ class _Question:
     def regions(self) -> list[tuple[int, int, _Candidate]]:
         """From small to large sizes, first and last of each."""
         smallest, largest = self.sizes_bytes
+        if smallest == largest:  # of a barrier, 0
+            return [(smallest, largest, self.best(smallest))]
         begin = max(smallest, 1)
         octaves = max(float(np.log2(max(largest, begin) / begin)), 0.0)
         sizes = begin * 2.0 ** (np.arange(int(np.ceil(octaves * _PER_OCTAVE)) + 1) / _PER_OCTAVE)
@@ -175,13 +177,11 @@ def advise_collective(
             size = format_bytes(asked_bytes)
             left_out.append(f"{candidate.form.algorithm} is not ranked at {size}: it needs {needed}")
         else:
-            one = _alternative(candidate, placed, asked_bytes, models, family)
-            ranked.append(_with_measured(one, candidate.form, placed, asked_bytes))
+            ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
-    in_ranking = [
-        model for model in models if model.form.algorithm in {one.extra["algorithm"] for one in ranked}
-    ]
+    names = {one.extra["algorithm"] for one in ranked}
+    in_ranking = [model for model in models if model.form.algorithm in names]
     regions = question.over_sizes().regions()
     settings = _configure(question, placed, operation, family, size_bytes)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
@@ -190,7 +190,7 @@ def advise_collective(
         Advice(
             "collective",
             asked,
-            DEFAULT if any(model.form.algorithm == DEFAULT for model in models) else "",
+            DEFAULT if DEFAULT in names else "",
             tuple(ranked),
             tuple(_stretch(*region, placed, family) for region in regions),
             profile.id,
@@ -198,7 +198,7 @@ def advise_collective(
                 *notes,
                 *left_out,
                 *reservations(in_ranking, placed, [asked_bytes]),
-                *(_contradicted(ranked) or _doubts(ranked, forms)),
+                *(_contradicted(ranked[0], in_ranking, asked_bytes) or _doubts(ranked, forms)),
             ),
             {} if settings is None else {"config": _config_json(settings)},
         ),
@@ -206,25 +206,23 @@ def advise_collective(
     )
 
 
-def _with_measured(one: Alternative, form: CollectiveForm, placed: Placed, size_bytes: int) -> Alternative:
-    """With `measured_s` where this was timed on the machine of the profile."""
-    point = placed.ranks, size_bytes, one.extra["segment_bytes"], placed.map_by
-    if placed.root or not placed.as_measured or point not in form.measured:
-        return one
-    return replace(one, extra=one.extra | {"measured_s": form.measured[point]})
-
-
-def _contradicted(ranked: Sequence[Alternative]) -> list[str]:
-    """A sentence where another one than the first took clearly less when it was measured."""
-    timed = [one for one in ranked if "measured_s" in one.extra]
-    if not timed or timed[0] is not ranked[0]:
+def _contradicted(first: Alternative, models: Sequence[AlgorithmModel], size_bytes: int) -> list[str]:
+    """A sentence where another way than the first, other segments included, took clearly less when it was
+    measured."""
+    timed_s = {
+        Way(model.form.algorithm, segment).text: time_s
+        for model in models
+        for segment in model.measured
+        if (time_s := model.measured_s(size_bytes, segment)) is not None
+    }
+    if first.way not in timed_s:
         return []
-    best, first = min(timed, key=lambda one: one.extra["measured_s"]), ranked[0]
-    if best.extra["measured_s"] >= (1 - KEPT) * first.extra["measured_s"]:
+    best = min(timed_s, key=timed_s.__getitem__)
+    if timed_s[best] >= (1 - KEPT) * timed_s[first.way]:
         return []
-    times = [format_seconds(one.extra["measured_s"]) for one in (first, best)]
+    times = [format_seconds(timed_s[way]) for way in (first.way, best)]
     return [
-        f"when this very point was measured, {first.way} took {times[0]} and {best.way} {times[1]}: believe "
+        f"when this very point was measured, {first.way} took {times[0]} and {best} {times[1]}: believe "
         "the measurement, or repeat it"
     ]
 
@@ -276,7 +274,7 @@ def _alternative(
     time_s = candidate.time_s(size_bytes)
     drawn_s = candidate.model.drawn_s(size_bytes, candidate.segment_bytes)
     gain = gain_interval = None
-    if default is not None:
+    if default is not None and not lacking_size(default.form, size_bytes):
         default_s, default_drawn_s = default.time_s(size_bytes), default.drawn_s(size_bytes)
         gain = default_s / time_s if time_s > 0 else None
         if gain is not None and len(drawn_s) and len(drawn_s) == len(default_drawn_s) and drawn_s.all():
@@ -285,8 +283,11 @@ def _alternative(
     extra: dict[str, Any] = {
         "algorithm": candidate.form.algorithm,
         "segment_bytes": candidate.segment_bytes,
-        "form": form_words(candidate.model, size_bytes, candidate.segment_bytes),
+        "form": form_name(candidate.model, size_bytes, candidate.segment_bytes),
     }
+    measured_s = candidate.model.measured_s(size_bytes, candidate.segment_bytes)
+    if measured_s is not None:
+        extra["measured_s"] = measured_s
     return Alternative(
         candidate.way,
         time_s,

@@ -130,7 +130,10 @@ def _csv_row(one: AlgorithmPrediction) -> list[Any]:
 
 
 def _left_out_error(forms: Sequence[CollectiveForm], one: AlgorithmPrediction) -> float | None:
-    """How far the form was off at numbers of ranks left out of the fit, as `fit` prints it."""
+    """How far the form was off at numbers of ranks left out of the fit, as `fit` prints it; None where the
+    time comes from none."""
+    if one.form == "interpolated":
+        return None
     return next(form.extra.get("held_out_error") for form in forms if form.algorithm == one.algorithm)
 
 

@@ -42,14 +42,13 @@ _LEVEL_WORDS = {
 
 @dataclass(frozen=True)
 class Placed:
-    """Ranks of a call: the first `ranks` of a layout, filled by `map_by`; `as_measured` where that is the
-    machine of the profile."""
+    """Ranks of a call: the first `ranks` of a layout, `shape` as it was given, filled by `map_by`."""
 
     layout: Layout
     ranks: int
     map_by: str
     root: int = 0
-    as_measured: bool = False
+    shape: str = ""
 
     @property
     def node(self) -> np.ndarray:
@@ -77,8 +76,8 @@ class AlgorithmModel:
     def time_s(self, size_bytes: float, segment_bytes: int = 0) -> float:
         """Seconds from the common start until the last rank is done.
 
-        Without a known tree, between sizes that were measured on this placement, interpolated in logarithms:
-        what an MPI chooses by itself changes with the size in ways that no form has.
+        Without a known tree, at and between sizes that were measured on this placement, interpolated in
+        logarithms: what an MPI chooses by itself changes with the size in ways that no form has.
         """
         interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
         return (
@@ -94,6 +93,12 @@ class AlgorithmModel:
         form_s = self._by_form_s(self.costs, size_bytes, segment_bytes)
         return drawn_s if interpolated_s is None or not form_s else drawn_s * (interpolated_s / form_s)
 
+    def measured_s(self, size_bytes: float, segment_bytes: int = 0) -> float | None:
+        """What this very call took; None where it was not measured."""
+        sizes, times_s = self.measured.get(segment_bytes, ((), ()))
+        at = np.flatnonzero(np.asarray(sizes) == size_bytes)
+        return float(times_s[at[0]]) if len(at) else None
+
     def is_interpolated(self, size_bytes: float, segment_bytes: int = 0) -> bool:
         return self._interpolated_s(size_bytes, segment_bytes) is not None
 
@@ -102,8 +107,13 @@ class AlgorithmModel:
         return float(collective_time_s(calls, costs)[0])
 
     def _interpolated_s(self, size_bytes: float, segment_bytes: int) -> float | None:
-        sizes, times_s = self.measured.get(segment_bytes, ((), ()))
-        if self.form.tree or not len(sizes) or not sizes[0] <= size_bytes <= sizes[-1]:
+        if self.form.tree or segment_bytes not in self.measured:
+            return None
+        if (measured_s := self.measured_s(size_bytes, segment_bytes)) is not None:
+            return measured_s
+        sizes, times_s = self.measured[segment_bytes]
+        sizes, times_s = sizes[sizes > 0], times_s[sizes > 0]  # 0 has no logarithm
+        if not len(sizes) or not sizes[0] <= size_bytes <= sizes[-1]:
             return None
         return float(np.exp(np.interp(np.log(size_bytes), np.log(sizes), np.log(times_s))))
 
@@ -180,6 +190,7 @@ def place(
     if ranks is not None and not 2 <= ranks <= MAX_RANKS:
         raise InputError(f"--ranks is {ranks}; give 2 or more, at most {MAX_RANKS}")
     if layout is not None:
+        shape = layout.strip()
         found = parse_layout(layout, "core" if layout.endswith(".csv") and map_by is None else chosen)
         ranks = ranks or found.num_ranks
         if not 2 <= ranks <= found.num_ranks:
@@ -203,12 +214,13 @@ def place(
                 f"{ranks} ranks do not fit on the {nodes} node{'' if nodes == 1 else 's'} measured; {needed} "
                 "of them are taken, --layout names another machine"
             )
-        found = parse_layout(f"{max(nodes, needed)}x{sockets}x{cores}", chosen)
+        shape = f"{max(nodes, needed)}x{sockets}x{cores}"
+        found = parse_layout(shape, chosen)
     if not 0 <= root < ranks:
         raise InputError(f"--root is {root} of {ranks} ranks; give 0 to {ranks - 1}")
     if root and forms[0].operation not in ROOTED:
         raise InputError(f"--root is {root} and {forms[0].operation} has no root; leave --root out")
-    return Placed(found, ranks, chosen, root, layout is None), notes
+    return Placed(found, ranks, chosen, root, shape), notes
 
 
 def algorithm_models(
@@ -246,11 +258,13 @@ def algorithm_models(
 
 
 def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    if not placed.as_measured or placed.root:
+    """Sizes and seconds by the bytes of a segment, where the placement is one that was measured."""
+    machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+    if placed.shape != machine or placed.root:
         return {}
     found: dict[int, list[tuple[int, float]]] = {}
     for (ranks, size_bytes, segment_bytes, map_by), time_s in sorted(form.measured.items()):
-        if (ranks, map_by) == (placed.ranks, placed.map_by) and size_bytes and time_s:
+        if (ranks, map_by) == (placed.ranks, placed.map_by) and time_s:
             found.setdefault(segment_bytes, []).append((size_bytes, time_s))
     return {segment: tuple(np.array(points).T) for segment, points in found.items()}
 
@@ -363,15 +377,15 @@ def _predict(
         form.algorithm,
         segment_bytes,
         time_s,
-        form_words(model, size_bytes, segment_bytes),
+        form_name(model, size_bytes, segment_bytes),
         form.tree,
         interval,
         extrapolated(form, placed, size_bytes, segment_bytes),
     )
 
 
-def form_words(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> str:
-    """What a time comes from: a form, or times that were measured at other sizes."""
+def form_name(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> str:
+    """What a time comes from: a form, or times that were measured at this size or around it."""
     if model.form.tree:
         return "alpha-beta"
     return "interpolated" if model.is_interpolated(size_bytes, segment_bytes) else "empirical"

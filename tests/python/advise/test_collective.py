@@ -98,11 +98,48 @@ def test_times_measured_at_the_point_asked_for_stand_beside_the_forms():
     binomial["measured"][0][-1] = 3e-4
     (said,) = advise(linear, binomial, size_bytes=1024)[0].notes
     assert "binomial took 300 us and linear 200 us: believe the measurement" in said
+    (*ranked,) = advise(linear, binomial, size_bytes=1024, layout="8x1x1")[0].ranked
+    assert all("measured_s" in one.extra for one in ranked)
     # Of another machine, or another point, they say nothing.
-    for about in ({"layout": "8x1x1"}, {"root": 1}):
+    for about in ({"layout": "8x1x2"}, {"root": 1}):
         (*ranked,) = advise(linear, binomial, size_bytes=1024, **about)[0].ranked
         assert not any("measured_s" in one.extra for one in ranked)
     assert "measured_s" not in advise(linear, binomial, size_bytes=2048)[0].ranked[0].extra
+
+
+def test_other_segments_that_were_clearly_faster_are_named():
+    _, pipeline, _ = trees()
+    advice, _ = advise(pipeline | {"measured": [[8, LARGEST, 1 << 18, "node", 1e-6]]})
+    chosen = advice.ranked[0].extra["segment_bytes"]
+    assert chosen != 1 << 18 and not advice.notes
+    both = [[8, LARGEST, 1 << 18, "node", 1e-6], [8, LARGEST, chosen, "node", 2e-6]]
+    (said,) = advise(pipeline | {"measured": both})[0].notes
+    assert f"pipeline:{chosen} took 2 us and pipeline:262144 1 us" in said
+
+
+def test_without_a_time_of_default_at_the_size_asked_for_there_is_no_gain():
+    _, _, binomial = trees()
+    of_one_size = form("default", range={"ranks": [2, 8], "size_bytes": [8, 8]})
+    advice, _ = advise(of_one_size, binomial)
+    assert [one.way for one in advice.ranked] == ["binomial"]
+    assert advice.ranked[0].gain is None and advice.baseline == ""
+
+
+def test_the_quickest_barrier_is_advised_and_written():
+    """It has no bytes, and so no second size."""
+
+    def barrier(algorithm, alpha_s):
+        value = form(algorithm, hop={"alpha_s": alpha_s}, measured=[[8, 0, 0, "node", 2 * alpha_s]])
+        value["range"] = {"ranks": [2, 8], "size_bytes": [0, 0]}
+        return value | {"what": value["what"] | {"operation": "barrier"}}
+
+    forms = [barrier("default", 1e-4), barrier("dissemination", 1e-5)]
+    profile = profile_from_json({"schema": "earlybird.profile/1", "levels": {}, "forms": forms})
+    advice, settings = advise_collective(profile, "barrier", 8)
+    best = advice.ranked[0]
+    assert (best.way, best.extra["form"], best.time_s) == ("dissemination", "interpolated", 2e-5)
+    assert [one.way for one in advice.stretches] == ["dissemination"] and not settings.idle
+    assert advise_collective(profile, "barrier", 7)[0].ranked[0].extra["form"] == "empirical"
 
 
 @pytest.mark.parametrize(

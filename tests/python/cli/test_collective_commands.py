@@ -113,6 +113,15 @@ def test_predict_beyond_the_machine_warns_and_shows_what_was_published(earlybird
     assert "256 is extrapolated" in err and "do not fit on the 4 nodes measured" in err
 
 
+def test_no_error_of_a_form_stands_beside_times_interpolated(earlybird):
+    example = ROOT / "examples" / "collectives" / "profile.json"
+    words = ("predict", "collective", "--op", "bcast", "--ranks", 8, "--size", "8KiB", "--profile", example)
+    _, out, _ = earlybird(*words)
+    lines = {line.split()[0]: line for line in out.splitlines()[1:]}
+    assert "interpolated" in lines["default"] and "%" not in lines["default"]
+    assert "%" in lines["binomial"]
+
+
 def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
     words = ("advise", "collective", "--op", "bcast", "--ranks", 8, "--size", "256KiB", "--profile", "p.json")
     status, out, err = earlybird(*words, "--config", "rules")

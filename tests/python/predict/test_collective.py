@@ -74,13 +74,16 @@ def test_what_an_mpi_chooses_by_itself_is_interpolated_where_it_was_measured():
     by_form = predictions(profile(form("default")), 8, 2048, map_by="node")[0]["default"].time_s
     for size, where in (
         (512, {}),
-        (2048, {"layout": "4x1x2"}),
+        (2048, {"layout": "4x1x3"}),
         (2048, {"root": 1}),
         (2048, {"map_by": "core"}),
     ):
         other, _ = predictions(both, 8, size, **({"map_by": "node"} | where))
         assert other["default"].form == "empirical"
-    assert predictions(both, 8, 2048, layout="4x1x2", map_by="node")[0]["default"].time_s == by_form
+    assert predictions(both, 8, 2048, layout="4x1x3", map_by="node")[0]["default"].time_s == by_form
+    # The machine of the profile is the same, whoever names it.
+    same, _ = predictions(both, 8, 2048, layout="4x1x2", map_by="node")
+    assert same["default"].form == "interpolated"
 
 
 def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
