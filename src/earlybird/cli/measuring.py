@@ -186,7 +186,7 @@ def run_session(
         )
     if not effort.paper and result.spent_s > _OVERRUN * effort.budget_s:
         note(
-            f"measuring took {format_seconds(round(result.spent_s))} where the budget was "
+            f"measuring took {format_seconds(result.spent_s)} where the budget was "
             f"{format_seconds(effort.budget_s)}: every point gets its first launch; give fewer points, or "
             "more time"
         )

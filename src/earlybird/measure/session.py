@@ -50,7 +50,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """`missing` points were not measured because the budget was spent; all took `spent_s`."""
+    """`missing` points were not measured because the budget was spent; this session took `spent_s`."""
 
     samples: list[Sample]
     missing: int
