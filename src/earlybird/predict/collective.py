@@ -38,6 +38,8 @@ _LEVEL_WORDS = {
     "inter_socket": "across sockets",
     "inter_node": "between nodes",
 }
+# The layout of so many ranks that has no other hops.
+_ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
 
 @dataclass(frozen=True)
@@ -230,13 +232,14 @@ def algorithm_models(
     `size_bytes` or else at some size measured; why others are left out."""
     count = cache(lambda structure: count_hops(structure, placed.node, placed.socket, placed.root))
     models, notes = [], []
-    lacking: dict[str, list[str]] = {}
+    lacking: dict[tuple[str, str], list[str]] = {}
     for form in forms:
         hops = count(form.structure)
         used = {level for level, one in zip(LEVELS, (hops.once > 0).any(axis=0), strict=True) if one}
         if missing := [level for level in LEVELS if level in used - set(form.levels)]:
             words = " and ".join(_LEVEL_WORDS[level] for level in missing)
-            lacking.setdefault(words, []).append(form.algorithm)
+            only = next((level for level in LEVELS if level in form.levels), LEVELS[0])
+            lacking.setdefault((words, only), []).append(form.algorithm)
             continue
         sizes_bytes = form.range["size_bytes"] if size_bytes is None else (size_bytes,)
         refused = [lacking_size(form, size) or refusal(form, placed.ranks, size) for size in sizes_bytes]
@@ -247,10 +250,11 @@ def algorithm_models(
         models.append(
             AlgorithmModel(form, hops, _costs(form.parameters), replicates, _measured(form, placed))
         )
-    for words, names in lacking.items():
+    for (words, only), names in lacking.items():
+        other = _ALL_ON[only].format(placed.ranks)
         notes.append(
             f"no hops {words} were measured of {', '.join(names)}, left out; measure where ranks sit so, or "
-            f"give a --layout without them, such as 1x1x{placed.ranks}"
+            f"give a --layout without them, such as {other}"
         )
     if not models:
         raise InputError(f"nothing can be predicted: {'; '.join(notes)}")

@@ -86,6 +86,14 @@ def test_what_an_mpi_chooses_by_itself_is_interpolated_where_it_was_measured():
     assert same["default"].form == "interpolated"
 
 
+def test_a_layout_is_named_that_has_the_hops_measured():
+    near, far = (form(level, "linear", levels=(level,)) for level in ("intra_socket", "inter_node"))
+    _, notes = predictions(profile(near, far, BINOMIAL), 8, 8, map_by="node")
+    told = " ".join(notes)
+    assert "between nodes were measured of intra_socket" in told and "such as 1x1x8" in told
+    assert "on one socket were measured of inter_node" in told and "such as 8x1x1" in told
+
+
 def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
     found, notes = predictions(profile(PIPELINE), 8, 1, only="pipeline", map_by="core")
     assert found["pipeline"].time_s == pytest.approx(
