@@ -173,7 +173,7 @@ def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
 def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, refused):
     (tmp_path / "run").mkdir()
     words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
-    refused(earlybird(*words, check=False), "run exists", "--resume")
+    refused(earlybird(*words, check=False), "run exists", "choose another name")
     assert list((tmp_path / "run").iterdir()) == []
 
 
