@@ -183,10 +183,11 @@ def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
 
 
 def _has_fixed(rows: pandas.DataFrame, alone: set[str]) -> bool:
-    """Whether all launches of some point are `alone`: every draw would leave it as it is, and the interval
-    would leave out its luck."""
-    drawn = rows[~rows.launch.isin(alone)]
-    return len(drawn[POINT].drop_duplicates()) < len(rows[POINT].drop_duplicates())
+    """Whether some point has fewer than two launches that are not `alone`: every draw would leave it as it
+    is, or out, and the interval would leave out its luck."""
+    point = [name for name in POINT if name != "placement"]  # whose nodes may be numbered otherwise
+    launches = rows[~rows.launch.isin(alone)].groupby(point).launch.nunique()
+    return len(launches) < len(rows[point].drop_duplicates()) or launches.min() < 2
 
 
 def _drawn(rows: pandas.DataFrame, draw: Sequence[str]) -> pandas.DataFrame:

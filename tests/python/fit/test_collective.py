@@ -387,6 +387,15 @@ def test_points_of_a_single_launch_leave_their_algorithm_without_intervals(tmp_p
     )
 
 
+def test_points_that_an_interrupted_launch_did_not_reach_leave_no_intervals(tmp_path):
+    path = write_run(tmp_path / "run", planted_s, ranks=(2, 4), sizes=(1, 64, 1 << 16), launches=2)
+    samples = (path / "samples.ndjson").read_text().splitlines()
+    (path / "samples.ndjson").write_text("\n".join(samples[:-1]) + "\n")
+    profile = fit_profile(read_runs([path]))
+    (form,) = collective_forms(profile)
+    assert form.replicates == () and "single launch" in " ".join(profile.extra["warnings"])
+
+
 def test_a_launch_beside_those_that_measured_the_same_takes_no_intervals_away(tmp_path):
     more = {"sizes": (1, 64, 1 << 16), "ranks": (2, 4)}
     both = write_run(tmp_path / "both", planted_s, ways=("binomial", "linear"), **more)
