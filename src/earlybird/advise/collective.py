@@ -1,7 +1,7 @@
 """Advise which algorithm of a collective operation to take: the best at a size, and where that changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -340,17 +340,31 @@ def _configure(
     of_mpi = [one for one in question.candidates if _can_be_told(one.form, family)]
     if family is None or not of_mpi:
         return None
-    found = _Question(of_mpi).over_sizes().regions()
+    regions, lost = _regions(of_mpi, placed), []
+    if family == "openmpi" and _has_nodes_of_several_ranks(placed):
+        # Rules count where the component `tuned` goes first: its own choice is not that of `han`, which is
+        # what the MPI does by itself on such nodes.
+        lost = [one for one in regions if one.way == DEFAULT]
+        if 0 < len(lost) < len(regions):
+            regions = _regions([one for one in of_mpi if one.form.algorithm != DEFAULT], placed)
+        else:
+            lost = []
+    settings = configuration(family, operation, regions, size_bytes)
+    return replace(settings, left_out=(*settings.left_out, *lost))
+
+
+def _regions(candidates: Sequence[_Candidate], placed: Placed) -> list[Region]:
+    found = _Question(candidates).over_sizes().regions()
     last = len(found) - 1
-    return configuration(
-        family,
-        operation,
-        [
-            Region(one.way, placed.ranks, start if k else 0, None if k == last else end)
-            for k, (start, end, one) in enumerate(found)
-        ],
-        size_bytes,
-    )
+    return [
+        Region(one.way, placed.ranks, start if k else 0, None if k == last else end)
+        for k, (start, end, one) in enumerate(found)
+    ]
+
+
+def _has_nodes_of_several_ranks(placed: Placed) -> bool:
+    _, ranks = np.unique(placed.node, return_counts=True)
+    return len(ranks) > 1 and bool(ranks.max() > 1)
 
 
 def _config_json(settings: Configuration) -> dict[str, Any]:

@@ -77,7 +77,12 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
         note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
     if settings.left_out:
         told = "; ".join(region.describe() for region in settings.left_out)
-        note(f"warning: this MPI takes one algorithm for all sizes, so {path} does not tell: {told}")
+        why = (
+            "rules put Open MPI's component tuned before the one that chooses by itself"
+            if settings.kind == "rules"
+            else "this MPI takes one algorithm for all sizes"
+        )
+        note(f"warning: {why}, so {path} does not tell: {told}")
 
 
 def _print(advice: Advice) -> None:

@@ -72,6 +72,8 @@ def configuration(
             )
         if way.is_forced:
             find_algorithm(family, operation, way.name)
+    if not any(way.is_forced for way in ways):
+        return _shell(family, operation, {}, regions, ())
     if family == "openmpi":
         return _rules(operation, regions, ways)
     told = _intel_ranges(operation, regions, ways) if family == "intel" and len(regions) > 1 else None

@@ -150,6 +150,19 @@ def test_measured_points_that_make_no_sense_are_refused(points):
         advise(form("linear", "linear", measured=points))
 
 
+def test_rules_do_not_name_what_open_mpi_does_by_itself_on_nodes_of_several_ranks():
+    """There another component than the one that reads rules chooses; where that is best, nothing is set."""
+    default = form("default", hop={"alpha_s": 5e-5, "beta_s_per_byte": 1e-7})
+    _, pipeline, _ = trees()
+    _, settings = advise(default, pipeline, layout="4x1x2")
+    assert settings.kind == "rules" and "default" not in settings.text
+    assert [region.way for region in settings.left_out] == ["default"]
+    _, alone = advise(default, pipeline)
+    assert "default" in alone.text and not alone.left_out
+    _, idle = advise(form("default", hop={"alpha_s": 1e-9}), pipeline, layout="4x1x2")
+    assert idle.idle and idle.kind == "shell" and not idle.left_out
+
+
 def test_crossovers_are_where_another_way_takes_clearly_less():
     advice, _ = advise(*trees())
     assert advice.stretches[0].way == "binomial" and advice.stretches[0].from_bytes == 1
