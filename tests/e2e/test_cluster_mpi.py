@@ -16,8 +16,8 @@ from tests.cluster import EARLYBIRD, break_bridge, break_node, new_name, require
 pytestmark = pytest.mark.mpi
 
 RATE = "80mbit"
-# What is no MPI program and ends at once leaves Open MPI's mpiexec waiting for ever in one or two launches of a
-# hundred, see open-mpi/ompi#10586.
+# What is no MPI program and ends at once leaves Open MPI's mpiexec waiting for ever in one or two launches of
+# a hundred, see open-mpi/ompi#10586.
 STAY = "sleep 0.5"
 PAYLOAD_BYTES_PER_S = 80e6 / 8 * 1448 / 1514
 
