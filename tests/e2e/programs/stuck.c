@@ -22,8 +22,9 @@ int main(int argc, char **argv) {
   while (!arrived) MPI_Parrived(receive, 0, &arrived);
   printf("waits %d\n", (int)getpid());
   fflush(stdout);
+  if (argc > 1) MPI_Barrier(MPI_COMM_WORLD); /* both have told */
   if (argc > 1 && rank == 1) {
-    usleep(200000); /* what was said is on its way */
+    usleep(500000); /* what was said is on its way */
     raise(SIGKILL);
   }
   MPI_Wait(&receive, MPI_STATUS_IGNORE);
