@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from earlybird.data.collective_form import collective_forms
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
+from earlybird.fit.observations import read_runs
+from earlybird.fit.profile import fit_profile
 from earlybird.models.collective import (
     CollectiveCosts,
     collective_time_s,
@@ -136,3 +139,16 @@ def _launch(name, mpi, library_version, node, socket, placement):
         "placement": places if placement else [],
         "environment": {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"} if name.endswith("1") else {},
     }
+
+
+def forms_of(*paths):
+    """The forms fitted to runs, by algorithm."""
+    return {form.algorithm: form for form in collective_forms(fit_profile(read_runs(paths)))}
+
+
+def rows_of(form, points):
+    """Of the comparison on `points`: the row of our form fitted to these alone, and that of the report."""
+    rows = [row for row in form.extra["alternatives"] if row["points"] == points]
+    ours, theirs = (row for row in rows if "fitted_to" not in row)
+    assert ours["form"] == "alpha-beta" and theirs["form"].startswith("report-")
+    return ours, theirs

@@ -341,14 +341,12 @@ def _configure(
     if family is None or not of_mpi:
         return None
     regions, lost = _regions(of_mpi, placed), []
-    if family == "openmpi" and _has_nodes_of_several_ranks(placed):
+    told = any(region.way != DEFAULT for region in regions)
+    if told and family == "openmpi" and _has_nodes_of_several_ranks(placed):
         # Rules count where the component `tuned` goes first: its own choice is not that of `han`, which is
         # what the MPI does by itself on such nodes.
-        lost = [one for one in regions if one.way == DEFAULT]
-        if 0 < len(lost) < len(regions):
-            regions = _regions([one for one in of_mpi if one.form.algorithm != DEFAULT], placed)
-        else:
-            lost = []
+        lost = [region for region in regions if region.way == DEFAULT]
+        regions = _regions([one for one in of_mpi if one.form.algorithm != DEFAULT], placed)
     settings = configuration(family, operation, regions, size_bytes)
     return replace(settings, left_out=(*settings.left_out, *lost))
 

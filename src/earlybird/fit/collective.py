@@ -48,8 +48,8 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
     Coefficients are not negative and make times most likely whose logarithms scatter around the form's,
     normally or as Laplace has it; medians over launches. There is one protocol to begin with; further ones by
     the size of a message (a segment), a constant, what messages share (links of nodes, or a rank's way out),
-    the busiest link as a bound, and as another the work of all ranks where they share cores come in one by
-    one while AICc falls.
+    what idle links carry at once, the busiest link as a bound, and as another the work of all ranks where
+    they share cores come in one by one while AICc falls.
     """
     gamma = gamma_r_s_per_byte(collectives.reductions)
     draws, alone = _draws(collectives.table)
