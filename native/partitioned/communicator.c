@@ -39,9 +39,11 @@ static int64_t count_on(eb_order_map *map, uint64_t key) {
   return (int64_t)slot->num++;
 }
 
-int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) {
-  return count_on(map, ((uint64_t)(uint32_t)peer << 32 | (uint32_t)tag) + 1);
-}
+static uint64_t order_key(int peer, int tag) { return ((uint64_t)(uint32_t)peer << 32 | (uint32_t)tag) + 1; }
+
+int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) { return count_on(map, order_key(peer, tag)); }
+
+void eb_view_return_order(eb_order_map *map, int peer, int tag) { slot_of(map, order_key(peer, tag))->num--; }
 
 eb_view *eb_communicator_view(MPI_Comm user) {
   eb_view *view;

@@ -59,6 +59,8 @@ int eb_view_domain_rank(const eb_view *view, int peer);
 
 /* The number of requests made before for the peer and tag, counted on; -1 when memory is short. */
 int64_t eb_view_next_order(eb_order_map *map, int peer, int tag);
+/* The last of them was not made. */
+void eb_view_return_order(eb_order_map *map, int peer, int tag);
 
 /* The attribute under which communicators carry their views, and the views of the predefined ones. Return MPI error
  * codes; local. */
