@@ -31,6 +31,7 @@ extern "C" {
 #define EARLYBIRD_ENV_TRACE "EARLYBIRD_TRACE"
 #define EARLYBIRD_ENV_STATS "EARLYBIRD_STATS"
 #define EARLYBIRD_ENV_TAG_BITS "EARLYBIRD_TAG_BITS"
+#define EARLYBIRD_ENV_WHOLE_JOB "EARLYBIRD_WHOLE_JOB" /* of each rank: every rank of the job has the library */
 
 /* MPI 4's calls, where <mpi.h> is older. EARLYBIRD_NEEDS_PROTOTYPES overrides the guess for an MPI that reports
  * version 3 and has them all the same, as Open MPI 5 does. */
