@@ -18,6 +18,7 @@ from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built
+from tests import selection
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
@@ -36,16 +37,53 @@ def _usable(name: str) -> bool:
 BUILT = [name for name in WHEELS if _usable(name)]
 
 
-def pytest_report_header(config):
-    absent = [name for name in WHEELS if name not in BUILT]
-    skipped = f'; skipped: {", ".join(absent)} (make setup MPI="{" ".join(WHEELS)}")' if absent else ""
-    return f"MPI flavours under test: {', '.join(BUILT) or 'none'}{skipped}"
+_left_out: Counter[str] = Counter()
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Where the time of a whole run goes: a file is what one worker of `pytest -n` runs at a stretch."""
+def pytest_addoption(parser):
+    parser.addoption(
+        "--already-passed",
+        metavar="FILE",
+        help="leave out the tests that FILE lists: .pytest_cache/v/earlybird/passed of an earlier session",
+    )
+
+
+def pytest_report_header():
+    return f"MPI flavours under test: {', '.join(BUILT) or 'none'}"
+
+
+def pytest_collection_modifyitems(config, items):
+    passed = selection.read_passed(config.getoption("--already-passed"))
+    items[:], left_out, causes = selection.split(items, BUILT, passed)
+    _left_out.update(causes)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(_left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Each worker of `pytest -n` collects all tests, so one of them says what all leave out."""
+    if not _left_out:
+        _left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """The tests that did not run, by cause, and the files in which the time of a whole session goes."""
+    stats = terminalreporter.stats
+    if getattr(config, "cache", None):
+        config.cache.set(selection.CACHE_KEY, selection.passed_ids(stats))
+    causes = selection.skip_causes(stats) + _left_out
+    if causes:
+        terminalreporter.section(f"{causes.total()} tests not run")
+        for line in selection.cause_lines(causes):
+            terminalreporter.write_line(line)
     seconds = Counter()
-    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+    for report in (one for reports in stats.values() for one in reports):
         if isinstance(report, pytest.TestReport):
             seconds[report.location[0]] += report.duration
     if len(seconds) > 10:
@@ -81,11 +119,16 @@ def nothing_left_in_tmp():
     remove_left(begun_s)
 
 
+def require_mpi(name: str) -> None:
+    """Skip the test where this MPI flavour is not built."""
+    if name not in BUILT:
+        pytest.skip(selection.not_built(name))
+
+
 @pytest.fixture(params=list(WHEELS))
 def mpi(request) -> str:
-    """The name of each MPI flavour in turn; the test skips where it is not built."""
-    if request.param not in BUILT:
-        pytest.skip(f"{request.param} is not built; run `earlybird build --mpi {request.param}`")
+    """The name of each MPI flavour in turn; tests of those that are not built are left out."""
+    require_mpi(request.param)
     return request.param
 
 
@@ -93,7 +136,7 @@ def mpi(request) -> str:
 def any_mpi() -> str:
     """One MPI that is built."""
     if not BUILT:
-        pytest.skip("no MPI is built; run `earlybird build --mpi mpich`")
+        pytest.skip(f"no MPI is built (make setup MPI={next(iter(WHEELS))})")
     return BUILT[0]
 
 
