@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+# Set before numpy is imported, here and in the processes that tests start: next to other tests the spinning
+# threads of OpenBLAS slow the fits of small matrices down threefold.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
@@ -141,8 +145,14 @@ def any_mpi() -> str:
 
 
 @pytest.fixture
-def earlybird(tmp_path):
+def earlybird(own_process):
     """Run `earlybird WORDS...` in a folder of its own and return the finished process."""
+    return own_process
+
+
+@pytest.fixture
+def own_process(tmp_path):
+    """What `earlybird` is, unless a file or folder takes `in_process` for it."""
 
     def run(*words: str, check: bool = True, timeout: float = 300, **more) -> subprocess.CompletedProcess:
         result = subprocess.run(
@@ -154,6 +164,33 @@ def earlybird(tmp_path):
             timeout=timeout,
             **more,
         )
+        if check:
+            assert result.returncode == 0, result.stdout + result.stderr
+        return result
+
+    return run
+
+
+@pytest.fixture
+def in_process(tmp_path, monkeypatch, capsys):
+    """As `earlybird`, but in this process: no interpreter has to start and to import everything again.
+
+    For what an option means, what is printed and what is refused. Signals, limits, and what a command leaves
+    in the process need `earlybird`.
+    """
+    from earlybird.cli import main
+
+    def run(*words: str, check: bool = True) -> subprocess.CompletedProcess:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+        on_sigterm = signal.getsignal(signal.SIGTERM)
+        capsys.readouterr()
+        try:
+            with pytest.raises(SystemExit) as end:
+                main.run()
+        finally:
+            signal.signal(signal.SIGTERM, on_sigterm)
+        result = subprocess.CompletedProcess(sys.argv, end.value.code or 0, *capsys.readouterr())
         if check:
             assert result.returncode == 0, result.stdout + result.stderr
         return result
