@@ -112,7 +112,7 @@ def _samples(folder) -> list[dict]:
 
 
 def test_the_loop_closes(mpi, earlybird, tmp_path):
-    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "6s")
+    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "2s")
     told = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
     points = json.loads(told.stdout)["points"]
     assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
