@@ -150,12 +150,12 @@ def test_ctrl_c_ends_a_program_on_the_nodes(mpi, cluster, tmp_path):
         time.sleep(0.05)
 
 
-def test_what_the_cluster_lacks_is_refused(any_mpi, cluster, in_process, refused, tmp_path):
+def test_what_the_cluster_lacks_is_refused(any_mpi, cluster, earlybird, refused, tmp_path):
     (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n")
     words = ["replay", "pair.csv", "--mpi", any_mpi]
-    refused(in_process(*words, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
-    refused(in_process(*words, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
-    result = in_process(*words, "--layout", "2x1x1", "--launcher", "cluster:none-such", check=False)
+    refused(earlybird(*words, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
+    refused(earlybird(*words, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
+    result = earlybird(*words, "--layout", "2x1x1", "--launcher", "cluster:none-such", check=False)
     refused(result, "none-such", "cluster up")
 
 
