@@ -62,9 +62,9 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
       eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
   int rc = eb_wire_cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
-  channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
     channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
+    channel->lane = canonical_lane(channel, order);
     channel->num_ids = 1;
     return eb_wire_build(channel);
   }
@@ -78,6 +78,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
     return MPI_ERR_OTHER;
   }
   channel->base = eb_tags_channel_base(&eb_domain.tags, channel->first_id);
+  channel->lane = (int)(channel->first_id % eb_domain.num_lanes);
   channel->is_copying = true;
   const eb_setup setup = {.identity = channel->view->identity,
                           .total_bytes = channel->total_bytes,
@@ -101,9 +102,9 @@ static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order
   channel->num_ids = 1;
   int rc = eb_wire_cut(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
-  channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
     channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
+    channel->lane = canonical_lane(channel, order);
     return eb_wire_build(channel);
   }
   return eb_matching_post(channel);
