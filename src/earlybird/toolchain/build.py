@@ -1,16 +1,12 @@
-"""Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on."""
+"""Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on.
+
+Every start of `earlybird exec` looks here for a library: what a build alone needs is imported when one is made.
+"""
 
 import hashlib
-import json
 import os
-import platform
 import re
-import shlex
-import shutil
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,6 @@ import earlybird
 from earlybird.data.errors import InputError, WorkError
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
-from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
 
 LIBRARY = "libearlybird.so"
 
@@ -46,6 +41,8 @@ def is_built(flavour: Flavour) -> bool:
 
 def features(flavour: Flavour) -> dict[str, bool]:
     """What the feature probes found; empty when nothing is built."""
+    import json
+
     path = native_prefix(flavour) / "features.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -53,6 +50,8 @@ def features(flavour: Flavour) -> dict[str, bool]:
 def require_built(flavour: Flavour) -> None:
     """Raise InputError naming the command that builds the native code when that was not done."""
     if not is_built(flavour):
+        from earlybird.toolchain.install import inside_job
+
         where = " on the login node" if inside_job() else ""
         raise InputError(
             f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
@@ -90,6 +89,11 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     The prefix appears by renaming a finished build, so a build that was cut short is never taken for a whole
     one. Raises WorkError with the compiler's own words when compiling fails.
     """
+    import shutil
+    import tempfile
+
+    from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
+
     prefix = native_prefix(flavour)
     if is_built(flavour) and inside_job():
         return prefix
@@ -110,6 +114,9 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
 
 
 def _compile(flavour: Flavour, folder: Path) -> None:
+    import shutil
+    import sysconfig
+
     environment = flavour.environment()
     # Flags a person set for their own builds must not change what is measured.
     for name in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
@@ -135,6 +142,9 @@ def _compile(flavour: Flavour, folder: Path) -> None:
 
 
 def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour) -> None:
+    import shutil
+    import subprocess
+
     with open(log, "a") as stream:
         result = subprocess.run(
             [str(word) for word in command],
@@ -163,13 +173,23 @@ def _cache_key(flavour: Flavour) -> str:
 
 
 def _what_a_build_depends_on(flavour: Flavour) -> list[Any]:
-    sources = native_sources()
-    items: list[Any] = [platform.machine(), earlybird.__version__]
-    for path in sorted(path for path in sources.rglob("*") if path.is_file()):
-        items += [path.relative_to(sources), hashlib.sha256(path.read_bytes()).hexdigest()]
+    items: list[Any] = [os.uname().machine, earlybird.__version__]
+    for path, content in _contents(str(native_sources())):
+        items += [path, hashlib.sha256(content).hexdigest()]
     items.append(_identity(flavour.mpicc))
     items.append(_identity(_resolved_library(flavour)))
     return items
+
+
+def _contents(folder: str) -> list[tuple[str, bytes]]:
+    """Every file below `folder`, by its path from there, folder by folder."""
+    found = []
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(above, name)
+            with open(path, "rb") as stream:
+                found.append((path[len(folder) + 1 :], stream.read()))
+    return sorted(found, key=lambda one: one[0].split(os.sep))
 
 
 def _compiled_with(flavour: Flavour) -> str:
@@ -177,6 +197,10 @@ def _compiled_with(flavour: Flavour) -> str:
 
     No part of the key, because a compute node must find the build without having these compilers.
     """
+    import shlex
+    import shutil
+    import subprocess
+
     compilers = [os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")]
     found = [_identity(shutil.which(shlex.split(compiler)[0])) for compiler in compilers]
     shown = subprocess.run(

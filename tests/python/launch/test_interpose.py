@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.launch import interpose
+from earlybird.launch import interpose, reach
 from earlybird.launch.interpose import PREFIX
 from earlybird.machine.flavours import Flavour
 
@@ -25,8 +25,9 @@ def call(tmp_path):
     shims, real = tmp_path / "shims", tmp_path / "real"
     shims.mkdir()
     real.mkdir()
-    for name in interpose.LAUNCHERS:
-        shutil.copy2(interpose._SHIM, shims / name)
+    shutil.copytree(interpose._SHIMS / "launchers", shims / interpose._SPOKEN)
+    for name in reach.LAUNCHERS:
+        shutil.copy2(interpose._SHIMS / "launcher.sh", shims / name)
         (real / name).write_text(PRINTS)
         (real / name).chmod(0o755)
 
@@ -196,8 +197,7 @@ def libmpi(compiled):
 
 
 def said(*words) -> str:
-    remark = interpose.remark(words, FLAVOUR, os.environ)
-    return "" if remark is None else remark.sentence
+    return "\n".join(reach.look(words, FLAVOUR, os.environ).sentences)
 
 
 def test_a_program_of_this_mpi_is_told_nothing_of(compiled, libmpi):
@@ -213,7 +213,7 @@ def test_a_program_of_another_mpi_is_told_with_both_names(compiled, libmpi):
         sentence = said(*words)
         for part in (app, "Open MPI", "libmpi.so.40", "mpich", "libmpi.so.12", "--mpi openmpi"):
             assert part in sentence
-    assert interpose.remark(["mpiexec", app], FLAVOUR, os.environ).alone
+    assert reach.look(["mpiexec", app], FLAVOUR, os.environ).alone
     assert "standard's own ABI" in said(compiled("abi", *libmpi("libmpi_abi.so.0")))
 
 
@@ -242,7 +242,7 @@ def test_a_static_program_is_told(compiled, how):
     app = compiled("app", how)
     assert "it is linked statically" in said("mpiexec", "-n", "2", app)
     assert "it is linked statically" in said(app)
-    assert not interpose.remark([app], FLAVOUR, os.environ).alone
+    assert not reach.look([app], FLAVOUR, os.environ).alone
     inside = compiled(
         "inside", source="int MPI_Init(void) { return 0; } int main(void) { return MPI_Init(); }"
     )
@@ -288,7 +288,7 @@ def test_only_launchers_that_are_here_have_a_shim(monkeypatch, tmp_path):
         [str(tmp_path / "prterun")], flavour_of(tmp_path), {"PATH": str(tmp_path)}
     )
     shims = Path(environment[f"{PREFIX}SHIMS"])
-    assert sorted(path.name for path in shims.iterdir()) == ["mpiexec", "prterun"]
+    assert sorted(path.name for path in shims.iterdir()) == [".launchers", "mpiexec", "prterun"]
     assert words == [str(shims / "prterun")]
     assert environment[f"{PREFIX}LAUNCHER"] == str(tmp_path / "prterun")
 

@@ -1,0 +1,220 @@
+"""What libearlybird can do for the programs that a command names, before any of them is started."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from earlybird.machine.flavours import Flavour
+from earlybird.machine.programs import SONAMES, Program, read_program
+
+# What a launcher may be called; shims/launcher.sh knows how each is spoken to.
+LAUNCHERS = (
+    "mpiexec", "mpirun", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpiexec.openmpi",
+    "mpirun.openmpi", "orterun", "prterun", "srun", "flux", "jsrun", "aprun", "palsrun", "ibrun",
+)  # fmt: skip
+# Programs that start others, or that load an MPI while they run: what they need says nothing of the ranks.
+_NOT_THE_PROGRAM = frozenset(
+    "env nice taskset numactl time timeout stdbuf setpriv chrt perf strace ltrace gdb xterm sh bash dash zsh "
+    "ksh csh tcsh fish busybox ruby julia java node R Rscript".split()
+)
+_NOT_THE_PROGRAM_WITH_VERSION = ("python", "pypy", "perl", "valgrind", "octave", "lua")
+# Options of launchers that take two values, such as mpiexec -env NAME VALUE, and those that name a file with
+# programs that are not among the arguments.
+_TAKE_TWO = frozenset("env genv mca gmca omca pmca prtemca pmixmca".split())
+_NAME_PROGRAMS_ELSEWHERE = frozenset("configfile app appfile multi-prog erf_input".split())
+_STARTS_RANKS = ("run", "submit", "bulksubmit")
+_REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
+
+
+class Reach(NamedTuple):
+    """What is known of the programs of a command.
+
+    Attributes
+    ----------
+    sentences : one for each program that cannot be reached.
+    alone : the library must not be tried either: a program is of another MPI.
+    is_rank : the command is itself an MPI program, started without a launcher.
+    is_whole_job : every rank that the command starts is a program that the library reaches.
+    loads_mpi : ranks load their MPI while they run.
+    """
+
+    sentences: tuple[str, ...] = ()
+    alone: bool = False
+    is_rank: bool = False
+    is_whole_job: bool = False
+    loads_mpi: bool = False
+
+
+UNKNOWN = Reach()
+
+
+def look(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]) -> Reach:
+    """What the words of a command show of its programs; nothing is said where nothing can be seen."""
+    at = launcher_at(words)
+    if at is None:
+        itself = _candidates(words[:1], environment)
+        is_rank = any(one.program is not None and one.program.libmpi is not None for one in itself)
+        return Reach(*_said_of([itself], words[0], flavour), is_rank=is_rank)
+    launches = _launches(words[at:])
+    seen = [_candidates(launch, environment) for launch in launches]
+    sentences, alone = _said_of(seen, None, flavour)
+    return Reach(
+        sentences,
+        alone,
+        is_whole_job=not sentences
+        and at == 0
+        and all(_is_mpi_program(launch, flavour, environment) for launch in launches),
+        loads_mpi=any(_is_python(candidate.path) for candidates in seen for candidate in candidates),
+    )
+
+
+class _Candidate(NamedTuple):
+    """A word that may be a program to start: by its path, or a command that is no option's value."""
+
+    word: str
+    path: Path
+    program: Program | None
+
+
+def launcher_at(words: Sequence[str]) -> int | None:
+    """Where among the words of a command its launcher is."""
+    return next((k for k, word in enumerate(words) if os.path.basename(word) in LAUNCHERS), None)
+
+
+def _launches(words: Sequence[str]) -> list[list[str]]:
+    """The arguments of a launcher, for each of the programs that a lone colon separates."""
+    rest = list(words[1:])
+    if os.path.basename(words[0]) == "flux":
+        subcommand = next((k for k, word in enumerate(rest) if word in _STARTS_RANKS), len(rest))
+        rest = rest[subcommand + 1 :]
+    launches: list[list[str]] = [[]]
+    for word in rest:
+        if word == ":":
+            launches.append([])
+        else:
+            launches[-1].append(word)
+    return launches
+
+
+def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[_Candidate]:
+    found = []
+    before = ""
+    for word in words:
+        path = _executable(word, environment)
+        if path is not None and (os.sep in word or not before.startswith("-")):
+            found.append(_Candidate(word, path, read_program(path, environment)))
+        before = word
+    return found
+
+
+def _executable(word: str, environment: Mapping[str, str]) -> Path | None:
+    if os.sep in word:
+        return Path(word) if os.path.isfile(word) and os.access(word, os.X_OK) else None
+    command = shutil.which(word, path=environment["PATH"])
+    return Path(command) if command is not None else None
+
+
+def _said_of(
+    launches: Sequence[Sequence[_Candidate]], command: str | None, flavour: Flavour
+) -> tuple[tuple[str, ...], bool]:
+    """The sentences on programs that cannot be reached, and whether the library is to be left out for them.
+
+    `command`: what starts by itself, without a launcher.
+    """
+    using = [one for candidates in launches for one in candidates if one.program and one.program.libmpi]
+    for one in using:
+        if not one.program.suits(flavour.family):
+            return (_of_another_mpi(one.word, one.program, flavour),), True
+    sentences = [_unreached(candidates, command, flavour) for candidates in launches]
+    if not using and not any(sentences):
+        sentences = [_without_mpi(candidates, command) for candidates in launches]
+    return tuple(dict.fromkeys(filter(None, sentences))), False
+
+
+def _unreached(candidates: Sequence[_Candidate], command: str | None, flavour: Flavour) -> str | None:
+    """Why the program of a launch is static, where it is."""
+    if any(one.program and one.program.libmpi for one in candidates):
+        return None
+    for one in candidates:
+        if one.program is not None and one.program.has_mpi:
+            return _static(one.word, "an MPI is linked into it statically", flavour)
+        if command is not None and os.sep not in command:
+            return None  # any command of the system
+        if one.program is not None and one.program.static:
+            return _static(one.word, "it is linked statically", flavour)
+    return None
+
+
+def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str | None:
+    if command is not None or not candidates:
+        return None
+    if any(one.program is None or _is_other(one.path.name) for one in candidates):
+        return None
+    return (
+        f"{candidates[0].word} needs no MPI library; unless it loads one itself, libearlybird has nothing to "
+        "do in it"
+    )
+
+
+def _is_mpi_program(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]) -> bool:
+    """Whether the program of a launch is beyond doubt one that the library reaches.
+
+    Which options take a value is not known of every launcher. So a word after an option may be its value,
+    unless it can be started itself: then a program of this MPI is the launch's, and anything else is in doubt.
+    """
+    values = 0
+    for word in words:
+        if word.startswith("-"):
+            option = word.lstrip("-").partition("=")[0]
+            if option in _NAME_PROGRAMS_ELSEWHERE:
+                return False
+            values = 0 if "=" in word else 2 if option in _TAKE_TWO else 1
+            continue
+        path = _executable(word, environment) if values < 2 else None
+        if path is not None:
+            program = read_program(path, environment)
+            return (
+                program is not None
+                and not program.static
+                and program.abi is not None
+                and program.suits(flavour.family)
+                and not _is_other(path.name)
+            )
+        if values == 0:
+            return False
+        values -= 1
+    return False
+
+
+def _is_other(name: str) -> bool:
+    return name in _NOT_THE_PROGRAM or name.startswith(_NOT_THE_PROGRAM_WITH_VERSION)
+
+
+def _is_python(path: Path) -> bool:
+    """Whether it is a Python, or a script for one."""
+    if path.name.startswith(("python", "pypy")) and not path.suffix.isalpha():
+        return True
+    try:
+        with open(path, "rb") as stream:
+            line = stream.readline(200)
+    except OSError:
+        return False
+    return line.startswith(b"#!") and b"python" in line
+
+
+def _of_another_mpi(name: str, program: Program, flavour: Flavour) -> str:
+    remedy = f"give {_REMEDIES[program.abi]}, or compile" if program.abi in _REMEDIES else "compile"
+    return (
+        f"{name} is built against {program.built_against} (it needs {program.libmpi}) and this is "
+        f"{flavour.name} ({SONAMES[flavour.family]}), so libearlybird stays out of it; {remedy} it with "
+        f"`earlybird exec --mpi {flavour.name} -- mpicc`"
+    )
+
+
+def _static(name: str, why: str, flavour: Flavour) -> str:
+    return (
+        f"libearlybird cannot be put between {name} and {flavour.name} {flavour.version}: {why}; link it "
+        f"with the MPI's shared library, as `earlybird exec --mpi {flavour.name} -- mpicc` does"
+    )
