@@ -96,7 +96,7 @@ def _can_be_preloaded(path: Path) -> bool:
 
 def _late_libmpi(flavour: Flavour) -> Path | None:
     """The MPI's library where programs that load it while they run must preload it: Open MPI's handles are
-    data, which are looked up when libearlybird is loaded. None where nothing of the kind is needed or found."""
+    data, looked up when libearlybird is loaded. None where nothing of the kind is needed or found."""
     if flavour.family != "openmpi":
         return None
     root = flavour.mpicc.parents[1]

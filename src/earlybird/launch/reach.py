@@ -24,6 +24,8 @@ _NOT_THE_PROGRAM_WITH_VERSION = ("python", "pypy", "perl", "valgrind", "octave",
 # programs that are not among the arguments.
 _TAKE_TWO = frozenset("env genv mca gmca omca pmca prtemca pmixmca".split())
 _NAME_PROGRAMS_ELSEWHERE = frozenset("configfile app appfile multi-prog erf_input".split())
+# How much of a script is searched for a call of Python.
+_SCRIPT_LIMIT_BYTES = 65536
 _STARTS_RANKS = ("run", "submit", "bulksubmit")
 _REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
 
@@ -162,18 +164,19 @@ def _is_mpi_program(words: Sequence[str], flavour: Flavour, environment: Mapping
     """Whether the program of a launch is beyond doubt one that the library reaches.
 
     Which options take a value is not known of every launcher. So a word after an option may be its value,
-    unless it can be started itself: then a program of this MPI is the launch's, and anything else is in doubt.
+    unless it can be started itself: then a program of this MPI is the launch's, anything else is in doubt.
     """
-    values = 0
+    own = may_be_own = 0  # how many words belong to the option before, surely or perhaps
     for word in words:
-        if word.startswith("-"):
-            option = word.lstrip("-").partition("=")[0]
+        if own > 0:
+            own = 0 if "=" in word else own - 1  # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS
+        elif word.startswith("-"):
+            option, equals, _ = word.lstrip("-").partition("=")
             if option in _NAME_PROGRAMS_ELSEWHERE:
                 return False
-            values = 0 if "=" in word else 2 if option in _TAKE_TWO else 1
-            continue
-        path = _executable(word, environment) if values < 2 else None
-        if path is not None:
+            own = 2 if option in _TAKE_TWO and not equals else 0
+            may_be_own = 0 if equals or own else 1
+        elif (path := _executable(word, environment)) is not None:
             program = read_program(path, environment)
             return (
                 program is not None
@@ -182,9 +185,10 @@ def _is_mpi_program(words: Sequence[str], flavour: Flavour, environment: Mapping
                 and program.suits(flavour.family)
                 and not _is_other(path.name)
             )
-        if values == 0:
+        elif may_be_own == 0:
             return False
-        values -= 1
+        else:
+            may_be_own = 0
     return False
 
 
@@ -193,15 +197,14 @@ def _is_other(name: str) -> bool:
 
 
 def _is_python(path: Path) -> bool:
-    """Whether it is a Python, or a script for one."""
-    if path.name.startswith(("python", "pypy")) and not path.suffix.isalpha():
+    """Whether it is a Python, or a script that is run by one or calls one."""
+    if path.name.startswith(("python", "pypy")) and not path.suffix[1:].isalpha():
         return True
     try:
         with open(path, "rb") as stream:
-            line = stream.readline(200)
+            return stream.read(2) == b"#!" and b"python" in stream.read(_SCRIPT_LIMIT_BYTES)
     except OSError:
         return False
-    return line.startswith(b"#!") and b"python" in line
 
 
 def _of_another_mpi(name: str, program: Program, flavour: Flavour) -> str:

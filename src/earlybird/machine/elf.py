@@ -1,7 +1,7 @@
 """What an ELF file says of itself: its loader, the libraries it needs, whether it defines a symbol.
 
-`earlybird exec` asks this of a program each time it starts one; importing a library that knows all of ELF would
-take it longer than everything else that it does.
+`earlybird exec` asks this of a program each time it starts one; a library that knows all of ELF takes longer
+to import than everything else that `exec` does.
 """
 
 import mmap

@@ -13,8 +13,8 @@ SONAMES = {"mpich": "libmpi.so.12", "intel": "libmpi.so.12", "openmpi": "libmpi.
 _ABI = {"mpich": "mpich", "intel": "mpich", "openmpi": "openmpi"}
 # Cray names its libraries after a compiler and the version of that: libmpi_gnu_91.so.12.
 _CRAY_COMPILERS = ("amd", "aocc", "cray", "crayclang", "gnu", "intel", "nvidia", "pgi")
-# Whose soname libmpi.so.NUMBER is. 0 and 1 are Open MPI's first ones, which Fujitsu and Bull go on using; 4 was
-# Intel's before all MPICHs agreed on 12.
+# Whose soname libmpi.so.NUMBER is. 0 and 1 are Open MPI's first ones, which Fujitsu and Bull go on using; 4
+# was Intel's before all MPICHs agreed on 12.
 _NUMBERS = {"0": "openmpi", "1": "openmpi", "4": "mpich", "12": "mpich"} | dict.fromkeys(
     ("20", "40", "80"), "openmpi"
 )
@@ -85,7 +85,7 @@ def _parts(soname: str) -> _Parts:
 
 
 def abi_of_library(soname: str) -> str | None:
-    """Whose handles programs that need `soname` were compiled with: `mpich`, `openmpi`, `standard` or None."""
+    """Whose handles programs that need `soname` have: `mpich`, `openmpi`, `standard`, or None."""
     name, vendor, number = _parts(soname)
     if vendor in ("abi", "ibm"):
         return {"abi": "standard", "ibm": "openmpi"}[vendor]

@@ -1,6 +1,6 @@
 """Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on.
 
-Every start of `earlybird exec` looks here for a library: what a build alone needs is imported when one is made.
+Every start of `earlybird exec` looks here for a library: what a build alone needs is imported for a build.
 """
 
 import hashlib
