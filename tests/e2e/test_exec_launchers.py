@@ -1,4 +1,4 @@
-"""Launchers of sites under `exec`, played by scripts that record their arguments; what ranks learn of a job."""
+"""Launchers of sites under `exec`, played by scripts that record their arguments; what ranks are told."""
 
 import os
 import subprocess
