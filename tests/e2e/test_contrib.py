@@ -1,4 +1,4 @@
-"""Module files and the Spack package of contrib/ do what they say, as far as that shows without Lmod and Spack."""
+"""Module files and the Spack package of contrib/ do what they say, as far as that shows without the tools."""
 
 import contextlib
 import glob
