@@ -4,25 +4,21 @@ Every job pays for the start of `exec`, so it does not wait for the parser of al
 """
 
 import os
-import shutil
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
 from earlybird.cli.chosen_mpi import choose_flavour
 from earlybird.cli.notes import note
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose, reach
+from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import library_path
 
 
-class Request(NamedTuple):
-    """What was asked of `exec`: a command, and our options."""
-
-    words: list[str]
-    mpi: str | None = None
-    no_interpose: bool = False
-    profile: Path | None = None
+# What was asked of `exec`: the words of a command, the name of an MPI or None, whether to leave libearlybird
+# out, the path of a profile or None.
+Request = namedtuple("Request", "words mpi no_interpose profile", defaults=[None, False, None])
 
 
 def parse(arguments: list[str]) -> Request | None:
@@ -52,7 +48,7 @@ def start(request: Request) -> None:
     words = request.words
     flavour = choose_flavour(request.mpi)
     environment = interpose.without(flavour.environment())
-    program = shutil.which(words[0], path=environment["PATH"])
+    program = find_command(words[0], environment["PATH"])
     if program is None:
         raise InputError(f"the command {words[0]!r} is neither on PATH nor a file; check its name")
     if request.profile is not None:

@@ -1,13 +1,13 @@
 """Have libearlybird preloaded in the ranks that a command starts, and in nothing else that it starts."""
 
-import hashlib
 import os
-import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from earlybird.data.errors import InputError
 from earlybird.launch.reach import LAUNCHERS, UNKNOWN, Reach, launcher_at
+from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
 from earlybird.machine.programs import SONAMES
@@ -112,7 +112,7 @@ def through_shim(
 ) -> tuple[list[str], dict[str, str]]:
     """As `wrap`, for words that call a launcher after others which enter a node, say."""
     position = launcher_at(words)
-    launcher = shutil.which(words[position], path=without(environment)["PATH"]) or words[position]
+    launcher = find_command(words[position], without(environment)["PATH"]) or words[position]
     launched, inner = wrap([launcher, *words[position + 1 :]], flavour, environment)
     return [*words[:position], *launched], inner
 
@@ -120,11 +120,11 @@ def through_shim(
 def _shims(names: set[str], path: str) -> Path:
     """A folder with a shim for `names` and for every launcher on `path`: no other, because scripts look for
     srun to learn whether they are under Slurm."""
-    names = names | {name for name in LAUNCHERS if shutil.which(name, path=path) is not None}
+    names = names | {name for name in LAUNCHERS if find_command(name, path) is not None}
     spoken = {file.name: file.read_bytes() for file in sorted((_SHIMS / "launchers").iterdir())}
     text = (_SHIMS / "launcher.sh").read_bytes()
-    key = hashlib.sha256(b"\0".join([text, *spoken.values(), *map(os.fsencode, sorted(names))])).hexdigest()
-    folder = home() / "launchers" / key[:12]
+    key = zlib.crc32(b"\0".join([text, *spoken.values(), *map(os.fsencode, sorted(names))]))
+    folder = home() / "launchers" / f"{key:08x}"
     if not folder.is_dir():
         _make_shims(folder, dict.fromkeys(sorted(names), text), spoken)
     return folder
@@ -132,6 +132,7 @@ def _shims(names: set[str], path: str) -> Path:
 
 def _make_shims(folder: Path, shims: Mapping[str, bytes], spoken: Mapping[str, bytes]) -> None:
     """Write the folder of shims, whole or not at all."""
+    import shutil
     import tempfile
 
     try:

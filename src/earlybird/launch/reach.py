@@ -1,11 +1,11 @@
 """What libearlybird can do for the programs that a command names, before any of them is started."""
 
 import os
-import shutil
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
+from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.programs import SONAMES, Program, read_program
 
@@ -30,7 +30,13 @@ _STARTS_RANKS = ("run", "submit", "bulksubmit")
 _REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
 
 
-class Reach(NamedTuple):
+class Reach(
+    namedtuple(
+        "Reach",
+        "sentences alone is_rank is_whole_job loads_mpi",
+        defaults=[(), False, False, False, False],
+    )
+):
     """What is known of the programs of a command.
 
     Attributes
@@ -41,12 +47,6 @@ class Reach(NamedTuple):
     is_whole_job : every rank that the command starts is a program that the library reaches.
     loads_mpi : ranks load their MPI while they run.
     """
-
-    sentences: tuple[str, ...] = ()
-    alone: bool = False
-    is_rank: bool = False
-    is_whole_job: bool = False
-    loads_mpi: bool = False
 
 
 UNKNOWN = Reach()
@@ -72,12 +72,11 @@ def look(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str])
     )
 
 
-class _Candidate(NamedTuple):
-    """A word that may be a program to start: by its path, or a command that is no option's value."""
+class _Candidate(namedtuple("_Candidate", "word path program")):
+    """A word that may be a program to start: by its path, or a command that is no option's value.
 
-    word: str
-    path: Path
-    program: Program | None
+    `program` is None where it is no ELF executable.
+    """
 
 
 def launcher_at(words: Sequence[str]) -> int | None:
@@ -112,9 +111,7 @@ def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[_C
 
 
 def _executable(word: str, environment: Mapping[str, str]) -> Path | None:
-    if os.sep in word:
-        return Path(word) if os.path.isfile(word) and os.access(word, os.X_OK) else None
-    command = shutil.which(word, path=environment["PATH"])
+    command = find_command(word, environment["PATH"])
     return Path(command) if command is not None else None
 
 

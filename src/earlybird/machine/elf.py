@@ -8,8 +8,8 @@ import mmap
 import os
 import re
 import struct
+from collections import namedtuple
 from collections.abc import Iterator
-from typing import NamedTuple
 
 _ET_EXEC, _ET_DYN = 2, 3
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
@@ -18,17 +18,14 @@ _DF_1_PIE = 0x08000000
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 
 
-class Elf(NamedTuple):
+class Elf(namedtuple("Elf", "interpreter needs")):
     """An ELF file that can be started.
 
     Attributes
     ----------
     interpreter : the path of its dynamic loader; None in a static program.
-    needs : the names of the shared libraries it was linked with, in that order.
+    needs : a tuple of the names of the shared libraries it was linked with, in that order.
     """
-
-    interpreter: str | None
-    needs: tuple[str, ...]
 
 
 class _Image:

@@ -4,13 +4,13 @@ import contextlib
 import functools
 import os
 import re
-import shutil
+from collections import namedtuple
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from earlybird.data.errors import InputError
+from earlybird.machine.commands import find_command
 from earlybird.machine.home import home
 from earlybird.machine.programs import abi_of_library
 
@@ -27,22 +27,19 @@ SIMULATED = "simgrid"
 NAMES = (*WHEELS, "system", SIMULATED)
 
 
-class Flavour(NamedTuple):
+class Flavour(
+    namedtuple("Flavour", "name family version mpicc mpiexec env", defaults=[MappingProxyType({})])
+):
     """An MPI that can compile and start programs.
 
     Attributes
     ----------
     name : `mpich`, `openmpi`, `intel`, `system`, `simgrid`, or the path of the mpicc it was given by.
     family : how its mpiexec is spoken to: `mpich`, `openmpi` or `intel`; `simgrid` is simulated by `mpiexec`.
+    version : of the MPI, as text.
+    mpicc, mpiexec : paths of its compiler and of what starts its ranks.
     env : variables that its compiler and its programs need.
     """
-
-    name: str
-    family: str
-    version: str
-    mpicc: Path
-    mpiexec: Path
-    env: Mapping[str, str] = MappingProxyType({})
 
     def environment(self) -> dict[str, str]:
         """The process environment with this flavour's variables and its bin folder first on PATH."""
@@ -97,7 +94,7 @@ def simgrid_folder() -> Path:
 def simgrid_remedy() -> str:
     """How to get SimGrid on this machine."""
     elsewhere = "give the path of a smpicc with --mpi /path/to/smpicc"
-    if shutil.which("apt-get") and shutil.which("dpkg-deb"):
+    if find_command("apt-get") and find_command("dpkg-deb"):
         return (
             f"run `earlybird build --mpi {SIMULATED}`, which unpacks Debian's libsimgrid-dev without root, "
             f"install that package, or {elsewhere}"
@@ -124,11 +121,11 @@ def _find(name: str) -> Flavour | None:
             return None
         return _describe(name, wheel_folder(name) / "bin" / "mpicc")
     if name == "system":
-        found = shutil.which("mpicc")
+        found = find_command("mpicc")
         return _describe(name, Path(found)) if found else None
     if name == SIMULATED:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
-        found = shutil.which("smpicc") or (str(unpacked) if unpacked.exists() else None)
+        found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
     mpicc = Path(name).expanduser().absolute()
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
@@ -183,7 +180,7 @@ def _launcher_of(mpicc: Path) -> Path:
     mpiexec = mpicc.parent / "mpiexec"
     if mpiexec.exists():
         return mpiexec
-    found = next(filter(None, map(shutil.which, ("mpiexec", *SITE_LAUNCHERS))), None)
+    found = next(filter(None, map(find_command, ("mpiexec", *SITE_LAUNCHERS))), None)
     if found is None:
         raise InputError(f"no mpiexec stands beside {mpicc} or on PATH; give an mpicc with its mpiexec")
     return Path(found)

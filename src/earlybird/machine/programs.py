@@ -1,9 +1,9 @@
 """What an executable file is to an MPI: which libmpi it needs, or that it is static."""
 
 import os
+from collections import namedtuple
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from earlybird.machine.elf import defines, read_elf
 
@@ -23,7 +23,7 @@ _SYSTEM = ("c", "m", "dl", "rt", "pthread", "util", "gcc_s", "stdc++", "z", "tin
 _NAMES = {"mpich": "MPICH or Intel MPI", "openmpi": "Open MPI", "standard": "the MPI standard's own ABI"}
 
 
-class Program(NamedTuple):
+class Program(namedtuple("Program", "path static libmpi has_mpi")):
     """An ELF executable.
 
     Attributes
@@ -32,11 +32,6 @@ class Program(NamedTuple):
     libmpi : the soname of the MPI library it needs, itself or through another library; None without any.
     has_mpi : MPI_Init is part of it, that is, an MPI was linked in statically.
     """
-
-    path: Path
-    static: bool
-    libmpi: str | None
-    has_mpi: bool
 
     @property
     def abi(self) -> str | None:
@@ -47,7 +42,7 @@ class Program(NamedTuple):
     @property
     def built_against(self) -> str | None:
         """Whose `libmpi` is, in words; None for a name that no MPI known here has."""
-        if _parts(self.libmpi or "").vendor in _CRAY_COMPILERS:
+        if _parts(self.libmpi or "")[1] in _CRAY_COMPILERS:
             return "Cray MPICH"
         return _NAMES.get(self.abi or "")
 
@@ -64,24 +59,20 @@ class Program(NamedTuple):
         return self.abi == _ABI[family]
 
 
-class _Parts(NamedTuple):
+def _parts(soname: str) -> tuple[str, str, str]:
     """Of libmpi_gnu_91.so.12.5: libmpi, gnu, 12. All empty for a name that is no MPI library's."""
-
-    name: str = ""
-    vendor: str = ""
-    number: str = ""
-
-
-def _parts(soname: str) -> _Parts:
     stem, _, numbers = soname.partition(".so")
     name, _, vendor = stem.partition("_")
     vendor, *version = vendor.split("_")
-    if name not in ("libmpi", "libmpich") or vendor not in ("", "abi", "ibm", "mt", *_CRAY_COMPILERS):
-        return _Parts()  # libmpiP, libmpitrace and libmpi_trace are profilers
     dot, *numbers = numbers.split(".")
-    if dot or not all(part.isdigit() for part in (*version, *numbers)):
-        return _Parts()
-    return _Parts(name, vendor, numbers[0] if numbers else "")
+    if (
+        name not in ("libmpi", "libmpich")
+        or vendor not in ("", "abi", "ibm", "mt", *_CRAY_COMPILERS)
+        or dot
+        or not all(part.isdigit() for part in (*version, *numbers))
+    ):
+        return "", "", ""  # libmpiP, libmpitrace and libmpi_trace are profilers
+    return name, vendor, numbers[0] if numbers else ""
 
 
 def abi_of_library(soname: str) -> str | None:
@@ -96,7 +87,7 @@ def abi_of_library(soname: str) -> str | None:
 
 def is_libmpi(soname: str) -> bool:
     """Whether a library of that name is an MPI's."""
-    return bool(_parts(soname).name)
+    return _parts(soname)[0] != ""
 
 
 def _is_system(soname: str) -> bool:

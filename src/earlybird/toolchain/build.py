@@ -3,13 +3,12 @@
 Every start of `earlybird exec` looks here for a library: what a build alone needs is imported for a build.
 """
 
-import hashlib
+import contextlib
 import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import earlybird
 from earlybird.data.errors import InputError, WorkError
@@ -31,8 +30,7 @@ def native_sources() -> Path:
 
 def native_prefix(flavour: Flavour) -> Path:
     """Where the build of the present sources for `flavour` is, or would be."""
-    label = re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
-    return home() / "native" / f"{label}-{_cache_key(flavour)}"
+    return home() / "native" / f"{_label(flavour)}-{_cache_key(flavour)}"
 
 
 def is_built(flavour: Flavour) -> bool:
@@ -165,31 +163,57 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
     raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
 
 
+def _label(flavour: Flavour) -> str:
+    """The name of an MPI as part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
+
+
 def _cache_key(flavour: Flavour) -> str:
+    """A digest of what a build depends on: computed when a file has another size or time than before, because
+    reading all of them takes as long as a third of the start of `earlybird exec`."""
+    sources = _files(str(native_sources()))
+    around = [
+        os.uname().machine,
+        earlybird.__version__,
+        _identity(flavour.mpicc),
+        _identity(_resolved_library(flavour)),
+    ]
+    seen = "\n".join([*around, *map(_identity_of_source, sources)])
+    remembered = home() / "keys" / _label(flavour)
+    with contextlib.suppress(OSError, ValueError):
+        key, known = remembered.read_text().split("\n", 1)
+        if known == seen:
+            return key
+    key = _digest(around, sources)
+    with contextlib.suppress(OSError):  # a folder that others filled may be read-only
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        new = remembered.with_name(f".{os.getpid()}")
+        new.write_text(f"{key}\n{seen}")
+        os.replace(new, remembered)
+    return key
+
+
+def _files(folder: str) -> list[str]:
+    """The path of every file below `folder`, folder by folder."""
+    found = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
+    return sorted(found, key=lambda path: path.split(os.sep))
+
+
+def _identity_of_source(path: str) -> str:
+    status = os.stat(path)
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def _digest(around: list[str], sources: list[str]) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
-    for item in _what_a_build_depends_on(flavour):
-        digest.update(str(item).encode() + b"\0")
+    for item in around:
+        digest.update(item.encode() + b"\0")
+    for path in sources:
+        content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        digest.update(f"{os.path.relpath(path, native_sources())} {content}\0".encode())
     return digest.hexdigest()[:12]
-
-
-def _what_a_build_depends_on(flavour: Flavour) -> list[Any]:
-    items: list[Any] = [os.uname().machine, earlybird.__version__]
-    for path, content in _contents(str(native_sources())):
-        items += [path, hashlib.sha256(content).hexdigest()]
-    items.append(_identity(flavour.mpicc))
-    items.append(_identity(_resolved_library(flavour)))
-    return items
-
-
-def _contents(folder: str) -> list[tuple[str, bytes]]:
-    """Every file below `folder`, by its path from there, folder by folder."""
-    found = []
-    for above, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(above, name)
-            with open(path, "rb") as stream:
-                found.append((path[len(folder) + 1 :], stream.read()))
-    return sorted(found, key=lambda one: one[0].split(os.sep))
 
 
 def _compiled_with(flavour: Flavour) -> str:

@@ -1,5 +1,6 @@
 """Launchers that print what they were called with, and programs that need the library of some MPI."""
 
+import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -43,26 +44,46 @@ def call(tmp_path):
     return run
 
 
+def compile_program(
+    folder: Path, name: str, *words: str, source: str = "int main(void) { return 0; }"
+) -> str:
+    """Compile `source` with some words in `folder`; returns the program's path."""
+    (folder / f"{name}.c").write_text(source)
+    subprocess.run(["cc", folder / f"{name}.c", "-o", folder / name, *words], check=True, cwd=folder)
+    return str(folder / name)
+
+
+def make_libmpi(folder: Path, soname: str) -> list[str]:
+    """A shared library with the soname of some MPI; returns the words that link it."""
+    words = ("-shared", "-fPIC", f"-Wl,-soname,{soname}")
+    path = compile_program(folder, soname, *words, source="int MPI_Init;")
+    return ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}", path]
+
+
 @pytest.fixture
 def compiled(tmp_path):
-    """Compile `int main` with some words; returns the program's path."""
-
-    def compile_(name, *words, source="int main(void) { return 0; }"):
-        (tmp_path / f"{name}.c").write_text(source)
-        subprocess.run(
-            ["cc", tmp_path / f"{name}.c", "-o", tmp_path / name, *words], check=True, cwd=tmp_path
-        )
-        return str(tmp_path / name)
-
-    return compile_
+    """`compile_program` in the test's folder."""
+    return functools.partial(compile_program, tmp_path)
 
 
 @pytest.fixture
-def libmpi(compiled):
-    """A shared library with the soname of some MPI; returns the words that link it."""
+def libmpi(tmp_path):
+    """`make_libmpi` in the test's folder."""
+    return functools.partial(make_libmpi, tmp_path)
 
-    def make(soname):
-        path = Path(compiled(soname, "-shared", "-fPIC", f"-Wl,-soname,{soname}", source="int MPI_Init;"))
-        return ["-Wl,--no-as-needed", f"-Wl,-rpath,{path.parent}", str(path)]
 
-    return make
+@pytest.fixture(scope="module")
+def some_programs(tmp_path_factory) -> Path:
+    """A folder with app and other (MPICH's ABI), foreign (Open MPI's), plain, unnumbered, inside, script."""
+    folder = tmp_path_factory.mktemp("programs")
+    mpich = make_libmpi(folder, "libmpi.so.12")
+    for name in ("app", "other"):
+        compile_program(folder, name, *mpich)
+    compile_program(folder, "foreign", *make_libmpi(folder, "libmpi.so.40"))
+    compile_program(folder, "unnumbered", *make_libmpi(folder, "libmpi.so"))
+    compile_program(folder, "plain")
+    has_mpi = "int MPI_Init(void) { return 0; } int main(void) { return MPI_Init(); }"
+    compile_program(folder, "inside", source=has_mpi)
+    (folder / "script").write_text("#!/bin/sh\n./app\n")
+    (folder / "script").chmod(0o755)
+    return folder

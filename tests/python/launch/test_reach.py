@@ -18,18 +18,9 @@ def look(*words: str, family: str = "mpich") -> reach.Reach:
 
 
 @pytest.fixture
-def programs(compiled, libmpi, tmp_path, monkeypatch):
-    """In the working folder: app and other of MPICH's ABI, foreign of Open MPI's, plain, static, script."""
-    for name in ("app", "other"):
-        compiled(name, *libmpi("libmpi.so.12"))
-    compiled("foreign", *libmpi("libmpi.so.40"))
-    compiled("unnumbered", *libmpi("libmpi.so"))
-    compiled("plain")
-    compiled("inside", source="int MPI_Init(void) { return 0; } int main(void) { return MPI_Init(); }")
-    (tmp_path / "script").write_text("#!/bin/sh\n./app\n")
-    (tmp_path / "script").chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def programs(some_programs, monkeypatch):
+    """The programs of the fixture, in the working folder."""
+    monkeypatch.chdir(some_programs)
 
 
 @pytest.mark.parametrize(
@@ -115,16 +106,18 @@ def test_what_a_person_says_of_the_whole_job_stays(programs, tmp_path):
         ("python data\n", False),
     ],
 )
-def test_a_script_that_runs_python_loads_its_mpi_late(programs, text, expected):
-    (programs / "script").write_text(text)
+def test_a_script_that_runs_python_loads_its_mpi_late(tmp_path, monkeypatch, text, expected):
+    (tmp_path / "script").write_text(text)
+    (tmp_path / "script").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
     assert look("mpiexec", "-n", "2", "./script", family="openmpi").loads_mpi == expected
 
 
-def test_a_python_loads_its_mpi_late_and_a_file_of_that_name_does_not(programs):
+def test_a_python_loads_its_mpi_late_and_a_file_of_that_name_does_not(tmp_path, programs):
     assert look("mpiexec", "-n", "2", "python3", "-c", "pass").loads_mpi
-    (programs / "python.sh").write_text("#!/bin/sh\n")
-    (programs / "python.sh").chmod(0o755)
-    assert not look("mpiexec", "-n", "2", "./python.sh").loads_mpi
+    (tmp_path / "python.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "python.sh").chmod(0o755)
+    assert not look("mpiexec", "-n", "2", str(tmp_path / "python.sh")).loads_mpi
     assert not look("mpiexec", "-n", "2", "./app").loads_mpi
 
 

@@ -72,6 +72,19 @@ def test_the_key_stays_when_nothing_that_matters_changes(flavour, sources, monke
     assert build.native_prefix(flavour._replace(version="told otherwise")) == before
 
 
+def test_the_key_is_remembered_and_computed_again_where_a_file_looks_different(flavour, sources, monkeypatch):
+    before = build.native_prefix(flavour)
+    monkeypatch.setattr(build, "_digest", lambda *_: pytest.fail("the sources were read again"))
+    assert build.native_prefix(flavour) == before
+    monkeypatch.setattr(build, "_digest", lambda *_: "another")
+    os.utime(sources / "CMakeLists.txt", (1, 1))
+    assert build.native_prefix(flavour).name.endswith("-another")
+    # What is remembered of another version of Earlybird, or damaged, is no key.
+    for path in build.home().glob("keys/*"):
+        path.write_text("damaged")
+    assert build.native_prefix(flavour).name.endswith("-another")
+
+
 def test_a_second_build_does_nothing(flavour):
     said = []
     prefix = build.build_native(flavour, said.append)
