@@ -17,7 +17,7 @@ from earlybird.machine.programs import SONAMES
 from earlybird.toolchain.build import has_library, library_path, native_sources
 from tests import slurm as real_slurm
 from tests.cluster import running_cluster
-from tests.conftest import EARLYBIRD
+from tests.conftest import EARLYBIRD, require_mpi
 
 pytestmark = pytest.mark.mpi
 
@@ -36,6 +36,7 @@ def where_of(tmp_path_factory):
     folder = tmp_path_factory.mktemp("where")
 
     def compiled(mpi: str) -> str:
+        require_mpi(mpi)
         if not has_library(find_flavour(mpi)):
             pytest.skip(f"libearlybird is not built for {mpi}")
         program = folder / f"where-{mpi}"
@@ -55,6 +56,7 @@ def stuck(tmp_path):
     children: list[psutil.Process] = []
 
     def start(mpi: str, *words: str) -> tuple[subprocess.Popen, list[psutil.Process]]:
+        require_mpi(mpi)
         if not has_library(find_flavour(mpi)):
             pytest.skip(f"libearlybird is not built for {mpi}")
         program, within = tmp_path / "stuck", [EARLYBIRD, "exec", "--mpi", mpi, "--"]
