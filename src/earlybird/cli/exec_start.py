@@ -15,7 +15,6 @@ from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import library_path
 
-
 # What was asked of `exec`: the words of a command, the name of an MPI or None, whether to leave libearlybird
 # out, the path of a profile or None.
 Request = namedtuple("Request", "words mpi no_interpose profile", defaults=[None, False, None])

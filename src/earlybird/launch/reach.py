@@ -16,14 +16,43 @@ LAUNCHERS = (
 )  # fmt: skip
 # Programs that start others, or that load an MPI while they run: what they need says nothing of the ranks.
 _NOT_THE_PROGRAM = frozenset(
-    "env nice taskset numactl time timeout stdbuf setpriv chrt perf strace ltrace gdb xterm sh bash dash zsh "
-    "ksh csh tcsh fish busybox ruby julia java node R Rscript".split()
+    [
+        "env",
+        "nice",
+        "taskset",
+        "numactl",
+        "time",
+        "timeout",
+        "stdbuf",
+        "setpriv",
+        "chrt",
+        "perf",
+        "strace",
+        "ltrace",
+        "gdb",
+        "xterm",
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "csh",
+        "tcsh",
+        "fish",
+        "busybox",
+        "ruby",
+        "julia",
+        "java",
+        "node",
+        "R",
+        "Rscript",
+    ]
 )
 _NOT_THE_PROGRAM_WITH_VERSION = ("python", "pypy", "perl", "valgrind", "octave", "lua")
 # Options of launchers that take two values, such as mpiexec -env NAME VALUE, and those that name a file with
 # programs that are not among the arguments.
-_TAKE_TWO = frozenset("env genv mca gmca omca pmca prtemca pmixmca".split())
-_NAME_PROGRAMS_ELSEWHERE = frozenset("configfile app appfile multi-prog erf_input".split())
+_TAKE_TWO = frozenset(["env", "genv", "mca", "gmca", "omca", "pmca", "prtemca", "pmixmca"])
+_NAME_PROGRAMS_ELSEWHERE = frozenset(["configfile", "app", "appfile", "multi-prog", "erf_input"])
 # How much of a script is searched for a call of Python.
 _SCRIPT_LIMIT_BYTES = 65536
 _STARTS_RANKS = ("run", "submit", "bulksubmit")

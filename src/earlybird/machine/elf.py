@@ -86,9 +86,9 @@ def _read(image: _Image) -> Elf | None:
         elif part == _PT_DYNAMIC:
             dynamic = list(image.rows("QQ", at, file_bytes))
     # A static program that may be loaded anywhere differs from a library by a flag alone.
-    if interpreter is None and kind == _ET_DYN:
-        if not any(tag == _DT_FLAGS_1 and value & _DF_1_PIE for tag, value in dynamic):
-            return None
+    is_pie = any(tag == _DT_FLAGS_1 and value & _DF_1_PIE for tag, value in dynamic)
+    if interpreter is None and kind == _ET_DYN and not is_pie:
+        return None
     needed = [value for tag, value in dynamic if tag == _DT_NEEDED]
     names = [
         at + value - address
