@@ -194,6 +194,60 @@ int eb_channel_deliver(eb_channel *channel) {
   return rc;
 }
 
+static bool is_all_ready(const eb_channel *channel) {
+  for (int s = 0; s < channel->segments.num; s++)
+    if (atomic_load_explicit(&channel->states[s].num_unready, memory_order_acquire) > 0) return false;
+  return true;
+}
+
+/* Have all segments arrived (or left), whatever has become of a plan that comes with them? */
+static int test_segments(eb_channel *channel, bool *done) {
+  int flag = 1, rc = MPI_SUCCESS;
+  for (int s = 0; rc == MPI_SUCCESS && flag && s < channel->segments.num; s++)
+    if (channel->requests[s] != MPI_REQUEST_NULL) rc = eb_wire_test_one(channel, s, &flag);
+  *done = flag;
+  return rc;
+}
+
+/* A receiver's plan was sent before its data, by a sender that needs nothing of us for it; its tag will be used again. */
+static int end_receiver(eb_channel *channel, bool *ended) {
+  bool ready;
+  int rc = prepare(channel, &ready);
+  if (rc == MPI_SUCCESS && ready) rc = test_segments(channel, ended);
+  return rc == MPI_SUCCESS && *ended ? eb_wire_wait(channel) : rc;
+}
+
+/* Waiting for the receiver could deadlock: it may be in a call that waits for us. So what is under way goes on by itself. */
+static int end_sender(eb_channel *channel, bool *ended, bool *is_under_way) {
+  bool ready = false, done = true;
+  if (!is_all_ready(channel)) return MPI_SUCCESS;
+  *ended = true;
+  while (!ready) { /* another thread may be about to send the last segment */
+    const int rc = prepare(channel, &ready);
+    if (rc != MPI_SUCCESS) return rc;
+  }
+  const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
+  if (rc != MPI_SUCCESS || done) return rc;
+  *is_under_way = true;
+  if (eb_outbox_adopt(channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS) return eb_wire_wait(channel);
+  channel->requests = NULL;
+  channel->staging = NULL;
+  return MPI_SUCCESS;
+}
+
+int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_way) {
+  *ended = *is_under_way = false;
+  while (!take_for_testing(channel)) sched_yield();
+  eb_mpi_enter();
+  const int rc = channel->is_send ? end_sender(channel, ended, is_under_way) : end_receiver(channel, ended);
+  end_look(channel);
+  if (rc != MPI_SUCCESS) {
+    *ended = true;
+    return eb_channel_fail(channel, rc);
+  }
+  return *ended ? eb_channel_finish(channel, MPI_STATUS_IGNORE) : MPI_SUCCESS;
+}
+
 /* Is a partition known to have arrived, and unpacked? Without asking the MPI. */
 static bool is_at_hand(const eb_channel *channel, const eb_partition_state *partition) {
   /* Which segments these are is known no sooner: with the setup they may change. */
