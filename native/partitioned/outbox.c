@@ -67,13 +67,13 @@ int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int
   return rc;
 }
 
-int eb_outbox_adopt(int num, MPI_Request *requests, void *memory) {
+int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *memory) {
   letter *made = malloc(sizeof *made);
   if (!made) return MPI_ERR_NO_MEM;
   made->num = num;
   made->requests = requests;
   made->memory = memory;
-  made->kind = EB_LETTER_DATA;
+  made->kind = kind;
   add(made);
   return MPI_SUCCESS;
 }

@@ -11,9 +11,9 @@ typedef enum { EB_LETTER_DATA, EB_LETTER_CONTROL } eb_letter_kind;
  * may be a device's. */
 int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
 
-/* Takes over sends that are under way, among requests that may be null or inactive: the requests, their array and `memory`
- * (or NULL) are freed when all have left. MPI_ERR_NO_MEM: nothing was taken over. */
-int eb_outbox_adopt(int num, MPI_Request *requests, void *memory);
+/* Takes over transfers that are under way, among requests that may be null or inactive: the requests, their array and
+ * `memory` (or NULL) are freed when all are complete. MPI_ERR_NO_MEM: nothing was taken over. */
+int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *memory);
 
 /* Frees what has left; cheap when there is nothing. Call at every opportunity: it is the progress of these sends. */
 void eb_outbox_progress(void);

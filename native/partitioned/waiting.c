@@ -229,7 +229,8 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_under_way) {
   const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
   if (rc != MPI_SUCCESS || done) return rc;
   *is_under_way = true;
-  if (eb_outbox_adopt(channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS) return eb_wire_wait(channel);
+  if (eb_outbox_adopt(EB_LETTER_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
+    return eb_wire_wait(channel);
   channel->requests = NULL;
   channel->staging = NULL;
   return MPI_SUCCESS;
