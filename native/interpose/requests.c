@@ -1,4 +1,7 @@
 /* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel. */
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "interpose/complete.h"
 #include "interpose/interpose.h"
 
@@ -26,12 +29,37 @@ EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   return eb_none_live() ? PMPI_Startall(count, requests) : start_all(count, requests);
 }
 
+/* For what MPI forbids, the MPIs let pass, and costs no data: said once, and the program goes on. */
+static void note(atomic_flag *is_noted, const char *sentence) {
+  if (!atomic_flag_test_and_set(is_noted)) fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
+}
+
+/* An active request may be freed when its operation is complete (MPI 4.1 section 4.2.2 forbids it only before). Benchmarks
+ * do so after MPI_Parrived of every partition. While partitions are missing it stays an error: those of a sender would
+ * never be sent, and a receiver's buffer would be written to, or not, at a moment that nobody learns. */
+static bool end_active(eb_channel *channel, int *rc) {
+  static atomic_flag is_noted = ATOMIC_FLAG_INIT;
+  bool ended, is_under_way;
+  *rc = eb_channel_end(channel, &ended, &is_under_way);
+  if (*rc != MPI_SUCCESS) {
+    *rc = eb_raise_for(channel, *rc);
+    return false;
+  }
+  if (!ended)
+    *rc = eb_raise(channel->view, MPI_ERR_REQUEST,
+                   channel->is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
+                                    : "MPI_Request_free was called with an active partitioned receive whose data has not all arrived");
+  if (is_under_way)
+    note(&is_noted, "MPI_Request_free was called with a partitioned send that is not complete; its data is sent all the same, and "
+                    "its buffer must not change until it has been received");
+  return ended;
+}
+
 EB_APART static int free_one(MPI_Request *request) {
   eb_channel *channel = eb_requests_find(*request);
+  int rc;
   if (!channel) return PMPI_Request_free(request);
-  /* MPI 4.1 section 4.2.2 */
-  if (channel->is_active)
-    return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Request_free was called with a partitioned request that is active");
+  if (channel->is_active && !end_active(channel, &rc)) return rc;
   return eb_channel_free(channel, request);
 }
 
@@ -39,8 +67,15 @@ EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   return eb_none_live() ? PMPI_Request_free(request) : free_one(request);
 }
 
+/* Of a request that is inactive or complete there is nothing to cancel; programs do it in their last steps. */
 EB_EXPORT int MPI_Cancel(MPI_Request *request) {
+  static atomic_flag is_noted = ATOMIC_FLAG_INIT;
   eb_channel *channel = eb_ours(*request);
   if (!channel) return PMPI_Cancel(request);
-  return eb_raise(channel->view, MPI_ERR_REQUEST, "a partitioned request cannot be cancelled");
+  bool done = true;
+  const int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
+  if (rc != MPI_SUCCESS) return eb_raise_for(channel, eb_channel_fail(channel, rc));
+  if (!done) return eb_raise(channel->view, MPI_ERR_REQUEST, "a partitioned request that is not complete cannot be cancelled");
+  note(&is_noted, "MPI_Cancel was called with a partitioned request that is inactive or complete; it is ignored");
+  return MPI_SUCCESS;
 }

@@ -25,6 +25,11 @@ static struct {
   _Alignas(64) waiting ring[RING_SIZE];
 } lanes[EB_MAX_LANES];
 
+static atomic_int num_open; /* started senders that have segments left to send; below MPI_THREAD_MULTIPLE alone */
+
+/* Below MPI_THREAD_MULTIPLE all channels share one lock, because it guards the MPI itself. */
+static int lane_of(const eb_channel *channel) { return eb_world.multiple ? channel->lane : 0; }
+
 static bool take_lock(int lane) {
   return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst);
 }
@@ -57,15 +62,20 @@ static void send_and_let_go(int lane) {
   } while (is_full(lane, next) && take_lock(lane));
 }
 
-void eb_issue_drain(int lane) {
+static void drain(int lane) {
   if (take_lock(lane)) send_and_let_go(lane);
 }
 
-static void leave(int lane, eb_channel *channel, int segment) {
+void eb_issue_drain(const eb_channel *channel) {
+  if (eb_world.multiple) drain(channel->lane);
+  else send_waiting(0);
+}
+
+static void enqueue(int lane, eb_channel *channel, int segment) {
   const uint64_t number = atomic_fetch_add_explicit(&lanes[lane].given, 1, memory_order_relaxed);
   waiting *place = place_of(lane, number);
   while (atomic_load_explicit(&place->turn, memory_order_acquire) != turn_when_free(number)) {
-    eb_issue_drain(lane);
+    drain(lane);
     sched_yield(); /* the thread that sends may need this core */
   }
   place->channel = channel;
@@ -74,16 +84,32 @@ static void leave(int lane, eb_channel *channel, int segment) {
 }
 
 void eb_issue(eb_channel *channel, int segment) {
-  if (!eb_world.multiple) {
-    eb_channel_issue(channel, segment);
-    return;
-  }
-  const int lane = channel->lane; /* the channel may be gone when its last segment has been sent */
+  const int lane = lane_of(channel); /* the channel may be gone when its last segment has been sent */
   if (take_lock(lane)) {
     eb_channel_issue(channel, segment);
     send_and_let_go(lane);
     return;
   }
-  leave(lane, channel, segment);
-  eb_issue_drain(lane);
+  enqueue(lane, channel, segment);
+  drain(lane);
 }
+
+bool eb_mpi_try_enter(void) { return eb_world.multiple || take_lock(0); }
+
+void eb_mpi_enter(void) {
+  while (!eb_mpi_try_enter()) sched_yield();
+}
+
+void eb_mpi_leave(void) {
+  if (!eb_world.multiple) send_and_let_go(0);
+}
+
+void eb_issue_opened(void) {
+  if (!eb_world.multiple) atomic_fetch_add_explicit(&num_open, 1, memory_order_relaxed);
+}
+
+void eb_issue_closed(void) {
+  if (!eb_world.multiple) atomic_fetch_sub_explicit(&num_open, 1, memory_order_relaxed);
+}
+
+bool eb_issue_is_open(void) { return !eb_world.multiple && atomic_load_explicit(&num_open, memory_order_relaxed) > 0; }

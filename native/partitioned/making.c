@@ -190,18 +190,19 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
 }
 
 /* What the sender may have sent before it knows that its setup was refused: received, or it would wait in MPI_Finalize for
- * ever. No byte is kept: what exceeds a receive's buffer is dropped. */
+ * ever. No byte is kept: what exceeds a receive's buffer is dropped. The receives are kept until then, because in MPI_Finalize
+ * we must not leave the MPI to itself while messages are under way that only our calls move. */
 static void discard_first_start(const eb_channel *channel, const eb_setup *setup) {
   eb_segments segments;
   const int base = eb_tags_channel_base(&eb_domain.tags, setup->first_id);
   if ((setup->step_bytes ? eb_segments_uniform(setup->total_bytes, setup->step_bytes, &segments)
                          : eb_segments_canonical(setup->total_bytes, &segments)) != 0)
     return;
-  for (int s = 0; s < segments.num; s++) {
-    MPI_Request request;
-    if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, base + s, eb_domain.lanes[setup->lane], &request) == MPI_SUCCESS)
-      PMPI_Request_free(&request);
-  }
+  MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
+  for (int s = 0; requests && s < segments.num; s++)
+    if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, base + s, eb_domain.lanes[setup->lane], &requests[s]) != MPI_SUCCESS)
+      requests[s] = MPI_REQUEST_NULL;
+  if (requests) (void)eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL);
   eb_segments_free(&segments);
 }
 

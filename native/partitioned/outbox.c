@@ -2,6 +2,7 @@
 #include "partitioned/outbox.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,10 @@
 
 typedef struct letter {
   struct letter *next;
+  int num;
+  MPI_Request *requests; /* [num]; the one below, or those of a request that the program has freed */
   MPI_Request request;
+  void *memory; /* that goes with them */
   eb_letter_kind kind;
   char bytes[];
 } letter;
@@ -32,21 +36,63 @@ static void append(letter *made) {
   last_letter = &made->next;
 }
 
+static void add(letter *made) {
+  eb_lock();
+  append(made);
+  num_letters[made->kind]++;
+  eb_unlock();
+}
+
+/* The program's memory may be a device's, where the CPU must not go; the MPI knows what is whose. Packed bytes are the bytes
+ * themselves on every MPI seen, which the staging of types with gaps relies on too. */
+static int copy(eb_letter_kind kind, const void *bytes, int num_bytes, char *copied, MPI_Comm comm) {
+  int at = 0;
+  if (num_bytes == 0) return MPI_SUCCESS;
+  if (kind == EB_LETTER_DATA) return PMPI_Pack(bytes, num_bytes, MPI_BYTE, copied, num_bytes, &at, comm);
+  memcpy(copied, bytes, (size_t)num_bytes);
+  return MPI_SUCCESS;
+}
+
 int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm) {
   letter *made = malloc(sizeof *made + num_bytes);
   if (!made) return MPI_ERR_NO_MEM;
-  if (num_bytes) memcpy(made->bytes, bytes, num_bytes);
-  const int rc = PMPI_Isend(made->bytes, (int)num_bytes, MPI_BYTE, peer, tag, comm, &made->request);
-  if (rc != MPI_SUCCESS) {
-    free(made);
-    return rc;
-  }
-  eb_lock();
+  made->num = 1;
+  made->requests = &made->request;
+  made->memory = NULL;
   made->kind = kind;
-  append(made);
-  num_letters[kind]++;
-  eb_unlock();
+  int rc = copy(kind, bytes, (int)num_bytes, made->bytes, comm);
+  if (rc == MPI_SUCCESS) rc = PMPI_Isend(made->bytes, (int)num_bytes, MPI_BYTE, peer, tag, comm, &made->request);
+  if (rc == MPI_SUCCESS) add(made);
+  else free(made);
+  return rc;
+}
+
+int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *memory) {
+  letter *made = malloc(sizeof *made);
+  if (!made) return MPI_ERR_NO_MEM;
+  made->num = num;
+  made->requests = requests;
+  made->memory = memory;
+  made->kind = kind;
+  add(made);
   return MPI_SUCCESS;
+}
+
+static bool has_left(const letter *asked) {
+  for (int r = 0; r < asked->num; r++) {
+    int left = 0;
+    if (PMPI_Test(&asked->requests[r], &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && !left) return false;
+  }
+  return true;
+}
+
+static void drop(letter *left) {
+  num_letters[left->kind]--;
+  for (int r = 0; r < left->num; r++)
+    if (left->requests[r] != MPI_REQUEST_NULL) PMPI_Request_free(&left->requests[r]); /* a persistent one */
+  if (left->requests != &left->request) free(left->requests);
+  free(left->memory);
+  free(left);
 }
 
 void eb_outbox_progress(void) {
@@ -56,16 +102,10 @@ void eb_outbox_progress(void) {
   if (num > MAX_ASKED) num = MAX_ASKED;
   for (; num > 0 && letters; num--) {
     letter *const here = letters;
-    int left = 0;
     letters = here->next;
     if (!letters) last_letter = &letters;
-    if (PMPI_Test(&here->request, &left, MPI_STATUS_IGNORE) != MPI_SUCCESS) left = 1;
-    if (!left) {
-      append(here);
-    } else {
-      num_letters[here->kind]--;
-      free(here);
-    }
+    if (has_left(here)) drop(here);
+    else append(here);
   }
   eb_unlock();
 }

@@ -7,8 +7,13 @@
 
 typedef enum { EB_LETTER_DATA, EB_LETTER_CONTROL } eb_letter_kind;
 
-/* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. */
+/* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. Data is the program's, whose memory
+ * may be a device's. */
 int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
+
+/* Takes over transfers that are under way, among requests that may be null or inactive: the requests, their array and
+ * `memory` (or NULL) are freed when all are complete. MPI_ERR_NO_MEM: nothing was taken over. */
+int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *memory);
 
 /* Frees what has left; cheap when there is nothing. Call at every opportunity: it is the progress of these sends. */
 void eb_outbox_progress(void);

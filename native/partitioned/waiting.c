@@ -65,7 +65,7 @@ static int prepare(eb_channel *channel, bool *ready) {
     if (rc != MPI_SUCCESS || channel->is_deferred) return rc;
   }
   if (channel->is_send && atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
-    eb_issue_drain(channel->lane);
+    eb_issue_drain(channel);
     if (atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
       /* Segments that have left still need the MPI's progress; a probe makes it without touching them. */
       int flag;
@@ -90,14 +90,43 @@ static bool take_for_testing(eb_channel *channel) {
 
 static void let_go(eb_channel *channel) { atomic_flag_clear_explicit(&channel->testing, memory_order_release); }
 
+/* The same, and the MPI with it, for one look at both. */
+static bool take_for_a_look(eb_channel *channel) {
+  if (!take_for_testing(channel)) return false;
+  if (eb_mpi_try_enter()) return true;
+  let_go(channel);
+  return false;
+}
+
+static void end_look(eb_channel *channel) {
+  eb_mpi_leave();
+  let_go(channel);
+}
+
+/* Of a thread: each of them may poll without a core of its own. */
+#define NUM_FALSE_BEFORE_YIELD 64u
+static _Thread_local unsigned num_false __attribute__((tls_model("initial-exec")));
+
+/* After a false answer: what is waited for may need this core. Threads that poll without end kept a thread of ours, or of
+ * a peer, from running until their time slices ended (4 threads on 2 cores: 16 ms a start). At once where another thread
+ * has the channel, because asking again before it is done tells nothing. Else every so often: with a core of one's own
+ * sched_yield takes 0.3 us, and a look at the MPI 0.05 to 0.1 us. */
+static void give_way(bool is_held) {
+  if (is_held || ++num_false % NUM_FALSE_BEFORE_YIELD == 0) sched_yield();
+}
+
 int eb_channel_test(eb_channel *channel, bool *done) {
   *done = false;
   bool ready;
-  if (!take_for_testing(channel)) return MPI_SUCCESS;
+  if (!take_for_a_look(channel)) {
+    give_way(true);
+    return MPI_SUCCESS;
+  }
   int rc = prepare(channel, &ready);
   if (rc == MPI_SUCCESS && ready && channel->is_copying) *done = true; /* the copies are the outbox's */
   else if (rc == MPI_SUCCESS && ready) rc = test_all(channel, done);
-  let_go(channel);
+  end_look(channel);
+  if (!*done) give_way(false);
   return rc;
 }
 
@@ -110,23 +139,39 @@ static bool may_be_asked(const eb_channel *channel) {
   return eb_world.multiple && !channel->is_send && channel->segments.num > 1;
 }
 
+/* May this thread block inside the MPI until everything has come? */
+static bool may_block(const eb_channel *channel) {
+  return !eb_record_on && !expects_setups() && !may_be_asked(channel) && !eb_issue_is_open();
+}
+
+/* Looks once at a channel that this thread has, or blocks where nobody needs it to come back. */
+static int look(eb_channel *channel, bool *done) {
+  bool ready;
+  int rc = prepare(channel, &ready);
+  *done = false;
+  if (rc != MPI_SUCCESS) return rc;
+  if (ready) {
+    *done = true;
+    if (channel->is_copying) return rc;
+    if (may_block(channel)) return eb_wire_wait(channel);
+    if (atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
+      rc = test_each(channel, done);
+      if (rc == MPI_SUCCESS) rc = unpack(channel, false);
+    } else {
+      rc = test_all(channel, done);
+    }
+  }
+  if (rc == MPI_SUCCESS && !*done && expects_setups()) eb_matching_progress();
+  return rc;
+}
+
 static int wait_for(eb_channel *channel) {
   for (;;) {
-    bool ready;
-    int rc = prepare(channel, &ready);
-    if (rc != MPI_SUCCESS) return rc;
-    if (ready) {
-      if (channel->is_copying) return MPI_SUCCESS;
-      if (!eb_record_on && !expects_setups() && !may_be_asked(channel)) return eb_wire_wait(channel);
-      if (atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
-        rc = test_each(channel, &ready);
-        if (rc == MPI_SUCCESS) rc = unpack(channel, false);
-      } else {
-        rc = test_all(channel, &ready);
-      }
-      if (rc != MPI_SUCCESS || ready) return rc;
-    }
-    if (expects_setups()) eb_matching_progress();
+    bool done;
+    eb_mpi_enter();
+    const int rc = look(channel, &done);
+    eb_mpi_leave();
+    if (rc != MPI_SUCCESS || done) return rc;
     sched_yield(); /* other threads of ours are to be waited for: they may need this core */
   }
 }
@@ -143,40 +188,110 @@ int eb_channel_wait(eb_channel *channel) {
 int eb_channel_deliver(eb_channel *channel) {
   if (channel->is_send || !channel->staging) return MPI_SUCCESS;
   while (!take_for_testing(channel)) sched_yield();
+  eb_mpi_enter();
   const int rc = unpack(channel, true);
-  let_go(channel);
+  end_look(channel);
   return rc;
 }
 
-int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
-  *arrived = true;
-  eb_partition_state *state = eb_partition(channel, partition);
-  /* One thread asks; the others see what it found. */
-  const bool asks = take_for_testing(channel);
-  int rc = MPI_SUCCESS;
-  if (asks && channel->is_deferred) rc = eb_channel_post_deferred(channel);
-  if (channel->is_deferred) *arrived = false;
+static bool is_all_ready(const eb_channel *channel) {
+  for (int s = 0; s < channel->segments.num; s++)
+    if (atomic_load_explicit(&channel->states[s].num_unready, memory_order_acquire) > 0) return false;
+  return true;
+}
+
+/* Have all segments arrived (or left), whatever has become of a plan that comes with them? */
+static int test_segments(eb_channel *channel, bool *done) {
+  int flag = 1, rc = MPI_SUCCESS;
+  for (int s = 0; rc == MPI_SUCCESS && flag && s < channel->segments.num; s++)
+    if (channel->requests[s] != MPI_REQUEST_NULL) rc = eb_wire_test_one(channel, s, &flag);
+  *done = flag;
+  return rc;
+}
+
+/* A receiver's plan was sent before its data, by a sender that needs nothing of us for it; its tag will be used again. */
+static int end_receiver(eb_channel *channel, bool *ended) {
+  bool ready;
+  int rc = prepare(channel, &ready);
+  if (rc == MPI_SUCCESS && ready) rc = test_segments(channel, ended);
+  return rc == MPI_SUCCESS && *ended ? eb_wire_wait(channel) : rc;
+}
+
+/* Waiting for the receiver could deadlock: it may be in a call that waits for us. So what is under way goes on by itself. */
+static int end_sender(eb_channel *channel, bool *ended, bool *is_under_way) {
+  bool ready = false, done = true;
+  if (!is_all_ready(channel)) return MPI_SUCCESS;
+  *ended = true;
+  while (!ready) { /* another thread may be about to send the last segment */
+    const int rc = prepare(channel, &ready);
+    if (rc != MPI_SUCCESS) return rc;
+  }
+  const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
+  if (rc != MPI_SUCCESS || done) return rc;
+  *is_under_way = true;
+  if (eb_outbox_adopt(EB_LETTER_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
+    return eb_wire_wait(channel);
+  channel->requests = NULL;
+  channel->staging = NULL;
+  return MPI_SUCCESS;
+}
+
+int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_way) {
+  *ended = *is_under_way = false;
+  while (!take_for_testing(channel)) sched_yield();
+  eb_mpi_enter();
+  const int rc = channel->is_send ? end_sender(channel, ended, is_under_way) : end_receiver(channel, ended);
+  end_look(channel);
+  if (rc != MPI_SUCCESS) {
+    *ended = true;
+    return eb_channel_fail(channel, rc);
+  }
+  return *ended ? eb_channel_finish(channel, MPI_STATUS_IGNORE) : MPI_SUCCESS;
+}
+
+/* Is a partition known to have arrived, and unpacked? Without asking the MPI. */
+static bool is_at_hand(const eb_channel *channel, const eb_partition_state *partition) {
   /* Which segments these are is known no sooner: with the setup they may change. */
+  if (channel->is_deferred) return false;
+  for (int s = partition->first_segment; s <= partition->last_segment; s++)
+    if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_acquire)) return false;
+  return !channel->staging || atomic_load_explicit(&partition->done_at, memory_order_acquire) == channel->stamp;
+}
+
+/* For the thread that has the channel. */
+static int ask(eb_channel *channel, int partition, bool *arrived) {
+  eb_partition_state *state = eb_partition(channel, partition);
+  int rc = channel->is_deferred ? eb_channel_post_deferred(channel) : MPI_SUCCESS;
+  *arrived = !channel->is_deferred;
   const int first_segment = *arrived ? state->first_segment : 0;
   for (int s = first_segment; rc == MPI_SUCCESS && *arrived && s <= state->last_segment; s++) {
     eb_segment_state *segment = &channel->states[s];
-    int flag = atomic_load_explicit(&segment->arrived, memory_order_acquire);
-    if (!flag && asks && channel->requests[s] == MPI_REQUEST_NULL) flag = 1; /* MPI_PROC_NULL */
-    else if (!flag && asks) rc = eb_wire_test_one(channel, s, &flag);
-    if (flag && asks && !atomic_exchange_explicit(&segment->arrived, true, memory_order_release) && eb_record_on)
+    if (atomic_load_explicit(&segment->arrived, memory_order_relaxed)) continue;
+    int flag = 1;
+    if (channel->requests[s] != MPI_REQUEST_NULL) rc = eb_wire_test_one(channel, s, &flag); /* else MPI_PROC_NULL */
+    if (flag && !atomic_exchange_explicit(&segment->arrived, true, memory_order_release) && eb_record_on)
       eb_record_segment_arrived(channel, s);
     *arrived = flag;
   }
   if (rc == MPI_SUCCESS && *arrived && channel->staging &&
-      atomic_load_explicit(&state->done_at, memory_order_acquire) != channel->stamp) {
-    if (asks) {
-      rc = eb_buffer_unpack(channel, partition);
-      atomic_store_explicit(&state->done_at, channel->stamp, memory_order_release);
-    } else {
-      *arrived = false; /* another thread may be unpacking it: told next time */
-    }
+      atomic_load_explicit(&state->done_at, memory_order_relaxed) != channel->stamp) {
+    rc = eb_buffer_unpack(channel, partition);
+    atomic_store_explicit(&state->done_at, channel->stamp, memory_order_release);
   }
-  if (asks) let_go(channel);
-  else if (!*arrived) atomic_store_explicit(&channel->is_asked, true, memory_order_relaxed); /* whoever has it looks */
+  return rc;
+}
+
+int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
+  *arrived = is_at_hand(channel, eb_partition(channel, partition));
+  if (*arrived) return MPI_SUCCESS;
+  /* One thread asks; the others see what it found. */
+  if (!take_for_a_look(channel)) {
+    atomic_store_explicit(&channel->is_asked, true, memory_order_relaxed); /* whoever has it looks */
+    give_way(true);
+    return MPI_SUCCESS;
+  }
+  const int rc = ask(channel, partition, arrived);
+  end_look(channel);
+  if (!*arrived) give_way(false);
   return rc;
 }

@@ -29,7 +29,7 @@ struct test_case {
 
 /* Each family ends with a case without a name. */
 extern const struct test_case order_cases[], type_cases[], communicator_cases[], matching_cases[], mixture_cases[],
-    progress_cases[], error_cases[], thread_cases[], lane_cases[], counting_cases[], size_cases[];
+    progress_cases[], error_cases[], ending_cases[], thread_cases[], level_cases[], memory_cases[], lane_cases[], counting_cases[], size_cases[];
 
 /* Remembers the first reason on this rank why the case fails; the case goes on, so that no other rank waits. */
 void case_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -6,9 +6,9 @@
 #include "case.h"
 #include "report.h"
 
-static const struct test_case *const families[] = {order_cases,    type_cases,  communicator_cases, matching_cases,
-                                                   mixture_cases,  progress_cases, error_cases,     thread_cases,
-                                                   lane_cases,     counting_cases, size_cases};
+static const struct test_case *const families[] = {
+    order_cases,  type_cases,   communicator_cases, matching_cases, mixture_cases,  progress_cases, error_cases,
+    ending_cases, thread_cases, level_cases,        lane_cases,     counting_cases, memory_cases,   size_cases};
 enum { NUM_FAMILIES = sizeof families / sizeof families[0] };
 
 /* Cases after `--` are those to leave out; without a name all are chosen that ask for nothing special. */

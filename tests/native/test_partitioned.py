@@ -87,6 +87,11 @@ LAUNCHES = {
             {"EARLYBIRD_TAG_BITS": "15"},
             ("matching", "progress", "communicator"),
         ),
+        # Threads that call side by side all the same, and requests that end otherwise than by a wait.
+        *(
+            Launch(f"threads_at_{level}", 2, level, {}, ("level", "ending"))
+            for level in ("serialized", "funneled", "single")
+        ),
         # Channels of more segments than one id has tags for.
         Launch(
             "15_tag_bits_for_many_segments",
@@ -175,6 +180,15 @@ def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):
     )
     assert status == 0, f"seed {seed}: {told[-3000:]}"
     assert int(re.search(r"^transfers (\d+)", told, re.MULTILINE)[1]) >= int(transfers)
+
+
+def test_what_ends_a_request_against_the_standard_is_said_once(mpi):
+    cases = [case for case in FAMILIES["ending"] if "cancelling" in case or "send" in case]
+    assert len(cases) == 2
+    status, text = run_ranks(find_flavour(mpi), 2, [suite_program(find_flavour(mpi)), *cases, *cases], {}, 60)
+    assert status == 0, text[-3000:]
+    assert sorted(re.findall(r"earlybird: (rank \d): MPI_Cancel was called", text)) == ["rank 0", "rank 1"]
+    assert len(re.findall("earlybird: rank 0: MPI_Request_free was called", text)) == 1
 
 
 def told(text: str, names: Sequence[str]) -> dict[str, str]:

@@ -41,11 +41,19 @@ OPTIONS = {
     "EARLYBIRD_TESTS_PATIENCE": "10",
 }
 # A hundred thousand requests try the number of tags, not the memory.
+MEMORY_FAMILIES = (
+    "order",
+    "type",
+    "communicator",
+    "matching",
+    "mixture",
+    "error",
+    "ending",
+    "counting",
+    "thread",
+)
 MEMORY_CASES = [
-    case
-    for family in ("order", "type", "communicator", "matching", "mixture", "error", "counting", "thread")
-    for case in FAMILIES[family]
-    if "hundred_thousand" not in case
+    case for family in MEMORY_FAMILIES for case in FAMILIES[family] if "hundred_thousand" not in case
 ]
 PROGRESS_CASES = [
     "ranks_that_wait_for_their_sends_first_all_receive",
@@ -138,6 +146,10 @@ def test_random_transfers_leave_no_fault_of_memory(for_memory):
 
 def test_threads_do_not_race(for_threads):
     for_threads.run("partitioned_cases", FAMILIES["thread"])
+
+
+def test_threads_side_by_side_below_multiple_do_not_race(for_threads):
+    for_threads.run("partitioned_cases", ["--level", "funneled", *FAMILIES["level"]])
 
 
 def test_the_progress_thread_does_not_race(for_threads):
