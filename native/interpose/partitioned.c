@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include "interpose/complete.h"
+#include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
 
 /* The MPI's own call, where it has it, for communicators that have no shadow. Asked for while the program runs, because
@@ -77,6 +78,7 @@ int eb_raise_for(eb_channel *channel, int code) {
 static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *request) {
   int error_class;
   const char *fault = find_fault(view, given, &error_class);
+  eb_bindings_redirect();
   if (fault) return eb_raise(view, error_class, fault);
   eb_channel *channel;
   const int rc = eb_channel_make(view, given, &channel);

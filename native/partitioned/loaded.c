@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/fortran/bindings.h"
+
 /* What the version string of the MPI that we are compiled for begins with. Intel MPI defines MPICH's names too. */
 #if defined(I_MPI_VERSION)
 #define OUR_MPI "Intel(R) MPI Library"
@@ -62,6 +64,7 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *of) {
     if (dynamic->d_tag == DT_GNU_HASH && num == 0) num = count_by_gnu_hash(at);
   }
   if (!symbols || !names) return 0;
+  if (!in->defined && eb_bindings_are(info)) return 0;
   for (uint32_t s = 0; s < num; s++) {
     const bool is_defined = symbols[s].st_shndx != SHN_UNDEF;
     if (is_defined != in->defined || !symbols[s].st_name || !in->is_wanted(names + symbols[s].st_name)) continue;
@@ -72,12 +75,8 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *of) {
   return 0;
 }
 
-static bool is_partitioned(const char *name) {
-  return strcmp(name, "MPI_Psend_init") == 0 || strcmp(name, "MPI_Precv_init") == 0;
-}
-
 bool eb_loaded_code_is_partitioned(void) {
-  search in = {.is_wanted = is_partitioned};
+  search in = {.is_wanted = eb_bindings_name_is_partitioned};
   dl_iterate_phdr(look_into, &in);
   return in.is_found;
 }
