@@ -2,6 +2,7 @@
 ! program and `use earlybird_f08` beside `mpi_f08`. The calls are those of MPI 4.0, but that buffers are contiguous.
 ! `mpif.h` and `use mpi` need no module: declare the calls EXTERNAL.
 module earlybird_f08
+  use iso_c_binding, only: c_int
   use mpi_f08, only: MPI_Comm, MPI_Datatype, MPI_Info, MPI_Request, MPI_COUNT_KIND
   implicit none
   private
@@ -10,34 +11,38 @@ module earlybird_f08
   ! What libearlybird has, under the names that `mpif.h` gives these calls.
   interface
     subroutine psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror) bind(C, name='mpi_psend_init_')
-      import :: MPI_COUNT_KIND
+      import :: c_int, MPI_COUNT_KIND
       type(*), dimension(*), intent(in), asynchronous :: buf
-      integer, intent(in) :: partitions, datatype, dest, tag, comm, info
+      integer(c_int), intent(in) :: partitions, datatype, dest, tag, comm, info
       integer(kind=MPI_COUNT_KIND), intent(in) :: count
-      integer, intent(out) :: request, ierror
+      integer(c_int), intent(out) :: request, ierror
     end subroutine
     subroutine precv_init(buf, partitions, count, datatype, source, tag, comm, info, request, ierror) bind(C, name='mpi_precv_init_')
-      import :: MPI_COUNT_KIND
+      import :: c_int, MPI_COUNT_KIND
       type(*), dimension(*), asynchronous :: buf
-      integer, intent(in) :: partitions, datatype, source, tag, comm, info
+      integer(c_int), intent(in) :: partitions, datatype, source, tag, comm, info
       integer(kind=MPI_COUNT_KIND), intent(in) :: count
-      integer, intent(out) :: request, ierror
+      integer(c_int), intent(out) :: request, ierror
     end subroutine
     subroutine pready(partition, request, ierror) bind(C, name='mpi_pready_')
-      integer, intent(in) :: partition, request
-      integer, intent(out) :: ierror
+      import :: c_int
+      integer(c_int), intent(in) :: partition, request
+      integer(c_int), intent(out) :: ierror
     end subroutine
     subroutine pready_range(low, high, request, ierror) bind(C, name='mpi_pready_range_')
-      integer, intent(in) :: low, high, request
-      integer, intent(out) :: ierror
+      import :: c_int
+      integer(c_int), intent(in) :: low, high, request
+      integer(c_int), intent(out) :: ierror
     end subroutine
     subroutine pready_list(length, partitions, request, ierror) bind(C, name='mpi_pready_list_')
-      integer, intent(in) :: length, partitions(*), request
-      integer, intent(out) :: ierror
+      import :: c_int
+      integer(c_int), intent(in) :: length, partitions(*), request
+      integer(c_int), intent(out) :: ierror
     end subroutine
     subroutine parrived(request, partition, flag, ierror) bind(C, name='mpi_parrived_')
-      integer, intent(in) :: request, partition
-      integer, intent(out) :: flag, ierror
+      import :: c_int
+      integer(c_int), intent(in) :: request, partition
+      integer(c_int), intent(out) :: flag, ierror
     end subroutine
   end interface
 

@@ -27,6 +27,7 @@ module side
   integer, parameter :: partitions = 6, elements = 500, total = partitions * elements, tag = 17
   integer(kind=MPI_COUNT_KIND), parameter :: elements_of_one = elements
   integer :: rank, num_ranks, next, before, num_failures, ierr
+  logical :: was_skipped
   character(len=100) :: case_name
   double precision, asynchronous :: sent(total), received(total)
 
@@ -96,9 +97,6 @@ contains
   subroutine check(time)
     integer, intent(in) :: time
     integer :: k
-#if defined(BINDING_F08)
-    if (MPI_ASYNC_PROTECTED) call MPI_F_sync_reg(received)
-#endif
     call expect(all(received == [(value_of(before, time, k), k = 1, total)]), 'wrong data was received')
   end subroutine
 
@@ -146,7 +144,7 @@ contains
     REQUEST, intent(in) :: request_
     integer, intent(in) :: partition
 #if defined(PARRIVED_FLAG_IS_INTEGER)
-    integer :: flag ! Intel MPI 2021.18's module for gfortran says so
+    integer :: flag ! so say `use mpi` of MPICH 4.0.2 and of Intel MPI 2021.18 for gfortran
     call MPI_Parrived(request_, partition, flag, ierr)
     has_arrived = flag /= 0
 #else
@@ -255,6 +253,21 @@ contains
     call free_both(sending, receiving)
   end subroutine
 
+  ! MPI_Waitany of mpi_f08 in MPICH 4.0.2 counts from 0. Asked while no request of ours lives.
+  logical function counts_from_1(on)
+    COMM, intent(in) :: on
+    REQUEST :: requests(2)
+    integer :: number, index
+    requests(1) = MPI_REQUEST_NULL
+    call MPI_Irecv(number, 1, MPI_INTEGER, rank, 4, on, requests(2), ierr)
+    call MPI_Send(rank, 1, MPI_INTEGER, rank, 4, on, ierr)
+    call MPI_Waitany(2, requests, index, MPI_STATUS_IGNORE, ierr)
+    counts_from_1 = index == 2
+    if (counts_from_1) return
+    was_skipped = .true.
+    call expect(index == 1, 'an ordinary request has a wrong index')
+  end function
+
   ! Calls for several requests, ours at 2 and 4, an ordinary pair at 1 and 5, a null one at 3.
   subroutine complete_several(on, which)
     COMM, intent(in) :: on
@@ -263,6 +276,9 @@ contains
     STATUS :: ONE_STATUS(what), MANY_STATUSES(whats, 5)
     logical :: flag, done(5)
     integer :: numbers(2), indices(5), num, time, k, index
+    if (which == 'waitany') then
+      if (.not. counts_from_1(on)) return
+    end if
     call make(on, requests(4), requests(2))
     requests(3) = MPI_REQUEST_NULL
     do time = 1, 9
@@ -509,7 +525,8 @@ program main
     call get_command_argument(argument, case_name)
     if (case_name == '--threads') cycle
     num_failures = 0
-    call tell('begin ')
+    was_skipped = .false.
+    call tell('begin ', '')
     call MPI_Comm_dup(MPI_COMM_WORLD, fresh, ierr)
     select case (case_name)
     case ('transfers_deliver_and_restart')
@@ -535,14 +552,16 @@ program main
     end select
     call MPI_Comm_free(fresh, ierr)
     call MPI_Allreduce(num_failures, everywhere, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
-    if (everywhere == 0) call tell('ok ')
+    if (everywhere > 0) cycle
+    if (was_skipped) call tell('skipped ', ': the MPI itself counts from 0 here')
+    if (.not. was_skipped) call tell('ok ', '')
   end do
   call MPI_Finalize(ierr)
 contains
-  subroutine tell(word)
-    character(len=*), intent(in) :: word
+  subroutine tell(word, why)
+    character(len=*), intent(in) :: word, why
     if (rank > 0) return
-    print '(2a)', word, trim(case_name)
+    print '(3a)', word, trim(case_name), why
     flush (6)
   end subroutine
 end program
