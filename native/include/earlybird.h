@@ -21,7 +21,8 @@ extern "C" {
 #define EARLYBIRD_INFO_AGGR_SIZE "earlybird_aggr_size" /* whole partitions per segment up to so many bytes */
 
 /* Environment variables; the values that rank 0 has at MPI_Init are those of every rank, but that each rank needs
- * EARLYBIRD_PROGRESS_THREAD itself, before it has MPI. */
+ * EARLYBIRD_PROGRESS_THREAD and EARLYBIRD_OFF itself, before it has MPI. */
+#define EARLYBIRD_ENV_OFF "EARLYBIRD_OFF" /* 1: every call goes straight to the MPI; needs the same value on all ranks */
 #define EARLYBIRD_ENV_SEGMENTS "EARLYBIRD_SEGMENTS"
 #define EARLYBIRD_ENV_AGGR_SIZE "EARLYBIRD_AGGR_SIZE"
 #define EARLYBIRD_ENV_COSTS "EARLYBIRD_COSTS"

@@ -4,27 +4,31 @@
 #include "interpose/interpose.h"
 #include "partitioned/loaded.h"
 
+/* Is partitioned communication ours in this process? */
+static bool serves;
+
 static int begun(int rc) {
-  if (rc == MPI_SUCCESS && eb_loaded_mpi_is_ours()) eb_world_begin();
+  if (rc == MPI_SUCCESS && serves) eb_world_begin();
   return rc;
 }
 
 /* Status 2, that of wrong input: there is no communicator yet whose error handler could be called. */
-static void need_mpi(void) {
+static void look_around(void) {
   if (!eb_loaded_mpi_can_be_called()) exit(2);
+  serves = eb_loaded_may_serve();
 }
+
+static bool wants_threads(void) { return serves && eb_settings_wants_progress_thread(); }
 
 EB_EXPORT int MPI_Init(int *argc, char ***argv) {
   int provided;
-  need_mpi();
-  if (eb_settings_wants_progress_thread()) return begun(PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
-  return begun(PMPI_Init(argc, argv));
+  look_around();
+  return begun(wants_threads() ? PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) : PMPI_Init(argc, argv));
 }
 
 EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-  need_mpi();
-  if (eb_settings_wants_progress_thread()) required = MPI_THREAD_MULTIPLE;
-  return begun(PMPI_Init_thread(argc, argv, required, provided));
+  look_around();
+  return begun(PMPI_Init_thread(argc, argv, wants_threads() ? MPI_THREAD_MULTIPLE : required, provided));
 }
 
 EB_EXPORT int MPI_Finalize(void) {

@@ -4,6 +4,7 @@
 #include "interpose/complete.h"
 #include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
+#include "partitioned/loaded.h"
 
 /* The MPI's own call, where it has it, for communicators that have no shadow. Asked for while the program runs, because
  * an MPI may be loaded after us. */
@@ -95,6 +96,7 @@ EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COU
   if (view)
     return make(view, &(eb_channel_arguments){true, (void *)buf, partitions, count, datatype, dest, tag, info}, request);
   if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
+  eb_loaded_explain_absence();
   psend_init_fn *theirs = own_psend_init_fn();
   return theirs ? theirs(buf, partitions, count, datatype, dest, tag, comm, info, request) : refuse_communicator(comm);
 }
@@ -105,6 +107,7 @@ EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT cou
   if (view)
     return make(view, &(eb_channel_arguments){false, buf, partitions, count, datatype, source, tag, info}, request);
   if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
+  eb_loaded_explain_absence();
   precv_init_fn *theirs = own_precv_init_fn();
   return theirs ? theirs(buf, partitions, count, datatype, source, tag, comm, info, request) : refuse_communicator(comm);
 }

@@ -1,144 +1,251 @@
-/* Looks at the symbols of loaded objects and asks the MPI for its name. */
+/* Decides by the symbols of loaded objects whether partitioned communication can be ours. */
 #include "partitioned/loaded.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
-#include <mpi.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "interpose/fortran/bindings.h"
+#include "partitioned/identity.h"
+#include "partitioned/symbols.h"
 
-/* What the version string of the MPI that we are compiled for begins with. Intel MPI defines MPICH's names too. */
-#if defined(I_MPI_VERSION)
-#define OUR_MPI "Intel(R) MPI Library"
-#elif defined(OPEN_MPI)
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define OUR_MPI "Open MPI v" TEXT(OMPI_MAJOR_VERSION) "."
-#elif defined(MPICH_VERSION)
-#define OUR_MPI "MPICH"
-#else
-#define OUR_MPI ""
-#endif
+static bool is_of_us; /* its address tells which object is ours */
 
-/* Looks for symbols of all loaded objects: those that are referred to, or that are defined. */
-typedef struct {
-  bool (*is_wanted)(const char *name);
-  bool defined;
-  bool is_found;
-  char path[4096]; /* of the object it was found in */
-} search;
+static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
-/* How many symbols an object has is told by its hash table alone. */
-static uint32_t count_by_gnu_hash(const uint32_t *table) {
-  const uint32_t num_buckets = table[0], first = table[1], num_bloom = table[2];
-  const uint32_t *buckets = table + 4 + num_bloom * (sizeof(ElfW(Addr)) / 4), *chains = buckets + num_buckets;
-  uint32_t last = 0;
-  for (uint32_t b = 0; b < num_buckets; b++)
-    if (buckets[b] > last) last = buckets[b];
-  if (last < first) return first;
-  while (!(chains[last - first] & 1)) last++;
-  return last + 1;
+/* A Fortran name as the standard writes it, without what compilers and bindings put around: MPI_WAIT, mpi_wait__ and
+ * mpi_wait_f08ts_ all give mpi_wait. False for names of C, and for those that are too long to be asked for. */
+static bool read_fortran_name(const char *name, char plain[32], bool *is_f08) {
+  static const char *const suffixes[] = {"_f08ts", "_f08", "_fts"};
+  size_t length = strlen(name), num_lower = 0, num_upper = 0;
+  if (length >= 32) return false;
+  for (size_t c = 0; c <= length; c++) {
+    num_lower += islower((unsigned char)name[c]) != 0;
+    num_upper += isupper((unsigned char)name[c]) != 0;
+    plain[c] = (char)tolower((unsigned char)name[c]);
+  }
+  if (num_lower > 0 && num_upper > (strstr(name, "_f08") ? 4 : 0)) return false;
+  while (length > 0 && plain[length - 1] == '_') plain[--length] = '\0';
+  *is_f08 = false;
+  for (size_t s = 0; s < sizeof suffixes / sizeof suffixes[0]; s++) {
+    const size_t suffix_length = strlen(suffixes[s]);
+    if (length <= suffix_length || strcmp(plain + length - suffix_length, suffixes[s]) != 0) continue;
+    plain[length - suffix_length] = '\0';
+    *is_f08 = true;
+    break;
+  }
+  return true;
 }
 
-static int look_into(struct dl_phdr_info *info, size_t size, void *of) {
-  search *in = of;
-  (void)size;
-  const ElfW(Dyn) *dynamic = NULL;
-  for (int h = 0; h < info->dlpi_phnum; h++)
-    if (info->dlpi_phdr[h].p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[h].p_vaddr);
-  const ElfW(Sym) *symbols = NULL;
-  const char *names = NULL;
-  uint32_t num = 0;
-  for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-    /* glibc has relocated these addresses, but for the vDSO's, which is below its base then. */
-    if (dynamic->d_un.d_ptr < info->dlpi_addr) continue;
-    const void *at = (const void *)dynamic->d_un.d_ptr;
-    if (dynamic->d_tag == DT_SYMTAB) symbols = at;
-    if (dynamic->d_tag == DT_STRTAB) names = at;
-    if (dynamic->d_tag == DT_HASH) num = ((const uint32_t *)at)[1];
-    if (dynamic->d_tag == DT_GNU_HASH && num == 0) num = count_by_gnu_hash(at);
-  }
-  if (!symbols || !names) return 0;
-  if (!in->defined && eb_bindings_are(info)) return 0;
-  for (uint32_t s = 0; s < num; s++) {
-    const bool is_defined = symbols[s].st_shndx != SHN_UNDEF;
-    if (is_defined != in->defined || !symbols[s].st_name || !in->is_wanted(names + symbols[s].st_name)) continue;
-    in->is_found = true;
-    snprintf(in->path, sizeof in->path, "%s", info->dlpi_name);
-    return 1;
-  }
-  return 0;
+static bool is_one_of(const char *name, const char *const *names) {
+  for (; *names; names++)
+    if (strcmp(name, *names) == 0) return true;
+  return false;
+}
+
+static const eb_object *self_in(const eb_objects *objects) { return eb_objects_at(objects, &is_of_us); }
+
+static bool is_c_name(const char *name, void *with) {
+  (void)with;
+  return has_prefix(name, "MPI_") && islower((unsigned char)name[strlen("MPI_X")]);
+}
+
+/* A file with a copy of the path, that lives on when the list of objects does not. */
+static const char *path_of(const eb_object *object) {
+  static char program[4096];
+  if (object->path[0]) return object->path;
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  return length > 0 ? program : "the program";
+}
+
+/* Of the MPI itself: its library, those of its Fortran and C++ bindings beside it, its plug-ins. */
+static bool is_of_mpi(const eb_object *object, const char *mpi_path) {
+  static const char *const prefixes[] = {"libmpi", "liboshmem", "libmca_", "mca_"};
+  if (eb_object_defines(object, "PMPI_Init")) return true;
+  const char *slash = strrchr(object->path, '/');
+  bool is_named_so = false;
+  for (size_t p = 0; slash && p < sizeof prefixes / sizeof prefixes[0]; p++) is_named_so |= has_prefix(slash + 1, prefixes[p]);
+  /* Tools are named so, too: libmpiP.so, libmpitrace.so. */
+  if (!is_named_so || eb_object_defined(object, is_c_name, NULL)) return false;
+  return eb_identity_shares_folder(object->path, mpi_path);
+}
+
+static bool is_partitioned_name(const char *name, void *with) {
+  static const char *const fortran[] = {"mpi_psend_init", "mpi_precv_init", NULL};
+  char plain[32];
+  bool is_f08;
+  (void)with;
+  if (strcmp(name, "MPI_Psend_init") == 0 || strcmp(name, "MPI_Precv_init") == 0) return true;
+  if ((name[0] | 0x20) != 'm' || (name[1] | 0x20) != 'p') return false;
+  return read_fortran_name(name, plain, &is_f08) && is_one_of(plain, fortran);
+}
+
+/* The MPI's bindings and other wrappers refer to these calls in every program. */
+static bool uses_partitioned_calls(const eb_object *object, const char *mpi_path) {
+  return eb_object_referred(object, is_partitioned_name, NULL) && !eb_object_defines(object, "MPI_Psend_init") &&
+         !is_of_mpi(object, mpi_path);
 }
 
 bool eb_loaded_code_is_partitioned(void) {
-  search in = {.is_wanted = eb_bindings_name_is_partitioned};
-  dl_iterate_phdr(look_into, &in);
-  return in.is_found;
+  eb_objects objects = eb_objects_list();
+  const eb_object *self = self_in(&objects);
+  const char *mpi_path = eb_identity_mpi_path(&objects);
+  bool is_found = false;
+  for (size_t o = 0; o < objects.num && !is_found; o++)
+    is_found = &objects.at[o] != self && uses_partitioned_calls(&objects.at[o], mpi_path);
+  eb_objects_free(&objects);
+  return is_found;
 }
 
-static bool is_init(const char *name) { return strcmp(name, "PMPI_Init") == 0; }
+typedef struct {
+  const eb_objects *objects;
+  const eb_object *self, *hider;
+} search;
 
-/* Python's mpi4py, say, loads its MPI for itself alone, after us: made visible to us, it is found when each of its
- * functions is first called, but for a process that binds all of them when it starts. */
-static void *find_late_mpi(void) {
-  search in = {.is_wanted = is_init, .defined = true};
-  dl_iterate_phdr(look_into, &in);
-  return in.is_found ? dlopen(in.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) : NULL;
+static const eb_object *first_to_define(const eb_objects *objects, const char *name) {
+  for (size_t o = 0; o < objects->num; o++)
+    if (eb_object_defines(&objects->at[o], name)) return &objects->at[o];
+  return NULL;
 }
 
-/* Was the MPI there when we were loaded? Its functions were looked up then, and Open MPI's handles, which are data. No
- * function that is called may be compared with NULL for that: its address would be bound for ever to what it was then. */
-static bool is_late;
+/* The object whose function is called under a name. A program that is not position independent and takes the address of
+ * a function answers with an entry of its own that leads to the function; then the order of loading decides. */
+static const eb_object *object_called(const eb_objects *objects, const char *name) {
+  const eb_object *object = eb_objects_at(objects, dlsym(RTLD_DEFAULT, name));
+  return object && !eb_object_defines(object, name) ? first_to_define(objects, name) : object;
+}
 
-static void tell(const char *what, const char *remedy) {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "another MPI";
-  int length;
-  int (*ask)(char *, int *) = (int (*)(char *, int *))dlsym(RTLD_DEFAULT, "PMPI_Get_library_version");
-  if (ask) (void)ask(version, &length);
-  version[strcspn(version, "\n,")] = '\0';
-  fprintf(stderr, "earlybird: this process runs %.60s, and libearlybird was built for %s: %s; %s\n", version, OUR_MPI, what,
-          remedy);
+static bool is_hidden(const char *name, void *with) {
+  search *in = with;
+  char plain[32];
+  bool is_f08;
+  if (!is_c_name(name, NULL) && !(read_fortran_name(name, plain, &is_f08) && has_prefix(plain, "mpi_"))) return false;
+  in->hider = object_called(in->objects, name);
+  return in->hider && in->hider != in->self;
+}
+
+const char *eb_loaded_hidden_call(const char **by) {
+  eb_objects objects = eb_objects_list();
+  search in = {&objects, self_in(&objects), NULL};
+  /* All that we define: no list of names could be forgotten. */
+  const char *name = in.self ? eb_object_defined(in.self, is_hidden, &in) : NULL;
+  if (name) *by = path_of(in.hider);
+  eb_objects_free(&objects);
+  return name;
+}
+
+static bool passes_us_by(const char *name, void *with) {
+  static const char *const calls[] = {
+      "mpi_wait",     "mpi_waitall",        "mpi_waitany",          "mpi_waitsome",
+      "mpi_test",     "mpi_testall",        "mpi_testany",          "mpi_testsome",
+      "mpi_start",    "mpi_startall",       "mpi_request_free",     "mpi_request_get_status",
+      "mpi_pready",   "mpi_pready_range",   "mpi_pready_list",      "mpi_parrived",
+      "mpi_cancel",   "mpi_request_get_status_all", "mpi_request_get_status_any", "mpi_request_get_status_some",
+      NULL};
+  const search *in = with;
+  const bool is_profiling = (name[0] | 0x20) == 'p';
+  char plain[32];
+  bool is_f08;
+  name += is_profiling;
+  if ((name[0] | 0x20) != 'm' || (name[1] | 0x20) != 'p' || (name[2] | 0x20) != 'i') return false;
+  if (is_c_name(name, NULL)) {
+    if (!is_profiling || strlen(name) >= sizeof plain) return false;
+    for (size_t c = 0; c <= strlen(name); c++) plain[c] = (char)tolower((unsigned char)name[c]);
+    return is_one_of(plain, calls);
+  }
+  if (!read_fortran_name(name, plain, &is_f08) || !is_one_of(plain, calls)) return false;
+  const eb_object *callee = object_called(in->objects, name - is_profiling);
+  if (callee == in->self || eb_bindings_reach_us(callee)) return false;
+  /* MPICH's older bindings call the C functions by their own names, and so ours; mpif.h's of Open MPI do not. */
+  return is_profiling || is_f08 || eb_identity_fortran_passes_by();
+}
+
+/* Wrappers that are in force are found as functions that hide ours; in a library, others are not called. A program with
+ * wrappers may as well call what they call. */
+static bool only_wraps(const eb_object *object, const char *name) {
+  if (object->path[0]) return eb_object_defined(object, is_c_name, NULL) != NULL;
+  return (name[0] | 0x20) == 'p' && eb_object_defines(object, name + 1);
+}
+
+const char *eb_loaded_bypass(const char **by) {
+  eb_objects objects = eb_objects_list();
+  const search in = {&objects, self_in(&objects), NULL};
+  const char *mpi_path = eb_identity_mpi_path(&objects), *found = NULL;
+  for (size_t o = 0; o < objects.num && !found; o++) {
+    const eb_object *object = &objects.at[o];
+    if (object == in.self || is_of_mpi(object, mpi_path) || eb_bindings_reach_us(object)) continue;
+    const char *name = eb_object_referred(object, passes_us_by, (void *)&in);
+    if (!name || only_wraps(object, name)) continue;
+    found = name;
+    *by = path_of(object);
+  }
+  eb_objects_free(&objects);
+  return found;
+}
+
+static bool is_off(void) {
+  const char *value = getenv("EARLYBIRD_OFF");
+  return value && *value && strcmp(value, "0") != 0;
+}
+
+/* What launchers set; the first that is there counts, because mpiexec's daemons may be Slurm's ranks. True where none is. */
+static bool is_first_rank(void) {
+  static const char *const variables[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID"};
+  for (size_t v = 0; v < sizeof variables / sizeof variables[0]; v++) {
+    const char *rank = getenv(variables[v]);
+    if (rank && *rank) return strcmp(rank, "0") == 0;
+  }
+  return true;
+}
+
+static bool says(void) { return is_first_rank() && eb_loaded_code_is_partitioned(); }
+
+static void say_hidden(const char *name, const char *by) {
+  if (is_first_rank())
+    fprintf(stderr, "earlybird: %s of %s comes before libearlybird's: the MPI's own partitioned communication is used; to have "
+                    "ours, load or link libearlybird before it\n", name, by);
+}
+
+static bool was_asked;
+
+bool eb_loaded_may_serve(void) {
+  const char *by, *name;
+  was_asked = true;
+  if (is_off()) return false;
+  if ((name = eb_loaded_hidden_call(&by)) != NULL) {
+    if (says()) say_hidden(name, by);
+    return false;
+  }
+  if ((name = eb_loaded_bypass(&by)) != NULL) {
+    if (says())
+      fprintf(stderr, "earlybird: %s calls %s, which does not pass through libearlybird: the MPI's own partitioned "
+                      "communication is used\n", by, name);
+    return false;
+  }
+  return eb_loaded_mpi_is_ours();
+}
+
+void eb_loaded_explain_absence(void) {
+  static int is_explained;
+  const char *by, *name;
+  if (was_asked || is_off() || __atomic_exchange_n(&is_explained, 1, __ATOMIC_RELAXED)) return;
+  if ((name = eb_loaded_hidden_call(&by)) != NULL) say_hidden(name, by);
 }
 
 bool eb_loaded_mpi_can_be_called(void) {
-  is_late = dlsym(RTLD_DEFAULT, "PMPI_Init") == NULL;
-  if (is_late && !find_late_mpi()) {
-    fprintf(stderr, "earlybird: the MPI of this process cannot be found; run it with `earlybird exec --no-interpose`\n");
-    return false;
-  }
-  const char *bind_now = getenv("LD_BIND_NOW");
-  if (is_late && bind_now && *bind_now) {
-    fprintf(stderr, "earlybird: LD_BIND_NOW is set, and this program loads its MPI while it runs: unset it, or run the program with "
-                    "`earlybird exec --no-interpose`\n");
-    return false;
-  }
-#if defined(OPEN_MPI)
-  const bool is_of_our_kind = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world") != NULL;
-#else
-  const bool is_of_our_kind = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world") == NULL;
-#endif
-  if (!is_of_our_kind)
-    tell("their handles differ", "choose the build with `earlybird exec --mpi`, or link with that of this MPI");
-  return is_of_our_kind;
+  eb_objects objects = eb_objects_list();
+  const bool can = eb_identity_can_be_called(&objects);
+  eb_objects_free(&objects);
+  return can;
 }
 
 bool eb_loaded_mpi_is_ours(void) {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length;
-#if defined(OPEN_MPI)
-  if (is_late) {
-    fprintf(stderr, "earlybird: this program loads Open MPI while it runs: partitioned communication is left to the MPI; to have "
-                    "ours, preload Open MPI's libmpi.so.40 after libearlybird.so\n");
-    return false;
-  }
-#endif
-  if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS) return false;
-  if (strncmp(version, OUR_MPI, strlen(OUR_MPI)) == 0) return true;
-  tell("partitioned communication is left to the MPI", "choose the build with `earlybird exec --mpi`");
-  return false;
+  eb_objects objects = eb_objects_list();
+  const eb_object *self = self_in(&objects);
+  const bool is = self && eb_identity_is_complete(self, is_first_rank());
+  eb_objects_free(&objects);
+  return is;
 }

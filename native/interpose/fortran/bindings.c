@@ -1,109 +1,128 @@
 /* Leads the C calls of Fortran's bindings to ours, so that they never pass a partitioned request by.
  *
  * A Fortran call ends in a C call: MPI_Wait in some bindings, which the loader takes from us, PMPI_Wait in others, which
- * it takes from the MPI. Of the latter kind are `mpi_f08` of MPICH and Intel MPI and all three bindings of Open MPI. The
- * MPI sees an inactive request there, and the program goes on before its data has come.
+ * it takes from the MPI. Of the latter kind are `mpi_f08` of MPICH and Intel MPI and all three bindings of Open MPI. To the
+ * MPI the request is an inactive one, and the program would go on before its data has come.
  *
- * Shared objects call each other through addresses that the loader has filled in. In objects that implement Fortran's
- * calls, those of PMPI_ functions that we have under their MPI_ names are replaced by ours. All that differs from MPI to
- * MPI and from compiler to compiler stays with the bindings: logicals, statuses, MPI_STATUS_IGNORE, descriptors,
- * optional arguments, 8-byte integers (Intel's ILP64 layer, which Fortran functions of ours would hide). Ours reach the
- * MPI by their own addresses, which are not replaced, so nothing goes round in a circle.
+ * Shared objects call one another through addresses that the loader has filled in. In objects that implement Fortran's
+ * calls, those of the PMPI_ functions that we have under their MPI_ names are replaced by ours. What differs from MPI to
+ * MPI and from compiler to compiler stays with the bindings: logicals, statuses, MPI_STATUS_IGNORE, descriptors, optional
+ * arguments, and 8-byte integers, for which Intel MPI has a layer of Fortran functions that any of ours would hide. We
+ * reach the MPI by addresses of our own, which are not replaced: nothing goes round in a circle.
  */
 #include "interpose/fortran/bindings.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "interpose/fortran/objects.h"
+/* The relocations that are filled with the address of a symbol. Other machines are not served. */
+#if defined(__x86_64__)
+#define IS_ADDRESS(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
+#elif defined(__aarch64__)
+#define IS_ADDRESS(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
+#elif defined(__powerpc64__) && defined(_CALL_ELF) && _CALL_ELF == 2
+#define IS_ADDRESS(type) ((type) == R_PPC64_JMP_SLOT || (type) == R_PPC64_GLOB_DAT || (type) == R_PPC64_ADDR64)
+#elif defined(__riscv) && __riscv_xlen == 64
+#define IS_ADDRESS(type) ((type) == R_RISCV_JUMP_SLOT || (type) == R_RISCV_64)
+#endif
 
-/* _DYNAMIC is that of the object it is asked in. */
-static bool is_ours(const eb_object *object) { return object->dynamic == _DYNAMIC; }
+#if defined(IS_ADDRESS)
 
-/* A Fortran call under the name that some compiler gives it. A library with the MPI itself in it calls PMPI_ functions
- * for its own ends. */
+static bool is_of_us; /* its address tells which object is ours */
+static bool has_failed;
+
+/* A call under the names that compilers give it. A library that has the MPI itself in it calls PMPI_ functions for its
+ * own ends, too. */
 static bool are_bindings(const eb_object *object) {
   static const char *const calls[] = {"mpi_wait_", "mpi_wait_f08_", "mpi_wait", "mpi_wait__", "MPI_WAIT"};
-  bool has_any = false;
-  for (size_t c = 0; !has_any && c < sizeof calls / sizeof calls[0]; c++)
-    has_any = eb_object_function(object, calls[c]) != NULL;
-  return has_any && !is_ours(object) && !eb_object_function(object, "PMPI_Init");
+  for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++)
+    if (eb_object_defines(object, calls[c])) return !eb_object_defines(object, "PMPI_Init");
+  return false;
 }
 
-bool eb_bindings_are(const struct dl_phdr_info *info) {
-  eb_object object;
-  return eb_object_read(info, &object) && are_bindings(&object);
+bool eb_bindings_reach_us(const eb_object *object) { return object && !has_failed && are_bindings(object); }
+
+/* The loader makes such pages read-only when it has filled them in. */
+static bool is_read_only(const eb_object *object, uintptr_t page, size_t page_bytes) {
+  for (int s = 0; s < object->num_segments; s++) {
+    const ElfW(Phdr) *segment = &object->segments[s];
+    const uintptr_t begin = (object->base + segment->p_vaddr) & ~(page_bytes - 1);
+    const uintptr_t end = (object->base + segment->p_vaddr + segment->p_memsz) & ~(page_bytes - 1);
+    if (segment->p_type == PT_GNU_RELRO && page >= begin && page < end) return true;
+  }
+  return false;
 }
 
-bool eb_bindings_name_is_partitioned(const char *name) {
-  return strncasecmp(name, "MPI_Psend_init", 14) == 0 || strncasecmp(name, "MPI_Precv_init", 14) == 0;
-}
-
-/* Set before the program begins, by the constructor alone. */
-static eb_object ours;
-
-static bool replace(const eb_object *object, const void **address, const void *by) {
+static bool replace(const eb_object *object, uintptr_t at, uintptr_t by) {
+  const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t page = at & ~(page_bytes - 1);
+  uintptr_t *const address = (uintptr_t *)at;
   if (*address == by) return true;
-  const uintptr_t at = (uintptr_t)address;
-  const bool is_read_only = at >= object->read_only_begin && at < object->read_only_end;
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  void *const its_page = (void *)(at & ~(page - 1));
-  if (is_read_only && mprotect(its_page, page, PROT_READ | PROT_WRITE) != 0) return false;
+  const bool was_read_only = is_read_only(object, page, page_bytes);
+  if (was_read_only && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE) != 0) return false;
   __atomic_store_n(address, by, __ATOMIC_RELEASE);
-  if (is_read_only) (void)mprotect(its_page, page, PROT_READ);
+  if (was_read_only) (void)mprotect((void *)page, page_bytes, PROT_READ);
   return true;
 }
 
-static void redirect(const eb_object *bindings) {
-  for (int kind = 0; kind < 2; kind++) {
-    for (size_t r = 0; r < bindings->num_relocations[kind]; r++) {
-      const ElfW(Rela) *relocation = &bindings->relocations[kind][r];
-      const char *name = eb_object_relocated_name(bindings, relocation);
-      const void *by = name && strncmp(name, "PMPI_", 5) == 0 ? eb_object_function(&ours, name + 1) : NULL;
-      if (!by || replace(bindings, (const void **)(bindings->base + relocation->r_offset), by)) continue;
-      fprintf(stderr, "earlybird: Fortran's calls cannot be taken over (%s): partitioned requests must not be completed there\n",
-              strerror(errno));
-      return;
+/* Where a relocation of the bindings is about a PMPI_ function that we have: its address in us, else 0. */
+static uintptr_t ours_for(const eb_object *bindings, const eb_object *us, const ElfW(Rela) *relocation) {
+  const ElfW(Sym) *symbol = &bindings->symbols[ELF64_R_SYM(relocation->r_info)];
+  const char *name = bindings->names + symbol->st_name;
+  if (!IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) || relocation->r_addend != 0 || strncmp(name, "PMPI_", 5) != 0) return 0;
+  return eb_object_defines(us, name + 1) ? us->base + eb_object_find(us, name + 1)->st_value : 0;
+}
+
+static bool redirect(const eb_object *bindings, const eb_object *us) {
+  for (size_t t = 0; t < sizeof bindings->relocations / sizeof bindings->relocations[0]; t++) {
+    const eb_relocations *table = &bindings->relocations[t];
+    const ElfW(Rela) *relocations = table->at;
+    if (!relocations || table->entry_bytes != sizeof *relocations) continue;
+    for (size_t r = 0; r < table->size_bytes / sizeof *relocations; r++) {
+      const uintptr_t by = ours_for(bindings, us, &relocations[r]);
+      if (by && !replace(bindings, bindings->base + relocations[r].r_offset, by)) return false;
     }
   }
+  return true;
 }
 
-static int find_ours(struct dl_phdr_info *info, size_t size, void *found) {
+static int read_num_loaded(struct dl_phdr_info *info, size_t size, void *num) {
   (void)size;
-  return *(bool *)found = eb_object_read(info, &ours) && is_ours(&ours);
-}
-
-/* How many objects had been loaded when they were last looked at, and are now. */
-typedef struct {
-  unsigned long long before, now;
-} num_loaded;
-
-static int look_into(struct dl_phdr_info *info, size_t size, void *of) {
-  num_loaded *num = of;
-  eb_object object;
-  (void)size;
-  num->now = info->dlpi_adds;
-  if (num->now == num->before) return 1;
-  if (eb_object_read(info, &object) && are_bindings(&object)) redirect(&object);
-  return 0;
+  *(unsigned long long *)num = info->dlpi_adds;
+  return 1;
 }
 
 void eb_bindings_redirect(void) {
   static unsigned long long num_seen;
-  num_loaded num = {.before = __atomic_load_n(&num_seen, __ATOMIC_ACQUIRE)};
-  dl_iterate_phdr(look_into, &num);
-  __atomic_store_n(&num_seen, num.now, __ATOMIC_RELEASE);
+  unsigned long long num_loaded = 0;
+  dl_iterate_phdr(read_num_loaded, &num_loaded);
+  if (__atomic_load_n(&num_seen, __ATOMIC_ACQUIRE) == num_loaded) return;
+  eb_objects objects = eb_objects_list();
+  const eb_object *us = eb_objects_at(&objects, &is_of_us);
+  for (size_t o = 0; us && o < objects.num; o++) {
+    if (&objects.at[o] == us || !are_bindings(&objects.at[o]) || redirect(&objects.at[o], us)) continue;
+    has_failed = true;
+    fprintf(stderr, "earlybird: calls of %s cannot be taken over: %s\n", objects.at[o].path, strerror(errno));
+  }
+  eb_objects_free(&objects);
+  __atomic_store_n(&num_seen, num_loaded, __ATOMIC_RELEASE);
 }
 
 /* The first call of a Fortran program, MPI_INIT, may be one that has to be replaced. Whatever the program needs has its
  * addresses by now. */
-__attribute__((constructor)) static void redirect_at_start(void) {
-  bool is_found = false;
-  dl_iterate_phdr(find_ours, &is_found);
-  if (is_found) eb_bindings_redirect();
-  else ours = (eb_object){0};
+__attribute__((constructor)) static void redirect_at_start(void) { eb_bindings_redirect(); }
+
+#else
+
+void eb_bindings_redirect(void) {}
+
+bool eb_bindings_reach_us(const eb_object *object) {
+  (void)object;
+  return false;
 }
+
+#endif
