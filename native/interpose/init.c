@@ -1,6 +1,7 @@
 /* MPI_Init, MPI_Init_thread, MPI_Finalize: where the library's work begins and ends. */
 #include <stdlib.h>
 
+#include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
 #include "partitioned/loaded.h"
 
@@ -14,6 +15,7 @@ static int begun(int rc) {
 
 /* Status 2, that of wrong input: there is no communicator yet whose error handler could be called. */
 static void look_around(void) {
+  eb_bindings_redirect();
   if (!eb_loaded_mpi_can_be_called()) exit(2);
   serves = eb_loaded_may_serve();
 }

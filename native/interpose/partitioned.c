@@ -79,8 +79,8 @@ int eb_raise_for(eb_channel *channel, int code) {
 static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *request) {
   int error_class;
   const char *fault = find_fault(view, given, &error_class);
-  eb_bindings_redirect();
   if (fault) return eb_raise(view, error_class, fault);
+  eb_bindings_redirect(); /* plug-ins may have brought Fortran along since MPI_Init */
   eb_channel *channel;
   const int rc = eb_channel_make(view, given, &channel);
   if (rc == MPI_SUCCESS) {
