@@ -86,7 +86,7 @@ static bool is_partitioned_name(const char *name, void *with) {
 /* The MPI's bindings and other wrappers refer to these calls in every program. */
 static bool uses_partitioned_calls(const eb_object *object, const char *mpi_path) {
   return eb_object_referred(object, is_partitioned_name, NULL) && !eb_object_defines(object, "MPI_Psend_init") &&
-         !is_of_mpi(object, mpi_path);
+         !eb_bindings_are(object) && !is_of_mpi(object, mpi_path);
 }
 
 bool eb_loaded_code_is_partitioned(void) {

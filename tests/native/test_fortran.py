@@ -1,6 +1,7 @@
 """Fortran programs with libearlybird, in each binding of each MPI that has them and a compiler here.
 
-The wheels of MPICH and Open MPI have no Fortran: Debian's libmpich-dev and libopenmpi-dev have, or any other mpicc on PATH.
+The wheels of MPICH and Open MPI have no Fortran; Debian's libmpich-dev and libopenmpi-dev have, and what else
+is on PATH may have.
 """
 
 import re
@@ -22,14 +23,15 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180)]
 SOURCES = native_sources() / "tests" / "fortran"
 # Wrappers on PATH; the first two can be installed side by side.
 ON_PATH = ("mpicc.mpich", "mpicc.openmpi", "mpicc")
-BINDINGS = ("mpif", "mpi", "f08")
+BINDINGS = {"mpif": "include 'mpif.h'", "mpi": "use mpi", "f08": "use mpi_f08"}
+OPTIONS = ("-O1", "-g", "-ffree-line-length-none", "-fallow-argument-mismatch")
 CASES = tuple(re.findall(r"^ {4}case \('(\w+)'(?!\w)", (SOURCES / "cases.F90").read_text(), re.MULTILINE))
 SEVERAL = ("waitall", "testall", "waitany", "testany", "waitsome", "testsome")
 CASES = tuple(case for case in CASES if case not in SEVERAL) + SEVERAL
 SYMBOLS = ("wait", "waitall", "waitany", "waitsome", "test", "testall", "testany", "testsome", "get_status")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fortran:
     """An MPI with a Fortran compiler, and libearlybird for it."""
 
@@ -52,8 +54,8 @@ class Fortran:
     def c_object(self, name: str) -> Path:
         made = self.folder / f"{name}.o"
         if not made.exists():
-            words = [self.flavour.mpicc, "-c", f"-I{native_sources() / 'include'}", SOURCES / f"{name}.c", "-o", made]
-            result = self.run(words)
+            header = f"-I{native_sources() / 'include'}"
+            result = self.run([self.flavour.mpicc, "-c", header, SOURCES / f"{name}.c", "-o", made])
             assert result.returncode == 0, result.stderr
         return made
 
@@ -62,20 +64,16 @@ class Fortran:
         return ["-Wl,--no-as-needed", f"-L{folder}", "-learlybird", f"-Wl,-rpath,{folder}"]
 
     def compile(self, binding: str, name: str, *more: str | Path, linked: bool = False) -> Path:
-        """The program `name` for a binding; the test skips where the MPI has no such binding for this compiler."""
+        """The program `name` for a binding; the test skips where this compiler cannot use the binding."""
+        why = _lacks(self, binding)
+        if why:
+            pytest.skip(f"{BINDINGS[binding]!r} does not compile here: {why}")
         label = "-".join([name, binding, *(["linked"] if linked else [])])
-        program = self.folder / label
+        program, modules = self.folder / label, self.folder / f"modules-{label}"
         if program.exists():
             return program
-        modules = self.folder / f"modules-{label}"
-        modules.mkdir(exist_ok=True)
-        words = [*self.compiler, "-O1", "-g", "-ffree-line-length-none", "-fallow-argument-mismatch", f"-DBINDING_{binding.upper()}"]
-        words += [f"-I{SOURCES}", "-J", modules]
-        probe = self.folder / f"probe-{binding}.F90"
-        probe.write_text({"mpif": "include 'mpif.h'\nend\n"}.get(binding, f"use {'mpi' if binding == 'mpi' else 'mpi_f08'}\nend\n"))
-        found = self.run([*words, probe, "-o", modules / "probe"])
-        if found.returncode != 0:
-            pytest.skip(f"no {binding} for this compiler: {found.stderr.strip().splitlines()[-1]}")
+        modules.mkdir()
+        words = [*self.compiler, *OPTIONS, f"-DBINDING_{binding.upper()}", f"-I{SOURCES}", "-J", modules]
         if self.has_partitioned:
             words += ["-DOWN_PARTITIONED"]
         elif binding == "f08":
@@ -91,8 +89,16 @@ class Fortran:
         return {"LD_PRELOAD": str(self.library)}
 
     def cases(self, binding: str, linked: bool) -> Path:
-        """An MPI without partitioned calls of its own leaves those of the program open: it needs the library to be linked."""
         return self.compile(binding, "cases", self.c_object("crossing"), linked=linked)
+
+
+@cache
+def _lacks(fortran: Fortran, binding: str) -> str:
+    """Why the compiler cannot use a binding; empty where it can."""
+    probe = fortran.folder / f"probe-{binding}.F90"
+    probe.write_text(f"{BINDINGS[binding]}\nend\n")
+    result = fortran.run([*fortran.compiler, *OPTIONS, probe, "-o", probe.with_suffix("")])
+    return result.stderr.strip().splitlines()[-2:][0] if result.returncode != 0 else ""
 
 
 def _beside(mpicc: Path, name: str, otherwise: str = "") -> Path | None:
@@ -125,7 +131,9 @@ def _build_library(flavour: Flavour, folder: Path) -> tuple[Path, bool]:
 def _module_words(flavour: Flavour) -> list[str]:
     """Intel MPI's wheel has modules for several gfortrans, where its mpif90 does not look."""
     version = subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True).stdout.strip()
-    folders = sorted((flavour.mpicc.parents[1] / "include" / "mpi" / "gfortran").glob(f"{version.split('.')[0]}.*"))
+    folders = sorted(
+        (flavour.mpicc.parents[1] / "include" / "mpi" / "gfortran").glob(f"{version.split('.')[0]}.*")
+    )
     return [f"-I{folders[-1]}"] if folders else []
 
 
@@ -167,6 +175,7 @@ def outcomes(fortran: Fortran, binding: str, num_ranks: int, linked: bool) -> di
 @pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize("case", CASES)
 def test_fortran(fortran, binding, case):
+    # An MPI without partitioned calls leaves those of the program open: the library is linked there.
     outcome = outcomes(fortran, binding, 2, linked=not fortran.has_partitioned)[case]
     assert outcome.status == "ok", outcome.why
 
@@ -196,8 +205,9 @@ def symbol_outcomes(fortran: Fortran) -> dict[str, Outcome]:
 def test_requests_of_a_C_program_complete_in_Fortran_that_is_loaded_late(fortran, binding):
     plugin = fortran.compile(binding, "plugin", "-shared", "-fPIC")
     host = fortran.folder / "host"
-    words = [fortran.flavour.mpicc, fortran.c_object("host"), "-o", host, *fortran.link_words(), "-ldl"]
-    made = fortran.run(words)
+    made = fortran.run(
+        [fortran.flavour.mpicc, fortran.c_object("host"), "-o", host, *fortran.link_words(), "-ldl"]
+    )
     assert made.returncode == 0, made.stderr
     status, told = run_ranks(fortran.flavour, 2, [host, plugin], timeout_s=60)
     assert status == 0 and told.split() == ["ok"], told

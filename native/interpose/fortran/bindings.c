@@ -19,6 +19,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* By a call under the names that compilers give it. A library that has the MPI itself in it calls PMPI_ functions for its
+ * own ends, too. */
+bool eb_bindings_are(const eb_object *object) {
+  static const char *const calls[] = {"mpi_wait_", "mpi_wait_f08_", "mpi_wait", "mpi_wait__", "MPI_WAIT"};
+  for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++)
+    if (eb_object_defines(object, calls[c])) return !eb_object_defines(object, "PMPI_Init");
+  return false;
+}
+
 /* The relocations that are filled with the address of a symbol. Other machines are not served. */
 #if defined(__x86_64__)
 #define IS_ADDRESS(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
@@ -35,16 +44,7 @@
 static bool is_of_us; /* its address tells which object is ours */
 static bool has_failed;
 
-/* A call under the names that compilers give it. A library that has the MPI itself in it calls PMPI_ functions for its
- * own ends, too. */
-static bool are_bindings(const eb_object *object) {
-  static const char *const calls[] = {"mpi_wait_", "mpi_wait_f08_", "mpi_wait", "mpi_wait__", "MPI_WAIT"};
-  for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++)
-    if (eb_object_defines(object, calls[c])) return !eb_object_defines(object, "PMPI_Init");
-  return false;
-}
-
-bool eb_bindings_reach_us(const eb_object *object) { return object && !has_failed && are_bindings(object); }
+bool eb_bindings_reach_us(const eb_object *object) { return object && !has_failed && eb_bindings_are(object); }
 
 /* The loader makes such pages read-only when it has filled them in. */
 static bool is_read_only(const eb_object *object, uintptr_t page, size_t page_bytes) {
@@ -104,7 +104,7 @@ void eb_bindings_redirect(void) {
   eb_objects objects = eb_objects_list();
   const eb_object *us = eb_objects_at(&objects, &is_of_us);
   for (size_t o = 0; us && o < objects.num; o++) {
-    if (&objects.at[o] == us || !are_bindings(&objects.at[o]) || redirect(&objects.at[o], us)) continue;
+    if (&objects.at[o] == us || !eb_bindings_are(&objects.at[o]) || redirect(&objects.at[o], us)) continue;
     has_failed = true;
     fprintf(stderr, "earlybird: calls of %s cannot be taken over: %s\n", objects.at[o].path, strerror(errno));
   }

@@ -10,7 +10,10 @@
  * needs no call; to be called where more may have been loaded since. Cheap where nothing was. */
 void eb_bindings_redirect(void);
 
-/* Is this an object that implements Fortran's MPI calls, and do they reach us? */
+/* Does the object implement Fortran's MPI calls? What it refers to says nothing of the program. */
+bool eb_bindings_are(const eb_object *object);
+
+/* And do they reach us? False for NULL. */
 bool eb_bindings_reach_us(const eb_object *object);
 
 #endif
