@@ -76,7 +76,7 @@ class Fortran:
         words = [*self.compiler, *OPTIONS, f"-DBINDING_{binding.upper()}", f"-I{SOURCES}", "-J", modules]
         if self.has_partitioned:
             words += ["-DOWN_PARTITIONED"]
-        elif binding == "f08":
+        elif binding == "f08" and name == "cases":
             words += [native_sources() / "include" / "earlybird_f08.f90"]
         words += [SOURCES / f"{name}.F90", *more, "-o", program, *(self.link_words() if linked else [])]
         result = self.run(words)
@@ -230,3 +230,17 @@ def test_a_program_without_partitioned_calls_is_left_alone(fortran, binding):
     for env in ({}, fortran.preloaded() | {"EARLYBIRD_STATS": "1"}):
         status, told = run_ranks(fortran.flavour, 2, [program], env, 60)
         assert status == 0 and told.split() == ["delivered"] * 2, told
+
+
+def test_the_program_of_the_page_runs(fortran):
+    page = native_sources().parent / "docs" / "fortran.md"
+    if not page.exists() or not fortran.has_partitioned or _lacks(fortran, "f08"):
+        pytest.skip("no page beside the sources, or no mpi_f08 with partitioned calls")
+    source, program = fortran.folder / "page.f90", fortran.folder / "page"
+    source.write_text(re.search(r"```fortran\n(.*?)```", page.read_text(), re.DOTALL)[1])
+    made = fortran.run([*fortran.compiler, "-ffree-line-length-none", source, "-o", program])
+    assert made.returncode == 0, made.stderr
+    status, told = run_ranks(
+        fortran.flavour, 2, [program], fortran.preloaded() | {"EARLYBIRD_STATS": "1"}, 60
+    )
+    assert status == 0 and re.search(r"^ +0 +sends +1 +1 +8 ", told, re.MULTILINE), told
