@@ -22,7 +22,7 @@ extern "C" {
 
 /* Environment variables; the values that rank 0 has at MPI_Init are those of every rank, but that each rank needs
  * EARLYBIRD_PROGRESS_THREAD and EARLYBIRD_OFF itself, before it has MPI. */
-#define EARLYBIRD_ENV_OFF "EARLYBIRD_OFF" /* 1: every call goes straight to the MPI; needs the same value on all ranks */
+#define EARLYBIRD_ENV_OFF "EARLYBIRD_OFF" /* 1, of each rank: every call goes straight to the MPI */
 #define EARLYBIRD_ENV_SEGMENTS "EARLYBIRD_SEGMENTS"
 #define EARLYBIRD_ENV_AGGR_SIZE "EARLYBIRD_AGGR_SIZE"
 #define EARLYBIRD_ENV_COSTS "EARLYBIRD_COSTS"
@@ -31,6 +31,7 @@ extern "C" {
 #define EARLYBIRD_ENV_TRACE "EARLYBIRD_TRACE"
 #define EARLYBIRD_ENV_STATS "EARLYBIRD_STATS"
 #define EARLYBIRD_ENV_TAG_BITS "EARLYBIRD_TAG_BITS"
+#define EARLYBIRD_ENV_WHOLE_JOB "EARLYBIRD_WHOLE_JOB" /* of each rank: every rank of the job has the library */
 
 /* MPI 4's calls, where <mpi.h> is older. EARLYBIRD_NEEDS_PROTOTYPES overrides the guess for an MPI that reports
  * version 3 and has them all the same, as Open MPI 5 does. */

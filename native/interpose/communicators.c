@@ -1,74 +1,85 @@
-/* Constructors of communicators: what they make gets its shadow at once, while everybody is there. */
+/* Constructors of communicators: what they make is named at once, see communicator.h. */
 #include "interpose/interpose.h"
 
-static int adopted(int rc, MPI_Comm *made) {
-  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_adopt(*made);
+static int named(int rc, MPI_Comm parent, MPI_Comm *made) {
+  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_made(parent, *made);
   return rc;
 }
 
-EB_EXPORT int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm) { return adopted(PMPI_Comm_dup(comm, newcomm), newcomm); }
+static int named_duplicate(int rc, MPI_Comm parent, MPI_Comm *made) {
+  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_duplicated(parent, *made);
+  return rc;
+}
+
+EB_EXPORT int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm) {
+  return named_duplicate(PMPI_Comm_dup(comm, newcomm), comm, newcomm);
+}
 
 EB_EXPORT int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm) {
-  return adopted(PMPI_Comm_dup_with_info(comm, info, newcomm), newcomm);
+  return named_duplicate(PMPI_Comm_dup_with_info(comm, info, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm) {
-  return adopted(PMPI_Comm_create(comm, group, newcomm), newcomm);
+  return named(PMPI_Comm_create(comm, group, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm) {
-  return adopted(PMPI_Comm_create_group(comm, group, tag, newcomm), newcomm);
+  const int rc = PMPI_Comm_create_group(comm, group, tag, newcomm);
+  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_made_of_group(comm, group, tag, *newcomm);
+  return rc;
 }
 
 EB_EXPORT int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm) {
-  return adopted(PMPI_Comm_split(comm, color, key, newcomm), newcomm);
+  return named(PMPI_Comm_split(comm, color, key, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm) {
-  return adopted(PMPI_Comm_split_type(comm, split_type, key, info, newcomm), newcomm);
+  return named(PMPI_Comm_split_type(comm, split_type, key, info, newcomm), comm, newcomm);
+}
+
+EB_EXPORT int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                                   MPI_Comm *newintercomm) {
+  const int rc = PMPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
+  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_joined(tag, *newintercomm);
+  return rc;
 }
 
 EB_EXPORT int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newcomm) {
-  return adopted(PMPI_Intercomm_merge(intercomm, high, newcomm), newcomm);
+  return named(PMPI_Intercomm_merge(intercomm, high, newcomm), intercomm, newcomm);
 }
 
 EB_EXPORT int MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *newcomm) {
-  return adopted(PMPI_Cart_create(comm, ndims, dims, periods, reorder, newcomm), newcomm);
+  return named(PMPI_Cart_create(comm, ndims, dims, periods, reorder, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm) {
-  return adopted(PMPI_Cart_sub(comm, remain_dims, newcomm), newcomm);
+  return named(PMPI_Cart_sub(comm, remain_dims, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *newcomm) {
-  return adopted(PMPI_Graph_create(comm, nnodes, index, edges, reorder, newcomm), newcomm);
+  return named(PMPI_Graph_create(comm, nnodes, index, edges, reorder, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[], const int destinations[],
                                     const int weights[], MPI_Info info, int reorder, MPI_Comm *newcomm) {
-  return adopted(PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, newcomm), newcomm);
+  return named(PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, newcomm), comm, newcomm);
 }
 
 EB_EXPORT int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[], const int sourceweights[],
                                              int outdegree, const int destinations[], const int destweights[], MPI_Info info,
                                              int reorder, MPI_Comm *newcomm) {
-  return adopted(PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations, destweights,
-                                                 info, reorder, newcomm),
-                 newcomm);
+  return named(PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info,
+                                               reorder, newcomm),
+               comm, newcomm);
 }
 
 /* The handle is there when the call returns, on every MPI seen, though it may not be used yet. */
-static int adopted_idup(int rc, MPI_Comm parent, MPI_Comm *made) {
-  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_adopt_idup(parent, *made);
-  return rc;
-}
-
 EB_EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request) {
-  return adopted_idup(PMPI_Comm_idup(comm, newcomm, request), comm, newcomm);
+  return named_duplicate(PMPI_Comm_idup(comm, newcomm, request), comm, newcomm);
 }
 
 #ifdef EB_HAS_IDUP_WITH_INFO
 EB_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request) {
-  return adopted_idup(PMPI_Comm_idup_with_info(comm, info, newcomm, request), comm, newcomm);
+  return named_duplicate(PMPI_Comm_idup_with_info(comm, info, newcomm, request), comm, newcomm);
 }
 #endif

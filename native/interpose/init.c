@@ -1,39 +1,63 @@
-/* MPI_Init, MPI_Init_thread, MPI_Finalize: where the library's work begins and ends. */
+/* MPI_Init, MPI_Init_thread: where the library's work begins. (An attribute ends it, see world.c.) */
+#include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
 #include "partitioned/loaded.h"
 
+typedef int init_fn(int *, char ***);
+typedef int init_thread_fn(int *, char ***, int, int *);
+
 /* Is partitioned communication ours in this process? */
 static bool serves;
 
-static int begun(int rc) {
-  if (rc == MPI_SUCCESS && serves) eb_world_begin();
-  return rc;
-}
+/* Calls of MPI_Init and MPI_Init_thread within one another: a tool's MPI_Init may call MPI_Init_thread. */
+static int depth;
 
-/* Status 2, that of wrong input: there is no communicator yet whose error handler could be called. */
-static void look_around(void) {
+/* Before the MPI begins, because other ranks learn by then whether this one has the library. Status 2, that of wrong
+ * input: there is no communicator yet whose error handler could be called. */
+static void enter(void) {
+  if (++depth > 1) return;
   eb_bindings_redirect();
   if (!eb_loaded_mpi_can_be_called()) exit(2);
   serves = eb_loaded_may_serve();
+  if (serves) eb_world_enlist();
+}
+
+static int leave(int rc) {
+  if (--depth == 0 && rc == MPI_SUCCESS) eb_world_begin();
+  return rc;
 }
 
 static bool wants_threads(void) { return serves && eb_settings_wants_progress_thread(); }
 
+/* The function of a tool that was loaded after us, which begins its work there, or the MPI's own. NULL where PMPI's is to
+ * be called: with a tool that calls us, another copy of this library, an MPI that is loaded later. */
+static void *find_next(const char *name) {
+  Dl_info info;
+  void *next = depth > 1 ? NULL : dlsym(RTLD_NEXT, name);
+  return next && dladdr(next, &info) && info.dli_fname && !strstr(info.dli_fname, "libearlybird") ? next : NULL;
+}
+
+static int init(int *argc, char ***argv) {
+  init_fn *next = (init_fn *)find_next("MPI_Init");
+  return next ? next(argc, argv) : PMPI_Init(argc, argv);
+}
+
+static int init_thread(int *argc, char ***argv, int required, int *provided) {
+  init_thread_fn *next = (init_thread_fn *)find_next("MPI_Init_thread");
+  return next ? next(argc, argv, required, provided) : PMPI_Init_thread(argc, argv, required, provided);
+}
+
 EB_EXPORT int MPI_Init(int *argc, char ***argv) {
   int provided;
-  look_around();
-  return begun(wants_threads() ? PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) : PMPI_Init(argc, argv));
+  enter();
+  return leave(wants_threads() ? init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) : init(argc, argv));
 }
 
 EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-  look_around();
-  return begun(PMPI_Init_thread(argc, argv, wants_threads() ? MPI_THREAD_MULTIPLE : required, provided));
-}
-
-EB_EXPORT int MPI_Finalize(void) {
-  eb_world_end();
-  return PMPI_Finalize();
+  enter();
+  return leave(init_thread(argc, argv, wants_threads() ? MPI_THREAD_MULTIPLE : required, provided));
 }

@@ -1,12 +1,13 @@
 /* MPI_Psend_init, MPI_Precv_init, MPI_Pready and its kin, MPI_Parrived. */
 #include <dlfcn.h>
+#include <stdio.h>
 
 #include "interpose/complete.h"
 #include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
 #include "partitioned/loaded.h"
 
-/* The MPI's own call, where it has it, for communicators that have no shadow. Asked for while the program runs, because
+/* The MPI's own call, where it has it, for communicators and ranks that the library does not serve. Asked for while the program runs, because
  * an MPI may be loaded after us. */
 static void *own(void **known, const char *name) {
   void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
@@ -50,10 +51,10 @@ static const char *find_fault(const eb_view *view, const eb_channel_arguments *g
   FAULT_IF(given->count < 0, MPI_ERR_COUNT, "the count of a partition must not be negative");
   FAULT_IF(given->type == MPI_DATATYPE_NULL, MPI_ERR_TYPE, "the datatype of a partitioned transfer is MPI_DATATYPE_NULL");
   FAULT_IF(given->peer == MPI_ANY_SOURCE, MPI_ERR_RANK, "partitioned communication takes no wildcard for the rank");
-  FAULT_IF(given->peer != MPI_PROC_NULL && (given->peer < 0 || given->peer >= view->size), MPI_ERR_RANK,
+  FAULT_IF(given->peer != MPI_PROC_NULL && (given->peer < 0 || given->peer >= view->num_peers), MPI_ERR_RANK,
            "the rank of a partitioned transfer is outside its communicator");
   FAULT_IF(given->tag == MPI_ANY_TAG, MPI_ERR_TAG, "partitioned communication takes no wildcard for the tag");
-  FAULT_IF(given->tag < 0 || given->tag > view->shadow->tag_ub, MPI_ERR_TAG,
+  FAULT_IF(given->tag < 0 || given->tag > eb_domain.tag_ub, MPI_ERR_TAG,
            "the tag of a partitioned transfer is negative or above MPI_TAG_UB");
 #undef FAULT_IF
   return NULL;
@@ -76,6 +77,25 @@ int eb_raise_for(eb_channel *channel, int code) {
   return sentence ? eb_raise(channel->view, code, sentence) : eb_raise_code(channel->view, code);
 }
 
+/* Once, for the person who wonders why a program is no faster. */
+static void note_unserved(int peer) {
+  static atomic_flag is_noted = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&is_noted)) return;
+  fprintf(stderr, "earlybird: rank %d sends to or receives from rank %d of a communicator, which does not have libearlybird; partitioned "
+                  "transfers between such ranks are left to the MPI\n", eb_world.rank, peer);
+}
+
+/* The view of a communicator if its peer is ours to serve, whose rank in the domain is filled in; NULL: both ranks know
+ * alike that the MPI's own calls are to be used. Wrong arguments are ours to refuse. */
+static eb_view *serve(MPI_Comm comm, eb_channel_arguments *given) {
+  eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
+  if (!view || given->peer < 0 || given->peer >= view->num_peers) return view;
+  given->wire_peer = eb_view_domain_rank(view, given->peer);
+  if (given->wire_peer >= 0) return view;
+  note_unserved(given->peer);
+  return NULL;
+}
+
 static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *request) {
   int error_class;
   const char *fault = find_fault(view, given, &error_class);
@@ -92,9 +112,9 @@ static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *r
 
 EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int dest, int tag,
                              MPI_Comm comm, MPI_Info info, MPI_Request *request) {
-  eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
-  if (view)
-    return make(view, &(eb_channel_arguments){true, (void *)buf, partitions, count, datatype, dest, tag, info}, request);
+  eb_channel_arguments given = {true, (void *)buf, partitions, count, datatype, dest, tag, -1, info};
+  eb_view *view = serve(comm, &given);
+  if (view) return make(view, &given, request);
   if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
   eb_loaded_explain_absence();
   psend_init_fn *theirs = own_psend_init_fn();
@@ -103,9 +123,9 @@ EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COU
 
 EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int source, int tag,
                              MPI_Comm comm, MPI_Info info, MPI_Request *request) {
-  eb_view *view = eb_world.on ? eb_communicator_view(comm) : NULL;
-  if (view)
-    return make(view, &(eb_channel_arguments){false, buf, partitions, count, datatype, source, tag, info}, request);
+  eb_channel_arguments given = {false, buf, partitions, count, datatype, source, tag, -1, info};
+  eb_view *view = serve(comm, &given);
+  if (view) return make(view, &given, request);
   if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
   eb_loaded_explain_absence();
   precv_init_fn *theirs = own_precv_init_fn();

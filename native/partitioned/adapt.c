@@ -11,7 +11,7 @@
 bool eb_adapt_exchanges(const eb_channel *channel) {
   /* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
   return eb_world.settings.mode.kind == EB_AUTO && channel->peer != MPI_PROC_NULL &&
-         channel->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&channel->view->shadow->tags);
+         channel->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&eb_domain.tags);
 }
 
 /* Does the receiver tell of this start? */
@@ -20,11 +20,11 @@ static bool is_reported(const eb_channel *channel) {
 }
 
 static int plan_tag(const eb_channel *channel) {
-  return eb_tags_plan(&channel->view->shadow->tags, channel->base, channel->num_ids);
+  return eb_tags_plan(&eb_domain.tags, channel->base, channel->num_ids);
 }
 
 static int report_tag(const eb_channel *channel) {
-  return eb_tags_report(&channel->view->shadow->tags, channel->base, channel->num_ids);
+  return eb_tags_report(&eb_domain.tags, channel->base, channel->num_ids);
 }
 
 static bool can_gain(const eb_channel *channel) {
@@ -39,7 +39,7 @@ int eb_adapt_begin(eb_channel *channel) {
 
 void eb_adapt_end(eb_channel *channel) {
   eb_report ignored;
-  (void)eb_matching_take_report(channel->view->shadow, &channel->report, &ignored);
+  (void)eb_matching_take_report(&channel->report, &ignored);
   free(channel->ready_s);
   free(channel->plan);
 }
@@ -50,8 +50,8 @@ int eb_adapt_start(eb_channel *channel) {
   channel->proposes = channel->is_send && exchanges && eb_plan_is_due(channel->num_starts + 1);
   if (!channel->is_send || !is_reported(channel)) return MPI_SUCCESS;
   eb_report unread;
-  (void)eb_matching_take_report(channel->view->shadow, &channel->report, &unread);
-  return eb_matching_expect_report(channel->view->shadow, channel->peer, report_tag(channel), &channel->report);
+  (void)eb_matching_take_report(&channel->report, &unread);
+  return eb_matching_expect_report(channel->wire_peer, report_tag(channel), &channel->report);
 }
 
 /* Turns a plan's ends into the segments of the next start, if they differ from today's. */
@@ -74,7 +74,7 @@ int eb_adapt_finish(eb_channel *channel) {
   if (!is_reported(channel)) return MPI_SUCCESS;
   eb_report report = {.start = channel->num_starts};
   for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] = channel->done_s[r];
-  return eb_outbox_send(EB_LETTER_CONTROL, &report, sizeof report, channel->peer, report_tag(channel), channel->view->shadow->comm);
+  return eb_outbox_send(EB_LETTER_CONTROL, &report, sizeof report, channel->wire_peer, report_tag(channel), eb_domain.comm);
 }
 
 /* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
@@ -87,7 +87,7 @@ static eb_observation observe(eb_channel *channel) {
   if (channel->cost == &eb_world.settings.inter_node && now_s - channel->observed_at_s > COMPARABLE_S)
     eb_trial_forget_times(&channel->trial);
   channel->observed_at_s = now_s;
-  if (!eb_matching_take_report(channel->view->shadow, &channel->report, &report) || report.start + 2 != channel->num_starts)
+  if (!eb_matching_take_report(&channel->report, &report) || report.start + 2 != channel->num_starts)
     return (eb_observation){NAN, NAN, NAN};
   double ready_s[EB_PLAN_RECORDS], own_s[EB_PLAN_RECORDS];
   for (int r = 0; r < EB_PLAN_RECORDS; r++) {
@@ -118,13 +118,13 @@ static double predict_now_s(const eb_channel *channel, const double *typical_s) 
 
 /* The most segments that a plan may name, so that with the cuts at EB_SEGMENT_MAX_BYTES they still fit the tags. */
 static int max_planned(const eb_channel *channel) {
-  return eb_tags_max_segments(&channel->view->shadow->tags) - (int)(channel->total_bytes / EB_SEGMENT_MAX_BYTES);
+  return eb_tags_max_segments(&eb_domain.tags) - (int)(channel->total_bytes / EB_SEGMENT_MAX_BYTES);
 }
 
 /* A plan's memory: its number of ends, the total, the ends. */
 static bool has_plan(eb_channel *channel) {
   if (!channel->plan)
-    channel->plan = malloc((2 + (size_t)eb_tags_max_segments(&channel->view->shadow->tags)) * sizeof *channel->plan);
+    channel->plan = malloc((2 + (size_t)eb_tags_max_segments(&eb_domain.tags)) * sizeof *channel->plan);
   return channel->plan != NULL;
 }
 
@@ -187,13 +187,12 @@ static int make_plan(eb_channel *channel) {
 int eb_adapt_exchange(eb_channel *channel) {
   if (!eb_adapt_exchanges(channel) || !eb_plan_is_due(channel->num_starts)) return MPI_SUCCESS;
   if (!has_plan(channel)) return MPI_ERR_NO_MEM;
-  eb_shadow *shadow = channel->view->shadow;
-  const size_t most = 2 + (size_t)eb_tags_max_segments(&shadow->tags);
+  const size_t most = 2 + (size_t)eb_tags_max_segments(&eb_domain.tags);
   if (!channel->is_send)
-    return PMPI_Irecv(channel->plan, (int)(most * sizeof *channel->plan), MPI_BYTE, channel->peer, plan_tag(channel), shadow->comm,
+    return PMPI_Irecv(channel->plan, (int)(most * sizeof *channel->plan), MPI_BYTE, channel->wire_peer, plan_tag(channel), eb_domain.comm,
                       &channel->requests[channel->segments.num]);
   const int rc = make_plan(channel);
   if (rc != MPI_SUCCESS) return rc;
   const size_t bytes = (2 + (size_t)channel->plan[0]) * sizeof *channel->plan;
-  return eb_outbox_send(EB_LETTER_CONTROL, channel->plan, bytes, channel->peer, plan_tag(channel), shadow->comm);
+  return eb_outbox_send(EB_LETTER_CONTROL, channel->plan, bytes, channel->wire_peer, plan_tag(channel), eb_domain.comm);
 }

@@ -83,8 +83,8 @@ static int move(eb_channel *channel, int partition, bool packs) {
     const int bytes = (int)(now * channel->element_bytes);
     int at = 0;
     const int rc =
-        packs ? PMPI_Pack(user, now, channel->type, packed, bytes, &at, channel->view->shadow->comm)
-              : PMPI_Unpack(packed, bytes, &at, user, now, channel->type, channel->view->shadow->comm);
+        packs ? PMPI_Pack(user, now, channel->type, packed, bytes, &at, eb_domain.comm)
+              : PMPI_Unpack(packed, bytes, &at, user, now, channel->type, eb_domain.comm);
     if (rc != MPI_SUCCESS) return rc;
     user += now * channel->extent;
     packed += bytes;

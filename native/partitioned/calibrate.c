@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partitioned/world.h"
+#include "partitioned/clock.h"
+#include "partitioned/domain.h"
 
 /* Dense where MPIs change from eager to rendezvous (between 4 KiB and 64 KiB), then the long messages. */
 static const int sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1048576};
@@ -113,24 +114,29 @@ static void measure(const pair *with, eb_cost *cost) {
   to_cost(one_s, overhead_s, cost);
 }
 
-/* The two lowest ranks of one node, or of two different nodes. */
-static int find_pair(const int *node_of_rank, int size, int same_node, int *first, int *second) {
-  for (*first = 0; *first < size; ++*first)
-    for (*second = *first + 1; *second < size; ++*second) {
-      if ((node_of_rank[*first] == node_of_rank[*second]) == same_node) return 1;
-      if (!same_node && *first > 0) break; /* rank 0 has met everybody: all are on one node */
-    }
-  return 0;
+/* Two ranks of one node, alike on every rank: rank 0 and its lowest neighbour, or, where it has none, the lowest two of
+ * which the lower one has. False where every rank is alone. */
+static bool find_neighbours(int *first, int *second) {
+  /* A rank that has a neighbour above it offers itself. */
+  int neighbour = eb_domain.rank + 1, pair[2];
+  while (neighbour < eb_domain.size && !eb_domain.is_near[neighbour]) neighbour++;
+  int offered = neighbour < eb_domain.size ? eb_domain.rank : eb_domain.size, lowest = eb_domain.size;
+  if (PMPI_Allreduce(&offered, &lowest, 1, MPI_INT, MPI_MIN, eb_domain.comm) != MPI_SUCCESS || lowest == eb_domain.size) return false;
+  pair[0] = lowest, pair[1] = neighbour;
+  if (PMPI_Bcast(pair, 2, MPI_INT, lowest, eb_domain.comm) != MPI_SUCCESS) return false;
+  *first = pair[0];
+  *second = pair[1];
+  return true;
 }
 
-void eb_calibrate(MPI_Comm comm, const int *node_of_rank, int rank, int size, eb_cost *intra_node, eb_cost *inter_node) {
-  for (int same_node = 1; same_node >= 0; same_node--) {
-    eb_cost *cost = same_node ? intra_node : inter_node;
-    int first, second;
-    if (cost->num > 0 || !find_pair(node_of_rank, size, same_node, &first, &second)) continue;
-    const double budget_s = same_node ? INTRA_NODE_BUDGET_S : INTER_NODE_BUDGET_S;
-    if (rank == first) measure(&(pair){comm, second, true, budget_s}, cost);
-    if (rank == second) measure(&(pair){comm, first, false, budget_s}, cost);
-    PMPI_Bcast(cost, sizeof *cost, MPI_BYTE, first, comm);
-  }
+static void calibrate(int first, int second, double budget_s, eb_cost *cost) {
+  if (eb_domain.rank == first) measure(&(pair){eb_domain.comm, second, true, budget_s}, cost);
+  if (eb_domain.rank == second) measure(&(pair){eb_domain.comm, first, false, budget_s}, cost);
+  PMPI_Bcast(cost, sizeof *cost, MPI_BYTE, first, eb_domain.comm);
+}
+
+void eb_calibrate(eb_cost *intra_node, eb_cost *inter_node) {
+  int first, second;
+  if (intra_node->num == 0 && find_neighbours(&first, &second)) calibrate(first, second, INTRA_NODE_BUDGET_S, intra_node);
+  if (inter_node->num == 0 && eb_domain.far_rank < eb_domain.size) calibrate(0, eb_domain.far_rank, INTER_NODE_BUDGET_S, inter_node);
 }

@@ -6,8 +6,8 @@
 
 #include "partitioned/cost.h"
 
-/* Fills in the costs whose num is 0, alike on every rank; some tens of milliseconds; collective over MPI_COMM_WORLD on
- * `comm`, which must carry nothing else. A cost that no pair of ranks can show stays empty. */
-void eb_calibrate(MPI_Comm comm, const int *node_of_rank, int rank, int size, eb_cost *intra_node, eb_cost *inter_node);
+/* Fills in the costs whose num is 0, alike on every rank; some tens of milliseconds; collective over the domain, which must
+ * carry nothing else meanwhile. A cost that no pair of ranks can show stays empty. */
+void eb_calibrate(eb_cost *intra_node, eb_cost *inter_node);
 
 #endif

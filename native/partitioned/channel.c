@@ -20,7 +20,7 @@ static int post(eb_channel *channel) {
 
 int eb_channel_post_deferred(eb_channel *channel) {
   if (channel->base < 0) {
-    eb_matching_progress(channel->view->shadow);
+    eb_matching_progress();
     if (channel->base < 0) return MPI_SUCCESS;
   }
   const int rc = post(channel);
@@ -71,8 +71,10 @@ int eb_channel_start(eb_channel *channel) {
   channel->num_starts++;
   if (++channel->stamp == 0) channel->stamp = 1;
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
-   * waits for us, before it has taken the setup, and our completion must not depend on it. */
-  if (channel->is_copying && channel->num_starts == 2) channel->is_copying = false;
+   * waits for us, before it has taken the setup, and our completion must not depend on it. Once it has taken it, it posts
+   * its receives when it starts. */
+  if (channel->is_copying && channel->num_starts == 1) eb_matching_collect();
+  if (channel->is_accepted || channel->num_starts == 2) channel->is_copying = false;
   int rc = atomic_load(&channel->error); /* of an earlier start: the two sides no longer agree */
   if (rc == MPI_SUCCESS) rc = adopt_plan(channel);
   /* A receiver's second start comes after its first transfer, so its tags are known by now. */
@@ -91,7 +93,7 @@ void eb_channel_issue(eb_channel *channel, int segment) {
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
     rc = eb_outbox_send(EB_LETTER_DATA, eb_buffer_wire(channel) + begin, (size_t)(channel->segments.first_byte[segment + 1] - begin),
-                        channel->peer, channel->base + segment, channel->view->shadow->lanes[channel->lane]);
+                        channel->wire_peer, channel->base + segment, eb_domain.lanes[channel->lane]);
   } else if (channel->peer != MPI_PROC_NULL) {
     rc = PMPI_Start(&channel->requests[segment]);
   }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "partitioned/communicator.h"
+#include "partitioned/domain.h"
 #include "partitioned/cost.h"
 #include "partitioned/matching.h"
 #include "partitioned/plan.h"
@@ -33,8 +34,9 @@ typedef struct eb_channel {
   bool is_send, is_freed;
   atomic_bool is_active; /* MPI_Parrived may ask while another thread completes the request */
   int peer, tag;
+  int wire_peer; /* the peer's rank in the domain */
   eb_view *view;
-  struct eb_channel *next_expecting;
+  struct eb_channel *next_posted;
 
   /* The user's buffer. Types with gaps go through `staging`, packed partition by partition. */
   char *buffer;
@@ -61,6 +63,7 @@ typedef struct eb_channel {
   bool is_told;     /* a completion call has finished it and owes its status */
   int told_code;    /* and what it found */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
+  atomic_bool is_accepted; /* a sender's setup has been taken */
 
   uint64_t num_starts;
   uint32_t stamp; /* of the present start, never 0 */
@@ -103,6 +106,7 @@ typedef struct {
   MPI_Count count;
   MPI_Datatype type;
   int peer, tag;
+  int wire_peer; /* of a peer that is not MPI_PROC_NULL: its rank in the domain */
   MPI_Info info;
 } eb_channel_arguments;
 
@@ -139,6 +143,8 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle);
 
 /* A receiver's setup has come. Under eb_lock. */
 void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup);
+/* A sender's receiver has taken its setup, or has found the error. Under eb_lock. */
+void eb_channel_take_answer(eb_channel *channel, int code);
 
 /* Posts a receiver's segments that were started before their setup came, if it has by now; else the channel stays
  * deferred. For the thread that has `testing` alone. */

@@ -1,44 +1,10 @@
-/* The library's side of a communicator: a shadow to send on, and the order in which requests were made. */
+/* The library's side of a communicator: what it is called between ranks, and the order in which requests were made. */
 #ifndef EB_COMMUNICATOR_H
 #define EB_COMMUNICATOR_H
 
 #include <mpi.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
-
-#include "partitioned/ids.h"
-#include "partitioned/settings.h"
-#include "partitioned/tags.h"
-
-struct eb_channel;
-struct eb_setup;
-struct eb_expected_report;
-struct eb_unreleased;
-
-/* A communicator of the user's group that carries nothing but our messages. Shared by a communicator and those
- * that MPI_Comm_idup made of it; freed with the last of them and of their requests. */
-typedef struct eb_shadow {
-  struct eb_shadow *next; /* all of them, for progress */
-  MPI_Comm comm; /* control messages; lanes[0] */
-  /* What data is sent on. One, but where EARLYBIRD_LANES asks for more: an MPI that gives communicators contexts of
-   * their own (MPICH's VCIs) lets threads send on several at once. */
-  MPI_Comm lanes[EB_MAX_LANES];
-  int num_lanes;
-  int references;
-  int size, num_users; /* its ranks; the user's communicators that live on it */
-  bool *is_near;       /* [size]: on our node */
-  eb_tags tags;
-  int tag_ub; /* of the user's tags: the MPI's, whatever the layout pretends */
-  eb_ids ids;
-  /* Releases and reports that are still to come to this rank. Until they have, the shadow is kept, also when nothing
-   * refers to it: freed, its context id may be given to another communicator, which would receive them. */
-  int64_t num_owed;
-  struct eb_expected_report *reports;               /* their receives are posted */
-  struct eb_unreleased **unreleased;                /* [size], or NULL where there were none: to be told to peers */
-  struct eb_setup *setups, **last_setup;            /* come, not yet expected; in order */
-  struct eb_channel *expecting, **last_expecting;   /* receivers whose setup has not come; in order */
-  atomic_int num_expecting;                         /* of them; who waits looks without the lock */
-} eb_shadow;
 
 /* How many requests were made for a peer and tag. */
 typedef struct {
@@ -51,25 +17,35 @@ typedef struct {
   uint64_t mask, num_used;
 } eb_order_map;
 
+/* MPI_COMM_WORLD's identity; its transfers alone have canonical tags. */
+#define EB_IDENTITY_WORLD UINT64_C(0)
+
 /* What we know of one of the user's communicators. */
 typedef struct {
-  eb_shadow *shadow;
   MPI_Comm user;             /* MPI_COMM_NULL once the user has freed it */
   MPI_Errhandler errhandler; /* the user's, kept when the communicator is freed */
   int references;
-  int rank, size;
-  uint64_t context;   /* which of the shadow's communicators: 0 for the one it was made for */
-  uint32_t num_idups; /* made of this one so far; the same on every rank, since idup is collective */
+  int rank;              /* ours in it */
+  int num_peers;         /* ranks of the communicator, or of an intercommunicator's remote group */
+  uint64_t identity;     /* the same on all its ranks, and of no other communicator of any of them */
+  uint64_t num_children; /* communicators that were made of it; the same on all its ranks, who make them together */
   eb_order_map sends, receives;
+  eb_order_map groups; /* communicators that MPI_Comm_create_group made of it, by their members */
 } eb_view;
 
-/* Gives a communicator that was just made a shadow; collective over it. Without one (an intercommunicator, no
- * communicators or memory left) its partitioned requests are the MPI's own business. */
-void eb_communicator_adopt(MPI_Comm user);
+/* What constructors make is named here, each rank by itself: constructors are collective, so all members agree on how many
+ * were called before. A communicator whose parent is unknown here (one of sessions or of spawned processes) remains
+ * unknown: its partitioned requests are the MPI's own business. Nothing is sent, so a member without the library is
+ * not waited for. */
 
-/* The same for what MPI_Comm_idup is making of `parent`: it lives on the parent's shadow, because a shadow of its own
- * would need a collective call at a moment when nothing may block. */
-void eb_communicator_adopt_idup(MPI_Comm parent, MPI_Comm user);
+/* By a constructor that all ranks of the parent call: every one but the following. */
+void eb_communicator_made(MPI_Comm parent, MPI_Comm made);
+/* By MPI_Comm_dup and its kin; what MPI_Comm_idup makes may not be used yet, and is not. */
+void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made);
+/* By MPI_Comm_create_group, which the group's ranks call alone. */
+void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm made);
+/* By MPI_Intercomm_create. */
+void eb_communicator_joined(int tag, MPI_Comm made);
 
 /* NULL where it has none. */
 eb_view *eb_communicator_view(MPI_Comm user);
@@ -77,20 +53,17 @@ eb_view *eb_communicator_view(MPI_Comm user);
 void eb_view_retain(eb_view *view);
 void eb_view_release(eb_view *view);
 
-/* Lets go of one reference, under eb_lock; whoever iterates over things that may let go takes one before. */
-void eb_shadow_release(eb_shadow *shadow);
+/* The rank in the domain of a rank of the communicator (of the remote group of an intercommunicator); -1 for one without
+ * the library, and where that cannot be found out. */
+int eb_view_domain_rank(const eb_view *view, int peer);
 
 /* The number of requests made before for the peer and tag, counted on; -1 when memory is short. */
 int64_t eb_view_next_order(eb_order_map *map, int peer, int tag);
 
-/* Frees the shadows that were only waiting for messages to come. */
-void eb_shadows_sweep(void);
-
-/* Every shadow, for those who make progress on all. Under eb_lock. */
-eb_shadow *eb_shadows(void);
-
-/* The attribute under which communicators carry their views. Returns an MPI error code. */
+/* The attribute under which communicators carry their views, and the views of the predefined ones. Return MPI error
+ * codes; local. */
 int eb_communicator_begin(void);
+int eb_communicator_adopt_predefined(void);
 /* Frees the views of communicators that outlive MPI_Finalize. */
 void eb_communicator_end(void);
 

@@ -11,6 +11,7 @@
 typedef struct {
   int64_t first, num; /* ids first .. first+num-1 */
   int holders;        /* 2, 1, then the range is free */
+  void *owner;        /* the sender, until it lets go */
 } eb_id_range;
 
 typedef struct {
@@ -22,8 +23,12 @@ typedef struct {
 void eb_ids_begin(eb_ids *ids, int64_t end);
 void eb_ids_end(eb_ids *ids);
 /* The first of `num` consecutive ids, or -1 when none are left or memory is short. */
-int64_t eb_ids_take(eb_ids *ids, int64_t num);
+int64_t eb_ids_take(eb_ids *ids, int64_t num, void *owner);
+/* Who took the range that begins at `first`; NULL once it has disowned it, and for unknown ranges. */
+void *eb_ids_owner(const eb_ids *ids, int64_t first);
 /* One holder of the range that begins at `first` lets go. Unknown ranges are ignored. */
 void eb_ids_release(eb_ids *ids, int64_t first);
+/* The owner lets go. */
+void eb_ids_disown(eb_ids *ids, int64_t first);
 
 #endif

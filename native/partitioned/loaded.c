@@ -12,7 +12,7 @@
 #include "partitioned/identity.h"
 #include "partitioned/symbols.h"
 
-static bool is_of_us; /* its address tells which object is ours */
+static const char here; /* its address tells which object is ours */
 
 static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
@@ -46,14 +46,14 @@ static bool is_one_of(const char *name, const char *const *names) {
   return false;
 }
 
-static const eb_object *self_in(const eb_objects *objects) { return eb_objects_at(objects, &is_of_us); }
+static const eb_object *self_in(const eb_objects *objects) { return eb_objects_at(objects, &here); }
 
 static bool is_c_name(const char *name, void *with) {
   (void)with;
   return has_prefix(name, "MPI_") && islower((unsigned char)name[strlen("MPI_X")]);
 }
 
-/* A file with a copy of the path, that lives on when the list of objects does not. */
+/* For messages; the loader's own copy, which lives on when the list of objects does not. */
 static const char *path_of(const eb_object *object) {
   static char program[4096];
   if (object->path[0]) return object->path;

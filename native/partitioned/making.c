@@ -19,7 +19,7 @@ static eb_channel *unused;
 static eb_channel *take_unused(void) {
   eb_lock();
   eb_channel *channel = unused;
-  if (channel) unused = channel->next_expecting;
+  if (channel) unused = channel->next_posted;
   eb_unlock();
   if (channel) {
     /* All but the entry, which a search may be reading. */
@@ -33,7 +33,7 @@ static eb_channel *take_unused(void) {
 
 static void put_unused(eb_channel *channel) {
   eb_lock();
-  channel->next_expecting = unused;
+  channel->next_posted = unused;
   unused = channel;
   eb_unlock();
 }
@@ -52,60 +52,57 @@ static void destroy(eb_channel *channel) {
 
 /* Neighbouring tags and successive requests go to different lanes; both sides compute the same. */
 static int canonical_lane(const eb_channel *channel, int64_t order) {
-  return (int)((channel->tag + order) % channel->view->shadow->num_lanes);
+  return (int)((channel->tag + order) % eb_domain.num_lanes);
 }
 
 /* The tags of a sender: canonical where both sides know them, else fresh ids that the receiver is told. */
 static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) {
-  eb_shadow *shadow = channel->view->shadow;
   const int64_t step_bytes =
       eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
   int rc = eb_wire_cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   channel->lane = canonical_lane(channel, order);
-  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
-    channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
+    channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
     channel->num_ids = 1;
     return eb_wire_build(channel);
   }
-  eb_matching_collect(shadow);
-  eb_shadows_sweep();
-  channel->num_ids = eb_tags_ids_needed(&shadow->tags, channel->segments.num);
+  eb_matching_collect();
+  channel->num_ids = eb_tags_ids_needed(&eb_domain.tags, channel->segments.num);
   eb_lock();
-  channel->first_id = eb_ids_take(&shadow->ids, channel->num_ids);
+  channel->first_id = eb_ids_take(&eb_domain.ids, channel->num_ids, channel);
   eb_unlock();
   if (channel->first_id < 0) {
     channel->first_id = 0;
     return MPI_ERR_OTHER;
   }
-  channel->base = eb_tags_channel_base(&shadow->tags, channel->first_id);
+  channel->base = eb_tags_channel_base(&eb_domain.tags, channel->first_id);
   channel->is_copying = true;
-  const eb_setup setup = {.context = channel->view->context,
+  const eb_setup setup = {.identity = channel->view->identity,
                           .total_bytes = channel->total_bytes,
                           .step_bytes = step_bytes,
                           .first_id = channel->first_id,
                           .num_ids = channel->num_ids,
+                          .source = channel->view->rank,
                           .tag = channel->tag,
                           .lane = channel->lane};
-  return eb_matching_announce(shadow, channel->peer, &setup);
+  return eb_matching_announce(channel, &setup);
 }
 
 static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order) {
-  eb_shadow *shadow = channel->view->shadow;
   channel->num_ids = 1;
   int rc = eb_wire_cut(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   channel->lane = canonical_lane(channel, order);
-  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&shadow->tags)) {
-    channel->base = eb_tags_canonical_base(&shadow->tags, channel->tag, (uint64_t)order);
+  if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
+    channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
     return eb_wire_build(channel);
   }
-  eb_matching_expect(channel);
-  return MPI_SUCCESS;
+  return eb_matching_post(channel);
 }
 
-static const eb_cost *cost_to(const eb_view *view, int peer) {
-  const bool is_near = peer == MPI_PROC_NULL || view->shadow->is_near[peer];
+static const eb_cost *cost_to(const eb_channel *channel) {
+  const bool is_near = channel->peer == MPI_PROC_NULL || eb_domain.is_near[channel->wire_peer];
   return is_near ? &eb_world.settings.intra_node : &eb_world.settings.inter_node;
 }
 
@@ -113,10 +110,11 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   eb_view *view = channel->view;
   channel->is_send = arguments->is_send;
   channel->peer = arguments->peer;
+  channel->wire_peer = arguments->wire_peer;
   channel->tag = arguments->tag;
   channel->base = -1;
   channel->mode = eb_settings_mode(&eb_world.settings, arguments->info);
-  channel->cost = cost_to(view, channel->peer);
+  channel->cost = cost_to(channel);
   int rc = eb_buffer_begin(channel, arguments->buffer, arguments->num_partitions, arguments->count, arguments->type);
   if (rc != MPI_SUCCESS) return rc;
   const bool spread = eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
@@ -124,15 +122,15 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   channel->partitions = calloc((size_t)channel->num_partitions, channel->partition_stride);
   if (!channel->partitions) return MPI_ERR_NO_MEM;
   int64_t order = 0;
-  if (channel->peer != MPI_PROC_NULL && view->context == 0) {
+  if (channel->peer != MPI_PROC_NULL && view->identity == EB_IDENTITY_WORLD) {
     eb_lock();
     order = eb_view_next_order(channel->is_send ? &view->sends : &view->receives, channel->peer, channel->tag);
     eb_unlock();
     if (order < 0) return MPI_ERR_NO_MEM;
   }
   /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
-  const bool is_canonical = view->context == 0 && eb_world.settings.mode.kind == EB_AUTO &&
-                            eb_tags_is_canonical(&view->shadow->tags, channel->tag, (uint64_t)order);
+  const bool is_canonical = view->identity == EB_IDENTITY_WORLD && eb_world.settings.mode.kind == EB_AUTO &&
+                            eb_tags_is_canonical(&eb_domain.tags, channel->tag, (uint64_t)order);
   rc = eb_adapt_begin(channel);
   if (rc != MPI_SUCCESS) return rc;
   return channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
@@ -173,42 +171,68 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
   return MPI_SUCCESS;
 }
 
+/* What the sender may have sent before it knows that its setup was refused: received, or it would wait in MPI_Finalize for
+ * ever. No byte is kept: what exceeds a receive's buffer is dropped. */
+static void discard_first_start(const eb_channel *channel, const eb_setup *setup) {
+  eb_segments segments;
+  const int base = eb_tags_channel_base(&eb_domain.tags, setup->first_id);
+  if ((setup->step_bytes ? eb_segments_uniform(setup->total_bytes, setup->step_bytes, &segments)
+                         : eb_segments_canonical(setup->total_bytes, &segments)) != 0)
+    return;
+  for (int s = 0; s < segments.num; s++) {
+    MPI_Request request;
+    if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, base + s, eb_domain.lanes[setup->lane], &request) == MPI_SUCCESS)
+      PMPI_Request_free(&request);
+  }
+  eb_segments_free(&segments);
+}
+
+void eb_channel_take_answer(eb_channel *channel, int code) {
+  if (code == MPI_SUCCESS) atomic_store(&channel->is_accepted, true);
+  else atomic_store(&channel->error, code);
+}
+
 void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   channel->first_id = setup->first_id;
   channel->num_ids = setup->num_ids;
   channel->lane = setup->lane;
   if (channel->is_freed) {
     /* Freed before it was matched: it has consumed its place in the order, and that is all. */
-    (void)eb_matching_release(channel->view->shadow, channel->peer, channel->first_id, channel->num_ids);
+    (void)eb_matching_release(channel->wire_peer, channel->first_id, channel->num_ids);
     destroy(channel);
     return;
   }
   int rc = setup->total_bytes == channel->total_bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
   if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
+  if (rc == MPI_SUCCESS) {
+    rc = eb_matching_accept(channel->wire_peer, channel->first_id);
+  } else {
+    discard_first_start(channel, setup);
+    (void)eb_matching_refuse(channel->wire_peer, channel->first_id);
+  }
   if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   /* Another thread may be waiting to post: it looks at nothing else before it has seen this. */
-  atomic_store_explicit(&channel->base, eb_tags_channel_base(&channel->view->shadow->tags, setup->first_id), memory_order_release);
+  atomic_store_explicit(&channel->base, eb_tags_channel_base(&eb_domain.tags, setup->first_id), memory_order_release);
 }
 
 int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
-  eb_shadow *shadow = channel->view->shadow;
   bool is_unmatched = false;
   eb_buffer_end(channel); /* not under our lock, where the channel may end: freeing the datatype may call the program */
   eb_lock();
   eb_requests_remove(&channel->entry);
   if (channel->is_send) {
-    if (channel->first_id) eb_ids_release(&shadow->ids, channel->first_id);
+    if (channel->first_id) eb_ids_disown(&eb_domain.ids, channel->first_id);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
-    is_unmatched = channel->is_freed = true; /* stays among the expecting until its setup has come */
+    is_unmatched = channel->is_freed = true; /* stays posted until its setup has come */
   }
   eb_unlock();
   int rc = PMPI_Request_free(handle);
   if (is_unmatched) {
-    eb_matching_progress_all();
+    eb_matching_progress();
     return rc;
   }
   if (!channel->is_send && channel->first_id) {
-    const int released = eb_matching_release(shadow, channel->peer, channel->first_id, channel->num_ids);
+    const int released = eb_matching_release(channel->wire_peer, channel->first_id, channel->num_ids);
     if (rc == MPI_SUCCESS) rc = released;
   }
   destroy(channel);

@@ -1,158 +1,212 @@
 /* Sends, receives and matches control messages. */
 #include "partitioned/matching.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "partitioned/channel.h"
+#include "partitioned/domain.h"
 #include "partitioned/outbox.h"
 #include "partitioned/world.h"
 
-enum { MAX_RELEASES = 32 };
-
-static int num_expected_reports; /* under eb_lock */
-
-static int send_control(eb_shadow *shadow, int peer, int what, const void *bytes, size_t num_bytes) {
-  return eb_outbox_send(EB_LETTER_CONTROL, bytes, num_bytes, peer, eb_tags_control(&shadow->tags, what), shadow->comm);
-}
-
-int eb_matching_announce(eb_shadow *shadow, int peer, const eb_setup *setup) {
-  eb_lock();
-  shadow->num_owed++; /* the release */
-  eb_unlock();
-  return send_control(shadow, peer, EB_CONTROL_SETUP, setup, sizeof *setup);
+static int send_control(int peer, int what, const void *bytes, size_t num_bytes) {
+  return eb_outbox_send(EB_LETTER_CONTROL, bytes, num_bytes, peer, eb_tags_control(&eb_domain.tags, what), eb_domain.comm);
 }
 
 /* One control message of a kind, from anybody, of at most *num_bytes; false when there is none. */
-static bool take(eb_shadow *shadow, int what, void *bytes, int *num_bytes, int *source) {
+static bool take(int what, void *bytes, int *num_bytes) {
   MPI_Message message;
   MPI_Status status;
   int found = 0;
-  if (PMPI_Improbe(MPI_ANY_SOURCE, eb_tags_control(&shadow->tags, what), shadow->comm, &found, &message, &status) !=
-          MPI_SUCCESS || !found)
+  if (PMPI_Improbe(MPI_ANY_SOURCE, eb_tags_control(&eb_domain.tags, what), eb_domain.comm, &found, &message, &status) != MPI_SUCCESS ||
+      !found)
     return false;
-  *source = status.MPI_SOURCE;
   return PMPI_Mrecv(bytes, *num_bytes, MPI_BYTE, &message, &status) == MPI_SUCCESS &&
          PMPI_Get_count(&status, MPI_BYTE, num_bytes) == MPI_SUCCESS;
 }
 
-static bool belongs(const eb_setup *setup, const eb_channel *channel) {
-  return setup->source == channel->peer && setup->tag == channel->tag && setup->context == channel->view->context;
+/* ---- Setups ---- */
+
+typedef struct unexpected_setup {
+  struct unexpected_setup *next;
+  eb_setup setup;
+} unexpected_setup;
+
+/* The two queues of one communicator, source and tag. One of them is empty; kept when both are, because the next
+ * request of the tag is likely. */
+typedef struct endpoint {
+  struct endpoint *next; /* in its bucket */
+  uint64_t identity;
+  int source, tag;
+  eb_channel *posted, **last_posted;
+  unexpected_setup *unexpected, **last_unexpected;
+} endpoint;
+
+static struct {
+  endpoint **buckets;
+  size_t num_buckets, num_endpoints; /* a power of two */
+} table;
+
+static atomic_int num_posted;
+
+static endpoint **bucket_of(uint64_t identity, int source, int tag) {
+  uint64_t hash = identity ^ ((uint64_t)(uint32_t)source << 32 | (uint32_t)tag);
+  hash *= UINT64_C(0x9E3779B97F4A7C15);
+  return &table.buckets[hash >> 32 & (table.num_buckets - 1)];
 }
 
-/* Takes the channel at *at out of the list of those that expect. */
-static eb_channel *unlink_expecting(eb_shadow *shadow, eb_channel **at) {
-  eb_channel *channel = *at;
-  *at = channel->next_expecting;
-  if (!*at) shadow->last_expecting = at;
-  shadow->num_expecting--;
-  return channel;
-}
-
-void eb_matching_expect(eb_channel *channel) {
-  eb_shadow *shadow = channel->view->shadow;
-  eb_lock();
-  eb_matching_progress(shadow);
-  for (eb_setup **at = &shadow->setups; *at; at = &(*at)->next) {
-    eb_setup *setup = *at;
-    if (!belongs(setup, channel)) continue;
-    *at = setup->next;
-    if (!*at) shadow->last_setup = at;
-    eb_channel_take_setup(channel, setup);
-    free(setup);
-    eb_unlock();
-    return;
+static bool grow(void) {
+  const size_t num_old = table.num_buckets;
+  endpoint **const old = table.buckets, **const larger = calloc(num_old ? 4 * num_old : 64, sizeof *larger);
+  if (!larger) return num_old > 0; /* longer chains: slower, not wrong */
+  table.buckets = larger;
+  table.num_buckets = num_old ? 4 * num_old : 64;
+  for (size_t b = 0; b < num_old; b++) {
+    for (endpoint *at = old[b]; at;) {
+      endpoint *const next = at->next, **const bucket = bucket_of(at->identity, at->source, at->tag);
+      at->next = *bucket;
+      *bucket = at;
+      at = next;
+    }
   }
-  channel->next_expecting = NULL;
-  *shadow->last_expecting = channel;
-  shadow->last_expecting = &channel->next_expecting;
-  shadow->num_expecting++;
-  eb_unlock();
+  free(old);
+  return true;
 }
 
-void eb_matching_progress(eb_shadow *shadow) {
-  eb_setup come;
-  int source, num_bytes = sizeof come;
+/* Made where there is none yet; NULL when memory is short. */
+static endpoint *endpoint_of(uint64_t identity, int source, int tag) {
+  if (table.num_endpoints >= table.num_buckets && !grow()) return NULL;
+  endpoint **const bucket = bucket_of(identity, source, tag);
+  for (endpoint *at = *bucket; at; at = at->next)
+    if (at->identity == identity && at->source == source && at->tag == tag) return at;
+  endpoint *made = calloc(1, sizeof *made);
+  if (!made) return NULL;
+  *made = (endpoint){.next = *bucket, .identity = identity, .source = source, .tag = tag};
+  made->last_posted = &made->posted;
+  made->last_unexpected = &made->unexpected;
+  *bucket = made;
+  table.num_endpoints++;
+  return made;
+}
+
+int eb_matching_announce(eb_channel *channel, const eb_setup *setup) {
+  return send_control(channel->wire_peer, EB_CONTROL_SETUP, setup, sizeof *setup);
+}
+
+int eb_matching_num_posted(void) { return atomic_load_explicit(&num_posted, memory_order_relaxed); }
+
+int eb_matching_post(eb_channel *channel) {
+  int rc = MPI_SUCCESS;
   eb_lock();
-  shadow->references++; /* the release of a receiver that was freed unmatched may drop the last one */
-  while (take(shadow, EB_CONTROL_SETUP, &come, &num_bytes, &source)) {
-    come.source = source;
-    eb_channel **at = &shadow->expecting;
-    while (*at && !belongs(&come, *at)) at = &(*at)->next_expecting;
-    if (*at) {
-      eb_channel_take_setup(unlink_expecting(shadow, at), &come);
+  eb_matching_progress();
+  endpoint *at = endpoint_of(channel->view->identity, channel->peer, channel->tag);
+  if (!at) {
+    rc = MPI_ERR_NO_MEM;
+  } else if (at->unexpected) {
+    unexpected_setup *const first = at->unexpected;
+    at->unexpected = first->next;
+    if (!at->unexpected) at->last_unexpected = &at->unexpected;
+    eb_channel_take_setup(channel, &first->setup);
+    free(first);
+  } else {
+    channel->next_posted = NULL;
+    *at->last_posted = channel;
+    at->last_posted = &channel->next_posted;
+    num_posted++;
+  }
+  eb_unlock();
+  return rc;
+}
+
+void eb_matching_progress(void) {
+  eb_setup come;
+  int num_bytes = sizeof come;
+  eb_lock();
+  while (take(EB_CONTROL_SETUP, &come, &num_bytes)) {
+    endpoint *const at = endpoint_of(come.identity, come.source, come.tag);
+    if (at && at->posted) {
+      eb_channel *const channel = at->posted;
+      at->posted = channel->next_posted;
+      if (!at->posted) at->last_posted = &at->posted;
+      num_posted--;
+      eb_channel_take_setup(channel, &come);
       continue;
     }
-    eb_setup *kept = malloc(sizeof *kept);
-    if (!kept) PMPI_Abort(shadow->comm, 1); /* a lost setup would hang the job without a word */
-    *kept = come;
-    kept->next = NULL;
-    *shadow->last_setup = kept;
-    shadow->last_setup = &kept->next;
-  }
-  eb_shadow_release(shadow);
-  eb_unlock();
-}
-
-void eb_matching_progress_all(void) {
-  eb_lock();
-  for (eb_shadow *shadow = eb_shadows(); shadow;) {
-    eb_shadow *const next = shadow->next; /* read before: letting go may free the shadow */
-    shadow->references++;
-    if (shadow->expecting) eb_matching_progress(shadow);
-    if (shadow->num_owed > 0) eb_matching_collect(shadow);
-    eb_shadow_release(shadow);
-    shadow = next;
+    unexpected_setup *const kept = at ? malloc(sizeof *kept) : NULL;
+    if (!kept) PMPI_Abort(eb_domain.comm, 1); /* a lost setup would hang the job without a word */
+    *kept = (unexpected_setup){.setup = come};
+    *at->last_unexpected = kept;
+    at->last_unexpected = &kept->next;
   }
   eb_unlock();
 }
 
-/* Ids that one peer is to be told of. */
-typedef struct eb_unreleased {
+/* ---- Answers of receivers ---- */
+
+enum { MAX_ANSWERS = 32 };
+
+typedef enum { ACCEPTED, REFUSED, RELEASED } answer_kind;
+
+typedef struct {
+  int64_t first_id;
+  int64_t kind;
+} answer;
+
+/* What one sender is yet to be told. */
+typedef struct {
   int num;
   int64_t num_ids; /* of all of them */
-  int64_t first_id[MAX_RELEASES];
-} eb_unreleased;
+  answer answers[MAX_ANSWERS];
+} unsent_answers;
 
-static int tell_released(eb_shadow *shadow, int peer) {
-  eb_unreleased *of_peer = shadow->unreleased[peer];
-  const size_t num_bytes = (size_t)of_peer->num * sizeof of_peer->first_id[0];
-  of_peer->num = 0;
-  of_peer->num_ids = 0;
-  return send_control(shadow, peer, EB_CONTROL_RELEASE, of_peer->first_id, num_bytes);
+static unsent_answers **unsent; /* [domain size], or NULL where there were none */
+
+static int send_answers(int sender, unsent_answers *of_sender) {
+  const size_t num_bytes = (size_t)of_sender->num * sizeof of_sender->answers[0];
+  of_sender->num = 0;
+  of_sender->num_ids = 0;
+  return send_control(sender, EB_CONTROL_ANSWER, of_sender->answers, num_bytes);
 }
 
-/* A message for each could be too many for a peer that does not look at them (see waiting.c); but at most a quarter of
- * the ids should be out of use. */
-static bool is_to_be_told(const eb_shadow *shadow, const eb_unreleased *of_peer) {
-  return shadow->num_users == 0 || of_peer->num == MAX_RELEASES ||
-         of_peer->num_ids >= eb_tags_num_ids(&shadow->tags) / 4 / shadow->size;
+/* A message for each release could be too many for a sender that does not look at them; but at most a quarter of the ids
+ * should be out of use. */
+static bool is_to_be_sent(const unsent_answers *of_sender, answer_kind kind) {
+  return kind != RELEASED || of_sender->num == MAX_ANSWERS || of_sender->num_ids >= eb_tags_num_ids(&eb_domain.tags) / 4 / eb_domain.size;
 }
 
-int eb_matching_release(eb_shadow *shadow, int peer, int64_t first_id, int64_t num_ids) {
+static int answer_sender(int sender, answer made, int64_t num_ids) {
   int rc = MPI_SUCCESS;
   eb_lock();
-  if (!shadow->unreleased) shadow->unreleased = calloc((size_t)shadow->size, sizeof *shadow->unreleased);
-  if (shadow->unreleased && !shadow->unreleased[peer]) shadow->unreleased[peer] = calloc(1, sizeof(eb_unreleased));
-  if (shadow->unreleased && shadow->unreleased[peer]) {
-    eb_unreleased *of_peer = shadow->unreleased[peer];
-    of_peer->first_id[of_peer->num++] = first_id;
-    of_peer->num_ids += num_ids;
-    if (is_to_be_told(shadow, of_peer)) rc = tell_released(shadow, peer);
+  if (!unsent) unsent = calloc((size_t)eb_domain.size, sizeof *unsent);
+  if (unsent && !unsent[sender]) unsent[sender] = calloc(1, sizeof *unsent[sender]);
+  if (unsent && unsent[sender]) {
+    unsent_answers *const of_sender = unsent[sender];
+    of_sender->answers[of_sender->num++] = made;
+    of_sender->num_ids += num_ids;
+    if (is_to_be_sent(of_sender, (answer_kind)made.kind)) rc = send_answers(sender, of_sender);
   } else {
-    rc = send_control(shadow, peer, EB_CONTROL_RELEASE, &first_id, sizeof first_id);
+    rc = send_control(sender, EB_CONTROL_ANSWER, &made, sizeof made);
   }
   eb_unlock();
   return rc;
 }
 
-int eb_matching_flush_releases(eb_shadow *shadow) {
-  int rc = MPI_SUCCESS;
-  eb_lock();
-  for (int peer = 0; rc == MPI_SUCCESS && shadow->unreleased && peer < shadow->size; peer++)
-    if (shadow->unreleased[peer] && shadow->unreleased[peer]->num > 0) rc = tell_released(shadow, peer);
-  eb_unlock();
-  return rc;
+int eb_matching_accept(int sender, int64_t first_id) { return answer_sender(sender, (answer){first_id, ACCEPTED}, 0); }
+int eb_matching_refuse(int sender, int64_t first_id) { return answer_sender(sender, (answer){first_id, REFUSED}, 0); }
+int eb_matching_release(int sender, int64_t first_id, int64_t num_ids) {
+  return answer_sender(sender, (answer){first_id, RELEASED}, num_ids);
 }
+
+static void take_answer(const answer *come) {
+  eb_channel *const channel = eb_ids_owner(&eb_domain.ids, come->first_id); /* NULL: freed */
+  if (come->kind == RELEASED) eb_ids_release(&eb_domain.ids, come->first_id);
+  else if (channel) eb_channel_take_answer(channel, come->kind == ACCEPTED ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
+}
+
+/* ---- Reports ---- */
+
+static eb_expected_report *reports; /* their receives are posted */
+static int num_expected_reports;
 
 static void drop_report(eb_expected_report *expected) {
   *expected->at = expected->next;
@@ -167,56 +221,49 @@ static bool has_come(eb_expected_report *expected) {
   return PMPI_Test(&expected->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
 }
 
-void eb_matching_collect(eb_shadow *shadow) {
-  int64_t first_id[MAX_RELEASES];
-  int source, num_bytes = sizeof first_id;
+void eb_matching_collect(void) {
+  answer come[MAX_ANSWERS];
+  int num_bytes = sizeof come;
   eb_lock();
-  while (shadow->num_owed > 0 && take(shadow, EB_CONTROL_RELEASE, first_id, &num_bytes, &source)) {
-    const int num = num_bytes / (int)sizeof first_id[0];
-    for (int r = 0; r < num; r++) eb_ids_release(&shadow->ids, first_id[r]);
-    shadow->num_owed -= num;
-    num_bytes = sizeof first_id;
+  while (take(EB_CONTROL_ANSWER, come, &num_bytes)) {
+    for (int a = 0; a < num_bytes / (int)sizeof come[0]; a++) take_answer(&come[a]);
+    num_bytes = sizeof come;
   }
-  for (eb_expected_report *expected = shadow->reports; expected;) {
+  for (eb_expected_report *expected = reports; expected;) {
     eb_expected_report *const next = expected->next;
-    if (!expected->is_wanted && has_come(expected)) {
-      shadow->num_owed--;
-      drop_report(expected);
-    }
+    if (!expected->is_wanted && has_come(expected)) drop_report(expected);
     expected = next;
   }
   eb_unlock();
 }
 
-int eb_matching_expect_report(eb_shadow *shadow, int peer, int tag, eb_expected_report **made) {
+int eb_matching_expect_report(int peer, int tag, eb_expected_report **made) {
   eb_expected_report *expected = calloc(1, sizeof *expected);
   if (!expected) return MPI_ERR_NO_MEM;
-  const int rc = PMPI_Irecv(&expected->report, sizeof expected->report, MPI_BYTE, peer, tag, shadow->comm, &expected->request);
+  const int rc = PMPI_Irecv(&expected->report, sizeof expected->report, MPI_BYTE, peer, tag, eb_domain.comm, &expected->request);
   if (rc != MPI_SUCCESS) {
     free(expected);
     return rc;
   }
   expected->is_wanted = true;
   eb_lock();
-  expected->next = shadow->reports;
-  expected->at = &shadow->reports;
+  expected->next = reports;
+  expected->at = &reports;
   if (expected->next) expected->next->at = &expected->next;
-  shadow->reports = expected;
-  shadow->num_owed++;
+  reports = expected;
   num_expected_reports++;
   eb_unlock();
   *made = expected;
   return MPI_SUCCESS;
 }
 
-bool eb_matching_take_report(eb_shadow *shadow, eb_expected_report **expected, eb_report *report) {
+bool eb_matching_take_report(eb_expected_report **expected, eb_report *report) {
   bool come = false;
   if (!*expected) return false;
   eb_lock();
   if (has_come(*expected)) {
     come = true;
     *report = (*expected)->report;
-    shadow->num_owed--;
     drop_report(*expected);
   } else {
     (*expected)->is_wanted = false; /* it stays posted, because it will come */
@@ -230,29 +277,38 @@ int eb_matching_num_expected_reports(void) { return num_expected_reports; }
 
 void eb_matching_abandon_reports(void) {
   eb_lock();
-  for (eb_shadow *shadow = eb_shadows(); shadow; shadow = shadow->next)
-    for (eb_expected_report *expected = shadow->reports; expected; expected = expected->next) expected->is_wanted = false;
+  for (eb_expected_report *expected = reports; expected; expected = expected->next) expected->is_wanted = false;
   eb_unlock();
 }
 
 void eb_matching_cancel_reports(void) {
   eb_lock();
-  for (eb_shadow *shadow = eb_shadows(); shadow; shadow = shadow->next) {
-    while (shadow->reports) {
-      PMPI_Cancel(&shadow->reports->request);
-      PMPI_Wait(&shadow->reports->request, MPI_STATUS_IGNORE);
-      drop_report(shadow->reports);
-    }
+  while (reports) {
+    PMPI_Cancel(&reports->request);
+    PMPI_Wait(&reports->request, MPI_STATUS_IGNORE);
+    drop_report(reports);
   }
   eb_unlock();
 }
 
-void eb_matching_forget(eb_shadow *shadow) {
-  for (int peer = 0; shadow->unreleased && peer < shadow->size; peer++) free(shadow->unreleased[peer]);
-  free(shadow->unreleased);
-  while (shadow->setups) {
-    eb_setup *next = shadow->setups->next;
-    free(shadow->setups);
-    shadow->setups = next;
+void eb_matching_end(void) {
+  for (size_t b = 0; b < table.num_buckets; b++) {
+    for (endpoint *at = table.buckets[b]; at;) {
+      endpoint *const next = at->next;
+      while (at->unexpected) {
+        unexpected_setup *const rest = at->unexpected->next;
+        free(at->unexpected);
+        at->unexpected = rest;
+      }
+      free(at);
+      at = next;
+    }
   }
+  free(table.buckets);
+  table.buckets = NULL;
+  table.num_buckets = table.num_endpoints = 0;
+  num_posted = 0;
+  for (int sender = 0; unsent && sender < eb_domain.size; sender++) free(unsent[sender]);
+  free(unsent);
+  unsent = NULL;
 }

@@ -1,4 +1,4 @@
-/* The progress thread: a probe of the shadow of MPI_COMM_WORLD every few microseconds while requests live. */
+/* The progress thread: a probe of the domain every few microseconds while requests live. */
 #include "partitioned/progress.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "partitioned/communicator.h"
+#include "partitioned/domain.h"
 #include "partitioned/matching.h"
 #include "partitioned/outbox.h"
 #include "partitioned/world.h"
@@ -20,16 +20,17 @@
 static pthread_t thread;
 static atomic_bool running;
 
-static void *poll_mpi(void *shadow_comm) {
-  MPI_Comm comm = *(MPI_Comm *)shadow_comm;
+static void *poll_mpi(void *unused) {
+  (void)unused;
   prctl(PR_SET_TIMERSLACK, 1000UL); /* else Linux adds 50 us to every sleep */
   while (atomic_load(&running)) {
     const int lives = __atomic_load_n(&eb_num_live, __ATOMIC_RELAXED) > 0;
     if (lives) {
       int flag;
       eb_outbox_progress();
-      eb_matching_progress_all();
-      PMPI_Iprobe(MPI_ANY_SOURCE, 0, comm, &flag, MPI_STATUS_IGNORE);
+      eb_matching_progress();
+      eb_matching_collect();
+      PMPI_Iprobe(MPI_ANY_SOURCE, 0, eb_domain.comm, &flag, MPI_STATUS_IGNORE);
     }
     nanosleep(&(struct timespec){0, lives ? BUSY_NS : IDLE_NS}, NULL);
   }
@@ -37,16 +38,13 @@ static void *poll_mpi(void *shadow_comm) {
 }
 
 void eb_progress_thread_begin(void) {
-  static MPI_Comm comm;
-  eb_view *world = eb_communicator_view(MPI_COMM_WORLD);
-  if (!eb_world.multiple || !world) {
+  if (!eb_world.multiple) {
     if (eb_world.rank == 0)
       fprintf(stderr, "earlybird: no progress thread, because this MPI does not give MPI_THREAD_MULTIPLE\n");
     return;
   }
-  comm = world->shadow->comm;
   atomic_store(&running, true);
-  const int error = pthread_create(&thread, NULL, poll_mpi, &comm);
+  const int error = pthread_create(&thread, NULL, poll_mpi, NULL);
   if (error) {
     atomic_store(&running, false);
     fprintf(stderr, "earlybird: rank %d has no progress thread (%s)\n", eb_world.rank, strerror(error));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "partitioned/domain.h"
 #include "partitioned/world.h"
 
 /* 100 MB of text a rank; what comes later is counted and said. */
@@ -165,14 +166,17 @@ static void print_costs(void) {
 }
 
 static void print_table(void) {
-  sums mine[2] = {record.sent, record.received}, *all = NULL;
-  if (eb_world.rank == 0) all = malloc((size_t)eb_world.size * sizeof mine);
-  if (PMPI_Gather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS && all) {
+  struct {
+    int rank;
+    sums sent, received;
+  } mine = {eb_world.rank, record.sent, record.received}, *all = NULL;
+  if (eb_domain.rank == 0) all = malloc((size_t)eb_domain.size * sizeof mine);
+  if (PMPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, eb_domain.comm) == MPI_SUCCESS && all) {
     fprintf(stderr, "earlybird: partitioned communication\n%6s %9s %9s %9s %11s %10s %15s %12s\n", "rank", "side", "requests",
             "starts", "partitions", "segments", "bytes", "us early");
-    for (int r = 0; r < eb_world.size; r++) {
-      print_row(r, "sends", &all[2 * r]);
-      print_row(r, "receives", &all[2 * r + 1]);
+    for (int r = 0; r < eb_domain.size; r++) {
+      print_row(all[r].rank, "sends", &all[r].sent);
+      print_row(all[r].rank, "receives", &all[r].received);
     }
     fprintf(stderr, "us early: how long before the last partition of its start was ready a segment was sent, on average\n");
     print_costs();
@@ -187,7 +191,7 @@ static void write_trace(const char *text, const int *lengths, int64_t lost) {
   FILE *file = fopen(temporary, "w");
   bool written = file != NULL;
   size_t total = 0;
-  for (int r = 0; r < eb_world.size; r++) total += (size_t)lengths[r];
+  for (int r = 0; r < eb_domain.size; r++) total += (size_t)lengths[r];
   if (total >= 2) total -= 2; /* the last comma and its line's end */
   written = written && fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n") > 0 &&
             fwrite(text, 1, total, file) == total && fprintf(file, "\n]}\n") > 0;
@@ -207,25 +211,31 @@ static void gather_trace(void) {
   int length = (int)record.length, *lengths = NULL, *starts = NULL;
   char *all = NULL;
   int64_t lost = 0, total = 0;
-  PMPI_Reduce(&record.lost, &lost, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (eb_world.rank == 0) {
-    lengths = malloc((size_t)eb_world.size * sizeof *lengths);
-    starts = malloc((size_t)eb_world.size * sizeof *starts);
+  PMPI_Reduce(&record.lost, &lost, 1, MPI_INT64_T, MPI_SUM, 0, eb_domain.comm);
+  if (eb_domain.rank == 0) {
+    lengths = malloc((size_t)eb_domain.size * sizeof *lengths);
+    starts = malloc((size_t)eb_domain.size * sizeof *starts);
   }
-  if (PMPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS) return;
-  if (eb_world.rank == 0) {
-    for (int r = 0; r < eb_world.size; r++) {
+  int fits = eb_domain.rank != 0 || (lengths && starts);
+  PMPI_Bcast(&fits, 1, MPI_INT, 0, eb_domain.comm);
+  if (!fits || PMPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, eb_domain.comm) != MPI_SUCCESS) {
+    free(lengths);
+    free(starts);
+    return;
+  }
+  if (eb_domain.rank == 0) {
+    for (int r = 0; r < eb_domain.size; r++) {
       starts[r] = (int)total; /* an int's worth, checked below */
       total += lengths[r];
     }
     all = total <= INT32_MAX ? malloc((size_t)total + 1) : NULL;
   }
-  int fits = eb_world.rank != 0 || all != NULL;
-  PMPI_Bcast(&fits, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  if (fits && PMPI_Gatherv(record.text, length, MPI_CHAR, all, lengths, starts, MPI_CHAR, 0, MPI_COMM_WORLD) == MPI_SUCCESS &&
-      eb_world.rank == 0)
+  fits = eb_domain.rank != 0 || all != NULL;
+  PMPI_Bcast(&fits, 1, MPI_INT, 0, eb_domain.comm);
+  if (fits && PMPI_Gatherv(record.text, length, MPI_CHAR, all, lengths, starts, MPI_CHAR, 0, eb_domain.comm) == MPI_SUCCESS &&
+      eb_domain.rank == 0)
     write_trace(all, lengths, lost);
-  if (!fits && eb_world.rank == 0)
+  if (!fits && eb_domain.rank == 0)
     fprintf(stderr, "earlybird: the trace of all ranks exceeds 2 GB and is not written; trace fewer starts or ranks\n");
   free(all);
   free(lengths);

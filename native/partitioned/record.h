@@ -8,7 +8,7 @@
 extern bool eb_record_on;
 
 void eb_record_begin(void);
-/* Writes the trace and prints the table; collective over MPI_COMM_WORLD. */
+/* Writes the trace and prints the table; collective over the domain. */
 void eb_record_end(void);
 
 void eb_record_made(const eb_channel *channel);

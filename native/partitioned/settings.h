@@ -20,7 +20,7 @@ enum { EB_MAX_LANES = 16 };
 
 typedef struct {
   eb_mode mode;
-  int num_lanes; /* communicators per shadow */
+  int num_lanes; /* communicators to send on */
   bool progress_thread, statistics;
   int tag_bits; /* 0: as many as the MPI has */
   eb_cost intra_node, inter_node; /* num 0: to be measured */

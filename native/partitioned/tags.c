@@ -1,4 +1,4 @@
-/* Divides the tags of a shadow communicator among control messages, canonical transfers and channels. */
+/* Divides the tags of the domain among control messages, canonical transfers and channels. */
 #include "partitioned/tags.h"
 
 static int clamp(int value, int low, int high) { return value < low ? low : value > high ? high : value; }

@@ -1,4 +1,4 @@
-/* How the tags of a shadow communicator are divided. Knows no MPI.
+/* How the tags of the domain's communicators are divided. Knows no MPI.
  *
  * A tag is a base plus a segment's index. The upper half of the tags belongs to channels, whose bases a setup
  * message tells the receiver; the lower half to canonical transfers, whose base follows from the user's tag and
@@ -41,7 +41,7 @@ int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments);
 int eb_tags_plan(const eb_tags *tags, int base, int64_t num_ids);
 int eb_tags_report(const eb_tags *tags, int base, int64_t num_ids);
 
-enum { EB_CONTROL_SETUP = 0, EB_CONTROL_RELEASE = 1 };
+enum { EB_CONTROL_SETUP = 0, EB_CONTROL_ANSWER = 1 };
 int eb_tags_control(const eb_tags *tags, int what);
 
 #endif

@@ -69,8 +69,7 @@ static int prepare(eb_channel *channel, bool *ready) {
     if (atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
       /* Segments that have left still need the MPI's progress; a probe makes it without touching them. */
       int flag;
-      return PMPI_Iprobe(MPI_ANY_SOURCE, eb_tags_control(&channel->view->shadow->tags, EB_CONTROL_SETUP),
-                         channel->view->shadow->comm, &flag, MPI_STATUS_IGNORE);
+      return PMPI_Iprobe(MPI_ANY_SOURCE, eb_tags_control(&eb_domain.tags, EB_CONTROL_SETUP), eb_domain.comm, &flag, MPI_STATUS_IGNORE);
     }
   }
   if (channel->proposes) eb_adapt_propose(channel);
@@ -104,9 +103,7 @@ int eb_channel_test(eb_channel *channel, bool *done) {
 
 /* Are setups to come, which somebody should take in meanwhile? libfabric's tcp provider, which Intel MPI and MPICH use,
  * stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we wait for could be behind them. */
-static bool expects_setups(const eb_shadow *shadow) {
-  return atomic_load_explicit(&shadow->num_expecting, memory_order_relaxed) > 0;
-}
+static bool expects_setups(void) { return eb_matching_num_posted() > 0; }
 
 /* May a thread ask for partitions, and depend on the answer, while another one waits for all of them? */
 static bool may_be_asked(const eb_channel *channel) {
@@ -114,14 +111,13 @@ static bool may_be_asked(const eb_channel *channel) {
 }
 
 static int wait_for(eb_channel *channel) {
-  eb_shadow *shadow = channel->view->shadow;
   for (;;) {
     bool ready;
     int rc = prepare(channel, &ready);
     if (rc != MPI_SUCCESS) return rc;
     if (ready) {
       if (channel->is_copying) return MPI_SUCCESS;
-      if (!eb_record_on && !expects_setups(shadow) && !may_be_asked(channel)) return eb_wire_wait(channel);
+      if (!eb_record_on && !expects_setups() && !may_be_asked(channel)) return eb_wire_wait(channel);
       if (atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
         rc = test_each(channel, &ready);
         if (rc == MPI_SUCCESS) rc = unpack(channel, false);
@@ -130,7 +126,7 @@ static int wait_for(eb_channel *channel) {
       }
       if (rc != MPI_SUCCESS || ready) return rc;
     }
-    if (expects_setups(shadow)) eb_matching_progress(shadow);
+    if (expects_setups()) eb_matching_progress();
     sched_yield(); /* other threads of ours are to be waited for: they may need this core */
   }
 }

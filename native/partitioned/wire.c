@@ -36,13 +36,13 @@ int eb_wire_map(eb_channel *channel) {
 
 int eb_wire_build(eb_channel *channel) {
   char *wire = eb_buffer_wire(channel);
-  const MPI_Comm comm = channel->view->shadow->lanes[channel->lane];
+  const MPI_Comm comm = eb_domain.lanes[channel->lane];
   for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
     const int64_t begin = channel->segments.first_byte[s];
     const int bytes = (int)(channel->segments.first_byte[s + 1] - begin);
-    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->peer, channel->base + s, comm,
+    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, channel->base + s, comm,
                                                      &channel->requests[s])
-                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->peer, channel->base + s, comm,
+                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, channel->base + s, comm,
                                                      &channel->requests[s]);
     if (rc != MPI_SUCCESS) return rc;
   }

@@ -1,14 +1,14 @@
-/* Begins and ends the library's work in a process: settings, shadows, calibration, the progress thread. */
+/* Begins and ends the library's work in a process: settings, the domain, calibration, the progress thread. */
 #include "partitioned/world.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "partitioned/calibrate.h"
 #include "partitioned/communicator.h"
+#include "partitioned/domain.h"
+#include "partitioned/job.h"
 #include "partitioned/loaded.h"
 #include "partitioned/matching.h"
 #include "partitioned/outbox.h"
@@ -39,62 +39,66 @@ static void make_lock(void) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-static void find_nodes(void) {
-  char mine[256] = {0};
-  gethostname(mine, sizeof mine - 1);
-  char *names = calloc((size_t)eb_world.size, sizeof mine);
-  eb_world.node_of_rank = calloc((size_t)eb_world.size, sizeof *eb_world.node_of_rank);
-  if (!names || !eb_world.node_of_rank) PMPI_Abort(MPI_COMM_WORLD, 1);
-  PMPI_Allgather(mine, sizeof mine, MPI_BYTE, names, sizeof mine, MPI_BYTE, MPI_COMM_WORLD);
-  for (int r = 0; r < eb_world.size; r++) {
-    int same = 0;
-    /* Ranks of a node are mostly neighbours: the search is short where there are many. */
-    if (r > 0 && memcmp(names + (size_t)r * sizeof mine, names + (size_t)(r - 1) * sizeof mine, sizeof mine) == 0)
-      same = eb_world.node_of_rank[r - 1];
-    else
-      while (memcmp(names + (size_t)r * sizeof mine, names + (size_t)same * sizeof mine, sizeof mine) != 0) same++;
-    eb_world.node_of_rank[r] = same;
-  }
-  free(names);
+static bool is_enlisted;
+
+void eb_world_enlist(void) {
+  if (!eb_loaded_code_is_partitioned()) return;
+  eb_clock_begin();
+  is_enlisted = true;
+  eb_job_enlist();
 }
 
-/* Rank 0's environment for everybody: a variable that reached some ranks only would break the agreement. */
-static void agree_on_settings(void) {
+static int end(MPI_Comm comm, int keyval, void *value, void *extra);
+
+/* What this rank needs to have by itself before others rely on it. */
+static bool prepare(void) {
+  MPI_Group group;
+  int keyval;
+  make_lock();
+  bool is_able = PMPI_Comm_group(MPI_COMM_WORLD, &eb_world.group) == MPI_SUCCESS && PMPI_Comm_group(MPI_COMM_SELF, &group) == MPI_SUCCESS;
+  if (!is_able) return false;
+  is_able = PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) == MPI_SUCCESS;
+  PMPI_Group_free(&group);
+  /* MPI_Finalize deletes the attributes of MPI_COMM_SELF before all else, the last one first (MPI 4.1 section 11.2.4):
+   * so this one, the first, goes when the program's own callbacks, which may communicate, are over. */
+  return is_able && PMPI_Comm_set_errhandler(eb_world.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &keyval, NULL) == MPI_SUCCESS &&
+         PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) == MPI_SUCCESS && PMPI_Comm_free_keyval(&keyval) == MPI_SUCCESS &&
+         eb_communicator_begin() == MPI_SUCCESS && eb_communicator_adopt_predefined() == MPI_SUCCESS;
+}
+
+/* The lowest rank's environment for everybody: a variable that reached some ranks only would break the agreement. */
+static void read_settings(const eb_members *members) {
   char problem[600] = "";
-  int sound = 1;
-  if (eb_world.rank == 0) sound = eb_settings_read(&eb_world.settings, problem, sizeof problem);
-  if (eb_world.rank == 0 && !sound) fprintf(stderr, "earlybird: %s\n", problem);
-  PMPI_Bcast(&sound, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  if (!sound) PMPI_Abort(MPI_COMM_WORLD, 2);
-  PMPI_Bcast(&eb_world.settings, sizeof eb_world.settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+  for (int r = 0; r < eb_world.rank; r++)
+    if (eb_members_has(members, r)) return;
+  if (eb_settings_read(&eb_world.settings, problem, sizeof problem)) return;
+  fprintf(stderr, "earlybird: %s\n", problem);
+  PMPI_Abort(MPI_COMM_WORLD, 2);
 }
 
 void eb_world_begin(void) {
-  int level, uses = eb_loaded_code_is_partitioned(), anybody = 0;
-  eb_clock_begin();
-  if (PMPI_Allreduce(&uses, &anybody, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS || !anybody) return;
+  int level;
+  eb_members members;
+  const char *reason;
+  if (!is_enlisted) return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &eb_world.size);
-  agree_on_settings();
   PMPI_Query_thread(&level);
-  make_lock();
   eb_world.multiple = level == MPI_THREAD_MULTIPLE;
-  find_nodes();
-  MPI_Group group;
-  if (eb_communicator_begin() != MPI_SUCCESS || PMPI_Comm_group(MPI_COMM_SELF, &group) != MPI_SUCCESS ||
-      PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) != MPI_SUCCESS ||
-      PMPI_Comm_set_errhandler(eb_world.self, MPI_ERRORS_RETURN) != MPI_SUCCESS) {
+  if (!eb_job_meet(prepare(), &members, &reason)) {
+    if (reason) fprintf(stderr, "earlybird: %s\n", reason);
+    return;
+  }
+  read_settings(&members);
+  const bool begins = eb_domain_begin(&members, &eb_world.settings);
+  free(members.words);
+  if (!begins) {
     fprintf(stderr, "earlybird: rank %d has no communicator left for partitioned communication; the MPI's own is used\n",
             eb_world.rank);
     return;
   }
-  PMPI_Group_free(&group);
-  eb_communicator_adopt(MPI_COMM_WORLD);
-  eb_communicator_adopt(MPI_COMM_SELF);
-  eb_view *world = eb_communicator_view(MPI_COMM_WORLD);
-  if (world)
-    eb_calibrate(world->shadow->comm, eb_world.node_of_rank, eb_world.rank, eb_world.size, &eb_world.settings.intra_node,
-                 &eb_world.settings.inter_node);
+  eb_calibrate(&eb_world.settings.intra_node, &eb_world.settings.inter_node);
   eb_clock_settle();
   eb_record_begin();
   if (eb_world.settings.progress_thread) eb_progress_thread_begin();
@@ -110,22 +114,25 @@ static void settle_messages(void) {
   while (eb_outbox_num_data() > 0 ||
          (eb_outbox_num_control() + eb_matching_num_expected_reports() > 0 && eb_now_s() - begin_s < PATIENCE_S)) {
     eb_outbox_progress();
-    eb_matching_progress_all();
+    eb_matching_progress();
+    eb_matching_collect();
   }
   eb_matching_cancel_reports();
 }
 
-void eb_world_end(void) {
-  if (!eb_world.on) return;
+static int end(MPI_Comm comm, int keyval, void *value, void *extra) {
+  (void)comm, (void)keyval, (void)value, (void)extra;
+  if (!eb_world.on) return MPI_SUCCESS;
   eb_progress_thread_end();
   settle_messages();
-  eb_shadows_sweep();
   eb_record_end();
   eb_world.on = false;
   eb_num_live = 0; /* requests that were never freed */
   eb_communicator_end();
   PMPI_Comm_free(&eb_world.self);
+  PMPI_Group_free(&eb_world.group);
   PMPI_Comm_free_keyval(&eb_world.keyval);
-  free(eb_world.node_of_rank);
-  eb_world.node_of_rank = NULL;
+  eb_matching_end();
+  eb_domain_end();
+  return MPI_SUCCESS;
 }

@@ -14,7 +14,7 @@ typedef struct {
   bool multiple; /* MPI_THREAD_MULTIPLE: only then do threads meet inside the library */
   eb_settings settings;
   int rank, size;
-  int *node_of_rank; /* [size]: the lowest rank on the same host */
+  MPI_Group group;   /* of MPI_COMM_WORLD */
   MPI_Comm self;     /* where the never started requests live whose handles the user gets */
   int keyval;        /* finds our view of a communicator */
 } eb_world_state;
@@ -24,10 +24,11 @@ extern eb_world_state eb_world;
 /* Live partitioned requests of this process. Every completion call asks this first. */
 extern int eb_num_live;
 
-/* Makes the library serve this process: collective over MPI_COMM_WORLD, called by MPI_Init's wrapper alone. */
+/* Says to other ranks that this one will begin: before the MPI is initialised, if its partitioned calls come to us. */
+void eb_world_enlist(void);
+/* Makes the library serve this process, if it was enlisted: after the MPI was initialised; waits for the other ranks that
+ * were enlisted, and for no others. MPI_Finalize ends it. */
 void eb_world_begin(void);
-/* Writes what was asked for and frees everything: collective, before PMPI_Finalize. */
-void eb_world_end(void);
 
 /* Guards communicators, matching, tables and the outbox; nothing where threads cannot meet. May be taken again by
  * the thread that has it. */

@@ -1,0 +1,22 @@
+/* Publishes through the process manager that this rank has the library, and asks the same of other ranks.
+ *
+ * What a rank publishes before the MPI starts can be read by every rank once the MPI has started, because every start
+ * ends with the process manager's own exchange. No rank waits for another one, so a rank without the library cannot
+ * disturb it.
+ */
+#ifndef EB_REGISTRY_H
+#define EB_REGISTRY_H
+
+#include <stdbool.h>
+
+/* Before the MPI is initialised. */
+void eb_registry_publish(void);
+
+/* Can the questions below be answered? Not under a process manager that is not known here. */
+bool eb_registry_is_readable(void);
+
+/* Has this rank of MPI_COMM_WORLD published what we have? Two libraries that cannot talk to each other publish different
+ * things. After the MPI has been initialised. */
+bool eb_registry_has(int rank);
+
+#endif
