@@ -2,7 +2,7 @@
 
 import ctypes
 import subprocess
-from ctypes import POINTER, byref, c_bool, c_double, c_int, c_int64, c_uint64
+from ctypes import POINTER, byref, c_bool, c_double, c_int, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
 from earlybird.toolchain.build import native_sources
@@ -23,7 +23,7 @@ class Tags(ctypes.Structure):
 
 
 class IdRange(ctypes.Structure):
-    _fields_ = (("first", c_int64), ("num", c_int64), ("holders", c_int))
+    _fields_ = (("first", c_int64), ("num", c_int64), ("holders", c_int), ("owner", c_void_p))
 
 
 class Ids(ctypes.Structure):
@@ -83,7 +83,9 @@ _SIGNATURES = {
     "eb_tags_control": (c_int, _TAGS, c_int),
     "eb_ids_begin": (None, _IDS, c_int64),
     "eb_ids_end": (None, _IDS),
-    "eb_ids_take": (c_int64, _IDS, c_int64),
+    "eb_ids_take": (c_int64, _IDS, c_int64, c_void_p),
+    "eb_ids_owner": (c_void_p, _IDS, c_int64),
+    "eb_ids_disown": (None, _IDS, c_int64),
     "eb_ids_release": (None, _IDS, c_int64),
     "eb_cost_time_s": (c_double, _COST, c_int64),
     "eb_cost_overhead_s": (c_double, _COST, c_int64),

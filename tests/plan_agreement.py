@@ -138,8 +138,8 @@ class Core:
         self.library.eb_ids_begin(byref(ids), self.library.eb_tags_num_ids(byref(self.tags)))
         for first, num, _ in ranges:
             if first > end:
-                gaps.append(self.library.eb_ids_take(byref(ids), first - end))
-            assert self.library.eb_ids_take(byref(ids), num) == first
+                gaps.append(self.library.eb_ids_take(byref(ids), first - end, None))
+            assert self.library.eb_ids_take(byref(ids), num, None) == first
             end = first + num
         for first in [*gaps, *gaps, *(first for first, _, holders in ranges if holders == 1)]:
             self.library.eb_ids_release(byref(ids), first)
@@ -149,7 +149,7 @@ class Core:
         return left, result
 
     def take_id(self, ranges):
-        return self._with_ids(ranges, lambda ids: self.library.eb_ids_take(byref(ids), 1))
+        return self._with_ids(ranges, lambda ids: self.library.eb_ids_take(byref(ids), 1, None))
 
     def release_id(self, ranges, first):
         return self._with_ids(ranges, lambda ids: self.library.eb_ids_release(byref(ids), first))[0]
@@ -279,6 +279,10 @@ class Model:
         start = len(side.history)
         if start == 2:
             side = side._replace(is_copying=False)
+        elif side.is_copying and self.is_accepted(state, channel):
+            # The answer may have come by now, or not.
+            uncopied = state.senders[channel]._replace(is_copying=False)
+            yield from self.sender_start(state._replace(senders=put(state.senders, channel, uncopied)), channel)
         ends = side.segments[1:]
         if self.core.is_due(start):
             ends = PLANS[channel].get(start, ends)
@@ -290,6 +294,13 @@ class Model:
             state = self.exchange(state, self.core.plan_tag(side.base), message)
         self.check_history(state, channel)
         yield state
+
+    def is_accepted(self, state, channel):
+        """Has the receiver taken the setup, and posted what it has started?"""
+        receiver = state.receivers[channel]
+        known = receiver is not None and receiver.base >= 0 and not receiver.is_freed
+        early = self.scenario.mutation == "early acceptance"
+        return known and (early or not receiver.is_deferred)
 
     def issues(self, state, after, channels):
         left = sum(len(state.senders[c].unissued) for c in channels)

@@ -23,8 +23,9 @@ int eb_channel_post_deferred(eb_channel *channel) {
     eb_matching_progress();
     if (channel->base < 0) return MPI_SUCCESS;
   }
-  const int rc = post(channel);
+  int rc = post(channel);
   channel->is_deferred = false;
+  if (rc == MPI_SUCCESS) rc = eb_channel_accept(channel);
   return rc;
 }
 

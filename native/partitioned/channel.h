@@ -63,7 +63,7 @@ typedef struct eb_channel {
   bool is_told;     /* a completion call has finished it and owes its status */
   int told_code;    /* and what it found */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
-  atomic_bool is_accepted; /* a sender's setup has been taken */
+  atomic_bool is_accepted; /* a setup has been taken; of a receiver: and its sender was told */
 
   uint64_t num_starts;
   uint32_t stamp; /* of the present start, never 0 */
@@ -143,6 +143,9 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle);
 
 /* A receiver's setup has come. Under eb_lock. */
 void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup);
+/* A receiver tells the sender that it has taken its setup and has posted what it has started: from then on the sender's
+ * completion may depend on it, because it posts what it starts. Returns an MPI code. */
+int eb_channel_accept(eb_channel *channel);
 /* A sender's receiver has taken its setup, or has found the error. Under eb_lock. */
 void eb_channel_take_answer(eb_channel *channel, int code);
 

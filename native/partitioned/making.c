@@ -187,6 +187,11 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
   eb_segments_free(&segments);
 }
 
+int eb_channel_accept(eb_channel *channel) {
+  if (channel->first_id == 0 || atomic_exchange(&channel->is_accepted, true)) return MPI_SUCCESS;
+  return eb_matching_accept(channel->wire_peer, channel->first_id);
+}
+
 void eb_channel_take_answer(eb_channel *channel, int code) {
   if (code == MPI_SUCCESS) atomic_store(&channel->is_accepted, true);
   else atomic_store(&channel->error, code);
@@ -204,11 +209,11 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   }
   int rc = setup->total_bytes == channel->total_bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
   if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
-  if (rc == MPI_SUCCESS) {
-    rc = eb_matching_accept(channel->wire_peer, channel->first_id);
-  } else {
+  if (rc != MPI_SUCCESS) {
     discard_first_start(channel, setup);
     (void)eb_matching_refuse(channel->wire_peer, channel->first_id);
+  } else if (!channel->is_deferred) {
+    rc = eb_channel_accept(channel);
   }
   if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   /* Another thread may be waiting to post: it looks at nothing else before it has seen this. */

@@ -45,6 +45,10 @@ void eb_world_enlist(void) {
   if (!eb_loaded_code_is_partitioned()) return;
   eb_clock_begin();
   is_enlisted = true;
+  /* Data that is sent before its receiver has started is unexpected to the MPI, and libfabric's tcp provider, which Intel MPI
+   * and MPICH use, reads no more from a peer that has 64 such messages: a program that starts 65 requests and only then
+   * says so to their receiver would hang. The provider reads this when the MPI begins; what a person has set stays. */
+  setenv("FI_TCP_MAX_SAVED", "1000000", 0);
   eb_job_enlist();
 }
 

@@ -16,7 +16,7 @@
 
 /* A case runs on every rank. Errors are returned on `world`, MPI_COMM_WORLD and MPI_COMM_SELF. */
 struct context {
-  MPI_Comm world; /* a duplicate of MPI_COMM_WORLD, fresh for the case */
+  MPI_Comm world; /* MPI_COMM_WORLD, or a duplicate of it, fresh for the case */
   int rank, num_ranks;
   int level; /* the thread level that was given */
 };

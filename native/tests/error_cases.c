@@ -240,10 +240,6 @@ static void null_after_free(const struct context *context) {
 static void different_totals(const struct context *context) {
   static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}, {100, 200}};
   enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
-  if (environment_number("EARLYBIRD_SEGMENTS", 0)) {
-    case_skip("announced transfers leave messages behind that nobody takes, and MPICH aborts in MPI_Comm_free");
-    return;
-  }
   if (context->rank > 1) return;
   unsigned char *data = calloc(PARTITIONS, 300000);
   MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
@@ -255,10 +251,12 @@ static void different_totals(const struct context *context) {
       MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
     int code = MPI_Start(&request);
     if (context->rank == 0) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
+    /* Where the sender has announced the transfer, the receiver knows when it starts. */
+    const bool is_refused = context->rank == 1 && code != MPI_SUCCESS;
     /* What MPI_Parrived has found stays an error of the wait. */
     if (context->rank == 1 && c == NUM_COUNTS - 1)
       for (int flag = 0; code == MPI_SUCCESS && !flag;) code = MPI_Parrived(request, 0, &flag);
-    if (code == MPI_SUCCESS || (context->rank == 1 && c == NUM_COUNTS - 1)) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (!is_refused) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (context->rank == 0) MPI(code);
     else expect_class("a receive whose total differs", code, MPI_ERR_TRUNCATE);
     MPI(MPI_Request_free(&request));

@@ -145,6 +145,11 @@ def test_rendezvous_sends_without_copies_are_found_to_hang_the_textbook_program(
         Model(core, replace(TEXTBOOK, user_tag=CHANNEL_TAG, mutation="no copying")).explore()
 
 
+def test_accepting_before_a_start_is_posted_would_hang(core):
+    with pytest.raises(Violation, match="deadlock"):
+        Model(core, replace(TEXTBOOK, user_tag=CHANNEL_TAG, rendezvous=True, mutation="early acceptance")).explore()
+
+
 def test_a_wrapping_order_is_found(core):
     with pytest.raises(Violation, match="mismatch"):
         Model(core, many_orders(core, mutation="wrapping order")).explore()

@@ -193,13 +193,16 @@ def test_ids_are_nobodys_until_both_holders_have_let_go(core, end, steps):
         if takes:
             busy = {i for first, (n, _) in held.items() for i in range(first, first + n)}
             gaps = [f for f in range(1, end - num + 1) if not busy & set(range(f, f + num))] if num else []
-            first = core.eb_ids_take(byref(ids), num)
+            owner = 1000 + len(gaps)
+            first = core.eb_ids_take(byref(ids), num, owner)
             assert (first in gaps) if gaps else (first == -1)
             if gaps:
                 held[first] = [num, 2]
+                assert core.eb_ids_owner(byref(ids), first) == owner
         elif held and which < 45:
             first = sorted(held)[which % len(held)]
-            core.eb_ids_release(byref(ids), first)
+            (core.eb_ids_disown if which % 2 else core.eb_ids_release)(byref(ids), first)
+            assert which % 2 == 0 or core.eb_ids_owner(byref(ids), first) is None
             held[first][1] -= 1
             if held[first][1] == 0:
                 del held[first]

@@ -1,0 +1,127 @@
+"""Jobs of which only some ranks have the library end as without it, and the others' partitions are delivered."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.toolchain.build import library_path
+from tests.partitioned import run_ranks, start_environment, start_words
+
+pytestmark = pytest.mark.mpi
+SOURCE = Path(__file__).parent / "programs" / "part_of_job.c"
+# How a rank comes to have no library: words of the compiler.
+LINKED, PLAIN = (), None
+VARIANTS = {
+    "member": LINKED,
+    "without_the_library": PLAIN,
+    "calls_PMPI_Init": ("-DPMPI",),
+    "brings_its_own_MPI_Init": ("-DOWN_INIT",),
+}
+FOREIGN = [name for name in VARIANTS if name != "member"]
+
+
+@pytest.fixture(scope="module")
+def variant(tmp_path_factory):
+    """variant(flavour, name): the program, compiled as one of VARIANTS."""
+    folder = tmp_path_factory.mktemp("part-of-job")
+
+    def compiled(flavour: Flavour, name: str) -> Path:
+        program = folder / f"{name}-{flavour.name}"
+        if program.exists():
+            return program
+        words = [str(flavour.mpicc), "-O1", "-w", str(SOURCE), "-o", str(program)]
+        if VARIANTS[name] is not PLAIN:
+            lib = library_path(flavour).parent
+            words += [*VARIANTS[name], f"-L{lib}", "-Wl,--no-as-needed", "-learlybird", f"-Wl,-rpath,{lib}"]
+        subprocess.run(words, check=True, timeout=60, env=flavour.environment())
+        return program
+
+    return compiled
+
+
+def launch(flavour: Flavour, programs: list[Path], pairs: str, env: dict[str, str] | None = None):
+    """Runs a job with one rank of each of the programs."""
+    first, *options = start_words(flavour, 1)
+    words = [first]
+    for k, program in enumerate(programs):
+        words += [*([":", "-n", "1"] if k else options), str(program), pairs]
+    process = subprocess.Popen(
+        words,
+        env=start_environment(flavour, len(programs)) | (env or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        told, _ = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        try:
+            told, _ = process.communicate(timeout=5)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, 9)
+        pytest.fail(f"the job hangs: {told[-2000:]}")
+    return process.returncode, told
+
+
+def delivered(told: str) -> list[int]:
+    return sorted(int(line.split()[1]) for line in told.splitlines() if line.startswith("delivered "))
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_ranks_with_the_library_deliver_beside_one_without_it(mpi, variant, foreign):
+    flavour = find_flavour(mpi)
+    member, other = variant(flavour, "member"), variant(flavour, foreign)
+    # Two share every communicator but the one of half of the ranks.
+    for programs, pairs in (([member, member, other], "0,1"), ([other, member, member], "2,1")):
+        status, told = launch(flavour, programs, pairs)
+        assert status == 0, told[-2000:]
+        assert delivered(told) == [0, 0, 6], told[-2000:]
+
+
+def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, variant):
+    flavour = find_flavour(mpi)
+    member, other = variant(flavour, "member"), variant(flavour, "without_the_library")
+    for absent in ({0, 2}, {0, 1, 4}, {3}):
+        programs = [other if rank in absent else member for rank in range(7)]
+        ours = [rank for rank in range(7) if rank not in absent]
+        pairs = ",".join(f"{a},{b}" for a, b in zip(ours, ours[1:], strict=False))
+        status, told = launch(flavour, programs, pairs)
+        assert status == 0, told[-2000:]
+        # On the communicator of odd or even ranks, a pair that is both adds a transfer.
+        expected = sorted(
+            [0] * (len(absent) + 1) + [6 + (a % 2 == b % 2) for a, b in zip(ours, ours[1:], strict=False)]
+        )
+        assert delivered(told) == expected, told[-2000:]
+
+
+def test_a_job_without_partners_of_the_library_is_the_mpi_s_own(mpi, variant):
+    flavour = find_flavour(mpi)
+    programs = [variant(flavour, "member"), variant(flavour, "without_the_library")]
+    status, told = launch(flavour, programs, "")
+    assert status == 0 and delivered(told) == [0, 0], told[-2000:]
+    if mpi == "openmpi":
+        return  # its own partitioned calls wait for every rank of MPI_COMM_WORLD (5.0.11)
+    status, told = launch(flavour, programs, "0,1")
+    assert status == 0 and delivered(told) == [0, 6], told[-2000:]
+    assert told.count("does not have libearlybird") == 1
+
+
+def test_where_nobody_knows_who_has_the_library_a_person_may_say_so(any_mpi, variant):
+    flavour = find_flavour(any_mpi)
+    member = variant(flavour, "member")
+    if flavour.family == "openmpi":
+        pytest.skip("Open MPI has PMIx always")
+    hidden = {"I_MPI_PMI_LIBRARY": ""}
+    for said, speaks in (({}, True), ({"EARLYBIRD_WHOLE_JOB": "1"}, False)):
+        env = hidden | {"EARLYBIRD_STATS": "1"} | said
+        status, told = run_ranks(flavour, 2, [member, "0,1"], env, 60)
+        assert status == 0 and delivered(told) == [0, 6], told[-2000:]
+        assert ("set EARLYBIRD_WHOLE_JOB=1" in told) == speaks
+        assert ("earlybird: partitioned communication\n" in told) != speaks
