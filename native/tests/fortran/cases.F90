@@ -25,7 +25,11 @@ module side
 #endif
 
   integer, parameter :: partitions = 6, elements = 500, total = partitions * elements, tag = 17
+#if defined(COUNT_IS_INTEGER)
+  integer, parameter :: elements_of_one = elements ! so says mpi_f08 of Open MPI 5.0.7
+#else
   integer(kind=MPI_COUNT_KIND), parameter :: elements_of_one = elements
+#endif
   integer :: rank, num_ranks, next, before, num_failures, ierr
   character(len=100) :: case_name
   double precision, asynchronous :: sent(total), received(total)
