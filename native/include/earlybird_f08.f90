@@ -1,6 +1,7 @@
-! Partitioned communication for `use mpi_f08` of an MPI that has none, such as Open MPI 4.1: compile this file with the
-! program and `use earlybird_f08` beside `mpi_f08`. The calls are those of MPI 4.0, but that buffers are contiguous.
-! `mpif.h` and `use mpi` need no module: declare the calls EXTERNAL.
+! Partitioned communication for `use mpi_f08` where the MPI's own module has none (Open MPI 4.1) or none of use: that of Open
+! MPI 5.0.7 lacks the argument info of MPI_Psend_init and MPI_Precv_init. Compile this file with the program and `use
+! earlybird_f08` beside `mpi_f08`; of Open MPI 5.0, `use earlybird_f08, only: MPI_Psend_init, MPI_Precv_init`. The calls are
+! those of MPI 4.0, but that buffers are contiguous. `mpif.h` and `use mpi` need no module: declare the calls EXTERNAL.
 module earlybird_f08
   use iso_c_binding, only: c_int
   use mpi_f08, only: MPI_Comm, MPI_Datatype, MPI_Info, MPI_Request, MPI_COUNT_KIND
@@ -46,9 +47,28 @@ module earlybird_f08
     end subroutine
   end interface
 
+  interface MPI_Psend_init
+    procedure Psend_init_f08
+  end interface
+  interface MPI_Precv_init
+    procedure Precv_init_f08
+  end interface
+  interface MPI_Pready
+    procedure Pready_f08
+  end interface
+  interface MPI_Pready_range
+    procedure Pready_range_f08
+  end interface
+  interface MPI_Pready_list
+    procedure Pready_list_f08
+  end interface
+  interface MPI_Parrived
+    procedure Parrived_f08
+  end interface
+
 contains
 
-  subroutine MPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror)
+  subroutine Psend_init_f08(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror)
     type(*), dimension(*), intent(in), asynchronous :: buf
     integer, intent(in) :: partitions, dest, tag
     integer(kind=MPI_COUNT_KIND), intent(in) :: count
@@ -62,7 +82,7 @@ contains
     if (present(ierror)) ierror = code
   end subroutine
 
-  subroutine MPI_Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request, ierror)
+  subroutine Precv_init_f08(buf, partitions, count, datatype, source, tag, comm, info, request, ierror)
     type(*), dimension(*), asynchronous :: buf
     integer, intent(in) :: partitions, source, tag
     integer(kind=MPI_COUNT_KIND), intent(in) :: count
@@ -76,7 +96,7 @@ contains
     if (present(ierror)) ierror = code
   end subroutine
 
-  subroutine MPI_Pready(partition, request, ierror)
+  subroutine Pready_f08(partition, request, ierror)
     integer, intent(in) :: partition
     type(MPI_Request), intent(in) :: request
     integer, optional, intent(out) :: ierror
@@ -85,7 +105,7 @@ contains
     if (present(ierror)) ierror = code
   end subroutine
 
-  subroutine MPI_Pready_range(partition_low, partition_high, request, ierror)
+  subroutine Pready_range_f08(partition_low, partition_high, request, ierror)
     integer, intent(in) :: partition_low, partition_high
     type(MPI_Request), intent(in) :: request
     integer, optional, intent(out) :: ierror
@@ -94,7 +114,7 @@ contains
     if (present(ierror)) ierror = code
   end subroutine
 
-  subroutine MPI_Pready_list(length, array_of_partitions, request, ierror)
+  subroutine Pready_list_f08(length, array_of_partitions, request, ierror)
     integer, intent(in) :: length, array_of_partitions(length)
     type(MPI_Request), intent(in) :: request
     integer, optional, intent(out) :: ierror
@@ -103,7 +123,7 @@ contains
     if (present(ierror)) ierror = code
   end subroutine
 
-  subroutine MPI_Parrived(request, partition, flag, ierror)
+  subroutine Parrived_f08(request, partition, flag, ierror)
     type(MPI_Request), intent(in) :: request
     integer, intent(in) :: partition
     logical, intent(out) :: flag

@@ -11,7 +11,9 @@
 #endif
 
 module side
-#if !defined(OWN_PARTITIONED) && defined(BINDING_F08)
+#if defined(INFO_IS_MISSING)
+  use earlybird_f08, only: MPI_Psend_init, MPI_Precv_init ! mpi_f08 of Open MPI 5.0.7 forgets an argument of these
+#elif !defined(OWN_PARTITIONED) && defined(BINDING_F08)
   use earlybird_f08
 #endif
   BINDING
@@ -25,11 +27,7 @@ module side
 #endif
 
   integer, parameter :: partitions = 6, elements = 500, total = partitions * elements, tag = 17
-#if defined(COUNT_IS_INTEGER)
-  integer, parameter :: elements_of_one = elements ! so says mpi_f08 of Open MPI 5.0.7
-#else
   integer(kind=MPI_COUNT_KIND), parameter :: elements_of_one = elements
-#endif
   integer :: rank, num_ranks, next, before, num_failures, ierr
   character(len=100) :: case_name
   double precision, asynchronous :: sent(total), received(total)
