@@ -13,11 +13,16 @@ from pathlib import Path
 
 import pytest
 
+# Set before numpy is imported, here and in the processes that tests start: next to other tests the spinning
+# threads of OpenBLAS slow the fits of small matrices down threefold.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built
+from tests import selection
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
@@ -36,16 +41,53 @@ def _usable(name: str) -> bool:
 BUILT = [name for name in WHEELS if _usable(name)]
 
 
-def pytest_report_header(config):
-    absent = [name for name in WHEELS if name not in BUILT]
-    skipped = f'; skipped: {", ".join(absent)} (make setup MPI="{" ".join(WHEELS)}")' if absent else ""
-    return f"MPI flavours under test: {', '.join(BUILT) or 'none'}{skipped}"
+_left_out: Counter[str] = Counter()
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Where the time of a whole run goes: a file is what one worker of `pytest -n` runs at a stretch."""
+def pytest_addoption(parser):
+    parser.addoption(
+        "--already-passed",
+        metavar="FILE",
+        help="leave out the tests that FILE lists: .pytest_cache/v/earlybird/passed of an earlier session",
+    )
+
+
+def pytest_report_header():
+    return f"MPI flavours under test: {', '.join(BUILT) or 'none'}"
+
+
+def pytest_collection_modifyitems(config, items):
+    passed = selection.read_passed(config.getoption("--already-passed"))
+    items[:], left_out, causes = selection.split(items, BUILT, passed)
+    _left_out.update(causes)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(_left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Each worker of `pytest -n` collects all tests, so one of them says what all leave out."""
+    if not _left_out:
+        _left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """The tests that did not run, by cause, and the files in which the time of a whole session goes."""
+    stats = terminalreporter.stats
+    if getattr(config, "cache", None):
+        config.cache.set(selection.CACHE_KEY, selection.passed_ids(stats))
+    causes = selection.skip_causes(stats) + _left_out
+    if causes:
+        terminalreporter.section(f"{causes.total()} tests not run")
+        for line in selection.cause_lines(causes):
+            terminalreporter.write_line(line)
     seconds = Counter()
-    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+    for report in (one for reports in stats.values() for one in reports):
         if isinstance(report, pytest.TestReport):
             seconds[report.location[0]] += report.duration
     if len(seconds) > 10:
@@ -81,11 +123,16 @@ def nothing_left_in_tmp():
     remove_left(begun_s)
 
 
+def require_mpi(name: str) -> None:
+    """Skip the test where this MPI flavour is not built."""
+    if name not in BUILT:
+        pytest.skip(selection.not_built(name))
+
+
 @pytest.fixture(params=list(WHEELS))
 def mpi(request) -> str:
-    """The name of each MPI flavour in turn; the test skips where it is not built."""
-    if request.param not in BUILT:
-        pytest.skip(f"{request.param} is not built; run `earlybird build --mpi {request.param}`")
+    """The name of each MPI flavour in turn; tests of those that are not built are left out."""
+    require_mpi(request.param)
     return request.param
 
 
@@ -93,13 +140,19 @@ def mpi(request) -> str:
 def any_mpi() -> str:
     """One MPI that is built."""
     if not BUILT:
-        pytest.skip("no MPI is built; run `earlybird build --mpi mpich`")
+        pytest.skip(f"no MPI is built (make setup MPI={next(iter(WHEELS))})")
     return BUILT[0]
 
 
 @pytest.fixture
-def earlybird(tmp_path):
+def earlybird(own_process):
     """Run `earlybird WORDS...` in a folder of its own and return the finished process."""
+    return own_process
+
+
+@pytest.fixture
+def own_process(tmp_path):
+    """What `earlybird` is, unless a file or folder takes `in_process` for it."""
 
     def run(*words: str, check: bool = True, timeout: float = 300, **more) -> subprocess.CompletedProcess:
         result = subprocess.run(
@@ -111,6 +164,33 @@ def earlybird(tmp_path):
             timeout=timeout,
             **more,
         )
+        if check:
+            assert result.returncode == 0, result.stdout + result.stderr
+        return result
+
+    return run
+
+
+@pytest.fixture
+def in_process(tmp_path, monkeypatch, capsys):
+    """As `earlybird`, but in this process: no interpreter has to start and to import everything again.
+
+    For what an option means, what is printed and what is refused. Signals, limits, and what a command leaves
+    in the process need `earlybird`.
+    """
+    from earlybird.cli import main
+
+    def run(*words: str, check: bool = True) -> subprocess.CompletedProcess:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+        on_sigterm = signal.getsignal(signal.SIGTERM)
+        capsys.readouterr()
+        try:
+            with pytest.raises(SystemExit) as end:
+                main.run()
+        finally:
+            signal.signal(signal.SIGTERM, on_sigterm)
+        result = subprocess.CompletedProcess(sys.argv, end.value.code or 0, *capsys.readouterr())
         if check:
             assert result.returncode == 0, result.stdout + result.stderr
         return result

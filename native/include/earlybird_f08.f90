@@ -11,14 +11,16 @@ module earlybird_f08
 
   ! What libearlybird has, under the names that `mpif.h` gives these calls.
   interface
-    subroutine psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror) bind(C, name='mpi_psend_init_')
+    subroutine psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror) &
+        bind(C, name='mpi_psend_init_')
       import :: c_int, MPI_COUNT_KIND
       type(*), dimension(*), intent(in), asynchronous :: buf
       integer(c_int), intent(in) :: partitions, datatype, dest, tag, comm, info
       integer(kind=MPI_COUNT_KIND), intent(in) :: count
       integer(c_int), intent(out) :: request, ierror
     end subroutine
-    subroutine precv_init(buf, partitions, count, datatype, source, tag, comm, info, request, ierror) bind(C, name='mpi_precv_init_')
+    subroutine precv_init(buf, partitions, count, datatype, source, tag, comm, info, request, ierror) &
+        bind(C, name='mpi_precv_init_')
       import :: c_int, MPI_COUNT_KIND
       type(*), dimension(*), asynchronous :: buf
       integer(c_int), intent(in) :: partitions, datatype, source, tag, comm, info

@@ -137,7 +137,9 @@ void eb_adapt_propose(eb_channel *channel) {
   if (!typical_s) return; /* the segments stay as they are */
   const int num_records = eb_plan_num_records(channel->num_starts + 1);
   for (int p = 0; p < channel->num_partitions; p++) {
-    typical_s[p] = eb_plan_typical_s(channel->ready_s + (size_t)p * EB_PLAN_RECORDS, num_records);
+    double records_s[EB_PLAN_RECORDS];
+    for (int r = 0; r < EB_PLAN_RECORDS; r++) records_s[r] = channel->ready_s[(size_t)p * EB_PLAN_RECORDS + (size_t)r];
+    typical_s[p] = eb_plan_typical_s(records_s, num_records);
     if (typical_s[p] > last_s) last_s = typical_s[p];
   }
   proposal->num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, typical_s,

@@ -84,7 +84,7 @@ typedef struct eb_channel {
   int record; /* where this start's times go, or -1 */
   bool proposes; /* a sender that has yet to look for the segments of the plan that is due next */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
-  double *ready_s; /* [num_partitions][EB_PLAN_RECORDS] since the start, own_s taken off; NULL: no plan can be better */
+  float *ready_s; /* [num_partitions][EB_PLAN_RECORDS] since the start, own_s taken off; NULL: no plan can be better */
   _Atomic double last_pready_s; /* for statistics alone */
 
   /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */

@@ -39,9 +39,11 @@ static int64_t count_on(eb_order_map *map, uint64_t key) {
   return (int64_t)slot->num++;
 }
 
-int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) {
-  return count_on(map, ((uint64_t)(uint32_t)peer << 32 | (uint32_t)tag) + 1);
-}
+static uint64_t order_key(int peer, int tag) { return ((uint64_t)(uint32_t)peer << 32 | (uint32_t)tag) + 1; }
+
+int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) { return count_on(map, order_key(peer, tag)); }
+
+void eb_view_return_order(eb_order_map *map, int peer, int tag) { slot_of(map, order_key(peer, tag))->num--; }
 
 eb_view *eb_communicator_view(MPI_Comm user) {
   eb_view *view;
@@ -135,26 +137,6 @@ static void name(MPI_Comm made, uint64_t identity, const eb_view *like) {
   }
 }
 
-static uint64_t next_child(eb_view *parent) {
-  eb_lock();
-  const uint64_t child = ++parent->num_children;
-  eb_unlock();
-  return mix(parent->identity, child);
-}
-
-void eb_communicator_made(MPI_Comm parent, MPI_Comm made) {
-  eb_view *view = eb_communicator_view(parent);
-  if (!view) return;
-  const uint64_t identity = next_child(view);
-  /* Ranks that belong to none of the communicators made have counted it all the same. */
-  if (made != MPI_COMM_NULL) name(made, identity, NULL);
-}
-
-void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made) {
-  eb_view *view = eb_communicator_view(parent);
-  if (view && made != MPI_COMM_NULL) name(made, next_child(view), view);
-}
-
 /* From the ranks in MPI_COMM_WORLD, in their order; 0 where some are of another one: spawned or connected. */
 static uint64_t hash_group(MPI_Group group) {
   int size = 0;
@@ -170,6 +152,48 @@ static uint64_t hash_group(MPI_Group group) {
   return hash;
 }
 
+/* Communicators that were named by their members so far, for those of the same members. */
+static eb_order_map named;
+
+/* What was made of a communicator that is unknown here, such as one that joins two worlds, may itself be of ranks of this
+ * world alone. All of these make it, so they count alike. */
+static void name_by_members(MPI_Comm made) {
+  int is_inter = 0;
+  MPI_Group group;
+  if (made == MPI_COMM_NULL || PMPI_Comm_test_inter(made, &is_inter) != MPI_SUCCESS || is_inter || PMPI_Comm_group(made, &group) != MPI_SUCCESS)
+    return;
+  const uint64_t hash = hash_group(group);
+  PMPI_Group_free(&group);
+  if (hash == 0) return;
+  eb_lock();
+  const int64_t before = count_on(&named, hash | 1);
+  eb_unlock();
+  name(made, mix(hash, (uint64_t)before), NULL);
+}
+
+static uint64_t next_child(eb_view *parent) {
+  eb_lock();
+  const uint64_t child = ++parent->num_children;
+  eb_unlock();
+  return mix(parent->identity, child);
+}
+
+void eb_communicator_made(MPI_Comm parent, MPI_Comm made) {
+  eb_view *view = eb_communicator_view(parent);
+  if (!view) {
+    name_by_members(made);
+    return;
+  }
+  const uint64_t identity = next_child(view);
+  /* Ranks that belong to none of the communicators made have counted it all the same. */
+  if (made != MPI_COMM_NULL) name(made, identity, NULL);
+}
+
+void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made) {
+  eb_view *view = eb_communicator_view(parent);
+  if (view && made != MPI_COMM_NULL) name(made, next_child(view), view);
+}
+
 void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm made) {
   eb_view *view = eb_communicator_view(parent);
   const uint64_t hash = view && made != MPI_COMM_NULL ? hash_group(group) : 0;
@@ -182,7 +206,6 @@ void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MP
 }
 
 void eb_communicator_joined(int tag, MPI_Comm made) {
-  static eb_order_map joined; /* intercommunicators so far, by their members */
   MPI_Group local, remote;
   if (made == MPI_COMM_NULL || PMPI_Comm_group(made, &local) != MPI_SUCCESS) return;
   if (PMPI_Comm_remote_group(made, &remote) != MPI_SUCCESS) {
@@ -196,7 +219,7 @@ void eb_communicator_joined(int tag, MPI_Comm made) {
   /* The same from either side. */
   const uint64_t key = mix(ours < theirs ? mix(ours, theirs) : mix(theirs, ours), (uint64_t)tag);
   eb_lock();
-  const int64_t before = count_on(&joined, key | 1);
+  const int64_t before = count_on(&named, key | 1);
   eb_unlock();
   name(made, mix(key, (uint64_t)before), NULL);
 }

@@ -34,9 +34,8 @@ typedef struct {
 } eb_view;
 
 /* What constructors make is named here, each rank by itself: constructors are collective, so all members agree on how many
- * were called before. A communicator whose parent is unknown here (one of sessions or of spawned processes) remains
- * unknown: its partitioned requests are the MPI's own business. Nothing is sent, so a member without the library is
- * not waited for. */
+ * were called before. A communicator with ranks of another world (spawned or connected) or of sessions remains unknown: its
+ * partitioned requests are the MPI's own business. Nothing is sent, so a member without the library is not waited for. */
 
 /* By a constructor that all ranks of the parent call: every one but the following. */
 void eb_communicator_made(MPI_Comm parent, MPI_Comm made);
@@ -59,6 +58,8 @@ int eb_view_domain_rank(const eb_view *view, int peer);
 
 /* The number of requests made before for the peer and tag, counted on; -1 when memory is short. */
 int64_t eb_view_next_order(eb_order_map *map, int peer, int tag);
+/* The last of them was not made. */
+void eb_view_return_order(eb_order_map *map, int peer, int tag);
 
 /* The attribute under which communicators carry their views, and the views of the predefined ones. Return MPI error
  * codes; local. */

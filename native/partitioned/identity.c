@@ -44,7 +44,7 @@ static const eb_object *mpi_in(const eb_objects *objects) { return eb_objects_at
 
 const char *eb_identity_mpi_path(const eb_objects *objects) {
   const eb_object *mpi = mpi_in(objects);
-  return mpi ? mpi->path : "";
+  return mpi && !mpi->is_program ? mpi->path : "";
 }
 
 /* The length of the path up to its last slash, without a folder for one kind of the library, as Intel MPI has. */
@@ -118,7 +118,7 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
   }
   const eb_object *mpi = mpi_in(objects);
   /* A program that contains its MPI shows no more of it than libraries ask for, but then its <mpi.h> is that MPI's. */
-  if (!mpi || mpi->path[0] == '\0' || kind_of(mpi) == our_kind) return true;
+  if (!mpi || mpi->is_program || kind_of(mpi) == our_kind) return true;
   char version[VERSION_BYTES];
   read_version(version);
   fprintf(stderr, "earlybird: this process runs %.60s, and libearlybird was built for %s: their handles differ; choose the build "

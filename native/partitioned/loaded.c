@@ -56,7 +56,7 @@ static bool is_c_name(const char *name, void *with) {
 /* For messages; the loader's own copy, which lives on when the list of objects does not. */
 static const char *path_of(const eb_object *object) {
   static char program[4096];
-  if (object->path[0]) return object->path;
+  if (!object->is_program) return object->path;
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   return length > 0 ? program : "the program";
 }
@@ -166,7 +166,7 @@ static bool passes_us_by(const char *name, void *with) {
 /* Wrappers that are in force are found as functions that hide ours; in a library, others are not called. A program with
  * wrappers may as well call what they call. */
 static bool only_wraps(const eb_object *object, const char *name) {
-  if (object->path[0]) return eb_object_defined(object, is_c_name, NULL) != NULL;
+  if (!object->is_program) return eb_object_defined(object, is_c_name, NULL) != NULL;
   return (name[0] | 0x20) == 'p' && eb_object_defines(object, name + 1);
 }
 

@@ -10,8 +10,9 @@
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
 
-/* Below so many partitions every one has a cache line of its own where threads can meet. */
-#define MAX_SPREAD_PARTITIONS 4096
+/* Up to so many partitions every one has a cache line of its own where threads can meet. Of more, threads have many each, and
+ * meet at the borders of these alone. */
+#define MAX_SPREAD_PARTITIONS 256
 
 /* Channels are kept when freed: a search of the table in another thread may still be on one. */
 static eb_channel *unused;
@@ -61,9 +62,9 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
       eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
   int rc = eb_wire_cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
-  channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
     channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
+    channel->lane = canonical_lane(channel, order);
     channel->num_ids = 1;
     return eb_wire_build(channel);
   }
@@ -77,6 +78,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
     return MPI_ERR_OTHER;
   }
   channel->base = eb_tags_channel_base(&eb_domain.tags, channel->first_id);
+  channel->lane = (int)(channel->first_id % eb_domain.num_lanes);
   channel->is_copying = true;
   const eb_setup setup = {.identity = channel->view->identity,
                           .total_bytes = channel->total_bytes,
@@ -86,16 +88,23 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
                           .source = channel->view->rank,
                           .tag = channel->tag,
                           .lane = channel->lane};
-  return eb_matching_announce(channel, &setup);
+  rc = eb_matching_announce(channel, &setup);
+  if (rc == MPI_SUCCESS) return rc;
+  eb_lock();
+  eb_ids_disown(&eb_domain.ids, channel->first_id);
+  eb_ids_release(&eb_domain.ids, channel->first_id); /* for the receiver, which does not know of it */
+  eb_unlock();
+  channel->first_id = 0;
+  return rc;
 }
 
 static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order) {
   channel->num_ids = 1;
   int rc = eb_wire_cut(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
-  channel->lane = canonical_lane(channel, order);
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
     channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
+    channel->lane = canonical_lane(channel, order);
     return eb_wire_build(channel);
   }
   return eb_matching_post(channel);
@@ -121,19 +130,28 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   channel->partition_stride = spread ? 64 : sizeof(eb_partition_state);
   channel->partitions = calloc((size_t)channel->num_partitions, channel->partition_stride);
   if (!channel->partitions) return MPI_ERR_NO_MEM;
+  rc = eb_adapt_begin(channel);
+  if (rc != MPI_SUCCESS) return rc;
   int64_t order = 0;
-  if (channel->peer != MPI_PROC_NULL && view->identity == EB_IDENTITY_WORLD) {
+  eb_order_map *const orders = channel->is_send ? &view->sends : &view->receives;
+  const bool is_ordered = channel->peer != MPI_PROC_NULL && view->identity == EB_IDENTITY_WORLD;
+  if (is_ordered) {
     eb_lock();
-    order = eb_view_next_order(channel->is_send ? &view->sends : &view->receives, channel->peer, channel->tag);
+    order = eb_view_next_order(orders, channel->peer, channel->tag);
     eb_unlock();
     if (order < 0) return MPI_ERR_NO_MEM;
   }
   /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
   const bool is_canonical = view->identity == EB_IDENTITY_WORLD && eb_world.settings.mode.kind == EB_AUTO &&
                             eb_tags_is_canonical(&eb_domain.tags, channel->tag, (uint64_t)order);
-  rc = eb_adapt_begin(channel);
-  if (rc != MPI_SUCCESS) return rc;
-  return channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
+  rc = channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
+  if (rc != MPI_SUCCESS && is_ordered) {
+    /* A request that was not made has no place among those that match the other side's. */
+    eb_lock();
+    eb_view_return_order(orders, channel->peer, channel->tag);
+    eb_unlock();
+  }
+  return rc;
 }
 
 int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_channel **made) {

@@ -71,9 +71,11 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *to) {
     if (!larger) return 1;
     objects->at = larger;
   }
+  const bool is_first = objects->num == 0;
   eb_object *object = &objects->at[objects->num++];
   *object = (eb_object){
       .path = info->dlpi_name ? info->dlpi_name : "",
+      .is_program = is_first,
       .base = info->dlpi_addr,
       .segments = info->dlpi_phdr,
       .num_segments = info->dlpi_phnum,

@@ -14,7 +14,8 @@ typedef struct {
 
 /* A loaded object. Pointers lead into its own memory and hold while it stays loaded. */
 typedef struct {
-  const char *path; /* as the loader names it; empty for the program itself */
+  const char *path; /* as the loader names it; glibc's name for the program is empty */
+  bool is_program;  /* the executable: the first of all */
   uintptr_t base;
   const ElfW(Phdr) *segments;
   int num_segments;

@@ -11,8 +11,6 @@ functions of these names count, and hand on to the MPI's. */
 #include "case.h"
 
 static atomic_int num_messages;
-static atomic_int num_comms; /* made less freed */
-static int failing_comm;     /* counted down; the one at which 0 is reached is not made */
 
 #define FORWARD_TO(name, ...) ((__typeof__(&name))next_symbol(#name))(__VA_ARGS__)
 #define EXPORTED __attribute__((visibility("default")))
@@ -42,22 +40,6 @@ EXPORTED int PMPI_Start(MPI_Request *request) {
 EXPORTED int PMPI_Startall(int count, MPI_Request *requests) {
   num_messages += count;
   return FORWARD_TO(PMPI_Startall, count, requests);
-}
-
-EXPORTED int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made) {
-  const int code = FORWARD_TO(PMPI_Comm_create, comm, group, made);
-  if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
-  if (failing_comm > 0 && --failing_comm == 0) {
-    MPI(FORWARD_TO(PMPI_Comm_free, made));
-    return MPI_ERR_OTHER;
-  }
-  num_comms++;
-  return code;
-}
-
-EXPORTED int PMPI_Comm_free(MPI_Comm *comm) {
-  num_comms--;
-  return FORWARD_TO(PMPI_Comm_free, comm);
 }
 
 #if MPI_AT_LEAST(4, 0)
@@ -158,62 +140,6 @@ static void nothing_extra(const struct context *context) {
   EXPECT(num_messages <= 1, "one message became %d", num_messages);
 }
 
-/* One rank has no communicator left for a second lane: the others free theirs, and the first carries everything. */
-static void lane_that_one_rank_lacks(const struct context *context) {
-  const struct shape shape = {4, 100, MPI_BYTE};
-  MPI_Comm comm;
-  if (environment_number("EARLYBIRD_LANES", 1) < 2) {
-    case_skip("this launch does not ask for lanes");
-    return;
-  }
-  num_comms = 0;
-  failing_comm = context->rank == 0 ? 2 : 0;
-  MPI(MPI_Comm_dup(context->world, &comm));
-  EXPECT(failing_comm == 0, "no second lane was made");
-  EXPECT(num_comms == 1, "%d communicators stand behind one of the program's whose second lane a rank lacks", num_comms);
-  failing_comm = 0;
-  ring_run(&(struct ring){.comm = comm, .sends = shape, .receives = shape, .tag = 3, .iterations = 4, .order = RANDOM});
-  MPI(MPI_Comm_free(&comm));
-}
-
-/* Communicators of ours that are left when transfers, past plans and reports, have come and gone with theirs. */
-static int comms_left(const struct context *context, MPI_Info info) {
-  enum { ROUNDS = 4, PARTITIONS = 4, BYTES = 1 << 15, STARTS = 14 };
-  char *data = calloc(2 * PARTITIONS, BYTES);
-  const int before = num_comms, next = (context->rank + 1) % context->num_ranks;
-  const int previous = (context->rank + context->num_ranks - 1) % context->num_ranks;
-  /* The last rounds only make the library look what has come. */
-  for (int round = 0; round < ROUNDS + 3; round++) {
-    MPI_Comm comm;
-    MPI_Request both[2];
-    MPI(MPI_Comm_dup(context->world, &comm));
-    MPI(MPI_Barrier(context->world));
-    if (round < ROUNDS) {
-      MPI(MPI_Psend_init(data, PARTITIONS, BYTES, MPI_BYTE, next, 5, comm, info, &both[0]));
-      MPI(MPI_Precv_init(data + PARTITIONS * BYTES, PARTITIONS, BYTES, MPI_BYTE, previous, 5, comm, MPI_INFO_NULL, &both[1]));
-      for (int start = 0; start < STARTS; start++) {
-        MPI(MPI_Startall(2, both));
-        MPI(MPI_Pready_range(0, PARTITIONS - 1, both[0]));
-        MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
-      }
-      for (int r = 0; r < 2; r++) MPI(MPI_Request_free(&both[r]));
-    }
-    MPI(MPI_Barrier(context->world));
-    MPI(MPI_Comm_free(&comm));
-  }
-  free(data);
-  return num_comms - before;
-}
-
-static void every_report_is_taken(const struct context *context) {
-  MPI_Info info;
-  MPI(MPI_Info_create(&info));
-  MPI(MPI_Info_set(info, EARLYBIRD_INFO_SEGMENTS, "2"));
-  const int without = comms_left(context, MPI_INFO_NULL), with = comms_left(context, info);
-  EXPECT(with <= without, "%d more communicators are left of transfers with an info key than of others", with - without);
-  MPI(MPI_Info_free(&info));
-}
-
 static void *wait_for_all(void *request) {
   MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
   return NULL;
@@ -264,8 +190,6 @@ const struct test_case counting_cases[] = {
     {"thirty_two_partitions_become_the_messages_asked_for", by_environment, 0},
     {"an_info_key_fixes_the_number_of_messages", by_info, 0},
     {"ordinary_messages_cause_no_others", nothing_extra, 0},
-    {"a_lane_that_not_every_rank_has_is_given_back", lane_that_one_rank_lacks, 0},
-    {"every_report_is_taken", every_report_is_taken, 0},
     {"a_partition_may_be_waited_for_beside_a_wait_for_all", asked_beside_a_wait, 0},
     {0},
 };

@@ -258,7 +258,7 @@ def _break(harm, named, mpi, tmp_path):
 def test_the_demo_runs_over_all_nodes(any_mpi, cluster, earlybird, tmp_path, refused):
     words = ["demo", "--mpi", any_mpi, *launcher(cluster)]
     refused(earlybird(*words, "--ranks", "6", check=False), "4 nodes", "multiple of 4")
-    told = earlybird(*words, "--ranks", "4", "--budget", "5s", "--keep", "kept", timeout=400)
+    told = earlybird(*words, "--ranks", "4", "--budget", "1s", "--keep", "kept", timeout=400)
     assert "4x1x1" in told.stdout
     assert json.loads((tmp_path / "kept" / "profile.json").read_text())["levels"].keys() == {
         "intra_socket", "inter_node"

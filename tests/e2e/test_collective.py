@@ -50,7 +50,7 @@ def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird,
     assert all(row["root"] is None and row["proof"] == "not told" for row in found)
 
 
-def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, refused, any_mpi):
+def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, refused, any_mpi):
     words = (
         "--mpi",
         any_mpi,
@@ -70,7 +70,7 @@ def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, refused, any_mp
     again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--budget", "2s", "--json")
     assert {row["launches"] for row in json.loads(again.stdout)["points"] if row["way"] == "linear"} == {2}
     for words in (("--ranks", "4"), ("--op", "bcast"), ("--map-by", "node"), ("--algorithm", "all")):
-        refused(earlybird("measure", "--resume", "-o", "run", *words, check=False), words[0])
+        refused(in_process("measure", "--resume", "-o", "run", *words, check=False), words[0])
 
 
 def test_the_columns_of_osu_are_of_one_way(earlybird, refused, any_mpi):
@@ -107,8 +107,10 @@ def test_the_columns_of_osu_are_of_one_way(earlybird, refused, any_mpi):
         (("--segments", "0,x"), "--segments is 'x'"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_a_sentence(earlybird, refused, tmp_path, words, told):
-    refused(earlybird("measure", "collective", "--mpi", "mpich", *words, "-o", "run", check=False), told)
+def test_what_cannot_be_measured_is_refused_in_a_sentence(
+    in_process, refused, tmp_path, any_mpi, words, told
+):
+    refused(in_process("measure", "collective", "--mpi", any_mpi, *words, "-o", "run", check=False), told)
     assert not (tmp_path / "run").exists()
 
 

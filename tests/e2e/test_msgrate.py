@@ -38,14 +38,16 @@ def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
         (("--launcher", "synthetic:p.json"), "message rates"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_in_a_sentence(earlybird, refused, tmp_path, any_mpi, words, told):
+def test_what_cannot_be_measured_is_refused_in_a_sentence(
+    in_process, refused, tmp_path, any_mpi, words, told
+):
     level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
     profile = {"schema": "earlybird.profile/1", "levels": {"intra_socket": level}}
     (tmp_path / "p.json").write_text(json.dumps(profile))
-    refused(earlybird("measure", "msgrate", "--mpi", any_mpi, *words, "-o", "run", check=False), told)
+    refused(in_process("measure", "msgrate", "--mpi", any_mpi, *words, "-o", "run", check=False), told)
     assert not (tmp_path / "run").exists()
 
 
-def test_several_numbers_of_threads_are_for_msgrate_alone(earlybird, refused, any_mpi):
+def test_several_numbers_of_threads_are_for_msgrate_alone(in_process, refused, any_mpi):
     words = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
-    refused(earlybird(*words, check=False), "--threads is 1,2 and only pipeline and msgrate")
+    refused(in_process(*words, check=False), "--threads is 1,2 and only pipeline and msgrate")

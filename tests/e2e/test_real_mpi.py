@@ -112,7 +112,7 @@ def _samples(folder) -> list[dict]:
 
 
 def test_the_loop_closes(mpi, earlybird, tmp_path):
-    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "6s")
+    budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "2s")
     told = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
     points = json.loads(told.stdout)["points"]
     assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
@@ -335,12 +335,12 @@ def test_ranks_die_with_an_earlybird_that_is_killed_outright(any_mpi, long_repla
     process.kill()  # the fixture's end asserts that no process of the job is left
 
 
-def test_a_layout_that_cannot_be_placed_is_refused(any_mpi, earlybird, tmp_path, refused):
+def test_a_layout_that_cannot_be_placed_is_refused(any_mpi, in_process, tmp_path, refused):
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
     replay = ("replay", "pattern.csv", "--mpi", any_mpi, "-o", "run")
-    refused(earlybird(*replay, "--layout", "2x1x1", check=False), "2 nodes")
-    refused(earlybird(*replay, "--layout", "1x64x1", check=False), "64 sockets")
-    refused(earlybird(*replay, "--layout", "1x1x1", check=False), "rank 1")
+    refused(in_process(*replay, "--layout", "2x1x1", check=False), "2 nodes")
+    refused(in_process(*replay, "--layout", "1x64x1", check=False), "64 sockets")
+    refused(in_process(*replay, "--layout", "1x1x1", check=False), "rank 1")
     assert not (tmp_path / "run").exists()
 
 

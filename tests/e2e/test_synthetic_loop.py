@@ -11,12 +11,18 @@ PLANTED = Path(__file__).parent / "profile.json"
 
 
 @pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
+@pytest.fixture
 def planted(tmp_path):
     shutil.copy(PLANTED, tmp_path / "planted.json")
     return json.loads(PLANTED.read_text())["levels"]["intra_socket"]["protocols"]
 
 
-def test_a_known_profile_comes_back(earlybird, tmp_path, planted):
+def test_a_known_profile_comes_back(own_process, tmp_path, planted):
+    earlybird = own_process
     earlybird("measure", "pingpong", "contention", "--launcher", "synthetic:planted.json", "-o", "run")
     earlybird("fit", "run", "-o", "profile.json")
     fitted = json.loads((tmp_path / "profile.json").read_text())["levels"]["intra_socket"]["protocols"]
@@ -71,7 +77,8 @@ def test_whether_senders_wait_comes_back_from_completion_times(earlybird, tmp_pa
     )
 
 
-def test_demo_runs_on_the_synthetic_launcher(earlybird, tmp_path, planted):
+def test_demo_runs_on_the_synthetic_launcher(own_process, tmp_path, planted):
+    earlybird = own_process
     result = earlybird("demo", "--launcher", "synthetic:planted.json", "--ranks", "4")
     (folder,) = (tmp_path / "demo-runs").iterdir()
     fitted = json.loads((folder / "profile.json").read_text())["levels"]["intra_socket"]["protocols"]
@@ -227,7 +234,7 @@ def test_a_launcher_that_is_not_there_is_named(earlybird, planted, refused):
 
 
 def test_a_file_that_may_not_grow_ends_the_command_and_keeps_whole_lines(
-    earlybird, tmp_path, planted, refused
+    own_process, earlybird, tmp_path, planted, refused
 ):
     """RLIMIT_FSIZE stands in for a full disk: a write comes back short, then fails."""
     import resource
@@ -236,7 +243,7 @@ def test_a_file_that_may_not_grow_ends_the_command_and_keeps_whole_lines(
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
     words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
-    result = earlybird(*words, check=False, preexec_fn=limit)
+    result = own_process(*words, check=False, preexec_fn=limit)
     refused(result, "samples.ndjson", "free some space", status=1)
     text = (tmp_path / "run" / "samples.ndjson").read_text()
     assert text.endswith("\n") or text == ""

@@ -62,7 +62,7 @@ def late_ranks(sample):
     return np.array(sample.rank_times_s) > 0.9 * sample.config["delay_s"]
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4, 5])
+@pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_every_way_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
     roots = [k % ranks for k in range(len(SIZES))]
     points = [

@@ -1,4 +1,4 @@
-"""libearlybird finds out what is loaded with it: programs however they are linked, tools, MPIs by their ABI."""
+"""libearlybird finds out what is loaded with it: programs of any linkage, tools, MPIs by their ABI."""
 
 import re
 import subprocess
@@ -33,7 +33,16 @@ def make(mpi, tmp_path):
     flavour = find_flavour(mpi)
 
     def compiled(name: str, source: str, *words: str | Path) -> Path:
-        command = [flavour.mpicc, "-w", "-D_GNU_SOURCE", PROGRAMS / source, *words, "-o", tmp_path / name, "-ldl"]
+        command = [
+            flavour.mpicc,
+            "-w",
+            "-D_GNU_SOURCE",
+            PROGRAMS / source,
+            *words,
+            "-o",
+            tmp_path / name,
+            "-ldl",
+        ]
         made = subprocess.run(command, env=flavour.environment(), capture_output=True, text=True)
         assert made.returncode == 0, made.stderr
         return tmp_path / name
@@ -106,12 +115,17 @@ def assert_left(told: str, *words: str) -> None:
 
 @pytest.mark.parametrize("how", [["-DCOUNTS_WAIT"], ["-DCOUNTS_WAIT", "-DPASSES_ON_TO_NEXT"]])
 def test_a_tool_before_us_has_the_calls_and_is_named(library, make, launch, how):
-    program, tool = make("app", "halves.c", "-DWITH_MAIN"), make("tool.so", "tool.c", *how, "-shared", "-fPIC")
+    program, tool = (
+        make("app", "halves.c", "-DWITH_MAIN"),
+        make("tool.so", "tool.c", *how, "-shared", "-fPIC"),
+    )
     told = launch(program, tool, library)
     assert_left(told, "MPI_Wait", tool, "load or link libearlybird before it")
     assert "tool saw waits" in told
     # Not position independent: MPI_Wait has an entry in the program, too.
-    assert_left(launch(make("fixed", "halves.c", "-DWITH_MAIN", "-DBY_ADDRESS", "-no-pie"), tool, library), tool)
+    assert_left(
+        launch(make("fixed", "halves.c", "-DWITH_MAIN", "-DBY_ADDRESS", "-no-pie"), tool, library), tool
+    )
 
 
 def test_a_tool_after_us_sees_what_is_not_ours(library, make, launch):
@@ -161,7 +175,7 @@ def test_nothing_is_said_where_no_code_is_partitioned(library, make, launch):
     assert "earlybird: " not in launch(program, tool, library)
 
 
-# A stand-in for an MPI: it starts, tells its version, and ends the process when it is asked for anything else.
+# A stand-in for an MPI: it starts, has a version, and ends the process when anything else is called.
 STAND_IN = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,7 +232,7 @@ def names_of(library: Path, *options: str) -> list[str]:
 
 @pytest.fixture
 def stand_in(mpi, library, tmp_path):
-    """run(kind, version, without, preloaded): the finished process of a program with a stand-in of that kind."""
+    """run(kind, version, without, preloaded): the ended process of a program with such a stand-in."""
 
     def run(kind: str, version: str, without: str = "", preloaded: Path | None = None):
         folder = tmp_path / f"{kind}{without}"
@@ -276,7 +290,9 @@ def test_every_function_of_ours_is_looked_after(mpi, library, stand_in, tmp_path
         assert name == "MPI_Init" or f"{name} of {tmp_path / 'tool.so'}" in result.stderr
 
 
-@pytest.mark.parametrize(("program", "built"), [("mpich", "openmpi"), ("openmpi", "mpich"), ("intel", "openmpi")])
+@pytest.mark.parametrize(
+    ("program", "built"), [("mpich", "openmpi"), ("openmpi", "mpich"), ("intel", "openmpi")]
+)
 def test_a_program_of_the_other_kind_ends_with_a_sentence_and_status_2(tmp_path, program, built):
     if {program, built} - set(BUILT) or not has_library(find_flavour(built)):
         pytest.skip(f"needs {program} and {built}")

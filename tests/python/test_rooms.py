@@ -1,6 +1,10 @@
 """The house keeps its order: imports between rooms point one way, and every file says what it is for."""
 
 import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -86,6 +90,19 @@ def test_permitted_imports_make_no_circle():
         assert lowest, f"a circle among {sorted(remaining)}"
         for room in lowest:
             del remaining[room]
+
+
+def test_every_package_that_is_imported_is_a_declared_dependency():
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]
+    declared = {re.match(r"[\w.-]+", text)[0].lower() for text in project["dependencies"]}
+    imported = {
+        name.split(".")[0]
+        for path in SOURCES
+        for name in imported_modules(ast.parse(path.read_text()), name_of(path))
+    }
+    found = packages_distributions()
+    others = imported - sys.stdlib_module_names - {"earlybird"}
+    assert not {name for name in others if not {one.lower() for one in found.get(name, ())} & declared}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))

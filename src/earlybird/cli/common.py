@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from earlybird.cli.notes import note as note
+
 
 class Format(StrEnum):
     """`--format`; `--json` is short for `--format json`."""
@@ -84,10 +86,3 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Coll
             for name, cell, width in zip(header, row, widths, strict=True)
         ]
         print("  ".join(columns).rstrip())
-
-
-def note(text: str) -> None:
-    """A remark or warning for the person, on stderr."""
-    # In one piece: print writes the end of a line apart, where another thread's words may come between.
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()

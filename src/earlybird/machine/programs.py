@@ -1,22 +1,29 @@
 """What an executable file is to an MPI: which libmpi it needs, or that it is static."""
 
 import os
-import re
-import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import namedtuple
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-_LIBMPI = re.compile(r"libmpi(?:ch|_cray|_intel)?\.so(?:\.(\d+))?$|libmpi_abi\.so")
+from earlybird.machine.elf import defines, read_elf
+
 _ANSWER_LIMIT_S = 20.0
-_DF_1_PIE = 0x08000000
 # The library that programs of each family need. MPICH's and Intel's are one ABI.
 SONAMES = {"mpich": "libmpi.so.12", "intel": "libmpi.so.12", "openmpi": "libmpi.so.40"}
+_ABI = {"mpich": "mpich", "intel": "mpich", "openmpi": "openmpi"}
+# Cray names its libraries after a compiler and the version of that: libmpi_gnu_91.so.12.
+_CRAY_COMPILERS = ("amd", "aocc", "cray", "crayclang", "gnu", "intel", "nvidia", "pgi")
+# Whose soname libmpi.so.NUMBER is. 0 and 1 are Open MPI's first ones, which Fujitsu and Bull go on using; 4
+# was Intel's before all MPICHs agreed on 12.
+_NUMBERS = {"0": "openmpi", "1": "openmpi", "4": "mpich", "12": "mpich"} | dict.fromkeys(
+    ("20", "40", "80"), "openmpi"
+)
+# What C and C++ programs are linked with anyway, and shells: none of it brings an MPI along.
+_SYSTEM = ("c", "m", "dl", "rt", "pthread", "util", "gcc_s", "stdc++", "z", "tinfo", "selinux")
+_NAMES = {"mpich": "MPICH or Intel MPI", "openmpi": "Open MPI", "standard": "the MPI standard's own ABI"}
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(namedtuple("Program", "path static libmpi has_mpi")):
     """An ELF executable.
 
     Attributes
@@ -26,69 +33,90 @@ class Program:
     has_mpi : MPI_Init is part of it, that is, an MPI was linked in statically.
     """
 
-    path: Path
-    static: bool
-    libmpi: str | None
-    has_mpi: bool
+    @property
+    def abi(self) -> str | None:
+        """`mpich` (which is Intel's, Cray's and MVAPICH's too), `openmpi` or `standard`; None where the name
+        does not tell."""
+        return abi_of_library(self.libmpi or "")
 
     @property
     def built_against(self) -> str | None:
-        """Whose `libmpi` is, in words; None for a number that no MPI known here has."""
-        if self.libmpi is None:
-            return None
-        if self.libmpi.startswith("libmpi_abi"):
-            return "the MPI standard's own ABI"
-        number = re.search(r"(\d+)$", self.libmpi)
-        families = {"12": "MPICH or Intel MPI", "20": "Open MPI", "40": "Open MPI", "80": "Open MPI"}
-        return families.get(number[1]) if number else None
+        """Whose `libmpi` is, in words; None for a name that no MPI known here has."""
+        if _parts(self.libmpi or "")[1] in _CRAY_COMPILERS:
+            return "Cray MPICH"
+        return _NAMES.get(self.abi or "")
 
     def suits(self, family: str) -> bool:
-        """Whether it may be of the MPI `family`; what cannot be told from the name suits all."""
-        number = SONAMES[family].rpartition(".")[2]
-        return self.built_against is None or self.libmpi.endswith(f".so.{number}")
+        """Whether it may be of the MPI `family`; what cannot be told from the name suits all.
+
+        Open MPI 2 (20) is known not to be 3 to 5 (40). Of other numbers of one ABI, libearlybird itself finds
+        out when the program starts.
+        """
+        if self.abi is None:
+            return True
+        if self.libmpi in ("libmpi.so.20", "libmpi.so.80"):
+            return self.libmpi == SONAMES[family]
+        return self.abi == _ABI[family]
+
+
+def _parts(soname: str) -> tuple[str, str, str]:
+    """Of libmpi_gnu_91.so.12.5: libmpi, gnu, 12. All empty for a name that is no MPI library's."""
+    stem, _, numbers = soname.partition(".so")
+    name, _, vendor = stem.partition("_")
+    vendor, *version = vendor.split("_")
+    dot, *numbers = numbers.split(".")
+    if (
+        name not in ("libmpi", "libmpich")
+        or vendor not in ("", "abi", "ibm", "mt", *_CRAY_COMPILERS)
+        or dot
+        or not all(part.isdigit() for part in (*version, *numbers))
+    ):
+        return "", "", ""  # libmpiP, libmpitrace and libmpi_trace are profilers
+    return name, vendor, numbers[0] if numbers else ""
+
+
+def abi_of_library(soname: str) -> str | None:
+    """Whose handles programs that need `soname` have: `mpich`, `openmpi`, `standard`, or None."""
+    name, vendor, number = _parts(soname)
+    if vendor in ("abi", "ibm"):
+        return {"abi": "standard", "ibm": "openmpi"}[vendor]
+    if name == "libmpich" or vendor in _CRAY_COMPILERS:
+        return "mpich"
+    return _NUMBERS.get(number)
+
+
+def is_libmpi(soname: str) -> bool:
+    """Whether a library of that name is an MPI's."""
+    return _parts(soname)[0] != ""
+
+
+def _is_system(soname: str) -> bool:
+    name = soname.partition(".so")[0]
+    return name.removeprefix("lib") in _SYSTEM or name.startswith("ld-linux")
 
 
 def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
     """What `path` is, as the dynamic loader would see it in `environment`; None for anything but an ELF
     executable, such as a script or a shared library."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
-    try:
-        with open(path, "rb") as stream:
-            elf = ELFFile(stream)
-            if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
-                return None
-            interpreter = next((part.get_interp_name() for part in elf.iter_segments("PT_INTERP")), None)
-            tags = [tag for part in elf.iter_segments("PT_DYNAMIC") for tag in part.iter_tags()]
-            if interpreter is None and elf["e_type"] == "ET_DYN" and not any(map(_is_program, tags)):
-                return None
-            needs = [tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"]
-            has_mpi = any(
-                symbol.entry.st_shndx != "SHN_UNDEF"
-                for section in map(elf.get_section_by_name, (".symtab", ".dynsym"))
-                if section is not None
-                for symbol in section.get_symbol_by_name("MPI_Init") or ()
-            )
-    except (ELFError, OSError):
+    elf = read_elf(path)
+    if elf is None:
         return None
-    libmpi = _libmpi_of(needs)
-    if libmpi is None and interpreter is not None:
-        libmpi = _libmpi_of(_all_needs(interpreter, path, environment))
-    return Program(path, interpreter is None, libmpi, has_mpi)
+    libmpi = _libmpi_of(elf.needs)
+    if libmpi is None and elf.interpreter is not None and not all(map(_is_system, elf.needs)):
+        libmpi = _libmpi_of(_all_needs(elf.interpreter, path, environment))
+    # Most programs are not read as a whole: one that needs an MPI has none inside.
+    has_mpi = libmpi is None and defines(path, "MPI_Init")
+    return Program(path, elf.interpreter is None, libmpi, has_mpi)
 
 
-def _is_program(tag: Any) -> bool:
-    """Whether an entry of PT_DYNAMIC tells a static program that may be loaded anywhere from a library."""
-    return tag.entry.d_tag == "DT_FLAGS_1" and bool(tag.entry.d_val & _DF_1_PIE)
-
-
-def _libmpi_of(names: list[str]) -> str | None:
-    return next((name for name in names if _LIBMPI.match(name)), None)
+def _libmpi_of(names: Iterable[str]) -> str | None:
+    return next(filter(is_libmpi, names), None)
 
 
 def _all_needs(interpreter: str, path: Path, environment: Mapping[str, str]) -> list[str]:
     """The sonames that loading `path` brings along: a program may use MPI through another library alone."""
+    import subprocess
+
     try:
         told = subprocess.run(
             [interpreter, "--list", os.path.abspath(path)],

@@ -1,25 +1,19 @@
-"""Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on."""
+"""Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on.
 
-import hashlib
-import json
+Every start of `earlybird exec` looks here for a library: what a build alone needs is imported for a build.
+"""
+
+import contextlib
 import os
-import platform
 import re
-import shlex
-import shutil
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import earlybird
 from earlybird.data.errors import InputError, WorkError
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
-from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
 
 LIBRARY = "libearlybird.so"
 
@@ -36,8 +30,7 @@ def native_sources() -> Path:
 
 def native_prefix(flavour: Flavour) -> Path:
     """Where the build of the present sources for `flavour` is, or would be."""
-    label = re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
-    return home() / "native" / f"{label}-{_cache_key(flavour)}"
+    return home() / "native" / f"{_label(flavour)}-{_cache_key(flavour)}"
 
 
 def is_built(flavour: Flavour) -> bool:
@@ -46,6 +39,8 @@ def is_built(flavour: Flavour) -> bool:
 
 def features(flavour: Flavour) -> dict[str, bool]:
     """What the feature probes found; empty when nothing is built."""
+    import json
+
     path = native_prefix(flavour) / "features.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -53,6 +48,8 @@ def features(flavour: Flavour) -> dict[str, bool]:
 def require_built(flavour: Flavour) -> None:
     """Raise InputError naming the command that builds the native code when that was not done."""
     if not is_built(flavour):
+        from earlybird.toolchain.install import inside_job
+
         where = " on the login node" if inside_job() else ""
         raise InputError(
             f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
@@ -90,6 +87,11 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     The prefix appears by renaming a finished build, so a build that was cut short is never taken for a whole
     one. Raises WorkError with the compiler's own words when compiling fails.
     """
+    import shutil
+    import tempfile
+
+    from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
+
     prefix = native_prefix(flavour)
     if is_built(flavour) and inside_job():
         return prefix
@@ -110,6 +112,9 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
 
 
 def _compile(flavour: Flavour, folder: Path) -> None:
+    import shutil
+    import sysconfig
+
     environment = flavour.environment()
     # Flags a person set for their own builds must not change what is measured.
     for name in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
@@ -135,6 +140,9 @@ def _compile(flavour: Flavour, folder: Path) -> None:
 
 
 def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour) -> None:
+    import shutil
+    import subprocess
+
     with open(log, "a") as stream:
         result = subprocess.run(
             [str(word) for word in command],
@@ -155,21 +163,57 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
     raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
 
 
+def _label(flavour: Flavour) -> str:
+    """The name of an MPI as part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
+
+
 def _cache_key(flavour: Flavour) -> str:
+    """A digest of what a build depends on: computed when a file has another size or time than before, because
+    reading all of them takes as long as a third of the start of `earlybird exec`."""
+    sources = _files(str(native_sources()))
+    around = [
+        os.uname().machine,
+        earlybird.__version__,
+        _identity(flavour.mpicc),
+        _identity(_resolved_library(flavour)),
+    ]
+    seen = "\n".join([*around, *map(_identity_of_source, sources)])
+    remembered = home() / "keys" / _label(flavour)
+    with contextlib.suppress(OSError, ValueError):
+        key, known = remembered.read_text().split("\n", 1)
+        if known == seen:
+            return key
+    key = _digest(around, sources)
+    with contextlib.suppress(OSError):  # a folder that others filled may be read-only
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        new = remembered.with_name(f".{os.getpid()}")
+        new.write_text(f"{key}\n{seen}")
+        os.replace(new, remembered)
+    return key
+
+
+def _files(folder: str) -> list[str]:
+    """The path of every file below `folder`, folder by folder."""
+    found = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
+    return sorted(found, key=lambda path: path.split(os.sep))
+
+
+def _identity_of_source(path: str) -> str:
+    status = os.stat(path)
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def _digest(around: list[str], sources: list[str]) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
-    for item in _what_a_build_depends_on(flavour):
-        digest.update(str(item).encode() + b"\0")
+    for item in around:
+        digest.update(item.encode() + b"\0")
+    for path in sources:
+        content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        digest.update(f"{os.path.relpath(path, native_sources())} {content}\0".encode())
     return digest.hexdigest()[:12]
-
-
-def _what_a_build_depends_on(flavour: Flavour) -> list[Any]:
-    sources = native_sources()
-    items: list[Any] = [platform.machine(), earlybird.__version__]
-    for path in sorted(path for path in sources.rglob("*") if path.is_file()):
-        items += [path.relative_to(sources), hashlib.sha256(path.read_bytes()).hexdigest()]
-    items.append(_identity(flavour.mpicc))
-    items.append(_identity(_resolved_library(flavour)))
-    return items
 
 
 def _compiled_with(flavour: Flavour) -> str:
@@ -177,6 +221,10 @@ def _compiled_with(flavour: Flavour) -> str:
 
     No part of the key, because a compute node must find the build without having these compilers.
     """
+    import shlex
+    import shutil
+    import subprocess
+
     compilers = [os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")]
     found = [_identity(shutil.which(shlex.split(compiler)[0])) for compiler in compilers]
     shown = subprocess.run(

@@ -11,8 +11,9 @@ from earlybird.cli import main
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run, Sample
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER
+from tests.reference import needs_reference, reference
 
-BLUE_WATERS = Path(__file__).parents[4] / "shared" / "data" / "blue_waters_pingpong.csv"
+BLUE_WATERS = "blue_waters_pingpong.csv"
 
 
 @pytest.fixture
@@ -146,9 +147,9 @@ def test_a_table_of_ping_pongs_is_told_by_its_header(earlybird):
     assert protocol.bandwidth_bytes_per_s == pytest.approx({1: 1e9, 2: 1e9}, rel=1e-6)
 
 
-@pytest.mark.skipif(not BLUE_WATERS.exists(), reason=f"the reference data {BLUE_WATERS} are not here")
+@needs_reference(BLUE_WATERS)
 def test_blue_waters_from_the_command_line(earlybird):
-    status, out, _ = earlybird("fit", BLUE_WATERS, "--json")
+    status, out, _ = earlybird("fit", reference(BLUE_WATERS), "--json")
     level = json.loads(out)["levels"]["inter_node"]
     assert status == 0 and level["held_out_error"] <= 0.10
     assert [protocol["name"] for protocol in level["protocols"]] == ["short", "eager", "rendezvous"]

@@ -12,9 +12,10 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.data.pattern import load_pattern
+from tests.reference import needs_reference, reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "patterns.md"
-NORNE = Path(__file__).parents[4] / "shared" / "data" / "norne_actnum.prop"
+NORNE = "norne_actnum.prop"
 
 
 @pytest.fixture
@@ -78,14 +79,11 @@ def test_mesh_of_an_active_cell_mask(pattern):
     assert json.loads(out)["messages"] == 2 * 9
 
 
-@pytest.mark.skipif(
-    not NORNE.exists(), reason="the Norne mask is not here (norne_actnum.prop in ../shared/data)"
-)
+@needs_reference(NORNE)
 @pytest.mark.parametrize("parts", [2, 3, 8])
 def test_norne_splits_into_parts_that_all_exchange(pattern, parts):
-    status, out, _ = pattern(
-        "mesh", "--actnum", NORNE, "--dims", "46x112x22", "--parts", parts, "-o", "norne.csv", "--json"
-    )
+    mask = ("--actnum", reference(NORNE), "--dims", "46x112x22")
+    status, out, _ = pattern("mesh", *mask, "--parts", parts, "-o", "norne.csv", "--json")
     summary = json.loads(out)
     assert status == 0
     assert (summary["cells"], summary["ranks"]) == (44927, parts)
@@ -178,12 +176,13 @@ def examples_of(page: Path) -> list[tuple[str, str]]:
     return blocks
 
 
-def test_documented_examples_print_what_the_page_shows(pattern):
-    for words, shown in examples_of(PAGE):
-        if "norne" in words:
-            if not NORNE.exists():
-                continue
-            shutil.copy(NORNE, ".")
+@pytest.mark.parametrize("of_norne", [False, pytest.param(True, marks=needs_reference(NORNE))])
+def test_documented_examples_print_what_the_page_shows(pattern, of_norne):
+    if of_norne:
+        shutil.copy(reference(NORNE), ".")
+    examples = [one for one in examples_of(PAGE) if ("norne" in one[0]) is of_norne]
+    assert examples
+    for words, shown in examples:
         status, out, err = pattern(*words.split())
         assert (status, err) == (0, "")
         # Figures may differ with the versions of METIS and Qhull; the numbers of lines and words may not.

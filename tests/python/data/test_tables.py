@@ -1,14 +1,13 @@
 """Published tables load in SI units and say which line is wrong."""
 
-from pathlib import Path
-
 import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
+from tests.reference import needs_reference, reference
 
-THUNE = Path(__file__).parents[4] / "shared" / "data" / "thune_table1.csv"
+THUNE = "thune_table1.csv"
 
 
 def write(path, header, *lines):
@@ -16,9 +15,9 @@ def write(path, header, *lines):
     return path
 
 
-@pytest.mark.skipif(not THUNE.exists(), reason=f"the reference data {THUNE} are not here")
+@needs_reference(THUNE)
 def test_the_table_of_thune_loads_as_profiles():
-    profiles = load_thune_table(THUNE)
+    profiles = load_thune_table(reference(THUNE))
     assert len(profiles) == 4
     (protocol,) = profiles["Kunpeng 920-6426"].levels["inter_socket"].protocols
     assert protocol.latency_s == pytest.approx(5.1e-6)

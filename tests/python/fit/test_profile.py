@@ -1,7 +1,6 @@
 """Known parameters come back from their own times, with intervals that cover them and warnings where due."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ from earlybird.data.errors import InputError
 from earlybird.data.profile import load_profile, profile_from_json, save_profile
 from earlybird.fit.observations import read_runs, read_table
 from earlybird.fit.profile import compare_segmentations, fit_profile
+from tests.reference import needs_reference, reference
 
-BLUE_WATERS = Path(__file__).parents[4] / "shared" / "data" / "blue_waters_pingpong.csv"
+BLUE_WATERS = "blue_waters_pingpong.csv"
 
 BANDWIDTH = {1: 1.0e10, 2: 1.6e10, 4: 2.0e10, 8: 1.8e10}  # falls at the end, as real tables may
 EAGER_BANDWIDTH = {n: rate / 4 for n, rate in BANDWIDTH.items()}
@@ -230,9 +230,9 @@ def test_the_comparison_marks_what_the_profile_uses(make_run):
     assert choices[1].held_out_error < choices[0].held_out_error
 
 
-@pytest.mark.skipif(not BLUE_WATERS.exists(), reason=f"the reference data {BLUE_WATERS} are not here")
+@needs_reference(BLUE_WATERS)
 def test_blue_waters_switches_and_held_out_errors():
-    profile = fit_profile(read_table(BLUE_WATERS))
+    profile = fit_profile(read_table(reference(BLUE_WATERS)))
     level = profile.levels["inter_node"]
     assert [protocol.extra["begins_between_bytes"] for protocol in level.protocols[1:]] == [
         [512, 1024],

@@ -7,41 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.launch import interpose
+from earlybird.launch import interpose, reach
 from earlybird.launch.interpose import PREFIX
 from earlybird.machine.flavours import Flavour
 
 LIBRARY = "/opt/earlybird/lib/libearlybird.so"
-# One word a line, then what the launcher itself would preload.
-PRINTS = """#!/bin/sh
-[ "$1" = --version ] && { echo "$BANNER"; exit 0; }
-printf '%s\\n' "$@" "own=${LD_PRELOAD-}" "path=$PATH"
-"""
-
-
-@pytest.fixture
-def call(tmp_path):
-    """Call a launcher through its shim; returns (words it got, what it has preloaded itself, its PATH)."""
-    shims, real = tmp_path / "shims", tmp_path / "real"
-    shims.mkdir()
-    real.mkdir()
-    for name in interpose.LAUNCHERS:
-        shutil.copy2(interpose._SHIM, shims / name)
-        (real / name).write_text(PRINTS)
-        (real / name).chmod(0o755)
-
-    def run(name, *words, family="mpich", program=None, **variables):
-        environment = {"PATH": f"{shims}:{real}:/usr/bin:/bin", f"{PREFIX}LIBRARY": LIBRARY}
-        environment |= {f"{PREFIX}FAMILY": family, f"{PREFIX}BIN": str(real)} | variables
-        result = subprocess.run(
-            [program or shims / name, *words], env=environment, capture_output=True, text=True, timeout=20
-        )
-        assert result.returncode == 0, result.stderr
-        *got, own, path = result.stdout.splitlines()
-        return got, own.removeprefix("own="), path.removeprefix("path=")
-
-    run.shims, run.real = shims, real
-    return run
 
 
 @pytest.mark.parametrize(
@@ -148,7 +118,7 @@ def test_words_with_blanks_and_stars_arrive_as_they_are(call):
 )
 def test_a_launcher_from_elsewhere_is_asked_whose_it_is(call, tmp_path, banner, first):
     other = tmp_path / "mpirun"
-    other.write_text(PRINTS)
+    shutil.copy2(call.real / "mpirun", other)
     other.chmod(0o755)
     got, _, _ = call("mpirun", "app", BANNER=banner, **{f"{PREFIX}LAUNCHER": str(other)})
     assert got[0] == first
@@ -170,34 +140,8 @@ def test_a_launcher_that_is_not_there_is_told(call):
 FLAVOUR = Flavour("mpich", "mpich", "5.0.2", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
 
 
-@pytest.fixture
-def compiled(tmp_path):
-    """Compile `int main` with some words; returns the program's path."""
-
-    def compile_(name, *words, source="int main(void) { return 0; }"):
-        (tmp_path / f"{name}.c").write_text(source)
-        subprocess.run(
-            ["cc", tmp_path / f"{name}.c", "-o", tmp_path / name, *words], check=True, cwd=tmp_path
-        )
-        return str(tmp_path / name)
-
-    return compile_
-
-
-@pytest.fixture
-def libmpi(compiled):
-    """A shared library with the soname of some MPI; returns the words that link it."""
-
-    def make(soname):
-        path = Path(compiled(soname, "-shared", "-fPIC", f"-Wl,-soname,{soname}", source="int MPI_Init;"))
-        return ["-Wl,--no-as-needed", f"-Wl,-rpath,{path.parent}", str(path)]
-
-    return make
-
-
 def said(*words) -> str:
-    remark = interpose.remark(words, FLAVOUR, os.environ)
-    return "" if remark is None else remark.sentence
+    return "\n".join(reach.look(words, FLAVOUR, os.environ).sentences)
 
 
 def test_a_program_of_this_mpi_is_told_nothing_of(compiled, libmpi):
@@ -213,7 +157,7 @@ def test_a_program_of_another_mpi_is_told_with_both_names(compiled, libmpi):
         sentence = said(*words)
         for part in (app, "Open MPI", "libmpi.so.40", "mpich", "libmpi.so.12", "--mpi openmpi"):
             assert part in sentence
-    assert interpose.remark(["mpiexec", app], FLAVOUR, os.environ).alone
+    assert reach.look(["mpiexec", app], FLAVOUR, os.environ).alone
     assert "standard's own ABI" in said(compiled("abi", *libmpi("libmpi_abi.so.0")))
 
 
@@ -242,7 +186,7 @@ def test_a_static_program_is_told(compiled, how):
     app = compiled("app", how)
     assert "it is linked statically" in said("mpiexec", "-n", "2", app)
     assert "it is linked statically" in said(app)
-    assert not interpose.remark([app], FLAVOUR, os.environ).alone
+    assert not reach.look([app], FLAVOUR, os.environ).alone
     inside = compiled(
         "inside", source="int MPI_Init(void) { return 0; } int main(void) { return MPI_Init(); }"
     )
@@ -288,7 +232,7 @@ def test_only_launchers_that_are_here_have_a_shim(monkeypatch, tmp_path):
         [str(tmp_path / "prterun")], flavour_of(tmp_path), {"PATH": str(tmp_path)}
     )
     shims = Path(environment[f"{PREFIX}SHIMS"])
-    assert sorted(path.name for path in shims.iterdir()) == ["mpiexec", "prterun"]
+    assert sorted(path.name for path in shims.iterdir()) == [".launchers", "mpiexec", "prterun"]
     assert words == [str(shims / "prterun")]
     assert environment[f"{PREFIX}LAUNCHER"] == str(tmp_path / "prterun")
 

@@ -77,6 +77,43 @@ def test_an_mpicc_of_no_mpi_is_refused(mpicc):
         flavours.find_flavour(str(mpicc("gcc 12.2\n")))
 
 
+@pytest.mark.parametrize(
+    ("library", "family"),
+    [("libmpi_gnu_123.so.12", "mpich"), ("libmpi.so.40", "openmpi"), ("libmpiP.so", None)],
+)
+def test_where_the_launcher_is_a_sites_own_the_library_tells_the_family(mpicc, library, family):
+    path = mpicc("mpiexec version 1.3.2\n")
+    (path.parents[1] / "lib").mkdir()
+    (path.parents[1] / "lib" / library).write_text("")
+    if family is None:
+        with pytest.raises(InputError, match="of no MPI known here"):
+            flavours.find_flavour(str(path))
+    else:
+        assert flavours.find_flavour(str(path)).family == family
+
+
+def test_a_compiler_of_cray_is_of_the_module_that_is_loaded(mpicc, tmp_path, monkeypatch):
+    path = mpicc("slurm 23.11\n")
+    (path.parent / "mpiexec").rename(path.parent / "srun")
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    (tmp_path / "mpich" / "lib").mkdir(parents=True)
+    (tmp_path / "mpich" / "lib" / "libmpi_cray.so.12").write_text("")
+    monkeypatch.setenv("CRAY_MPICH_DIR", str(tmp_path / "mpich"))
+    found = flavours.find_flavour(str(path))
+    assert (found.family, found.mpiexec) == ("mpich", path.parent / "srun")
+
+
+def test_a_wheel_is_known_without_starting_its_mpiexec(mpicc, tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    for name in flavours.WHEELS:
+        version = flavours.WHEELS[name][0].split("==")[1]
+        mpicc("of no MPI at all", f"home/mpi/{name}-{version}")
+        flavours.installed_marker(name).write_text("")
+        flavours._describe.cache_clear()
+        found = flavours.find_flavour(name)
+        assert (found.family, found.version) == (name, version)
+
+
 def test_an_mpicc_without_mpiexec_is_refused(mpicc, monkeypatch):
     path = mpicc(OPEN_MPI)
     (path.parent / "mpiexec").unlink()

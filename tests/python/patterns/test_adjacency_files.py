@@ -1,6 +1,5 @@
 """Adjacency graphs from METIS, Matrix Market and Eclipse files: weights set aside, damage named by line."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,9 @@ from earlybird.data.errors import InputError
 from earlybird.patterns.actnum import read_actnum, read_actnum_graph
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
 from earlybird.patterns.graph_files import read_graph
+from tests.reference import needs_reference, reference
 
-NORNE = Path(__file__).parents[4] / "shared" / "data" / "norne_actnum.prop"
+NORNE = "norne_actnum.prop"
 
 # A triangle 1-2-3 with 4 hanging on 3, and 5 alone.
 DENSE = [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]]
@@ -114,11 +114,9 @@ def test_damaged_actnum_is_refused_by_line(tmp_path, text, says):
         read_actnum_graph(write(tmp_path, text), (3, 2, 1))
 
 
-@pytest.mark.skipif(
-    not os.path.exists(NORNE), reason=f"the Norne mask is not here ({NORNE.name} in ../shared/data)"
-)
+@needs_reference(NORNE)
 def test_norne_has_its_44927_active_cells():
-    graph = read_actnum_graph(NORNE, (46, 112, 22))
+    graph = read_actnum_graph(reference(NORNE), (46, 112, 22))
     assert graph.shape == (44927, 44927)
     assert (graph != graph.T).nnz == 0
     assert graph.diagonal().sum() == 0

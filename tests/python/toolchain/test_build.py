@@ -2,7 +2,6 @@
 
 import os
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -70,7 +69,20 @@ def test_the_key_stays_when_nothing_that_matters_changes(flavour, sources, monke
     before = build.native_prefix(flavour)
     os.utime(sources / "CMakeLists.txt", (1, 1))
     monkeypatch.setenv("CFLAGS", "-O0")
-    assert build.native_prefix(replace(flavour, version="told otherwise")) == before
+    assert build.native_prefix(flavour._replace(version="told otherwise")) == before
+
+
+def test_the_key_is_remembered_and_computed_again_where_a_file_looks_different(flavour, sources, monkeypatch):
+    before = build.native_prefix(flavour)
+    monkeypatch.setattr(build, "_digest", lambda *_: pytest.fail("the sources were read again"))
+    assert build.native_prefix(flavour) == before
+    monkeypatch.setattr(build, "_digest", lambda *_: "another")
+    os.utime(sources / "CMakeLists.txt", (1, 1))
+    assert build.native_prefix(flavour).name.endswith("-another")
+    # What is remembered of another version of Earlybird, or damaged, is no key.
+    for path in build.home().glob("keys/*"):
+        path.write_text("damaged")
+    assert build.native_prefix(flavour).name.endswith("-another")
 
 
 def test_a_second_build_does_nothing(flavour):
@@ -112,7 +124,7 @@ def test_a_build_of_new_sources_leaves_the_old_one_to_whoever_runs_it(flavour, s
 
 def test_mpis_with_long_like_ended_paths_keep_a_build_each(flavour, tmp_path):
     ending = "share/" + "x" * 60 + "/bin/mpicc"
-    first, second = (replace(flavour, name=f"/opt/{which}/{ending}") for which in ("one", "two"))
+    first, second = (flavour._replace(name=f"/opt/{which}/{ending}") for which in ("one", "two"))
     build.build_native(first, silent)
     second.mpicc.write_text("#!/bin/sh\n# second\n")
     build.build_native(second, silent)

@@ -1,0 +1,19 @@
+-- Lmod module of libearlybird. `prefix` is the PREFIX of `make install PREFIX=... MPI=...`, for one MPI.
+local prefix = "/opt/earlybird"
+
+help([[
+libearlybird: MPI-4 partitioned communication over the MPI that it was built for.
+
+  mpiexec -n 2 env LD_PRELOAD=$LIBEARLYBIRD ./app      MPICH, Intel MPI, Open MPI
+  srun -n 2 env LD_PRELOAD=$LIBEARLYBIRD ./app         any other launcher
+
+EARLYBIRD_OFF=1 switches it off for a job, EARLYBIRD_STATS=1 shows that it is on.
+]])
+whatis("Name: earlybird")
+whatis("Category: library, mpi")
+whatis("Description: MPI-4 partitioned communication over any MPI")
+
+-- LD_PRELOAD itself is not set: that would load the library into shells, daemons and launchers too.
+setenv("LIBEARLYBIRD", pathJoin(prefix, "lib", "libearlybird.so"))
+prepend_path("PKG_CONFIG_PATH", pathJoin(prefix, "lib", "pkgconfig"))
+prepend_path("CMAKE_PREFIX_PATH", prefix)

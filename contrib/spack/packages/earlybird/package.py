@@ -1,0 +1,50 @@
+"""Spack package of libearlybird, built from the checkout that this repository of packages is part of."""
+
+from pathlib import Path
+
+from spack.package import *
+
+try:  # since Spack 1.0, build systems are part of the repository of packages
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:
+    pass
+
+
+class Earlybird(CMakePackage):
+    """MPI-4 partitioned communication over any MPI from 3.1 on, to be preloaded or linked."""
+
+    homepage = "file://" + str(Path(__file__).resolve().parents[4])
+    git = homepage
+    license("BSD-3-Clause")
+
+    version("main", branch="main")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("mpi@3.1:")
+
+    root_cmakelists_dir = "native"
+    # The rest of native/ are the programs that Earlybird measures with.
+    build_targets = ["earlybird"]
+
+    def cmake_args(self):
+        mpi = self.spec["mpi"]
+        return [
+            self.define("MPI_C_COMPILER", mpi.mpicc),
+            self.define("EARLYBIRD_VERSION", str(self.spec.version)),
+            self.define("EARLYBIRD_MPI", f"{mpi.name} {mpi.version}"),
+        ]
+
+    def install(self, spec, prefix):
+        for folder in (prefix.lib.pkgconfig, prefix.lib.cmake.Earlybird, prefix.include):
+            mkdirp(folder)
+        with working_dir(self.build_directory):
+            install("libearlybird.so*", prefix.lib)
+            install("earlybird.pc", prefix.lib.pkgconfig)
+            install("Earlybird*.cmake", prefix.lib.cmake.Earlybird)
+        install(join_path(self.stage.source_path, "native", "include", "earlybird.h"), prefix.include)
+
+    def setup_run_environment(self, env):
+        # Not LD_PRELOAD: that would load the library into shells, daemons and launchers too.
+        env.set("LIBEARLYBIRD", join_path(self.prefix.lib, "libearlybird.so"))

@@ -1,0 +1,38 @@
+"""Parses the command line of every command, with typer; imported only where a command line needs it."""
+
+import importlib
+
+import typer
+from typer.core import TyperGroup
+
+from earlybird.cli.main import COMMANDS, LOOP
+
+
+class _LazyGroup(TyperGroup):
+    def list_commands(self, ctx):
+        return list(COMMANDS)
+
+    def get_command(self, ctx, name):
+        if name not in COMMANDS:
+            return None
+        return importlib.import_module(f"earlybird.cli.{name}_command").command
+
+    def format_help(self, ctx, formatter):
+        formatter.write(LOOP + "\n\nCommands:\n")
+        formatter.write("".join(f"  {name:<9} {text}\n" for name, text in COMMANDS.items()))
+
+
+app = typer.Typer(cls=_LazyGroup, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    ctx: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        from earlybird import __version__
+
+        print(f"earlybird {__version__}")
+    elif ctx.invoked_subcommand is None:
+        print(LOOP)

@@ -1,0 +1,249 @@
+"""What libearlybird can do for the programs that a command names, before any of them is started."""
+
+import os
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from earlybird.machine.commands import find_command
+from earlybird.machine.flavours import Flavour
+from earlybird.machine.programs import SONAMES, Program, read_program
+
+# What a launcher may be called; shims/launcher.sh knows how each is spoken to.
+LAUNCHERS = (
+    "mpiexec", "mpirun", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpiexec.openmpi",
+    "mpirun.openmpi", "orterun", "prterun", "srun", "flux", "jsrun", "aprun", "palsrun", "ibrun",
+)  # fmt: skip
+# Programs that start others, or that load an MPI while they run: what they need says nothing of the ranks.
+_NOT_THE_PROGRAM = frozenset(
+    [
+        "env",
+        "nice",
+        "taskset",
+        "numactl",
+        "time",
+        "timeout",
+        "stdbuf",
+        "setpriv",
+        "chrt",
+        "perf",
+        "strace",
+        "ltrace",
+        "gdb",
+        "xterm",
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "csh",
+        "tcsh",
+        "fish",
+        "busybox",
+        "ruby",
+        "julia",
+        "java",
+        "node",
+        "R",
+        "Rscript",
+    ]
+)
+_NOT_THE_PROGRAM_WITH_VERSION = ("python", "pypy", "perl", "valgrind", "octave", "lua")
+# Options of launchers that take two values, such as mpiexec -env NAME VALUE, and those that name a file with
+# programs that are not among the arguments.
+_TAKE_TWO = frozenset(["env", "genv", "mca", "gmca", "omca", "pmca", "prtemca", "pmixmca"])
+_NAME_PROGRAMS_ELSEWHERE = frozenset(["configfile", "app", "appfile", "multi-prog", "erf_input"])
+# How much of a script is searched for a call of Python.
+_SCRIPT_LIMIT_BYTES = 65536
+_STARTS_RANKS = ("run", "submit", "bulksubmit")
+_REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
+
+
+class Reach(
+    namedtuple(
+        "Reach",
+        "sentences alone is_rank is_whole_job loads_mpi",
+        defaults=[(), False, False, False, False],
+    )
+):
+    """What is known of the programs of a command.
+
+    Attributes
+    ----------
+    sentences : one for each program that cannot be reached.
+    alone : the library must not be tried either: a program is of another MPI.
+    is_rank : the command is itself an MPI program, started without a launcher.
+    is_whole_job : every rank that the command starts is a program that the library reaches.
+    loads_mpi : ranks load their MPI while they run.
+    """
+
+
+UNKNOWN = Reach()
+
+
+def look(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]) -> Reach:
+    """What the words of a command show of its programs; nothing is said where nothing can be seen."""
+    at = launcher_at(words)
+    if at is None:
+        itself = _candidates(words[:1], environment)
+        is_rank = any(one.program is not None and one.program.libmpi is not None for one in itself)
+        return Reach(*_said_of([itself], words[0], flavour), is_rank=is_rank)
+    launches = _launches(words[at:])
+    seen = [_candidates(launch, environment) for launch in launches]
+    sentences, alone = _said_of(seen, None, flavour)
+    return Reach(
+        sentences,
+        alone,
+        is_whole_job=not sentences
+        and at == 0
+        and all(_is_mpi_program(launch, flavour, environment) for launch in launches),
+        loads_mpi=any(_is_python(candidate.path) for candidates in seen for candidate in candidates),
+    )
+
+
+class _Candidate(namedtuple("_Candidate", "word path program")):
+    """A word that may be a program to start: by its path, or a command that is no option's value.
+
+    `program` is None where it is no ELF executable.
+    """
+
+
+def launcher_at(words: Sequence[str]) -> int | None:
+    """Where among the words of a command its launcher is."""
+    return next((k for k, word in enumerate(words) if os.path.basename(word) in LAUNCHERS), None)
+
+
+def _launches(words: Sequence[str]) -> list[list[str]]:
+    """The arguments of a launcher, for each of the programs that a lone colon separates."""
+    rest = list(words[1:])
+    if os.path.basename(words[0]) == "flux":
+        subcommand = next((k for k, word in enumerate(rest) if word in _STARTS_RANKS), len(rest))
+        rest = rest[subcommand + 1 :]
+    launches: list[list[str]] = [[]]
+    for word in rest:
+        if word == ":":
+            launches.append([])
+        else:
+            launches[-1].append(word)
+    return launches
+
+
+def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[_Candidate]:
+    found = []
+    before = ""
+    for word in words:
+        path = _executable(word, environment)
+        if path is not None and (os.sep in word or not before.startswith("-")):
+            found.append(_Candidate(word, path, read_program(path, environment)))
+        before = word
+    return found
+
+
+def _executable(word: str, environment: Mapping[str, str]) -> Path | None:
+    command = find_command(word, environment["PATH"])
+    return Path(command) if command is not None else None
+
+
+def _said_of(
+    launches: Sequence[Sequence[_Candidate]], command: str | None, flavour: Flavour
+) -> tuple[tuple[str, ...], bool]:
+    """The sentences on programs that cannot be reached, and whether the library is to be left out for them.
+
+    `command`: what starts by itself, without a launcher.
+    """
+    using = [one for candidates in launches for one in candidates if one.program and one.program.libmpi]
+    for one in using:
+        if not one.program.suits(flavour.family):
+            return (_of_another_mpi(one.word, one.program, flavour),), True
+    sentences = [_unreached(candidates, command, flavour) for candidates in launches]
+    if not using and not any(sentences):
+        sentences = [_without_mpi(candidates, command) for candidates in launches]
+    return tuple(dict.fromkeys(filter(None, sentences))), False
+
+
+def _unreached(candidates: Sequence[_Candidate], command: str | None, flavour: Flavour) -> str | None:
+    """Why the program of a launch is static, where it is."""
+    if any(one.program and one.program.libmpi for one in candidates):
+        return None
+    for one in candidates:
+        if one.program is not None and one.program.has_mpi:
+            return _static(one.word, "an MPI is linked into it statically", flavour)
+        if command is not None and os.sep not in command:
+            return None  # any command of the system
+        if one.program is not None and one.program.static:
+            return _static(one.word, "it is linked statically", flavour)
+    return None
+
+
+def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str | None:
+    if command is not None or not candidates:
+        return None
+    if any(one.program is None or _is_other(one.path.name) for one in candidates):
+        return None
+    return (
+        f"{candidates[0].word} needs no MPI library; unless it loads one itself, libearlybird has nothing to "
+        "do in it"
+    )
+
+
+def _is_mpi_program(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]) -> bool:
+    """Whether the program of a launch is beyond doubt one that the library reaches.
+
+    Which options take a value is not known of every launcher. So a word after an option may be its value,
+    unless it can be started itself: then a program of this MPI is the launch's, anything else is in doubt.
+    """
+    own = may_be_own = 0  # how many words belong to the option before, surely or perhaps
+    for word in words:
+        if own > 0:
+            own = 0 if "=" in word else own - 1  # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS
+        elif word.startswith("-"):
+            option, equals, _ = word.lstrip("-").partition("=")
+            if option in _NAME_PROGRAMS_ELSEWHERE:
+                return False
+            own = 2 if option in _TAKE_TWO and not equals else 0
+            may_be_own = 0 if equals or own else 1
+        elif (path := _executable(word, environment)) is not None:
+            program = read_program(path, environment)
+            return (
+                program is not None
+                and not program.static
+                and program.abi is not None
+                and program.suits(flavour.family)
+                and not _is_other(path.name)
+            )
+        elif may_be_own == 0:
+            return False
+        else:
+            may_be_own = 0
+    return False
+
+
+def _is_other(name: str) -> bool:
+    return name in _NOT_THE_PROGRAM or name.startswith(_NOT_THE_PROGRAM_WITH_VERSION)
+
+
+def _is_python(path: Path) -> bool:
+    """Whether it is a Python, or a script that is run by one or calls one."""
+    if path.name.startswith(("python", "pypy")) and not path.suffix[1:].isalpha():
+        return True
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(2) == b"#!" and b"python" in stream.read(_SCRIPT_LIMIT_BYTES)
+    except OSError:
+        return False
+
+
+def _of_another_mpi(name: str, program: Program, flavour: Flavour) -> str:
+    remedy = f"give {_REMEDIES[program.abi]}, or compile" if program.abi in _REMEDIES else "compile"
+    return (
+        f"{name} is built against {program.built_against} (it needs {program.libmpi}) and this is "
+        f"{flavour.name} ({SONAMES[flavour.family]}), so libearlybird stays out of it; {remedy} it with "
+        f"`earlybird exec --mpi {flavour.name} -- mpicc`"
+    )
+
+
+def _static(name: str, why: str, flavour: Flavour) -> str:
+    return (
+        f"libearlybird cannot be put between {name} and {flavour.name} {flavour.version}: {why}; link it "
+        f"with the MPI's shared library, as `earlybird exec --mpi {flavour.name} -- mpicc` does"
+    )

@@ -1,0 +1,139 @@
+"""When every rank of a launch is known to be reached, and when one program of several is not."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from earlybird.launch import interpose, reach
+from earlybird.machine.flavours import Flavour
+
+
+def flavour(family: str = "mpich") -> Flavour:
+    return Flavour(family, family, "5.0", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+
+
+def look(*words: str, family: str = "mpich") -> reach.Reach:
+    return reach.look(words, flavour(family), os.environ)
+
+
+@pytest.fixture
+def programs(some_programs, monkeypatch):
+    """The programs of the fixture, in the working folder."""
+    monkeypatch.chdir(some_programs)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mpiexec ./app",
+        "mpiexec -n 2 ./app ./script --input ./foreign.txt",
+        "mpiexec -l ./app",
+        "mpiexec -genv A sh -n 2 ./app",
+        "mpiexec --env A=sh -n 2 ./app",
+        "mpiexec --mca btl self,vader -n 2 ./app",
+        "mpiexec -n 1 ./app : -n 1 ./other",
+        "srun --mpi=pmi2 -N 2 -n 2 ./app",
+        "aprun -n 2 ./app",
+        "jsrun -n 1 -E A=1 ./app",
+        "flux run -n 2 ./app",
+        "ibrun -n 2 ./app",
+    ],
+)
+def test_a_launch_of_programs_of_this_mpi_is_a_whole_job(programs, command):
+    found = look(*command.split())
+    assert found.is_whole_job and not found.sentences
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./app",  # by itself, or as a rank of a launcher outside
+        "mpiexec",
+        "mpiexec --version",
+        "mpiexec -n 2 ./script",
+        "mpiexec -l ./script ./app",
+        "mpiexec -n 2 ./plain ./app",
+        "mpiexec -n 2 sh -c ./app",
+        "mpiexec -n 2 env A=1 ./app",
+        "mpiexec -n 2 ./absent ./app",
+        "mpiexec -l sh ./app",
+        "mpiexec -n 2 python3 ./app",
+        "mpiexec -n 2 ./unnumbered",
+        "mpiexec -n 1 ./app : -n 1 ./script",
+        "mpiexec -n 1 ./app :",
+        "mpiexec -configfile ./conf ./app",
+        "srun --multi-prog ./conf",
+        "flux alloc ./app",
+        "sh -c mpiexec ./app",
+        "./script mpiexec ./app",
+    ],
+)
+def test_a_launch_with_a_doubt_is_not(programs, command):
+    assert not look(*command.split()).is_whole_job
+
+
+@pytest.mark.parametrize("other", ["./inside", "./foreign"])
+def test_one_program_of_several_that_is_not_reached_is_named_in_one_sentence(programs, other):
+    for command in (f"mpiexec ./app : {other} : {other}", f"srun {other} : ./app"):
+        found = look(*command.split())
+        (sentence,) = found.sentences
+        assert other in sentence and "./app" not in sentence
+        assert not found.is_whole_job
+        assert found.alone == (other == "./foreign")
+
+
+def test_what_a_person_says_of_the_whole_job_stays(programs, tmp_path):
+    library = Path("/lib/libearlybird.so")
+    words, around = ["/mpi/bin/mpiexec", "./app"], {"PATH": "/bin", "EARLYBIRD_HOME": str(tmp_path)}
+    for environment, expected in ((around, "1"), (around | {"EARLYBIRD_WHOLE_JOB": "0"}, "0")):
+        found = look(*words)
+        _, inner = interpose.wrap(words, flavour(), environment, found, library)
+        assert inner["EARLYBIRD_WHOLE_JOB"] == expected
+    _, inner = interpose.wrap(
+        words, flavour(), around, look("mpiexec", "./script"), Path("/lib/libearlybird.so")
+    )
+    assert "EARLYBIRD_WHOLE_JOB" not in inner
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#!/usr/bin/env python3\n", True),
+        ("#!/venv/bin/python\n", True),
+        ("#!/bin/sh\nexec python3 -m solver\n", True),
+        ("#!/bin/sh\n./app\n", False),
+        ("python data\n", False),
+    ],
+)
+def test_a_script_that_runs_python_loads_its_mpi_late(tmp_path, monkeypatch, text, expected):
+    (tmp_path / "script").write_text(text)
+    (tmp_path / "script").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert look("mpiexec", "-n", "2", "./script", family="openmpi").loads_mpi == expected
+
+
+def test_a_python_loads_its_mpi_late_and_a_file_of_that_name_does_not(tmp_path, programs):
+    assert look("mpiexec", "-n", "2", "python3", "-c", "pass").loads_mpi
+    (tmp_path / "python.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "python.sh").chmod(0o755)
+    assert not look("mpiexec", "-n", "2", str(tmp_path / "python.sh")).loads_mpi
+    assert not look("mpiexec", "-n", "2", "./app").loads_mpi
+
+
+@pytest.mark.parametrize("folder", ["lib", "lib64", "lib/x86_64-linux-gnu"])
+def test_open_mpis_library_is_handed_to_the_shims(tmp_path, folder):
+    library = tmp_path / "mpi" / folder / "libmpi.so.40"
+    library.parent.mkdir(parents=True)
+    library.write_text("")
+    bin_folder = tmp_path / "mpi" / "bin"
+    mpi = Flavour("openmpi", "openmpi", "5.0", bin_folder / "mpicc", bin_folder / "mpiexec")
+    words, around = ["/usr/bin/true"], {"PATH": "/bin"}
+    _, inner = interpose.wrap(words, mpi, around, reach.Reach(loads_mpi=True), Path("/libearlybird.so"))
+    assert inner[f"{interpose.PREFIX}LIBMPI"] == str(library)
+    assert inner[f"{interpose.PREFIX}LATE"] == "yes"
+    # Inside another exec it is not a person's own.
+    around = inner | {"LD_PRELOAD": f"/asan.so:/libearlybird.so:{library}"}
+    assert interpose.without(around)["LD_PRELOAD"] == "/asan.so"
+    _, inner = interpose.wrap(words, mpi._replace(family="mpich"), {"PATH": "/bin"}, library=Path("/l.so"))
+    assert f"{interpose.PREFIX}LIBMPI" not in inner

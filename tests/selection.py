@@ -1,0 +1,60 @@
+"""Which tests are left out of a session, and why: one line per cause instead of one per test."""
+
+import json
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from pathlib import Path
+
+CACHE_KEY = "earlybird/passed"
+ALREADY_PASSED = "passed already, says the file of --already-passed"
+REASON_LENGTH = 160
+
+
+def not_built(mpi: str) -> str:
+    """Why tests of this MPI do not run."""
+    return f"{mpi} is not built (make setup MPI={mpi})"
+
+
+def split(items: Iterable, built: Container[str], passed: Container[str]) -> tuple[list, list, Counter[str]]:
+    """Items to run, items to leave out, and the number of the latter by cause.
+
+    A test that takes the fixture `mpi` needs that MPI; one whose id is in `passed` need not run again.
+    """
+    selected, left_out, causes = [], [], Counter()
+    for item in items:
+        mpi = item.callspec.params.get("mpi") if hasattr(item, "callspec") else None
+        cause = None
+        if mpi is not None and mpi not in built:
+            cause = not_built(mpi)
+        elif item.nodeid in passed:
+            cause = ALREADY_PASSED
+        if cause is None:
+            selected.append(item)
+        else:
+            left_out.append(item)
+            causes[cause] += 1
+    return selected, left_out, causes
+
+
+def read_passed(path: str | None) -> frozenset[str]:
+    """The ids in a file that an earlier session left in its cache; none without a file."""
+    return frozenset(json.loads(Path(path).read_text())) if path else frozenset()
+
+
+def passed_ids(stats: Mapping[str, Sequence]) -> list[str]:
+    """Ids of the tests that passed and whose fixtures ended without an error."""
+    failed = {report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ())}
+    return sorted({report.nodeid for report in stats.get("passed", ())} - failed)
+
+
+def skip_causes(stats: Mapping[str, Sequence]) -> Counter[str]:
+    """The number of skipped tests by the reason that each gives."""
+    told = (report.longrepr for report in stats.get("skipped", ()))
+    reasons = (one[2] for one in told if isinstance(one, tuple))
+    return Counter(" ".join(reason.removeprefix("Skipped: ").split()) for reason in reasons)
+
+
+def cause_lines(causes: Mapping[str, int]) -> list[str]:
+    """A line per cause, the most frequent first."""
+    ordered = sorted(causes.items(), key=lambda one: (-one[1], one[0]))
+    return [f"{count:6d}  {cause[:REASON_LENGTH]}" for cause, count in ordered]
