@@ -8,7 +8,7 @@ set(EARLYBIRD_MPI "${MPI_C_COMPILER}" CACHE STRING "The MPI that the installed p
 
 # Always lib: it is told by no other name where to look for what to preload.
 install(TARGETS earlybird LIBRARY DESTINATION lib)
-install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/include/earlybird.h DESTINATION include)
+install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/include/earlybird.h ${CMAKE_CURRENT_SOURCE_DIR}/include/earlybird_f08.f90 DESTINATION include)
 
 configure_file(${CMAKE_CURRENT_LIST_DIR}/earlybird.pc.in ${CMAKE_CURRENT_BINARY_DIR}/earlybird.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/earlybird.pc DESTINATION lib/pkgconfig)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
 #include "partitioned/loaded.h"
 
@@ -19,6 +20,7 @@ static int depth;
  * input: there is no communicator yet whose error handler could be called. */
 static void enter(void) {
   if (++depth > 1) return;
+  eb_bindings_redirect();
   if (!eb_loaded_mpi_can_be_called()) exit(2);
   serves = eb_loaded_may_serve();
   if (serves) eb_world_enlist();

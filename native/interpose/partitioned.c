@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "interpose/complete.h"
+#include "interpose/fortran/bindings.h"
 #include "interpose/interpose.h"
 #include "partitioned/loaded.h"
 
@@ -99,6 +100,7 @@ static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *r
   int error_class;
   const char *fault = find_fault(view, given, &error_class);
   if (fault) return eb_raise(view, error_class, fault);
+  eb_bindings_redirect(); /* plug-ins may have brought Fortran along since MPI_Init */
   eb_channel *channel;
   const int rc = eb_channel_make(view, given, &channel);
   if (rc == MPI_SUCCESS) {

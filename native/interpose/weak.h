@@ -92,6 +92,13 @@
 #pragma weak PMPI_Waitany
 #pragma weak PMPI_Waitsome
 
+/* Functions in Open MPI. */
+#pragma weak PMPI_Comm_f2c
+#pragma weak PMPI_Info_f2c
+#pragma weak PMPI_Request_c2f
+#pragma weak PMPI_Request_f2c
+#pragma weak PMPI_Type_f2c
+
 /* Open MPI's predefined handles and callbacks are addresses. */
 #pragma weak OMPI_C_MPI_COMM_NULL_COPY_FN
 #pragma weak ompi_mpi_byte

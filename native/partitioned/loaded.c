@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interpose/fortran/bindings.h"
 #include "partitioned/identity.h"
 #include "partitioned/symbols.h"
 
@@ -85,7 +86,7 @@ static bool is_partitioned_name(const char *name, void *with) {
 /* The MPI's bindings and other wrappers refer to these calls in every program. */
 static bool uses_partitioned_calls(const eb_object *object, const char *mpi_path) {
   return eb_object_referred(object, is_partitioned_name, NULL) && !eb_object_defines(object, "MPI_Psend_init") &&
-         !is_of_mpi(object, mpi_path);
+         !eb_bindings_are(object) && !is_of_mpi(object, mpi_path);
 }
 
 bool eb_loaded_code_is_partitioned(void) {
@@ -156,9 +157,10 @@ static bool passes_us_by(const char *name, void *with) {
     return is_one_of(plain, calls);
   }
   if (!read_fortran_name(name, plain, &is_f08) || !is_one_of(plain, calls)) return false;
-  if (is_profiling) return true;
+  const eb_object *callee = object_called(in->objects, name - is_profiling);
+  if (callee == in->self || eb_bindings_reach_us(callee)) return false;
   /* MPICH's older bindings call the C functions by their own names, and so ours; mpif.h's of Open MPI do not. */
-  return (is_f08 || eb_identity_fortran_passes_by()) && object_called(in->objects, name) != in->self;
+  return is_profiling || is_f08 || eb_identity_fortran_passes_by();
 }
 
 /* Wrappers that are in force are found as functions that hide ours; in a library, others are not called. A program with
@@ -174,7 +176,7 @@ const char *eb_loaded_bypass(const char **by) {
   const char *mpi_path = eb_identity_mpi_path(&objects), *found = NULL;
   for (size_t o = 0; o < objects.num && !found; o++) {
     const eb_object *object = &objects.at[o];
-    if (object == in.self || is_of_mpi(object, mpi_path)) continue;
+    if (object == in.self || is_of_mpi(object, mpi_path) || eb_bindings_reach_us(object)) continue;
     const char *name = eb_object_referred(object, passes_us_by, (void *)&in);
     if (!name || only_wraps(object, name)) continue;
     found = name;

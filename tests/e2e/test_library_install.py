@@ -124,6 +124,7 @@ def test_an_installation_replaces_an_older_one_and_holds_nothing_else(installed,
     names = sorted(str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file())
     assert names == [
         "include/earlybird.h",
+        "include/earlybird_f08.f90",
         "lib/cmake/Earlybird/EarlybirdConfig.cmake",
         "lib/cmake/Earlybird/EarlybirdConfigVersion.cmake",
         "lib/libearlybird.so",

@@ -14,6 +14,7 @@ _PARTS = (
     "lib/pkgconfig/earlybird.pc",
     "lib/cmake/Earlybird/*.cmake",
     "include/earlybird.h",
+    "include/earlybird_f08.f90",
 )
 
 
