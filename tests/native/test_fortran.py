@@ -19,7 +19,7 @@ from earlybird.machine.flavours import WHEELS, Flavour, find_flavour
 from earlybird.toolchain.build import has_library, library_path, native_sources
 from tests.partitioned import Outcome, run_cases, run_ranks
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 SOURCES = native_sources() / "tests" / "fortran"
 # Wrappers on PATH; the first two can be installed side by side.
 ON_PATH = ("mpicc.mpich", "mpicc.openmpi", "mpicc")
@@ -178,7 +178,7 @@ def outcomes(fortran: Fortran, binding: str, num_ranks: int, linked: bool) -> di
     program = fortran.cases(binding, linked)
     env = {} if linked else fortran.preloaded()
     options = ["--threads"] if num_ranks > 2 else []
-    return run_cases(fortran.flavour, num_ranks, CASES, options, env, program, timeout_s=60)
+    return run_cases(fortran.flavour, num_ranks, CASES, options, env, program, timeout_s=150)
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
@@ -207,7 +207,7 @@ def test_mpi_f08_of_intel_by_its_symbols(fortran, case):
 @cache
 def symbol_outcomes(fortran: Fortran) -> dict[str, Outcome]:
     program = fortran.compile("mpi", "symbols", fortran.c_object("crossing"))
-    return run_cases(fortran.flavour, 2, SYMBOLS, (), fortran.preloaded(), program, timeout_s=60)
+    return run_cases(fortran.flavour, 2, SYMBOLS, (), fortran.preloaded(), program, timeout_s=150)
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
@@ -218,7 +218,7 @@ def test_requests_of_a_C_program_complete_in_Fortran_that_is_loaded_late(fortran
         [fortran.flavour.mpicc, fortran.c_object("host"), "-o", host, *fortran.link_words(), "-ldl"]
     )
     assert made.returncode == 0, made.stderr
-    status, told = run_ranks(fortran.flavour, 2, [host, plugin], timeout_s=60)
+    status, told = run_ranks(fortran.flavour, 2, [host, plugin], timeout_s=150)
     assert status == 0 and told.splitlines().count("ok") == 1, told
 
 
