@@ -282,7 +282,9 @@ class Model:
         elif side.is_copying and self.is_accepted(state, channel):
             # The answer may have come by now, or not.
             uncopied = state.senders[channel]._replace(is_copying=False)
-            yield from self.sender_start(state._replace(senders=put(state.senders, channel, uncopied)), channel)
+            yield from self.sender_start(
+                state._replace(senders=put(state.senders, channel, uncopied)), channel
+            )
         ends = side.segments[1:]
         if self.core.is_due(start):
             ends = PLANS[channel].get(start, ends)

@@ -117,6 +117,15 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
     return false;
   }
   const eb_object *mpi = mpi_in(objects);
+  /* A program of one kind for which another kind was preloaded: calls and handles would go to different MPIs. */
+  for (size_t o = 0; o < objects->num; o++) {
+    const eb_object *other = &objects->at[o];
+    if (!mpi || other == mpi || other->is_program || !eb_object_defines(other, "PMPI_Init")) continue;
+    if (kind_of(other) == KIND_UNKNOWN || kind_of(other) == kind_of(mpi)) continue;
+    fprintf(stderr, "earlybird: this process has two MPIs, %s and %s, whose handles differ; choose that of the program with "
+                    "`earlybird exec --mpi`\n", mpi->path, other->path);
+    return false;
+  }
   /* A program that contains its MPI shows no more of it than libraries ask for, but then its <mpi.h> is that MPI's. */
   if (!mpi || mpi->is_program || kind_of(mpi) == our_kind) return true;
   char version[VERSION_BYTES];

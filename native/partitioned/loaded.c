@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/earlybird.h"
 #include "interpose/fortran/bindings.h"
 #include "partitioned/identity.h"
 #include "partitioned/symbols.h"
@@ -225,7 +226,12 @@ bool eb_loaded_may_serve(void) {
                       "communication is used\n", by, name);
     return false;
   }
-  return eb_loaded_mpi_is_ours();
+  const bool is_ours = eb_loaded_mpi_is_ours();
+  const char *statistics = getenv(EARLYBIRD_ENV_STATS);
+  if (is_ours && statistics && strcmp(statistics, "1") == 0 && is_first_rank() && !eb_loaded_code_is_partitioned())
+    fprintf(stderr, "earlybird: libearlybird is loaded, and no code of this program refers to partitioned communication: there is "
+                    "nothing for it to do\n");
+  return is_ours;
 }
 
 void eb_loaded_explain_absence(void) {

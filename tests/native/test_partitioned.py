@@ -109,7 +109,13 @@ LAUNCHES = {
             ("mixture", "progress"),
         ),
         Launch("two_lanes", 2, "multiple", {"EARLYBIRD_LANES": "2"} | DUPLICATE, ("lane", "order")),
-        Launch("a_lane_that_a_rank_lacks", 2, "multiple", {"EARLYBIRD_LANES": "2", "EARLYBIRD_TESTS_LACKING_LANE": "1"}, ("lane",)),
+        Launch(
+            "a_lane_that_a_rank_lacks",
+            2,
+            "multiple",
+            {"EARLYBIRD_LANES": "2", "EARLYBIRD_TESTS_LACKING_LANE": "1"},
+            ("lane",),
+        ),
         # MPICH's lanes have a context of its own each.
         Launch(
             "four_lanes",

@@ -147,7 +147,9 @@ def test_rendezvous_sends_without_copies_are_found_to_hang_the_textbook_program(
 
 def test_accepting_before_a_start_is_posted_would_hang(core):
     with pytest.raises(Violation, match="deadlock"):
-        Model(core, replace(TEXTBOOK, user_tag=CHANNEL_TAG, rendezvous=True, mutation="early acceptance")).explore()
+        Model(
+            core, replace(TEXTBOOK, user_tag=CHANNEL_TAG, rendezvous=True, mutation="early acceptance")
+        ).explore()
 
 
 def test_a_wrapping_order_is_found(core):
