@@ -1,7 +1,8 @@
-"""Jobs of which only some ranks have the library end as without it, and the others' partitions are delivered."""
+"""Jobs of which only some ranks have the library end as without it, and partitions are delivered."""
 
 import os
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -91,13 +92,11 @@ def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, var
     for absent in ({0, 2}, {0, 1, 4}, {3}):
         programs = [other if rank in absent else member for rank in range(7)]
         ours = [rank for rank in range(7) if rank not in absent]
-        pairs = ",".join(f"{a},{b}" for a, b in zip(ours, ours[1:], strict=False))
+        pairs = ",".join(f"{a},{b}" for a, b in pairwise(ours))
         status, told = launch(flavour, programs, pairs)
         assert status == 0, told[-2000:]
         # On the communicator of odd or even ranks, a pair that is both adds a transfer.
-        expected = sorted(
-            [0] * (len(absent) + 1) + [6 + (a % 2 == b % 2) for a, b in zip(ours, ours[1:], strict=False)]
-        )
+        expected = sorted([0] * (len(absent) + 1) + [6 + (a % 2 == b % 2) for a, b in pairwise(ours)])
         assert delivered(told) == expected, told[-2000:]
 
 

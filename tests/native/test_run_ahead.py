@@ -1,4 +1,4 @@
-"""A sender may be far ahead of its receiver, whatever limits the network's provider has for unexpected messages."""
+"""A sender may be far ahead of its receiver, whatever limits a provider has for unexpected messages."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where memory runs short inside the library a request is not made, an error says so, and nothing else is harmed."""
+"""Where memory runs short inside the library a request is not made, and an error says so."""
 
 import re
 import subprocess
