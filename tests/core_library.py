@@ -19,7 +19,13 @@ class Segments(ctypes.Structure):
 
 
 class Tags(ctypes.Structure):
-    _fields_ = (("bits", c_int), ("segment_bits", c_int), ("order_bits", c_int), ("user_bits", c_int))
+    _fields_ = (
+        ("bits", c_int),
+        ("segment_bits", c_int),
+        ("order_bits", c_int),
+        ("user_bits", c_int),
+        ("comm_bits", c_int),
+    )
 
 
 class IdRange(ctypes.Structure):
@@ -74,8 +80,8 @@ _SIGNATURES = {
     "eb_segments_cover": (None, _SEGMENTS, c_int64, c_int64, POINTER(c_int), POINTER(c_int)),
     "eb_tags_layout": (Tags, c_int64),
     "eb_tags_max_segments": (c_int, _TAGS),
-    "eb_tags_is_canonical": (c_bool, _TAGS, c_int, c_uint64),
-    "eb_tags_canonical_base": (c_int, _TAGS, c_int, c_uint64),
+    "eb_tags_is_canonical": (c_bool, _TAGS, c_int, c_int, c_uint64),
+    "eb_tags_canonical_base": (c_int, _TAGS, c_int, c_int, c_uint64),
     "eb_tags_num_ids": (c_int64, _TAGS),
     "eb_tags_channel_base": (c_int, _TAGS, c_int64),
     "eb_tags_ids_needed": (c_int64, _TAGS, c_int64),

@@ -118,10 +118,10 @@ class Core:
         return self.library.eb_plan_is_due(start)
 
     def is_canonical(self, user_tag, order):
-        return self.library.eb_tags_is_canonical(byref(self.tags), user_tag, order)
+        return self.library.eb_tags_is_canonical(byref(self.tags), 0, user_tag, order)
 
     def canonical_base(self, user_tag, order):
-        return self.library.eb_tags_canonical_base(byref(self.tags), user_tag, order)
+        return self.library.eb_tags_canonical_base(byref(self.tags), 0, user_tag, order)
 
     def channel_base(self, first_id):
         return self.library.eb_tags_channel_base(byref(self.tags), first_id)

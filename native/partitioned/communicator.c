@@ -1,6 +1,7 @@
 /* Names communicators, counts their requests, and raises errors through the user's handler. */
 #include "partitioned/communicator.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,11 +98,11 @@ void eb_communicator_end(void) {
 }
 
 /* `like` has the same ranks; NULL: the communicator is asked for them. */
-static int attach(MPI_Comm user, uint64_t identity, const eb_view *like) {
+static int attach(MPI_Comm user, uint64_t identity, int number, const eb_view *like) {
   int is_inter = 0, rc = MPI_SUCCESS;
   eb_view *view = calloc(1, sizeof *view);
   if (!view) return MPI_ERR_NO_MEM;
-  *view = (eb_view){.user = user, .errhandler = MPI_ERRHANDLER_NULL, .references = 1, .identity = identity};
+  *view = (eb_view){.user = user, .errhandler = MPI_ERRHANDLER_NULL, .references = 1, .identity = identity, .number = number};
   if (like) {
     view->rank = like->rank;
     view->num_peers = like->num_peers;
@@ -116,8 +117,8 @@ static int attach(MPI_Comm user, uint64_t identity, const eb_view *like) {
 }
 
 int eb_communicator_adopt_predefined(void) {
-  const int rc = attach(MPI_COMM_WORLD, EB_IDENTITY_WORLD, NULL);
-  return rc == MPI_SUCCESS ? attach(MPI_COMM_SELF, EB_IDENTITY_WORLD + 1, NULL) : rc;
+  const int rc = attach(MPI_COMM_WORLD, EB_IDENTITY_WORLD, 0, NULL);
+  return rc == MPI_SUCCESS ? attach(MPI_COMM_SELF, EB_IDENTITY_WORLD + 1, -1, NULL) : rc;
 }
 
 /* A number that follows from two; different pairs give the same one by accident alone (splitmix64's finaliser). */
@@ -130,8 +131,8 @@ static uint64_t mix(uint64_t a, uint64_t b) {
 
 /* Without a view, for which memory may be short, the communicator remains unknown on this rank alone. The other ranks
  * could not be told; that ends the program, like any transfer that waits for a rank that has failed. */
-static void name(MPI_Comm made, uint64_t identity, const eb_view *like) {
-  if (attach(made, identity, like) != MPI_SUCCESS) {
+static void name(MPI_Comm made, uint64_t identity, int number, const eb_view *like) {
+  if (attach(made, identity, number, like) != MPI_SUCCESS) {
     fprintf(stderr, "earlybird: rank %d has no memory left for a communicator\n", eb_world.rank);
     PMPI_Abort(MPI_COMM_WORLD, 1);
   }
@@ -168,13 +169,15 @@ static void name_by_members(MPI_Comm made) {
   eb_lock();
   const int64_t before = count_on(&named, hash | 1);
   eb_unlock();
-  name(made, mix(hash, (uint64_t)before), NULL);
+  name(made, mix(hash, (uint64_t)before), -1, NULL);
 }
 
-static uint64_t next_child(eb_view *parent) {
+/* The identity of the next communicator that is made of the parent, and its number. */
+static uint64_t next_child(eb_view *parent, int *number) {
   eb_lock();
   const uint64_t child = ++parent->num_children;
   eb_unlock();
+  *number = parent->identity == EB_IDENTITY_WORLD && child <= INT_MAX ? (int)child : -1;
   return mix(parent->identity, child);
 }
 
@@ -184,14 +187,18 @@ void eb_communicator_made(MPI_Comm parent, MPI_Comm made) {
     name_by_members(made);
     return;
   }
-  const uint64_t identity = next_child(view);
+  int number;
+  const uint64_t identity = next_child(view, &number);
   /* Ranks that belong to none of the communicators made have counted it all the same. */
-  if (made != MPI_COMM_NULL) name(made, identity, NULL);
+  if (made != MPI_COMM_NULL) name(made, identity, number, NULL);
 }
 
 void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made) {
   eb_view *view = eb_communicator_view(parent);
-  if (view && made != MPI_COMM_NULL) name(made, next_child(view), view);
+  int number;
+  if (!view || made == MPI_COMM_NULL) return;
+  const uint64_t identity = next_child(view, &number);
+  name(made, identity, number, view);
 }
 
 void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm made) {
@@ -202,7 +209,7 @@ void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MP
   eb_lock();
   const int64_t before = count_on(&view->groups, key | 1);
   eb_unlock();
-  name(made, mix(mix(view->identity, key), (uint64_t)before), NULL);
+  name(made, mix(mix(view->identity, key), (uint64_t)before), -1, NULL);
 }
 
 void eb_communicator_joined(int tag, MPI_Comm made) {
@@ -221,7 +228,7 @@ void eb_communicator_joined(int tag, MPI_Comm made) {
   eb_lock();
   const int64_t before = count_on(&named, key | 1);
   eb_unlock();
-  name(made, mix(key, (uint64_t)before), NULL);
+  name(made, mix(key, (uint64_t)before), -1, NULL);
 }
 
 int eb_view_domain_rank(const eb_view *view, int peer) {

@@ -17,8 +17,7 @@ typedef struct {
   uint64_t mask, num_used;
 } eb_order_map;
 
-/* MPI_COMM_WORLD's identity; its transfers alone have canonical tags. */
-#define EB_IDENTITY_WORLD UINT64_C(0)
+#define EB_IDENTITY_WORLD UINT64_C(0) /* of MPI_COMM_WORLD */
 
 /* What we know of one of the user's communicators. */
 typedef struct {
@@ -28,6 +27,7 @@ typedef struct {
   int rank;              /* ours in it */
   int num_peers;         /* ranks of the communicator, or of an intercommunicator's remote group */
   uint64_t identity;     /* the same on all its ranks, and of no other communicator of any of them */
+  int number;            /* for canonical tags, alike on all its ranks: 0 of MPI_COMM_WORLD, k of the k-th made of it; else -1 */
   uint64_t num_children; /* communicators that were made of it; the same on all its ranks, who make them together */
   eb_order_map sends, receives;
   eb_order_map groups; /* communicators that MPI_Comm_create_group made of it, by their members */

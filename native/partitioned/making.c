@@ -63,7 +63,7 @@ static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) 
   int rc = eb_wire_cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
-    channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
+    channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->view->number, channel->tag, (uint64_t)order);
     channel->lane = canonical_lane(channel, order);
     channel->num_ids = 1;
     return eb_wire_build(channel);
@@ -103,7 +103,7 @@ static int set_up_receiver(eb_channel *channel, bool is_canonical, int64_t order
   int rc = eb_wire_cut(channel, 0);
   if (rc != MPI_SUCCESS || channel->peer == MPI_PROC_NULL) return rc;
   if (is_canonical && channel->segments.num <= eb_tags_max_segments(&eb_domain.tags)) {
-    channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->tag, (uint64_t)order);
+    channel->base = eb_tags_canonical_base(&eb_domain.tags, channel->view->number, channel->tag, (uint64_t)order);
     channel->lane = canonical_lane(channel, order);
     return eb_wire_build(channel);
   }
@@ -134,7 +134,7 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   if (rc != MPI_SUCCESS) return rc;
   int64_t order = 0;
   eb_order_map *const orders = channel->is_send ? &view->sends : &view->receives;
-  const bool is_ordered = channel->peer != MPI_PROC_NULL && view->identity == EB_IDENTITY_WORLD;
+  const bool is_ordered = channel->peer != MPI_PROC_NULL && view->number >= 0;
   if (is_ordered) {
     eb_lock();
     order = eb_view_next_order(orders, channel->peer, channel->tag);
@@ -142,8 +142,8 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
     if (order < 0) return MPI_ERR_NO_MEM;
   }
   /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
-  const bool is_canonical = view->identity == EB_IDENTITY_WORLD && eb_world.settings.mode.kind == EB_AUTO &&
-                            eb_tags_is_canonical(&eb_domain.tags, channel->tag, (uint64_t)order);
+  const bool is_canonical = eb_world.settings.mode.kind == EB_AUTO &&
+                            eb_tags_is_canonical(&eb_domain.tags, view->number, channel->tag, (uint64_t)order);
   rc = channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
   if (rc != MPI_SUCCESS && is_ordered) {
     /* A request that was not made has no place among those that match the other side's. */

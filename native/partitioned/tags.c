@@ -8,18 +8,21 @@ eb_tags eb_tags_layout(int64_t tag_ub) {
   while (bits < EB_TAG_BITS_MAX && (INT64_C(1) << (bits + 1)) - 1 <= tag_ub) bits++;
   /* 126 segments where there is room; Intel MPI over tcp has 19 bits and gets 14. */
   const int segment_bits = clamp(bits / 4, 4, 7);
-  const int order_bits = (bits - 1 - segment_bits + 1) / 2;
-  return (eb_tags){bits, segment_bits, order_bits, bits - 1 - segment_bits - order_bits};
+  const int rest = bits - 1 - segment_bits;
+  const int comm_bits = rest >= 18 ? 3 : rest >= 14 ? 1 : 0;
+  const int order_bits = (rest - comm_bits + 1) / 2;
+  return (eb_tags){bits, segment_bits, order_bits, rest - comm_bits - order_bits, comm_bits};
 }
 
 int eb_tags_max_segments(const eb_tags *tags) { return (1 << tags->segment_bits) - 2; }
 
-bool eb_tags_is_canonical(const eb_tags *tags, int user_tag, uint64_t order) {
-  return user_tag < (1 << tags->user_bits) && order < (UINT64_C(1) << tags->order_bits);
+bool eb_tags_is_canonical(const eb_tags *tags, int comm, int user_tag, uint64_t order) {
+  return comm >= 0 && comm < (1 << tags->comm_bits) && user_tag < (1 << tags->user_bits) && order < (UINT64_C(1) << tags->order_bits);
 }
 
-int eb_tags_canonical_base(const eb_tags *tags, int user_tag, uint64_t order) {
-  return (int)(((uint64_t)user_tag << tags->order_bits | order) << tags->segment_bits);
+int eb_tags_canonical_base(const eb_tags *tags, int comm, int user_tag, uint64_t order) {
+  const uint64_t user = (uint64_t)comm << tags->user_bits | (uint64_t)user_tag;
+  return (int)((user << tags->order_bits | order) << tags->segment_bits);
 }
 
 int64_t eb_tags_num_ids(const eb_tags *tags) { return INT64_C(1) << (tags->bits - 1 - tags->segment_bits); }

@@ -1,8 +1,8 @@
 /* How the tags of the domain's communicators are divided. Knows no MPI.
  *
  * A tag is a base plus a segment's index. The upper half of the tags belongs to channels, whose bases a setup
- * message tells the receiver; the lower half to canonical transfers, whose base follows from the user's tag and
- * the place in the matching order. The last two segment indices of every base carry plans and reports.
+ * message tells the receiver; the lower half to canonical transfers, whose base follows from the communicator, the
+ * user's tag and the place in the matching order. The last two segment indices of every base carry plans and reports.
  */
 #ifndef EB_TAGS_H
 #define EB_TAGS_H
@@ -17,6 +17,7 @@ typedef struct {
   int segment_bits; /* low bits: the segment */
   int order_bits;   /* then the place in the matching order */
   int user_bits;    /* then the user's tag */
+  int comm_bits;    /* then the communicator */
 } eb_tags;
 
 /* The layout for tags 0 .. tag_ub, the same on every rank that has the same tag_ub (MPI 4.1 section 9.1.2 makes
@@ -26,9 +27,10 @@ eb_tags eb_tags_layout(int64_t tag_ub);
 /* Segments of one base, without the tags of plans and reports. */
 int eb_tags_max_segments(const eb_tags *tags);
 
-/* Is there a canonical base for the order-th (from 0) transfer of a user's tag? Both sides must ask alike. */
-bool eb_tags_is_canonical(const eb_tags *tags, int user_tag, uint64_t order);
-int eb_tags_canonical_base(const eb_tags *tags, int user_tag, uint64_t order);
+/* Is there a canonical base for the order-th (from 0) transfer of a user's tag on a communicator, which has a number from 0
+ * or, where that is -1, none? Both sides must ask alike. */
+bool eb_tags_is_canonical(const eb_tags *tags, int comm, int user_tag, uint64_t order);
+int eb_tags_canonical_base(const eb_tags *tags, int comm, int user_tag, uint64_t order);
 
 /* Channel ids run from 1; id 0 is the control channel. */
 int64_t eb_tags_num_ids(const eb_tags *tags);

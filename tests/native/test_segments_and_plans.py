@@ -116,8 +116,8 @@ def test_find_and_cover_agree_with_counting_bytes(core, lengths, ranges):
     core.eb_segments_free(byref(segments))
 
 
-def canonical_tags(core, tags, user_tag, order):
-    base = core.eb_tags_canonical_base(byref(tags), user_tag, order)
+def canonical_tags(core, tags, comm, user_tag, order):
+    base = core.eb_tags_canonical_base(byref(tags), comm, user_tag, order)
     yield from range(base, base + core.eb_tags_max_segments(byref(tags)))
     yield core.eb_tags_plan(byref(tags), base, 1)
 
@@ -129,19 +129,19 @@ def channel_tags(core, tags, first_id, num_segments):
 
 
 def canonical_places(core, tags):
-    for user_tag in range(1 << tags.user_bits):
-        for order in range(1 << tags.order_bits):
-            assert core.eb_tags_is_canonical(byref(tags), user_tag, order)
-            yield user_tag, order
-    assert not core.eb_tags_is_canonical(byref(tags), 1 << tags.user_bits, 0)
-    assert not core.eb_tags_is_canonical(byref(tags), 0, 1 << tags.order_bits)
+    num_comms, num_tags, num_orders = (1 << n for n in (tags.comm_bits, tags.user_bits, tags.order_bits))
+    for place in itertools.product(range(num_comms), range(num_tags), range(num_orders)):
+        assert core.eb_tags_is_canonical(byref(tags), *place)
+        yield place
+    for beyond in ((num_comms, 0, 0), (-1, 0, 0), (0, num_tags, 0), (0, 0, num_orders)):
+        assert not core.eb_tags_is_canonical(byref(tags), *beyond)
 
 
 def test_all_tags_of_the_smallest_space_are_distinct(core):
     tags = core.eb_tags_layout((1 << 15) - 1)
     used = [core.eb_tags_control(byref(tags), what) for what in CONTROLS]
-    for user_tag, order in canonical_places(core, tags):
-        used.extend(canonical_tags(core, tags, user_tag, order))
+    for place in canonical_places(core, tags):
+        used.extend(canonical_tags(core, tags, *place))
     first_id, most = 1, core.eb_tags_max_segments(byref(tags))
     for num_segments in itertools.cycle([1, most, most + 1, 3 * most, 5]):
         needed = core.eb_tags_ids_needed(byref(tags), num_segments)
@@ -160,15 +160,14 @@ def test_tags_of_larger_spaces_are_distinct(core, bits):
     assert tags.bits == bits
     assert core.eb_tags_layout((1 << bits) - 2).bits == bits - 1
     random = np.random.default_rng(bits)
-    users, orders, num_ids = 1 << tags.user_bits, 1 << tags.order_bits, core.eb_tags_num_ids(byref(tags))
-    places = {
-        (int(u), int(o))
-        for u, o in zip(random.integers(0, users, 60), random.integers(0, orders, 60), strict=True)
-    }
-    places |= {(0, 0), (users - 1, orders - 1), (0, orders - 1), (users - 1, 0), (1, 0), (0, 1)}
+    comms, users, orders = (1 << n for n in (tags.comm_bits, tags.user_bits, tags.order_bits))
+    num_ids = core.eb_tags_num_ids(byref(tags))
+    assert comms == (2 if bits == 19 else 8)
+    places = {tuple(int(random.integers(0, most)) for most in (comms, users, orders)) for _ in range(60)}
+    places |= set(itertools.product((0, comms - 1), (0, 1, users - 1), (0, 1, orders - 1)))
     used = [core.eb_tags_control(byref(tags), what) for what in CONTROLS]
-    for user_tag, order in places:
-        used.extend(canonical_tags(core, tags, user_tag, order))
+    for place in places:
+        used.extend(canonical_tags(core, tags, *place))
     most = core.eb_tags_max_segments(byref(tags))
     long = 2 * most + 1
     assert core.eb_tags_ids_needed(byref(tags), long) in (2, 3)
