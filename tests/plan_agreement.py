@@ -127,7 +127,7 @@ class Core:
         return self.library.eb_tags_channel_base(byref(self.tags), first_id)
 
     def segment_tag(self, base, segment):
-        return base + segment  # as build_requests has it
+        return self.library.eb_tags_segment(byref(self.tags), base, segment)
 
     def plan_tag(self, base):
         return self.library.eb_tags_plan(byref(self.tags), base, 1)

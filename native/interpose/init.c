@@ -1,5 +1,6 @@
-/* MPI_Init, MPI_Init_thread: where the library's work begins. (An attribute ends it, see world.c.) */
+/* MPI_Init, MPI_Init_thread: where the library's work begins. (An attribute ends it, see world.c.) MPI_Finalize, and sessions. */
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +17,16 @@ static bool serves;
 /* Calls of MPI_Init and MPI_Init_thread within one another: a tool's MPI_Init may call MPI_Init_thread. */
 static int depth;
 
+static atomic_int num_sessions; /* that the program has open */
+
 /* Before the MPI begins, because other ranks learn by then whether this one has the library. Status 2, that of wrong
  * input: there is no communicator yet whose error handler could be called. */
 static void enter(void) {
   if (++depth > 1) return;
   eb_bindings_redirect();
   if (!eb_loaded_mpi_can_be_called()) exit(2);
-  serves = eb_loaded_may_serve();
+  /* A session has begun the MPI, and made the exchange that other ranks learn by. */
+  serves = num_sessions == 0 && eb_loaded_may_serve();
   if (serves) eb_world_enlist();
 }
 
@@ -61,3 +65,23 @@ EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
   enter();
   return leave(init_thread(argc, argv, wants_threads() ? MPI_THREAD_MULTIPLE : required, provided));
 }
+
+EB_EXPORT int MPI_Finalize(void) {
+  int (*next)(void) = (int (*)(void))find_next("MPI_Finalize");
+  eb_world_before_finalize();
+  return next ? next() : PMPI_Finalize();
+}
+
+#ifdef EB_HAS_SESSIONS
+EB_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session) {
+  const int rc = PMPI_Session_init(info, errhandler, session);
+  if (rc == MPI_SUCCESS) num_sessions++;
+  return rc;
+}
+
+EB_EXPORT int MPI_Session_finalize(MPI_Session *session) {
+  const int rc = PMPI_Session_finalize(session);
+  if (rc == MPI_SUCCESS) num_sessions--;
+  return rc;
+}
+#endif

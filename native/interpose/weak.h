@@ -5,6 +5,9 @@
 #define EB_WEAK_H
 
 #pragma weak PMPI_Abort
+#pragma weak PMPI_Session_finalize
+#pragma weak PMPI_Session_init
+#pragma weak PMPI_Finalize
 #pragma weak PMPI_Add_error_code
 #pragma weak PMPI_Add_error_string
 #pragma weak PMPI_Allreduce

@@ -74,6 +74,8 @@ static int fail(eb_channel *channel, int code) {
   return code;
 }
 
+static bool awaits_answer(const eb_channel *channel) { return channel->is_send && channel->first_id && !channel->is_accepted; }
+
 static int begin(eb_channel *channel) {
   eb_outbox_progress();
   channel->num_starts++;
@@ -81,7 +83,7 @@ static int begin(eb_channel *channel) {
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
    * waits for us, before it has taken the setup, and our completion must not depend on it. Once it has taken it, it posts
    * its receives when it starts. */
-  if (channel->is_copying && channel->num_starts == 1) eb_matching_collect();
+  if (awaits_answer(channel)) eb_matching_collect();
   if (channel->is_accepted || channel->num_starts == 2) channel->is_copying = false;
   int rc = atomic_load(&channel->error); /* of an earlier start: the two sides no longer agree */
   if (rc == MPI_SUCCESS) rc = adopt_plan(channel);
@@ -109,7 +111,7 @@ void eb_channel_issue(eb_channel *channel, int segment) {
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
     rc = eb_outbox_send(EB_LETTER_DATA, eb_buffer_wire(channel) + begin, (size_t)(channel->segments.first_byte[segment + 1] - begin),
-                        channel->wire_peer, channel->base + segment, eb_domain.lanes[channel->lane]);
+                        channel->wire_peer, eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
   } else if (channel->peer != MPI_PROC_NULL) {
     rc = PMPI_Start(&channel->requests[segment]);
   }

@@ -92,9 +92,8 @@ int eb_communicator_begin(void) {
 }
 
 void eb_communicator_end(void) {
-  const MPI_Comm predefined[] = {MPI_COMM_SELF, MPI_COMM_WORLD};
-  for (int c = 0; c < 2; c++)
-    if (eb_communicator_view(predefined[c])) PMPI_Comm_delete_attr(predefined[c], eb_world.keyval);
+  /* That of MPI_COMM_SELF was deleted just before; MPICH's list of its attributes must not be looked at any more. */
+  if (eb_communicator_view(MPI_COMM_WORLD)) PMPI_Comm_delete_attr(MPI_COMM_WORLD, eb_world.keyval);
 }
 
 /* `like` has the same ranks; NULL: the communicator is asked for them. */

@@ -63,6 +63,8 @@ static void find_near(void) {
   MPI_Comm node;
   MPI_Group own, all;
   int num = 0, first = 0;
+  eb_domain.far_rank = eb_domain.size;
+  eb_domain.is_near[eb_domain.rank] = true;
   if (PMPI_Comm_split_type(eb_domain.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
   PMPI_Comm_size(node, &num);
   int *ranks = malloc(2 * (size_t)num * sizeof *ranks), *const found = ranks + num;

@@ -117,11 +117,13 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
     return false;
   }
   const eb_object *mpi = mpi_in(objects);
-  /* A program of one kind for which another kind was preloaded: calls and handles would go to different MPIs. */
+  /* A program of one kind for which the other was preloaded: calls and handles would go to different MPIs. Two that were not
+   * preloaded know of each other: one translates to the other. */
+  const char *preloaded = getenv("LD_PRELOAD");
   for (size_t o = 0; o < objects->num; o++) {
     const eb_object *other = &objects->at[o];
     if (!mpi || other == mpi || other->is_program || !eb_object_defines(other, "PMPI_Init")) continue;
-    if (kind_of(other) == KIND_UNKNOWN || kind_of(other) == kind_of(mpi)) continue;
+    if (kind_of(other) == KIND_UNKNOWN || kind_of(other) == kind_of(mpi) || !preloaded || !strstr(preloaded, mpi->path)) continue;
     fprintf(stderr, "earlybird: this process has two MPIs, %s and %s, whose handles differ; choose that of the program with "
                     "`earlybird exec --mpi`\n", mpi->path, other->path);
     return false;

@@ -15,12 +15,17 @@
 /* Of the messages on MPI_COMM_WORLD; any would do, see job.h. */
 enum { TAG = 4501 };
 
-static bool is_whole_job; /* where no registry can be read: a person has said that every rank has the library */
+static bool is_enlisted;
 
 void eb_job_enlist(void) {
-  const char *text = getenv(EARLYBIRD_ENV_WHOLE_JOB);
-  is_whole_job = text && strcmp(text, "1") == 0;
+  is_enlisted = true;
   eb_registry_publish();
+}
+
+/* Has a person said that every rank has the library? It counts where no registry tells. */
+static bool is_whole_job(void) {
+  const char *text = getenv(EARLYBIRD_ENV_WHOLE_JOB);
+  return text && strcmp(text, "1") == 0;
 }
 
 typedef struct {
@@ -86,11 +91,13 @@ static void meet(const tree *of, uint64_t *words, int num_words, uint64_t *scrat
 }
 
 bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
-  tree own = {.has = eb_registry_is_readable() ? eb_registry_has : everybody_has};
+  const bool is_told = eb_registry_is_there();
+  tree own = {.has = is_told ? eb_registry_has : everybody_has};
   *reason = NULL;
+  if (is_told ? !eb_registry_has_published() : !is_enlisted && !is_whole_job()) return false;
   PMPI_Comm_rank(MPI_COMM_WORLD, &own.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &own.size);
-  if (!eb_registry_is_readable() && !is_whole_job && own.size > 1) {
+  if (!is_told && !is_whole_job() && own.size > 1) {
     if (own.rank == 0)
       *reason = "this process manager does not tell which ranks have the library, so partitioned communication is left to the MPI; if "
                 "every rank of the job has it, set " EARLYBIRD_ENV_WHOLE_JOB "=1 for all of them";
@@ -102,11 +109,11 @@ bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
   /* Not even the others can be told. */
   if (!words || !own.children) PMPI_Abort(MPI_COMM_WORLD, 1);
   words[0] = is_able;
-  words[1 + own.rank / 64] = UINT64_C(1) << own.rank % 64;
+  if (is_enlisted) words[1 + own.rank / 64] = UINT64_C(1) << own.rank % 64;
   find_place(&own);
   meet(&own, words, num_words, words + num_words);
-  const bool begins = words[0];
-  if (!begins && own.parent < 0)
+  const bool begins = words[0] && is_enlisted;
+  if (!words[0] && own.parent < 0)
     *reason = "a rank has no memory left for partitioned communication, which is left to the MPI on all ranks";
   if (begins) {
     *members = (eb_members){.num_ranks = own.size, .words = malloc((size_t)num_words * sizeof *words)};

@@ -11,13 +11,14 @@ typedef struct {
   uint64_t *words;
 } eb_members;
 
-/* Says that this rank has the library and will call eb_job_meet. Before the MPI is initialised; what could still keep
- * the library from serving this process must be known by then. */
+/* Says that this rank has the library and takes part. Before the MPI is initialised; what could still keep the library from
+ * serving this process must be known by then. */
 void eb_job_enlist(void);
 
-/* Fills in the ranks that have enlisted, the same on each of them. Blocks until all of these have called it, directly
+/* Fills in the ranks that have enlisted, the same on each of them. To be called by every rank that has the library, directly
  * after the MPI's own initialisation: until then the program cannot receive, so messages between these ranks on
- * MPI_COMM_WORLD are not seen by it.
+ * MPI_COMM_WORLD are not seen by it. Blocks until all ranks that have enlisted have called it; returns false at once on one
+ * that has not, unless a person has said that every rank of the job has the library: then all of them meet.
  *
  * False, and members unchanged: the library must stand back, on every rank, because a rank said that it cannot
  * begin (is_able) or because nobody can know which ranks have the library. *reason is then the sentence for a person,

@@ -202,8 +202,6 @@ static bool is_first_rank(void) {
   return true;
 }
 
-static bool says(void) { return is_first_rank() && eb_loaded_code_is_partitioned(); }
-
 static void say_hidden(const char *name, const char *by) {
   if (is_first_rank())
     fprintf(stderr, "earlybird: %s of %s comes before libearlybird's: the MPI's own partitioned communication is used; to have "
@@ -216,22 +214,24 @@ bool eb_loaded_may_serve(void) {
   const char *by, *name;
   was_asked = true;
   if (is_off()) return false;
+  if (!eb_loaded_code_is_partitioned()) {
+    const char *statistics = getenv(EARLYBIRD_ENV_STATS);
+    if (statistics && strcmp(statistics, "1") == 0 && is_first_rank())
+      fprintf(stderr, "earlybird: libearlybird is loaded, and no code of this program refers to partitioned communication: there is "
+                      "nothing for it to do\n");
+    return false;
+  }
   if ((name = eb_loaded_hidden_call(&by)) != NULL) {
-    if (says()) say_hidden(name, by);
+    say_hidden(name, by);
     return false;
   }
   if ((name = eb_loaded_bypass(&by)) != NULL) {
-    if (says())
+    if (is_first_rank())
       fprintf(stderr, "earlybird: %s calls %s, which does not pass through libearlybird: the MPI's own partitioned "
                       "communication is used\n", by, name);
     return false;
   }
-  const bool is_ours = eb_loaded_mpi_is_ours();
-  const char *statistics = getenv(EARLYBIRD_ENV_STATS);
-  if (is_ours && statistics && strcmp(statistics, "1") == 0 && is_first_rank() && !eb_loaded_code_is_partitioned())
-    fprintf(stderr, "earlybird: libearlybird is loaded, and no code of this program refers to partitioned communication: there is "
-                    "nothing for it to do\n");
-  return is_ours;
+  return eb_loaded_mpi_is_ours();
 }
 
 void eb_loaded_explain_absence(void) {

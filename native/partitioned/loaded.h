@@ -25,8 +25,8 @@ const char *eb_loaded_hidden_call(const char **by);
  * that is loaded after us are not meant: nothing calls them. *by is the path of the object. NULL: there is none. */
 const char *eb_loaded_bypass(const char **by);
 
-/* Is partitioned communication ours in this process? To be asked once, before MPI starts. Where it is not, and the program
- * uses it, rank 0 says why in one sentence. False with EARLYBIRD_OFF. */
+/* Does the program use partitioned communication, and is it ours in this process? To be asked once, before MPI starts. Where
+ * it is not ours, rank 0 says why in one sentence. False with EARLYBIRD_OFF. */
 bool eb_loaded_may_serve(void);
 
 /* For a partitioned call that goes to the MPI though eb_loaded_may_serve was never asked: says, once, that the program's

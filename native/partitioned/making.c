@@ -200,7 +200,7 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
     return;
   MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
   for (int s = 0; requests && s < segments.num; s++)
-    if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, base + s, eb_domain.lanes[setup->lane], &requests[s]) != MPI_SUCCESS)
+    if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, eb_tags_segment(&eb_domain.tags, base, s), eb_domain.lanes[setup->lane], &requests[s]) != MPI_SUCCESS)
       requests[s] = MPI_REQUEST_NULL;
   if (requests) (void)eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL);
   eb_segments_free(&segments);
@@ -247,6 +247,7 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
   if (channel->is_send) {
     if (channel->first_id) eb_ids_disown(&eb_domain.ids, channel->first_id);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
+    eb_matching_disown();
     is_unmatched = channel->is_freed = true; /* stays posted until its setup has come */
   }
   eb_unlock();

@@ -95,6 +95,8 @@ int eb_matching_announce(eb_channel *channel, const eb_setup *setup) {
 
 int eb_matching_num_posted(void) { return atomic_load_explicit(&num_posted, memory_order_relaxed); }
 
+void eb_matching_disown(void) { num_posted--; }
+
 int eb_matching_post(eb_channel *channel) {
   int rc = MPI_SUCCESS;
   eb_lock();
@@ -128,7 +130,7 @@ void eb_matching_progress(void) {
       eb_channel *const channel = at->posted;
       at->posted = channel->next_posted;
       if (!at->posted) at->last_posted = &at->posted;
-      num_posted--;
+      if (!channel->is_freed) num_posted--;
       eb_channel_take_setup(channel, &come);
       continue;
     }

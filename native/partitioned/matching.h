@@ -49,8 +49,10 @@ int eb_matching_post(struct eb_channel *channel);
 
 /* Takes the setups that have come. */
 void eb_matching_progress(void);
-/* Posted receivers whose setup has not come. Who waits looks without the lock. */
+/* Posted receivers whose setup has not come, but for those that were freed. Who waits looks without the lock. */
 int eb_matching_num_posted(void);
+/* A posted receiver was freed: it stays posted, but nobody waits for it. Under eb_lock. */
+void eb_matching_disown(void);
 
 /* What receivers answer to a sender: its setup was taken, or was refused because the totals differ, or the receiver was
  * freed. Each returns an MPI error code. */

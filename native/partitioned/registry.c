@@ -2,13 +2,16 @@
 #include "partitioned/registry.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
+#include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Raised whenever messages between ranks change, so that two versions of the library leave each other alone. */
@@ -16,6 +19,7 @@
 
 static bool wants_to_publish; /* where the MPI starts its PMIx client itself */
 static bool has_published;
+static bool is_pmix_running;
 
 /* ---- PMI-1: lines of key=value over an inherited descriptor. The MPI speaks the same before and after us, and the
  * process manager answers line by line, so both may use it in turn. ---- */
@@ -23,8 +27,12 @@ static bool has_published;
 static int pmi_fd = -1;
 static char pmi_store[256]; /* the name of the job's key-value store */
 
-/* Hydra alone: other process managers may speak another version on the same descriptor, and would end the job. */
+/* Hydra alone: other process managers may speak another version on the same descriptor, and would end the job. And only for an
+ * MPI that speaks with it, too: Hydra ends a job of which a process has begun to speak and does not take its leave. */
 static bool is_hydra(void) {
+#if defined(OPEN_MPI)
+  return false;
+#endif
   const char *version = getenv("MPIR_CVAR_PMI_VERSION"), *intel = getenv("I_MPI_PMI");
   return getenv("PMI_FD") && getenv("PMI_RANK") && getenv("MPI_LOCALNRANKS") && !getenv("I_MPI_PMI_LIBRARY") &&
          (!version || strcmp(version, "1") == 0) && (!intel || strcmp(intel, "pmi1") == 0);
@@ -32,7 +40,8 @@ static bool is_hydra(void) {
 
 static bool send_line(const char *line) {
   for (size_t left = strlen(line); left > 0;) {
-    const ssize_t sent = write(pmi_fd, line, left);
+    const ssize_t sent = send(pmi_fd, line, left, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return false;
     line += sent;
     left -= (size_t)sent;
@@ -43,7 +52,9 @@ static bool send_line(const char *line) {
 /* Byte by byte, because what follows the line is the MPI's. */
 static bool receive_line(char *line, size_t size) {
   for (size_t at = 0; at + 1 < size; at++) {
-    if (read(pmi_fd, line + at, 1) != 1) return false;
+    ssize_t received;
+    while ((received = read(pmi_fd, line + at, 1)) < 0 && errno == EINTR) continue;
+    if (received != 1) return false;
     if (line[at] != '\n') continue;
     line[at] = '\0';
     return true;
@@ -72,7 +83,10 @@ static bool value_of(const char *line, const char *key, char *value, size_t size
 
 static void publish_by_pmi(void) {
   char line[1024], status[16];
+  struct stat about;
   pmi_fd = atoi(getenv("PMI_FD"));
+  /* An outer launcher's descriptor may have been closed, and its number be another file's. */
+  if (fstat(pmi_fd, &about) != 0 || !S_ISSOCK(about.st_mode)) return;
   if (ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", line, sizeof line) &&
       ask("cmd=get_my_kvsname\n", "my_kvsname", line, sizeof line) && value_of(line, "kvsname", pmi_store, sizeof pmi_store)) {
     snprintf(line, sizeof line, "cmd=put kvsname=%s key=earlybird-%s value=%s\n", pmi_store, getenv("PMI_RANK"), PROTOCOL);
@@ -83,7 +97,12 @@ static void publish_by_pmi(void) {
 static bool has_by_pmi(int rank) {
   char line[1024], value[64];
   snprintf(line, sizeof line, "cmd=get kvsname=%s key=earlybird-%d\n", pmi_store, rank);
-  return ask(line, "get_result", line, sizeof line) && value_of(line, "value", value, sizeof value) && strcmp(value, PROTOCOL) == 0;
+  if (!ask(line, "get_result", line, sizeof line)) {
+    /* Other ranks may count on this one by now. */
+    fprintf(stderr, "earlybird: the process manager does not answer on PMI_FD any more; run the job with EARLYBIRD_OFF=1\n");
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return value_of(line, "value", value, sizeof value) && strcmp(value, PROTOCOL) == 0;
 }
 
 /* ---- PMIx: a library that the MPI brings along. Declared here, because its header need not be installed; the layouts
@@ -126,12 +145,14 @@ static int find_pmix(struct dl_phdr_info *info, size_t size, void *path) {
   return 1;
 }
 
-/* One of PMIx's own functions, also where PMIx was loaded for the MPI alone and is not visible to us. */
-static void *pmix_function(const char *name) {
+/* One of PMIx's own functions, also where PMIx was loaded for the MPI alone, or for the caller, and is not visible to us. */
+static void *pmix_function(const char *name, const void *caller) {
   void *found = dlsym(RTLD_NEXT, name);
   const char *path = NULL;
+  Dl_info info;
   if (found) return found;
   if (!pmix_library && dl_iterate_phdr(find_pmix, &path)) pmix_library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (!pmix_library && caller && dladdr(caller, &info)) pmix_library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   return pmix_library ? dlsym(pmix_library, name) : NULL;
 }
 
@@ -139,10 +160,11 @@ static void *pmix_function(const char *name) {
  * publish as soon as the MPI has done that, and the MPI commits it with what it publishes itself. */
 __attribute__((visibility("default"))) int PMIx_Init(pmix_process *process, pmix_info *info, size_t num_info) {
   enum { PMIX_ERROR = -1 };
-  pmix_init_fn *theirs = (pmix_init_fn *)pmix_function("PMIx_Init");
+  pmix_init_fn *theirs = (pmix_init_fn *)pmix_function("PMIx_Init", __builtin_return_address(0));
   if (!theirs) return PMIX_ERROR;
   const int rc = theirs(process, info, num_info);
-  pmix_put_fn *put = (pmix_put_fn *)pmix_function("PMIx_Put");
+  pmix_put_fn *put = (pmix_put_fn *)pmix_function("PMIx_Put", NULL);
+  is_pmix_running = is_pmix_running || rc == 0;
   if (rc != 0 || !process || !put || !wants_to_publish || has_published) return rc;
   char text[] = PROTOCOL;
   pmix_value value = {.type = PMIX_TYPE_STRING, .data.string = text};
@@ -152,7 +174,7 @@ __attribute__((visibility("default"))) int PMIx_Init(pmix_process *process, pmix
 }
 
 static bool has_by_pmix(int rank) {
-  pmix_get_fn *get = (pmix_get_fn *)pmix_function("PMIx_Get");
+  pmix_get_fn *get = (pmix_get_fn *)pmix_function("PMIx_Get", NULL);
   pmix_process other = pmix_self;
   /* Without it the question would wait for a rank that has nothing to say. */
   const pmix_info at_once = {.key = "pmix.immed", .value = {.type = PMIX_TYPE_BOOL, .data.flag = true}};
@@ -165,11 +187,22 @@ static bool has_by_pmix(int rank) {
   return same;
 }
 
+/* Open MPI's start may be told to do without the exchange, or to leave each rank's data where it is. */
+static bool starts_without_exchange(void) {
+  static const char *const variables[] = {"OMPI_MCA_pmix_base_async_modex", "OMPI_MCA_async_mpi_init", "OMPI_MCA_pmix_base_collect_data"};
+  for (size_t v = 0; v < sizeof variables / sizeof *variables; v++)
+    if (getenv(variables[v])) return true;
+  return false;
+}
+
 void eb_registry_publish(void) {
+  if (starts_without_exchange()) return;
   wants_to_publish = true;
   if (is_hydra()) publish_by_pmi();
 }
 
-bool eb_registry_is_readable(void) { return has_published; }
+bool eb_registry_is_there(void) { return is_pmix_running || is_hydra(); }
+
+bool eb_registry_has_published(void) { return has_published; }
 
 bool eb_registry_has(int rank) { return pmi_store[0] ? has_by_pmi(rank) : has_by_pmix(rank); }

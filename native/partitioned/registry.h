@@ -12,8 +12,11 @@
 /* Before the MPI is initialised. */
 void eb_registry_publish(void);
 
-/* Can the questions below be answered? Not under a process manager that is not known here. */
-bool eb_registry_is_readable(void);
+/* Is there a store that a rank of this job could publish in? The same answer on all of its ranks, also on those that did not
+ * publish. After the MPI has been initialised. */
+bool eb_registry_is_there(void);
+/* Has this rank published? */
+bool eb_registry_has_published(void);
 
 /* Has this rank of MPI_COMM_WORLD published what we have? Two libraries that cannot talk to each other publish different
  * things. After the MPI has been initialised. */

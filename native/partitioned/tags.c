@@ -32,7 +32,13 @@ int eb_tags_channel_base(const eb_tags *tags, int64_t id) {
 }
 
 int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments) {
-  return ((num_segments + 1) >> tags->segment_bits) + 1;
+  const int64_t most = eb_tags_max_segments(tags);
+  return (num_segments + most - 1) / most;
+}
+
+int eb_tags_segment(const eb_tags *tags, int base, int segment) {
+  const int most = eb_tags_max_segments(tags);
+  return base + (segment / most << tags->segment_bits) + segment % most;
 }
 
 int eb_tags_plan(const eb_tags *tags, int base, int64_t num_ids) {

@@ -1,6 +1,6 @@
 /* How the tags of the domain's communicators are divided. Knows no MPI.
  *
- * A tag is a base plus a segment's index. The upper half of the tags belongs to channels, whose bases a setup
+ * A tag is a base plus a segment's index, which passes over the tags of plans and reports. The upper half of the tags belongs to channels, whose bases a setup
  * message tells the receiver; the lower half to canonical transfers, whose base follows from the communicator, the
  * user's tag and the place in the matching order. The last two segment indices of every base carry plans and reports.
  */
@@ -31,6 +31,9 @@ int eb_tags_max_segments(const eb_tags *tags);
  * or, where that is -1, none? Both sides must ask alike. */
 bool eb_tags_is_canonical(const eb_tags *tags, int comm, int user_tag, uint64_t order);
 int eb_tags_canonical_base(const eb_tags *tags, int comm, int user_tag, uint64_t order);
+
+/* The tag of a segment, of a transfer whose base spans as many ids as it needs. */
+int eb_tags_segment(const eb_tags *tags, int base, int segment);
 
 /* Channel ids run from 1; id 0 is the control channel. */
 int64_t eb_tags_num_ids(const eb_tags *tags);

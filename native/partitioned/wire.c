@@ -40,9 +40,10 @@ int eb_wire_build(eb_channel *channel) {
   for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
     const int64_t begin = channel->segments.first_byte[s];
     const int bytes = (int)(channel->segments.first_byte[s + 1] - begin);
-    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, channel->base + s, comm,
+    const int tag = eb_tags_segment(&eb_domain.tags, channel->base, s);
+    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, tag, comm,
                                                      &channel->requests[s])
-                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, channel->base + s, comm,
+                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, tag, comm,
                                                      &channel->requests[s]);
     if (rc != MPI_SUCCESS) return rc;
   }

@@ -9,7 +9,6 @@
 #include "partitioned/communicator.h"
 #include "partitioned/domain.h"
 #include "partitioned/job.h"
-#include "partitioned/loaded.h"
 #include "partitioned/matching.h"
 #include "partitioned/outbox.h"
 #include "partitioned/progress.h"
@@ -42,7 +41,6 @@ static void make_lock(void) {
 static bool is_enlisted;
 
 void eb_world_enlist(void) {
-  if (!eb_loaded_code_is_partitioned()) return;
   eb_clock_begin();
   is_enlisted = true;
   /* Data that is sent before its receiver has started is unexpected to the MPI, and libfabric's tcp provider, which Intel MPI
@@ -85,12 +83,11 @@ void eb_world_begin(void) {
   int level;
   eb_members members;
   const char *reason;
-  if (!is_enlisted) return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &eb_world.size);
   PMPI_Query_thread(&level);
   eb_world.multiple = level == MPI_THREAD_MULTIPLE;
-  if (!eb_job_meet(prepare(), &members, &reason)) {
+  if (!eb_job_meet(!is_enlisted || prepare(), &members, &reason)) {
     if (reason) fprintf(stderr, "earlybird: %s\n", reason);
     return;
   }
@@ -124,10 +121,12 @@ static void settle_messages(void) {
   eb_matching_cancel_reports();
 }
 
+/* Not in `end`: MPICH works without its locks by then. */
+void eb_world_before_finalize(void) { eb_progress_thread_end(); }
+
 static int end(MPI_Comm comm, int keyval, void *value, void *extra) {
   (void)comm, (void)keyval, (void)value, (void)extra;
   if (!eb_world.on) return MPI_SUCCESS;
-  eb_progress_thread_end();
   settle_messages();
   eb_record_end();
   eb_world.on = false;

@@ -24,11 +24,14 @@ extern eb_world_state eb_world;
 /* Live partitioned requests of this process. Every completion call asks this first. */
 extern int eb_num_live;
 
-/* Says to other ranks that this one will begin: before the MPI is initialised, if its partitioned calls come to us. */
+/* Says to other ranks that this one will begin: before the MPI is initialised, if it makes partitioned calls and these come to
+ * us. */
 void eb_world_enlist(void);
 /* Makes the library serve this process, if it was enlisted: after the MPI was initialised; waits for the other ranks that
- * were enlisted, and for no others. MPI_Finalize ends it. */
+ * were enlisted, and for no others. */
 void eb_world_begin(void);
+/* No thread of ours calls the MPI from now on; MPI_Finalize does all else that ends the library's work. */
+void eb_world_before_finalize(void);
 
 /* Guards communicators, matching, tables and the outbox; nothing where threads cannot meet. May be taken again by
  * the thread that has it. */

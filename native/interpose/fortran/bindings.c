@@ -12,9 +12,12 @@
  */
 #include "interpose/fortran/bindings.h"
 
+#include "include/earlybird.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -114,7 +117,10 @@ void eb_bindings_redirect(void) {
 
 /* The first call of a Fortran program, MPI_INIT, may be one that has to be replaced. Whatever the program needs has its
  * addresses by now. */
-__attribute__((constructor)) static void redirect_at_start(void) { eb_bindings_redirect(); }
+__attribute__((constructor)) static void redirect_at_start(void) {
+  const char *off = getenv(EARLYBIRD_ENV_OFF);
+  if (!off || !*off || strcmp(off, "0") == 0) eb_bindings_redirect();
+}
 
 #else
 
