@@ -22,8 +22,7 @@ void eb_job_enlist(void) {
   eb_registry_publish();
 }
 
-/* Has a person said that every rank has the library? It counts where no registry tells. */
-static bool is_whole_job(void) {
+bool eb_job_is_whole(void) {
   const char *text = getenv(EARLYBIRD_ENV_WHOLE_JOB);
   return text && strcmp(text, "1") == 0;
 }
@@ -94,10 +93,10 @@ bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
   const bool is_told = eb_registry_is_there();
   tree own = {.has = is_told ? eb_registry_has : everybody_has};
   *reason = NULL;
-  if (is_told ? !eb_registry_has_published() : !is_enlisted && !is_whole_job()) return false;
+  if (is_told ? !eb_registry_has_published() : !is_enlisted && !eb_job_is_whole()) return false;
   PMPI_Comm_rank(MPI_COMM_WORLD, &own.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &own.size);
-  if (!is_told && !is_whole_job() && own.size > 1) {
+  if (!is_told && !eb_job_is_whole() && own.size > 1) {
     if (own.rank == 0)
       *reason = "this process manager does not tell which ranks have the library, so partitioned communication is left to the MPI; if "
                 "every rank of the job has it, set " EARLYBIRD_ENV_WHOLE_JOB "=1 for all of them";

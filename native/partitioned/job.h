@@ -15,6 +15,9 @@ typedef struct {
  * serving this process must be known by then. */
 void eb_job_enlist(void);
 
+/* Has a person said, by EARLYBIRD_WHOLE_JOB, that every rank of the job has the library? It counts where no registry tells. */
+bool eb_job_is_whole(void);
+
 /* Fills in the ranks that have enlisted, the same on each of them. To be called by every rank that has the library, directly
  * after the MPI's own initialisation: until then the program cannot receive, so messages between these ranks on
  * MPI_COMM_WORLD are not seen by it. Blocks until all ranks that have enlisted have called it; returns false at once on one

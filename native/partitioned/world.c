@@ -83,6 +83,7 @@ void eb_world_begin(void) {
   int level;
   eb_members members;
   const char *reason;
+  if (!is_enlisted && !eb_job_is_whole()) return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &eb_world.size);
   PMPI_Query_thread(&level);
