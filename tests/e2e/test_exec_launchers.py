@@ -9,7 +9,7 @@ import pytest
 
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import has_library, library_path
-from tests.conftest import EARLYBIRD
+from tests.conftest import EARLYBIRD, require_mpi
 
 pytestmark = pytest.mark.mpi
 
@@ -55,6 +55,7 @@ def says(tmp_path):
     """The program that says what it was told, compiled for an MPI."""
 
     def compiled(mpi: str) -> str:
+        require_mpi(mpi)
         (tmp_path / "says.c").write_text(SAYS)
         compile_for(mpi, tmp_path / "says.c", "-o", tmp_path / f"says-{mpi}")
         return str(tmp_path / f"says-{mpi}")
