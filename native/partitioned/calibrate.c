@@ -8,6 +8,7 @@
 
 #include "partitioned/clock.h"
 #include "partitioned/domain.h"
+#include "partitioned/world.h"
 
 /* Dense where MPIs change from eager to rendezvous (between 4 KiB and 64 KiB), then the long messages. */
 static const int sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1048576};
@@ -87,7 +88,7 @@ static void to_cost(const double *one_s, const double *overhead_s, eb_cost *cost
 static void measure(const pair *with, eb_cost *cost) {
   char *memory = calloc(TRAIN, (size_t)sizes[NUM_SIZES - 1]);
   double one_s[NUM_SIZES], train[NUM_SIZES], overhead_s[NUM_SIZES];
-  if (!memory) PMPI_Abort(with->comm, 1); /* the partner would wait for ever */
+  if (!memory) eb_give_up(EB_NO_MEMORY);
   /* Memory that was never written is not where transfers take place; connections are made here too. */
   memset(memory, 1, (size_t)TRAIN * (size_t)sizes[NUM_SIZES - 1]);
   (void)train_s(with, memory, TRAIN, sizes[0]);

@@ -74,8 +74,6 @@ static int fail(eb_channel *channel, int code) {
   return code;
 }
 
-static bool awaits_answer(const eb_channel *channel) { return channel->is_send && channel->first_id && !channel->is_accepted; }
-
 static int begin(eb_channel *channel) {
   eb_outbox_progress();
   channel->num_starts++;
@@ -83,7 +81,7 @@ static int begin(eb_channel *channel) {
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
    * waits for us, before it has taken the setup, and our completion must not depend on it. Once it has taken it, it posts
    * its receives when it starts. */
-  if (awaits_answer(channel)) eb_matching_collect();
+  if (eb_channel_awaits_answer(channel)) eb_matching_collect();
   if (channel->is_accepted || channel->num_starts == 2) channel->is_copying = false;
   int rc = atomic_load(&channel->error); /* of an earlier start: the two sides no longer agree */
   if (rc == MPI_SUCCESS) rc = adopt_plan(channel);

@@ -97,6 +97,11 @@ static inline eb_partition_state *eb_partition(const eb_channel *channel, int pa
   return (eb_partition_state *)(channel->partitions + (size_t)partition * channel->partition_stride);
 }
 
+/* A sender that was announced, and whose receiver has not answered yet: it could still refuse the transfer. */
+static inline bool eb_channel_awaits_answer(const eb_channel *channel) {
+  return channel->is_send && channel->first_id && !channel->is_accepted;
+}
+
 /* All of these return MPI codes. None calls an error handler: that is the callers' part, who know the call. */
 
 typedef struct {

@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "partitioned/domain.h"
@@ -131,10 +130,7 @@ static uint64_t mix(uint64_t a, uint64_t b) {
 /* Without a view, for which memory may be short, the communicator remains unknown on this rank alone. The other ranks
  * could not be told; that ends the program, like any transfer that waits for a rank that has failed. */
 static void name(MPI_Comm made, uint64_t identity, int number, const eb_view *like) {
-  if (attach(made, identity, number, like) != MPI_SUCCESS) {
-    fprintf(stderr, "earlybird: rank %d has no memory left for a communicator\n", eb_world.rank);
-    PMPI_Abort(MPI_COMM_WORLD, 1);
-  }
+  if (attach(made, identity, number, like) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
 }
 
 /* From the ranks in MPI_COMM_WORLD, in their order; 0 where some are of another one: spawned or connected. */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "partitioned/world.h"
+
 eb_domain_state eb_domain = {.comm = MPI_COMM_NULL};
 
 static int *ranks_of(const eb_members *members) {
@@ -19,7 +21,7 @@ static MPI_Comm make_comm(const eb_members *members) {
   MPI_Group world, group;
   MPI_Errhandler handler;
   int *ranks = ranks_of(members);
-  if (!ranks) PMPI_Abort(MPI_COMM_WORLD, 1); /* the others are making it */
+  if (!ranks) eb_give_up(EB_NO_MEMORY);
   /* That no communicator is left must not end the program, which need not want one. */
   PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
   PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -11,6 +11,7 @@
 
 #include "include/earlybird.h"
 #include "partitioned/registry.h"
+#include "partitioned/world.h"
 
 /* Of the messages on MPI_COMM_WORLD; any would do, see job.h. */
 enum { TAG = 4501 };
@@ -105,8 +106,7 @@ bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
   const int num_words = 1 + (own.size + 63) / 64;
   uint64_t *words = calloc(2 * (size_t)num_words, sizeof *words);
   own.children = malloc((size_t)own.size * sizeof *own.children);
-  /* Not even the others can be told. */
-  if (!words || !own.children) PMPI_Abort(MPI_COMM_WORLD, 1);
+  if (!words || !own.children) eb_give_up(EB_NO_MEMORY);
   words[0] = is_able;
   if (is_enlisted) words[1 + own.rank / 64] = UINT64_C(1) << own.rank % 64;
   find_place(&own);
@@ -116,7 +116,7 @@ bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
     *reason = "a rank has no memory left for partitioned communication, which is left to the MPI on all ranks";
   if (begins) {
     *members = (eb_members){.num_ranks = own.size, .words = malloc((size_t)num_words * sizeof *words)};
-    if (!members->words) PMPI_Abort(MPI_COMM_WORLD, 1);
+    if (!members->words) eb_give_up(EB_NO_MEMORY);
     memcpy(members->words, words + 1, (size_t)(num_words - 1) * sizeof *words);
     for (int w = 0; w < num_words - 1; w++) members->num_members += __builtin_popcountll(members->words[w]);
   }

@@ -135,7 +135,7 @@ void eb_matching_progress(void) {
       continue;
     }
     unexpected_setup *const kept = at ? malloc(sizeof *kept) : NULL;
-    if (!kept) PMPI_Abort(eb_domain.comm, 1); /* a lost setup would hang the job without a word */
+    if (!kept) eb_give_up(EB_NO_MEMORY); /* a lost setup would hang the job */
     *kept = (unexpected_setup){.setup = come};
     *at->last_unexpected = kept;
     at->last_unexpected = &kept->next;

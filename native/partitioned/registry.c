@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
-#include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "partitioned/world.h"
 
 /* Raised whenever messages between ranks change, so that two versions of the library leave each other alone. */
 #define PROTOCOL "earlybird-2"
@@ -98,9 +99,7 @@ static bool has_by_pmi(int rank) {
   char line[1024], value[64];
   snprintf(line, sizeof line, "cmd=get kvsname=%s key=earlybird-%d\n", pmi_store, rank);
   if (!ask(line, "get_result", line, sizeof line)) {
-    /* Other ranks may count on this one by now. */
-    fprintf(stderr, "earlybird: the process manager does not answer on PMI_FD any more; run the job with EARLYBIRD_OFF=1\n");
-    PMPI_Abort(MPI_COMM_WORLD, 1);
+    eb_give_up("the process manager does not answer on PMI_FD any more, and other ranks wait for this one; run the job with EARLYBIRD_OFF=1");
   }
   return value_of(line, "value", value, sizeof value) && strcmp(value, PROTOCOL) == 0;
 }

@@ -139,12 +139,9 @@ static bool may_be_asked(const eb_channel *channel) {
   return eb_world.multiple && !channel->is_send && channel->segments.num > 1;
 }
 
-/* Could the receiver still refuse what is sent? */
-static bool may_be_refused(const eb_channel *channel) { return channel->is_send && channel->first_id && !channel->is_accepted; }
-
 /* May this thread block inside the MPI until everything has come? */
 static bool may_block(const eb_channel *channel) {
-  return !may_be_refused(channel) && !eb_record_on && !expects_setups() && !may_be_asked(channel) && !eb_issue_is_open();
+  return !eb_channel_awaits_answer(channel) && !eb_record_on && !expects_setups() && !may_be_asked(channel) && !eb_issue_is_open();
 }
 
 /* Looks once at a channel that this thread has, or blocks where nobody needs it to come back. */
@@ -165,7 +162,7 @@ static int look(eb_channel *channel, bool *done) {
     }
   }
   if (rc == MPI_SUCCESS && !*done && expects_setups()) eb_matching_progress();
-  if (rc == MPI_SUCCESS && !*done && may_be_refused(channel)) eb_matching_collect();
+  if (rc == MPI_SUCCESS && !*done && eb_channel_awaits_answer(channel)) eb_matching_collect();
   return rc;
 }
 

@@ -29,6 +29,12 @@ void eb_unlock(void) {
   if (eb_world.multiple) pthread_mutex_unlock(&lock);
 }
 
+void eb_give_up(const char *sentence) {
+  fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+  abort();
+}
+
 static void make_lock(void) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);

@@ -33,6 +33,10 @@ void eb_world_begin(void);
 /* No thread of ours calls the MPI from now on; MPI_Finalize does all else that ends the library's work. */
 void eb_world_before_finalize(void);
 
+/* Ends the job, with a sentence, where other ranks would wait for this one for ever. */
+_Noreturn void eb_give_up(const char *sentence);
+#define EB_NO_MEMORY "no memory is left for partitioned communication, and other ranks wait for this one"
+
 /* Guards communicators, matching, tables and the outbox; nothing where threads cannot meet. May be taken again by
  * the thread that has it. */
 void eb_lock(void);

@@ -20,8 +20,9 @@ VARIANTS = {
     "without_the_library": PLAIN,
     "calls_PMPI_Init": ("-DPMPI",),
     "brings_its_own_MPI_Init": ("-DOWN_INIT",),
+    "opens_a_session_before": ("-DSESSION",),
 }
-FOREIGN = [name for name in VARIANTS if name != "member"]
+FOREIGN = [name for name in VARIANTS if name not in ("member", "opens_a_session_before")]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,16 @@ def test_ranks_with_the_library_deliver_beside_one_without_it(mpi, variant, fore
         assert delivered(told) == [0, 0, 6], told[-2000:]
 
 
+def test_a_rank_that_opened_a_session_before_mpi_init_is_left_to_the_mpi(mpi, variant):
+    if mpi == "intel":
+        pytest.skip("Intel MPI 2021.18 refuses MPI_Init after a session")
+    flavour = find_flavour(mpi)
+    member, other = variant(flavour, "member"), variant(flavour, "opens_a_session_before")
+    # Rank 0 must not be the one: MPICH 5.0.2 hangs there by itself.
+    status, told = launch(flavour, [member, member, other], "0,1")
+    assert status == 0 and delivered(told) == [0, 0, 6], told[-2000:]
+
+
 def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, variant):
     flavour = find_flavour(mpi)
     member, other = variant(flavour, "member"), variant(flavour, "without_the_library")
@@ -124,3 +135,15 @@ def test_where_nobody_knows_who_has_the_library_a_person_may_say_so(any_mpi, var
         assert status == 0 and delivered(told) == [0, 6], told[-2000:]
         assert ("set EARLYBIRD_WHOLE_JOB=1" in told) == speaks
         assert ("earlybird: partitioned communication\n" in told) != speaks
+
+
+def test_a_rank_that_is_switched_off_meets_the_others_of_a_whole_job(any_mpi, variant):
+    flavour = find_flavour(any_mpi)
+    if flavour.family == "openmpi":
+        pytest.skip("Open MPI has PMIx always")
+    member = variant(flavour, "member")
+    words = ["sh", "-c", f'[ "$PMI_RANK" != 0 ] || export EARLYBIRD_OFF=1; exec {member} 2,1']
+    env = {"I_MPI_PMI_LIBRARY": "", "EARLYBIRD_WHOLE_JOB": "1", "EARLYBIRD_STATS": "1"}
+    status, told = run_ranks(flavour, 3, words, env, 60)
+    assert status == 0 and delivered(told) == [0, 0, 6], told[-2000:]
+    assert "earlybird: partitioned communication\n" in told

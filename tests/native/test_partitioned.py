@@ -244,6 +244,14 @@ def test_the_progress_thread_moves_segments_while_the_sender_computes(
     assert re.findall("^(?:early|late)$", text, re.MULTILINE) == [arrives]
 
 
+def test_threads_that_poll_for_partitions_of_both_directions_end(mpi):
+    """More threads than cores on two of them; the program itself checks the data."""
+    flavour = find_flavour(mpi)
+    words = [suite_program(flavour, "partitioned_polling"), 2, 8, 65536, 40]
+    status, text = run_ranks(flavour, 2, words, {}, 60)
+    assert status == 0 and re.search(r"^mean \d+\.\d\d us, median", text, re.MULTILINE), text[-3000:]
+
+
 def test_an_open_mpi_without_partitioned_calls_has_ours():
     """Debian's libopenmpi-dev and openmpi-bin."""
     try:

@@ -2,7 +2,8 @@
  * pairs of ranks transfer partitions on what these make.
  *
  * part_of_job FIRST,SECOND[,FIRST,SECOND...]: the pairs, of which the first sends. Prints "delivered N" on every rank, where
- * N counts the transfers that it received. Built with OWN_INIT it brings its own MPI_Init, with PMPI it calls PMPI_Init.
+ * N counts the transfers that it received. Built with OWN_INIT it brings its own MPI_Init, with PMPI it calls PMPI_Init,
+ * with SESSION it has a session open before.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -82,6 +83,10 @@ static int transfer_in_finalize(MPI_Comm comm, int keyval, void *value, void *ex
 
 int main(int argc, char **argv) {
   int pairs[32], num = 0, keyval;
+#ifdef SESSION
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+#endif
 #ifdef PMPI
   PMPI_Init(&argc, &argv);
 #else
@@ -121,6 +126,9 @@ int main(int argc, char **argv) {
   num_finalize_pairs = num;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, transfer_in_finalize, &keyval, NULL);
   MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+#ifdef SESSION
+  MPI_Session_finalize(&session);
+#endif
   MPI_Finalize();
   return 0;
 }
