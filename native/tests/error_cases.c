@@ -236,8 +236,8 @@ static void null_after_free(const struct context *context) {
   EXPECT(request == MPI_REQUEST_NULL, "a freed request is not null");
 }
 
-/* The receiver is told, whosever total is larger and whatever becomes of errors elsewhere in the program; small
- * messages and matched ones end at the sender. */
+/* The receiver gets the error, whosever total is larger and whatever becomes of errors elsewhere in the program. The sender
+ * gets it too where the receiver's refusal has arrived before the transfer completes there, even before it starts. */
 static void different_totals(const struct context *context) {
   static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}, {100, 200}};
   enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
@@ -251,37 +251,43 @@ static void different_totals(const struct context *context) {
     else
       MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
     int code = MPI_Start(&request);
-    if (context->rank == 0) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
-    /* Where the sender has announced the transfer, the receiver knows when it starts. */
-    const bool is_refused = context->rank == 1 && code != MPI_SUCCESS;
+    /* Where the sender has announced the transfer, either side may know when it starts. */
+    const bool is_refused = code != MPI_SUCCESS;
+    if (context->rank == 0 && !is_refused) MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
     /* What MPI_Parrived has found stays an error of the wait. */
     if (context->rank == 1 && c == NUM_COUNTS - 1)
       for (int flag = 0; code == MPI_SUCCESS && !flag;) code = MPI_Parrived(request, 0, &flag);
     if (!is_refused) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    if (context->rank == 0) MPI(code);
-    else expect_class("a receive whose total differs", code, MPI_ERR_TRUNCATE);
+    if (context->rank == 1 || code != MPI_SUCCESS) expect_class("a transfer whose totals differ", code, MPI_ERR_TRUNCATE);
     MPI(MPI_Request_free(&request));
   }
   MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   free(data);
 }
 
-/* The sender has no canonical tags, and its data is on the way when the receiver finds out. MPI_Finalize must still return. */
+/* The sender has no canonical tags: its data is on the way when the receiver finds out, or it has the receiver's refusal when
+ * it starts. MPI_Finalize must still return. */
 static void different_totals_announced(const struct context *context) {
-  enum { PARTITIONS = 4, LARGE = 250000 };
+  enum { PARTITIONS = 4, LARGE = 250000, SMALLER_SENT = 0, SMALLER_RECEIVED, REFUSED_BEFORE_START, NUM_CASES };
   if (context->rank > 1) return;
   unsigned char *data = calloc(PARTITIONS, LARGE);
-  for (int c = 0; c < 2; c++) {
+  char *const word = (char *)data;
+  for (int c = 0; c < NUM_CASES; c++) {
     MPI_Request request;
     int code;
     if (context->rank == 0) {
       MPI(MPI_Psend_init(data, PARTITIONS, c ? LARGE / 2 : LARGE, MPI_BYTE, 1, 30000 + TAG, context->world, MPI_INFO_NULL, &request));
-      MPI(MPI_Start(&request));
-      MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
-      (void)MPI_Wait(&request, MPI_STATUS_IGNORE); /* complete, or told what the receiver says */
+      if (c == REFUSED_BEFORE_START) MPI(MPI_Recv(word, 1, MPI_CHAR, 1, TAG, context->world, MPI_STATUS_IGNORE));
+      code = MPI_Start(&request);
+      if (code == MPI_SUCCESS) {
+        MPI(MPI_Pready_range(0, PARTITIONS - 1, request));
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+      }
+      if (code != MPI_SUCCESS) expect_class("a send whose total differs", code, MPI_ERR_TRUNCATE);
     } else {
       MPI(MPI_Precv_init(data, PARTITIONS, c ? LARGE : LARGE / 2, MPI_BYTE, 0, 30000 + TAG, context->world, MPI_INFO_NULL, &request));
       code = MPI_Start(&request);
+      if (c == REFUSED_BEFORE_START) MPI(MPI_Send(word, 1, MPI_CHAR, 0, TAG, context->world));
       if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
       expect_class("a receive whose total differs", code, MPI_ERR_TRUNCATE);
     }
