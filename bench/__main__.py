@@ -13,6 +13,7 @@ from bench import (
     partitioned_grid,
     partitioned_own,
     partitioned_progress,
+    partitioned_regret,
     pipeline_advice,
 )
 
@@ -23,6 +24,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-calls": partitioned_calls.main,
     "partitioned-grid": partitioned_grid.main,
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
+    "partitioned-regret": partitioned_regret.main,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
     "pipeline-advice": pipeline_advice.main,
@@ -31,8 +33,8 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 }
 # Those that take words of their own, told by --help.
 WITH_OPTIONS = (
-    "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "pipeline-advice",
-    "collective-accuracy", "collective-advice",
+    "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "partitioned-regret",
+    "pipeline-advice", "collective-accuracy", "collective-advice",
 )  # fmt: skip
 
 

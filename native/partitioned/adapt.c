@@ -1,23 +1,61 @@
-/* Observes a channel's starts, chooses its next segments, and tells the other side. */
+/* Observes a channel's starts, searches the segments that take least, and agrees on them with the other side. */
 #include "partitioned/adapt.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "partitioned/outbox.h"
+#include "partitioned/search.h"
 #include "partitioned/world.h"
 
-bool eb_adapt_exchanges(const eb_channel *channel) {
-  /* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
+/* The sender decides when it sends plans, and each says when the next one comes: at every start while it searches, and
+ * seldom afterwards. The first is known alike on both sides. */
+enum { FIRST_DUE = 2, RETRY_DUE = 128, DUE_STEP = 256 };
+#define NEVER UINT64_MAX
+/* Starts before a plan whose times are taken: the report of a start is there two starts later. */
+enum { NUM_OBSERVED = 4 };
+/* The program has changed when another cut promises so much more than when the one in use was found. */
+#define CHANGED 0.85
+/* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
+#define COMPARABLE_S 0.1
+
+/* What a search has found outlives its request: programs make requests anew for each transfer. */
+enum { NUM_LEARNED = 64 };
+static struct {
+  int peer, num_partitions;
+  int64_t total_bytes; /* 0: an empty place */
+  eb_cut cut;
+  double promise;
+} learned[NUM_LEARNED];
+static int num_learned; /* ever; places are taken in turn */
+
+struct eb_adaptation {
+  eb_search search;   /* proposed, or under way */
+  bool is_proposed, is_searching;
+  bool is_recalled, has_changed; /* what goes with a proposal */
+  eb_cut in_use;      /* what the last search found, or was learned before */
+  double promise;     /* the predicted time of the best over that of the one in use, when it was found */
+  double observed_at_s;
+};
+
+/* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
+static bool exchanges(const eb_channel *channel) {
+  const bool is_far = channel->cost == &eb_world.settings.inter_node;
   return eb_world.settings.mode.kind == EB_AUTO && channel->peer != MPI_PROC_NULL &&
+         channel->total_bytes >= eb_world.least_planned_bytes[is_far] &&
          channel->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&eb_domain.tags);
 }
 
-/* Does the receiver tell of this start? */
-static bool is_reported(const eb_channel *channel) {
-  return eb_adapt_exchanges(channel) && eb_plan_is_reported(channel->num_starts);
+static bool is_due(const eb_channel *channel) { return channel->num_starts == channel->next_due; }
+
+/* Are the times of this start taken? With the next plan as it was known before the start, or during it: a start that is
+ * reported is always observed, too. */
+static bool is_observed(const eb_channel *channel) {
+  return channel->next_due != NEVER && channel->num_starts + NUM_OBSERVED >= channel->next_due;
 }
+
+/* Does the receiver tell of it? Once the plan of this start is known. */
+static bool is_reported(const eb_channel *channel) { return channel->num_starts > FIRST_DUE && is_observed(channel); }
 
 static int plan_tag(const eb_channel *channel) {
   return eb_tags_plan(&eb_domain.tags, channel->base, channel->num_ids);
@@ -27,93 +65,67 @@ static int report_tag(const eb_channel *channel) {
   return eb_tags_report(&eb_domain.tags, channel->base, channel->num_ids);
 }
 
-static bool can_gain(const eb_channel *channel) {
-  return eb_plan_can_gain(channel->cost, channel->total_bytes, channel->partition_bytes);
-}
-
 int eb_adapt_begin(eb_channel *channel) {
-  if (!channel->is_send || channel->mode.kind != EB_AUTO || !eb_adapt_exchanges(channel) || !can_gain(channel)) return MPI_SUCCESS;
-  channel->ready_s = calloc((size_t)channel->num_partitions, EB_PLAN_RECORDS * sizeof *channel->ready_s);
-  return channel->ready_s ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  channel->next_due = exchanges(channel) ? FIRST_DUE : NEVER;
+  if (!channel->is_send || channel->mode.kind != EB_AUTO || channel->next_due == NEVER ||
+      !eb_plan_can_gain(channel->cost, channel->total_bytes, channel->partition_bytes))
+    return MPI_SUCCESS;
+  channel->ready_s = calloc((size_t)channel->num_partitions, EB_NUM_RECORDS * sizeof *channel->ready_s);
+  channel->adaptation = calloc(1, sizeof *channel->adaptation);
+  return channel->ready_s && channel->adaptation ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 void eb_adapt_end(eb_channel *channel) {
   eb_report ignored;
-  (void)eb_matching_take_report(&channel->report, &ignored);
+  for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_matching_take_report(&channel->reports[r], &ignored);
   free(channel->ready_s);
+  free(channel->adaptation);
   free(channel->plan);
 }
 
 int eb_adapt_start(eb_channel *channel) {
-  const bool exchanges = eb_adapt_exchanges(channel);
-  channel->record = exchanges && (channel->ready_s || !channel->is_send) ? eb_plan_record(channel->num_starts) : -1;
-  channel->proposes = channel->is_send && exchanges && eb_plan_is_due(channel->num_starts + 1);
-  if (!channel->is_send || !is_reported(channel)) return MPI_SUCCESS;
+  const int place = (int)(channel->num_starts % EB_NUM_RECORDS);
+  channel->record = is_observed(channel) && (channel->ready_s || !channel->is_send) ? place : -1;
+  channel->proposes = channel->ready_s && !channel->adaptation->is_searching && channel->num_starts + 1 == channel->next_due;
+  if (!channel->is_send || !channel->ready_s || !is_reported(channel)) return MPI_SUCCESS;
   eb_report unread;
-  (void)eb_matching_take_report(&channel->report, &unread);
-  return eb_matching_expect_report(channel->wire_peer, report_tag(channel), &channel->report);
+  (void)eb_matching_take_report(&channel->reports[place], &unread);
+  return eb_matching_expect_report(channel->wire_peer, report_tag(channel), &channel->reports[place]);
 }
+
+/* A plan's words: how many ends, the total, the start of the next plan, the ends. */
+enum { PLAN_NUM, PLAN_TOTAL, PLAN_NEXT_DUE, PLAN_ENDS };
 
 /* Turns a plan's ends into the segments of the next start, if they differ from today's. */
 static int set_next(eb_channel *channel) {
-  const int64_t num = channel->plan[0];
-  if (channel->plan[1] != channel->total_bytes) return MPI_ERR_TRUNCATE;
+  const int64_t num = channel->plan[PLAN_NUM];
+  if (channel->plan[PLAN_TOTAL] != channel->total_bytes) return MPI_ERR_TRUNCATE;
   eb_segments made;
-  if (eb_segments_from_ends((int)num, channel->plan + 2, &made) != 0) return MPI_ERR_NO_MEM;
+  if (eb_segments_from_ends((int)num, channel->plan + PLAN_ENDS, &made) != 0) return MPI_ERR_NO_MEM;
+  channel->next_due = (uint64_t)channel->plan[PLAN_NEXT_DUE];
   if (eb_segments_equal(&made, &channel->segments)) eb_segments_free(&made);
   else channel->next_segments = made;
   return MPI_SUCCESS;
 }
 
 int eb_adapt_finish(eb_channel *channel) {
-  if (!eb_adapt_exchanges(channel)) return MPI_SUCCESS;
-  if (eb_plan_is_due(channel->num_starts)) {
+  const int place = channel->record;
+  if (is_due(channel)) {
     const int rc = set_next(channel);
     if (rc != MPI_SUCCESS) return rc;
   }
   if (!is_reported(channel)) return MPI_SUCCESS;
-  eb_report report = {.start = channel->num_starts};
-  for (int r = 0; r < EB_PLAN_RECORDS; r++) report.done_s[r] = channel->done_s[r];
+  const eb_report report = {.start = channel->num_starts, .done_s = channel->done_s[place]};
   return eb_outbox_send(EB_LETTER_CONTROL, &report, sizeof report, channel->wire_peer, report_tag(channel), eb_domain.comm);
 }
 
-/* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
-#define COMPARABLE_S 0.1
-
-/* What the recorded starts took, if the receiver's report of them has come. */
-static eb_observation observe(eb_channel *channel) {
+/* Gives the search what a start took, if the receiver's report of it has come. */
+static void observe(eb_channel *channel, uint64_t start) {
+  const int place = (int)(start % EB_NUM_RECORDS);
   eb_report report;
-  const double now_s = eb_now_s();
-  if (channel->cost == &eb_world.settings.inter_node && now_s - channel->observed_at_s > COMPARABLE_S)
-    eb_trial_forget_times(&channel->trial);
-  channel->observed_at_s = now_s;
-  if (!eb_matching_take_report(&channel->report, &report) || report.start + 2 != channel->num_starts)
-    return (eb_observation){NAN, NAN, NAN};
-  double ready_s[EB_PLAN_RECORDS], own_s[EB_PLAN_RECORDS];
-  for (int r = 0; r < EB_PLAN_RECORDS; r++) {
-    report.done_s[r] -= channel->done_s[r];
-    ready_s[r] = channel->spent_s[r][0];
-    own_s[r] = channel->spent_s[r][1];
-  }
-  return (eb_observation){eb_plan_typical_s(report.done_s, EB_PLAN_RECORDS), eb_plan_typical_s(ready_s, EB_PLAN_RECORDS),
-                          eb_plan_typical_s(own_s, EB_PLAN_RECORDS)};
-}
-
-/* The predicted time of the segments in use. */
-static double predict_now_s(const eb_channel *channel, const double *typical_s) {
-  const int num = channel->segments.num;
-  double *ready_s = calloc((size_t)num, sizeof *ready_s), result_s = 0;
-  int64_t *bytes = calloc((size_t)num, sizeof *bytes);
-  for (int p = 0; ready_s && p < channel->num_partitions; p++) {
-    const eb_partition_state *partition = eb_partition(channel, p);
-    for (int s = partition->first_segment; s <= partition->last_segment; s++)
-      if (typical_s[p] > ready_s[s]) ready_s[s] = typical_s[p];
-  }
-  for (int s = 0; bytes && s < num; s++) bytes[s] = channel->segments.first_byte[s + 1] - channel->segments.first_byte[s];
-  if (ready_s && bytes) result_s = eb_plan_predict_s(channel->cost, num, ready_s, bytes);
-  free(ready_s);
-  free(bytes);
-  return result_s;
+  if (!eb_matching_take_report(&channel->reports[place], &report) || report.start != start) return;
+  const eb_observation observed = {report.done_s - channel->done_s[place], channel->spent_s[place][0], channel->spent_s[place][1]};
+  eb_search_observe(&channel->adaptation->search, start, &observed);
 }
 
 /* The most segments that a plan may name, so that with the cuts at EB_SEGMENT_MAX_BYTES they still fit the tags. */
@@ -121,32 +133,80 @@ static int max_planned(const eb_channel *channel) {
   return eb_tags_max_segments(&eb_domain.tags) - (int)(channel->total_bytes / EB_SEGMENT_MAX_BYTES);
 }
 
-/* A plan's memory: its number of ends, the total, the ends. */
 static bool has_plan(eb_channel *channel) {
   if (!channel->plan)
-    channel->plan = malloc((2 + (size_t)eb_tags_max_segments(&eb_domain.tags)) * sizeof *channel->plan);
+    channel->plan = malloc((PLAN_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags)) * sizeof *channel->plan);
   return channel->plan != NULL;
 }
 
-void eb_adapt_propose(eb_channel *channel) {
-  eb_proposal *proposal = &channel->proposal;
-  channel->proposes = false;
-  proposal->num = 0;
-  if (!channel->ready_s || max_planned(channel) < 2 || !has_plan(channel)) return;
-  double *typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s), last_s = 0;
-  if (!typical_s) return; /* the segments stay as they are */
-  const int num_records = eb_plan_num_records(channel->num_starts + 1);
-  for (int p = 0; p < channel->num_partitions; p++) {
-    double records_s[EB_PLAN_RECORDS];
-    for (int r = 0; r < EB_PLAN_RECORDS; r++) records_s[r] = channel->ready_s[(size_t)p * EB_PLAN_RECORDS + (size_t)r];
-    typical_s[p] = eb_plan_typical_s(records_s, num_records);
-    if (typical_s[p] > last_s) last_s = typical_s[p];
+/* The medians of what was recorded of the last three starts, or of the first one. */
+static double *typical_ready_s(const eb_channel *channel) {
+  double *const typical_s = malloc((size_t)channel->num_partitions * sizeof *typical_s);
+  const int num = channel->num_starts < 3 ? 1 : 3;
+  for (int p = 0; typical_s && p < channel->num_partitions; p++) {
+    double values_s[3];
+    for (int k = 0; k < num; k++)
+      values_s[k] = channel->ready_s[(size_t)p * EB_NUM_RECORDS + (channel->num_starts - (uint64_t)k) % EB_NUM_RECORDS];
+    typical_s[p] = eb_plan_typical_s(values_s, num);
   }
-  proposal->num = eb_plan_choose(channel->cost, channel->num_partitions, channel->partition_bytes, typical_s,
-                                 max_planned(channel), channel->plan + 2, &proposal->best_s);
-  proposal->one_s = eb_plan_predict_s(channel->cost, 1, &last_s, &channel->total_bytes);
-  proposal->now_s = predict_now_s(channel, typical_s);
-  free(typical_s);
+  return typical_s;
+}
+
+static eb_plan_input input_of(const eb_channel *channel, const double *ready_s) {
+  return (eb_plan_input){channel->cost, channel->num_partitions, channel->partition_bytes, ready_s};
+}
+
+/* Is what was learned of such a transfer good for this one, too? */
+static bool recall(const eb_channel *channel, const eb_plan_input *input) {
+  eb_adaptation *const own = channel->adaptation;
+  bool fits = false;
+  eb_lock();
+  for (int k = 0; k < NUM_LEARNED && !fits; k++) {
+    if (learned[k].total_bytes != channel->total_bytes || learned[k].peer != channel->wire_peer ||
+        learned[k].num_partitions != channel->num_partitions)
+      continue;
+    const double promise = own->search.candidates[0].proposal.predicted_s / eb_plan_price_s(input, &learned[k].cut);
+    fits = promise >= CHANGED * learned[k].promise;
+    if (!fits) break;
+    own->in_use = learned[k].cut;
+    own->promise = learned[k].promise;
+  }
+  eb_unlock();
+  return fits;
+}
+
+static void learn(const eb_channel *channel) {
+  eb_lock();
+  int place = -1;
+  for (int k = 0; k < NUM_LEARNED && place < 0; k++)
+    if (learned[k].total_bytes == channel->total_bytes && learned[k].peer == channel->wire_peer &&
+        learned[k].num_partitions == channel->num_partitions)
+      place = k;
+  if (place < 0) place = num_learned++ % NUM_LEARNED;
+  learned[place].peer = channel->wire_peer;
+  learned[place].num_partitions = channel->num_partitions;
+  learned[place].total_bytes = channel->total_bytes;
+  learned[place].cut = channel->adaptation->in_use;
+  learned[place].promise = channel->adaptation->promise;
+  eb_unlock();
+}
+
+void eb_adapt_propose(eb_channel *channel) {
+  eb_adaptation *const own = channel->adaptation;
+  channel->proposes = false;
+  if (max_planned(channel) < 2) return;
+  double *const ready_s = typical_ready_s(channel);
+  if (!ready_s) return; /* the segments stay as they are */
+  const eb_plan_input input = input_of(channel, ready_s);
+  eb_proposal proposals[EB_PLAN_MAX_CUTS];
+  eb_search_begin(&own->search, eb_plan_propose(&input, max_planned(channel), proposals), proposals);
+  own->is_proposed = true;
+  if (channel->num_starts < FIRST_DUE) {
+    own->is_recalled = recall(channel, &input);
+  } else {
+    own->has_changed = proposals[0].predicted_s < CHANGED * own->promise * eb_plan_price_s(&input, &own->in_use);
+  }
+  free(ready_s);
 }
 
 /* What the sender's own mode wants: the ends of its equal segments, from an info key. */
@@ -160,41 +220,79 @@ static int cut_equally(const eb_channel *channel, int64_t *end_byte) {
   return num;
 }
 
-/* The ends of the next segments, or 0 to keep those in use. */
-static int decide(eb_channel *channel, int64_t *end_byte) {
+/* Is what the search has seen too old for comparisons? */
+static bool is_outdated(eb_channel *channel) {
+  const double now_s = eb_now_s(), since_s = now_s - channel->adaptation->observed_at_s;
+  channel->adaptation->observed_at_s = now_s;
+  return channel->cost == &eb_world.settings.inter_node && since_s > COMPARABLE_S;
+}
+
+/* The cut of the next start while a search is under way, or what it has found. */
+static const eb_cut *go_on(eb_channel *channel) {
+  eb_adaptation *const own = channel->adaptation;
+  if (channel->num_starts > FIRST_DUE + 2) observe(channel, channel->num_starts - 2);
+  const bool is_new = own->search.num_tries == 0;
+  const bool is_comparable = !is_outdated(channel) || is_new;
+  const eb_cut *const next = is_comparable ? eb_search_next(&own->search, channel->num_starts + 1) : NULL;
+  if (next) return next;
+  const eb_proposal *const best = is_comparable ? eb_search_best(&own->search) : eb_search_predicted(&own->search);
+  own->in_use = best->cut;
+  own->promise = best->predicted_s > 0 ? own->search.candidates[0].proposal.predicted_s / best->predicted_s : 1;
+  own->is_searching = false;
+  learn(channel);
+  return &own->in_use;
+}
+
+/* When to look again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
+ * of a size take Intel MPI 20 times as long in shared memory), then every so often. */
+static uint64_t next_look(uint64_t start) {
+  return start < RETRY_DUE ? RETRY_DUE : (start + NUM_OBSERVED) / DUE_STEP * DUE_STEP + DUE_STEP;
+}
+
+/* The ends of the next segments, or 0 to keep those in use; and when the next plan is due. */
+static int decide(eb_channel *channel, int64_t *end_byte, uint64_t *next_due) {
+  eb_adaptation *const own = channel->adaptation;
+  *next_due = NEVER;
   if (max_planned(channel) < 2) return 0;
   if (channel->mode.kind != EB_AUTO) return cut_equally(channel, end_byte);
-  const eb_observation observed = observe(channel);
-  eb_decision decision = EB_KEEP;
-  if (channel->proposal.num > 0)
-    decision = eb_trial_decide(&channel->trial, channel->num_starts, channel->segments.num == 1, &observed, &channel->proposal);
-  else if (channel->cost->num > 0 && !channel->ready_s)
-    decision = EB_USE_ONE; /* no plan can be better */
-  if (decision != EB_USE_ONE) return decision == EB_KEEP ? 0 : channel->proposal.num;
-  end_byte[0] = channel->total_bytes;
-  return 1;
+  if (!channel->ready_s) { /* no plan can be better */
+    end_byte[0] = channel->total_bytes;
+    return 1;
+  }
+  const eb_cut *cut = NULL;
+  if (own->is_proposed && channel->num_starts == FIRST_DUE && own->is_recalled) cut = &own->in_use;
+  else if (own->is_proposed && (channel->num_starts == FIRST_DUE || channel->num_starts == RETRY_DUE || own->has_changed))
+    own->is_searching = true;
+  own->is_proposed = false;
+  if (own->is_searching) cut = go_on(channel);
+  *next_due = own->is_searching ? channel->num_starts + 1 : next_look(channel->num_starts);
+  if (!cut) return 0;
+  memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
+  return cut->num;
 }
 
 static int make_plan(eb_channel *channel) {
-  int num = decide(channel, channel->plan + 2);
+  uint64_t next_due;
+  int num = decide(channel, channel->plan + PLAN_ENDS, &next_due);
   if (num == 0) {
     num = channel->segments.num;
-    memcpy(channel->plan + 2, channel->segments.first_byte + 1, (size_t)num * sizeof *channel->plan);
+    memcpy(channel->plan + PLAN_ENDS, channel->segments.first_byte + 1, (size_t)num * sizeof *channel->plan);
   }
-  channel->plan[0] = num;
-  channel->plan[1] = channel->total_bytes;
+  channel->plan[PLAN_NUM] = num;
+  channel->plan[PLAN_TOTAL] = channel->total_bytes;
+  channel->plan[PLAN_NEXT_DUE] = (int64_t)next_due;
   return set_next(channel);
 }
 
 int eb_adapt_exchange(eb_channel *channel) {
-  if (!eb_adapt_exchanges(channel) || !eb_plan_is_due(channel->num_starts)) return MPI_SUCCESS;
+  if (!is_due(channel)) return MPI_SUCCESS;
   if (!has_plan(channel)) return MPI_ERR_NO_MEM;
-  const size_t most = 2 + (size_t)eb_tags_max_segments(&eb_domain.tags);
+  const size_t most = PLAN_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags);
   if (!channel->is_send)
     return PMPI_Irecv(channel->plan, (int)(most * sizeof *channel->plan), MPI_BYTE, channel->wire_peer, plan_tag(channel), eb_domain.comm,
                       &channel->requests[channel->segments.num]);
   const int rc = make_plan(channel);
   if (rc != MPI_SUCCESS) return rc;
-  const size_t bytes = (2 + (size_t)channel->plan[0]) * sizeof *channel->plan;
+  const size_t bytes = (PLAN_ENDS + (size_t)channel->plan[PLAN_NUM]) * sizeof *channel->plan;
   return eb_outbox_send(EB_LETTER_CONTROL, channel->plan, bytes, channel->wire_peer, plan_tag(channel), eb_domain.comm);
 }

@@ -4,9 +4,6 @@
 
 #include "partitioned/channel.h"
 
-/* Do the two sides exchange plans and reports? Both answer alike. */
-bool eb_adapt_exchanges(const eb_channel *channel);
-
 /* Room for what a sender records; none where no plan can be better. */
 int eb_adapt_begin(eb_channel *channel);
 void eb_adapt_end(eb_channel *channel);
@@ -18,10 +15,10 @@ int eb_adapt_start(eb_channel *channel);
  * thread that waits. */
 void eb_adapt_propose(eb_channel *channel);
 
-/* At a start for which a plan is due: the sender decides and sends it, the receiver posts its receive. */
+/* At a start for which a plan is due: the sender decides and sends it, the receiver posts its receive. Before eb_adapt_start. */
 int eb_adapt_exchange(eb_channel *channel);
 
-/* A receiver that has finished a start uses the plan that came with it, and tells when the recorded starts were complete. */
+/* A receiver that has finished a start uses the plan that came with it, and reports when an observed start was complete. */
 int eb_adapt_finish(eb_channel *channel);
 
 #endif

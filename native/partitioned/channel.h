@@ -29,6 +29,11 @@ typedef struct {
   _Atomic uint32_t done_at; /* the start at which it was made ready, or unpacked */
 } eb_partition_state;
 
+/* Times are kept of so many starts, that of start s at s % EB_NUM_RECORDS. */
+enum { EB_NUM_RECORDS = 4 };
+
+typedef struct eb_adaptation eb_adaptation; /* see adapt.c */
+
 typedef struct eb_channel {
   eb_entry entry; /* first: the table of handles finds the channel by it */
   bool is_send, is_freed;
@@ -72,19 +77,18 @@ typedef struct eb_channel {
   atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
                         * request may be asked for while another thread waits */
 
-  /* Plans: what is sent or received in this start, and used from the next on. */
-  int64_t *plan; /* [2 + max segments]: number of ends, total, ends */
+  /* Plans: what is sent or received in a start, and used from the next on. */
+  uint64_t next_due; /* the start in which the next plan is sent */
+  int64_t *plan;     /* [3 + max segments]: number of ends, total, start of the plan after it, ends */
   eb_segments next_segments; /* num 0: as now */
-  eb_proposal proposal; /* the sender's, for a plan that is due at the next start */
-  eb_expected_report *report; /* the sender's, or NULL */
-  eb_trial trial;
-  double observed_at_s; /* when the trial last got a time */
-  _Atomic double done_s[EB_PLAN_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
-  _Atomic double spent_s[EB_PLAN_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
+  eb_adaptation *adaptation; /* the sender's search; NULL: no plan can be better */
+  eb_expected_report *reports[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
+  _Atomic double done_s[EB_NUM_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
+  _Atomic double spent_s[EB_NUM_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
   int record; /* where this start's times go, or -1 */
-  bool proposes; /* a sender that has yet to look for the segments of the plan that is due next */
+  bool proposes; /* a sender that has yet to look for cuts for the plan that is due next */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
-  float *ready_s; /* [num_partitions][EB_PLAN_RECORDS] since the start, own_s taken off; NULL: no plan can be better */
+  float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, own_s taken off; NULL: no plan can be better */
   _Atomic double last_pready_s; /* for statistics alone */
 
   /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */

@@ -160,7 +160,6 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
   if (!channel) return MPI_ERR_NO_MEM;
   channel->type = MPI_DATATYPE_NULL;
   channel->record = -1;
-  eb_trial_begin(&channel->trial);
   channel->view = view;
   eb_view_retain(view);
   /* A request that is never started: what the user holds, unique and freeable on every MPI. Its peer is oneself,

@@ -25,10 +25,10 @@ typedef struct {
   int32_t lane;
 } eb_setup;
 
-/* What a receiver reports of the starts before a plan. */
+/* What a receiver reports of a start. */
 typedef struct {
-  double done_s[EB_PLAN_RECORDS]; /* when everything had arrived, by its clock */
-  uint64_t start;                 /* the last of them */
+  double done_s; /* when everything had arrived, by its clock */
+  uint64_t start;
 } eb_report;
 
 /* A report that is to come. Its receive is posted at the start of which it tells: a report that nobody has asked for

@@ -1,48 +1,26 @@
-/* The planner: candidate groupings of partitions, each priced on one timeline, the cheapest kept. */
+/* The planner: candidate groupings of partitions, each priced on one timeline. */
 #include "partitioned/plan.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Partitions are first joined into at most so many atoms: planning stays below ten microseconds. */
-#define MAX_ATOMS 32
+/* Partitions are first joined into at most so many atoms, and large ones are cut: planning stays below ten microseconds. */
+#define MAX_ATOMS EB_CUT_MAX_SEGMENTS
+#define LEAST_PIECE_BYTES (INT64_C(64) * 1024)
+#define ALIGNMENT_BYTES INT64_C(64)
 /* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
 #define CAUTION 1.2
-/* Plans are compared with one segment between the starts 8 and 14. What lost there is tried once more from start 128
- * on, because the first messages of an MPI may be slow by themselves: the first 20 to 40 of a size take Intel MPI 20
- * times as long in shared memory. */
-enum { TRIAL_BEGINS = 8, TRIAL_ENDS = 14, RETRIAL_BEGINS = 128, RETRIAL_ENDS = 134 };
-/* What a plan must gain, in parts of one segment's time, to be kept; and what of the time in use replaces it. */
-#define LEAST_GAIN 0.02
-#define CHANGED 0.85
-#define WANTED_GAIN 0.15
-#define WANTED_GAIN_S 0.3e-6
+/* A gain that is worth a look at the clock. */
+#define WANTED_GAIN 0.05
+#define WANTED_GAIN_S 0.2e-6
+/* Of a larger transfer the costs are extrapolated: there only trying tells. */
+#define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
+/* A cut is worth a try up to so many times what the best one is predicted to take, and as many seconds more. */
+#define WORTH_A_TRY 1.6
+#define WORTH_A_TRY_S 0.5e-6
 
 static double larger(double a, double b) { return a > b ? a : b; }
-
-bool eb_plan_is_due(uint64_t start) {
-  return start == 2 || start == TRIAL_BEGINS || start == TRIAL_ENDS || start == 32 || start == RETRIAL_BEGINS ||
-         start == RETRIAL_ENDS || (start > 128 && start % 256 == 0);
-}
-
-int eb_plan_record(uint64_t start) {
-  if (start == 1) return EB_PLAN_RECORDS - 1;
-  for (int ahead = 2; ahead < 2 + EB_PLAN_RECORDS; ahead++)
-    if (start + (uint64_t)ahead != 2 && eb_plan_is_due(start + (uint64_t)ahead)) return EB_PLAN_RECORDS + 1 - ahead;
-  return -1;
-}
-
-bool eb_plan_is_reported(uint64_t start) { return start > 1 && eb_plan_is_due(start + 2); }
-
-int eb_plan_num_records(uint64_t start) { return start > 2 ? EB_PLAN_RECORDS : 1; }
-
-double eb_plan_typical_s(const double *records_s, int num) {
-  if (num == 1) return records_s[EB_PLAN_RECORDS - 1];
-  const double a = records_s[0], b = records_s[1], c = records_s[2];
-  return larger(a < b ? a : b, c < larger(a, b) ? c : larger(a, b));
-}
 
 /* The way from the sender to the receiver while segments leave one after another. */
 typedef struct {
@@ -94,12 +72,18 @@ static double alone_at_least_s(const eb_cost *cost, int64_t bytes) {
   return least_s;
 }
 
-static bool is_clear_gain(double one_s, double best_s) {
-  return one_s - best_s >= WANTED_GAIN * one_s && one_s - best_s >= WANTED_GAIN_S;
+bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes) {
+  if (total_bytes >= LEAST_UNKNOWN_BYTES) return true;
+  if (cost->num == 0) return false;
+  const double one_s = alone_s(cost, total_bytes), gain_s = one_s - alone_at_least_s(cost, partition_bytes);
+  return gain_s >= WANTED_GAIN * one_s && gain_s >= WANTED_GAIN_S;
 }
 
-bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes) {
-  return cost->num > 0 && is_clear_gain(alone_s(cost, total_bytes), alone_at_least_s(cost, partition_bytes));
+int64_t eb_plan_least_bytes(const eb_cost *cost) {
+  if (cost->num == 0) return 0;
+  int64_t bytes = 64;
+  while (!eb_plan_can_gain(cost, bytes, 1)) bytes *= 2;
+  return bytes;
 }
 
 /* Contiguous runs of partitions that are planned as one. */
@@ -109,23 +93,42 @@ typedef struct {
   int64_t end_byte[MAX_ATOMS];
 } atoms;
 
-/* Partitions whose readiness differs least from their neighbours' are joined until at most MAX_ATOMS are left:
- * first equal runs of partitions, then the run of the latest partition cut out of its neighbours. */
-static void join(atoms *made, int num_partitions, int64_t partition_bytes, const double *ready_s) {
+/* Many partitions become equal runs of partitions, with the latest partition cut out of its neighbours. */
+static void join(atoms *made, const eb_plan_input *input) {
+  const int num = input->num_partitions;
   int latest = 0;
-  for (int p = 1; p < num_partitions; p++)
-    if (ready_s[p] > ready_s[latest]) latest = p;
-  const int room = num_partitions <= MAX_ATOMS ? MAX_ATOMS : MAX_ATOMS - 2;
-  const int run = (num_partitions + room - 1) / room;
+  for (int p = 1; p < num; p++)
+    if (input->ready_s[p] > input->ready_s[latest]) latest = p;
+  const int room = num <= MAX_ATOMS ? MAX_ATOMS : MAX_ATOMS - 2;
+  const int run = (num + room - 1) / room;
   made->num = 0;
-  for (int p = 0; p < num_partitions; p++) {
-    const int previous = p - 1;
-    const bool begins = p % run == 0 || p == latest || previous == latest;
-    if (begins) made->ready_s[made->num++] = ready_s[p];
+  for (int p = 0; p < num; p++) {
+    const bool begins = p % run == 0 || p == latest || p == latest + 1;
+    if (begins) made->ready_s[made->num++] = input->ready_s[p];
     const int a = made->num - 1;
-    made->ready_s[a] = larger(made->ready_s[a], ready_s[p]);
-    made->end_byte[a] = (p + 1) * partition_bytes;
+    made->ready_s[a] = larger(made->ready_s[a], input->ready_s[p]);
+    made->end_byte[a] = (p + 1) * input->partition_bytes;
   }
+}
+
+/* Few large partitions become pieces: an MPI may be quicker with several messages than with one (Intel MPI takes half as
+ * long for 16 MiB in pieces of 512 KiB). */
+static void cut_up(atoms *made, const eb_plan_input *input, int pieces) {
+  made->num = 0;
+  for (int p = 0; p < input->num_partitions; p++) {
+    for (int piece = 1; piece <= pieces; piece++) {
+      const int64_t within = input->partition_bytes / pieces * piece & ~(ALIGNMENT_BYTES - 1);
+      made->ready_s[made->num] = input->ready_s[p];
+      made->end_byte[made->num++] = p * input->partition_bytes + (piece < pieces ? within : input->partition_bytes);
+    }
+  }
+}
+
+static void to_atoms(atoms *made, const eb_plan_input *input) {
+  int pieces = 1;
+  while (2 * pieces * input->num_partitions <= MAX_ATOMS && input->partition_bytes / (2 * pieces) >= LEAST_PIECE_BYTES) pieces *= 2;
+  if (pieces > 1) cut_up(made, input, pieces);
+  else join(made, input);
 }
 
 typedef struct {
@@ -239,94 +242,81 @@ static void uniform(const atoms *of, int num, grouping *made) {
   for (int g = 0; g < num; g++) made->last_atom[g] = (int)((int64_t)of->num * (g + 1) / num) - 1;
 }
 
-int eb_plan_choose(const eb_cost *cost, int num_partitions, int64_t partition_bytes, const double *ready_s,
-                   int max_segments, int64_t *end_byte, double *predicted_s) {
-  atoms of = {0};
-  join(&of, num_partitions, partition_bytes, ready_s);
-  grouping best, candidate;
-  uniform(&of, 1, &best);
-  const double one_s = price(cost, &of, &best);
-  double best_s = one_s;
+bool eb_cut_equal(const eb_cut *a, const eb_cut *b) {
+  return a->num == b->num && memcmp(a->end_byte, b->end_byte, (size_t)a->num * sizeof *a->end_byte) == 0;
+}
+
+double eb_plan_price_s(const eb_plan_input *input, const eb_cut *cut) {
+  double ready_s[EB_CUT_MAX_SEGMENTS];
+  int64_t bytes[EB_CUT_MAX_SEGMENTS];
+  int p = 0;
+  for (int s = 0; s < cut->num; s++) {
+    const int64_t begin = s ? cut->end_byte[s - 1] : 0;
+    bytes[s] = cut->end_byte[s] - begin;
+    ready_s[s] = 0;
+    while (p > 0 && p * input->partition_bytes > begin) p--;
+    for (; p < input->num_partitions && p * input->partition_bytes < cut->end_byte[s]; p++)
+      if ((p + 1) * input->partition_bytes > begin) ready_s[s] = larger(ready_s[s], input->ready_s[p]);
+  }
+  return eb_plan_predict_s(input->cost, cut->num, ready_s, bytes);
+}
+
+/* The proposals so far, the predicted best first. */
+typedef struct {
+  const eb_cost *cost;
+  const atoms *of;
+  int num;
+  eb_proposal *proposals; /* [EB_PLAN_MAX_CUTS] */
+} shortlist;
+
+static void consider(shortlist *list, const grouping *group) {
+  eb_proposal made = {{group->num, {0}}, price(list->cost, list->of, group)};
+  for (int g = 0; g < group->num; g++) made.cut.end_byte[g] = list->of->end_byte[group->last_atom[g]];
+  for (int c = 0; c < list->num; c++)
+    if (eb_cut_equal(&list->proposals[c].cut, &made.cut)) return;
+  int at = list->num;
+  while (at > 0 && list->proposals[at - 1].predicted_s > made.predicted_s) at--;
+  if (at == EB_PLAN_MAX_CUTS) return;
+  if (list->num < EB_PLAN_MAX_CUTS) list->num++;
+  memmove(&list->proposals[at + 1], &list->proposals[at], (size_t)(list->num - 1 - at) * sizeof made);
+  list->proposals[at] = made;
+}
+
+int eb_plan_propose(const eb_plan_input *input, int max_segments, eb_proposal *proposals) {
+  atoms of;
+  grouping candidate;
+  shortlist list = {input->cost, &of, 0, proposals};
+  to_atoms(&of, input);
   const int most = max_segments < of.num ? max_segments : of.num;
-  /* What the last partition takes is left of any plan. */
-  const bool can_gain = eb_plan_can_gain(cost, num_partitions * partition_bytes, partition_bytes);
+  if (input->cost->num == 0) { /* nothing can be priced: one segment, and what a try may tell */
+    for (int num = 1; num <= most && list.num < EB_PLAN_MAX_CUTS; num *= 2) {
+      uniform(&of, num, &candidate);
+      eb_proposal *const made = &proposals[list.num++];
+      *made = (eb_proposal){{num, {0}}, 0};
+      for (int g = 0; g < num; g++) made->cut.end_byte[g] = of.end_byte[candidate.last_atom[g]];
+    }
+    return list.num;
+  }
   bool ascends = true;
   for (int a = 1; a < of.num; a++) ascends = ascends && of.ready_s[a - 1] <= of.ready_s[a];
-  for (int kind = 0; can_gain && kind < (ascends ? 1 : 2); kind++) {
-    programmed(cost, &of, kind == 1, most, &candidate);
-    const double candidate_s = price(cost, &of, &candidate);
-    if (candidate_s < best_s) {
-      best = candidate;
-      best_s = candidate_s;
-    }
+  for (int kind = 0; kind < (ascends ? 1 : 2); kind++) {
+    programmed(input->cost, &of, kind == 1, most, &candidate);
+    consider(&list, &candidate);
   }
-  for (int num = 2; can_gain && num <= most; num *= 2) {
+  for (int num = 2; num <= most; num *= 2) {
     uniform(&of, num, &candidate);
-    const double candidate_s = price(cost, &of, &candidate);
-    if (candidate_s < best_s) {
-      best = candidate;
-      best_s = candidate_s;
-    }
+    consider(&list, &candidate);
   }
-  if (!is_clear_gain(one_s, best_s)) {
-    uniform(&of, 1, &best);
-    best_s = one_s;
-  }
-  *predicted_s = best_s;
-  for (int g = 0; g < best.num; g++) end_byte[g] = of.end_byte[best.last_atom[g]];
-  return best.num;
+  while (list.num > 1 && proposals[list.num - 1].predicted_s > WORTH_A_TRY * proposals[0].predicted_s + WORTH_A_TRY_S) list.num--;
+  if (list.num == EB_PLAN_MAX_CUTS) list.num--;
+  /* What everything is compared with. */
+  uniform(&of, 1, &candidate);
+  consider(&list, &candidate);
+  return list.num;
 }
 
-static const eb_observation not_seen = {NAN, NAN, NAN};
-
-void eb_trial_begin(eb_trial *trial) { *trial = (eb_trial){not_seen, not_seen, false, 0}; }
-
-void eb_trial_forget_times(eb_trial *trial) { trial->one = trial->many = not_seen; }
-
-static bool is_seen(const eb_observation *observation) { return !isnan(observation->after_s); }
-
-/* Was the plan no clear gain over one segment? Its sends may have held the program up before the last partition was
- * ready, at most for as long as they took; where the program was waiting anyway, they have not. */
-static bool has_lost(const eb_trial *trial, const eb_proposal *proposal) {
-  if (!is_seen(&trial->one) || !is_seen(&trial->many)) return false;
-  const double later_s = trial->many.ready_s - trial->one.ready_s;
-  const double held_up_s = larger(0, later_s < trial->many.own_s ? later_s : trial->many.own_s);
-  /* A difference, because both contain that of the two ends' clocks; for its size the prediction is good enough. */
-  return trial->one.after_s - trial->many.after_s - held_up_s < LEAST_GAIN * proposal->one_s;
-}
-
-/* While a plan is in use. */
-static eb_decision judge_plan(eb_trial *trial, uint64_t start, const eb_proposal *proposal) {
-  if (!is_seen(&trial->one)) {
-    if (start != TRIAL_BEGINS || !is_seen(&trial->many)) return proposal->one_s <= proposal->best_s ? EB_USE_ONE : EB_KEEP;
-    trial->is_trying = true;
-    return EB_USE_ONE;
-  }
-  if (has_lost(trial, proposal)) {
-    trial->refused_gain = proposal->now_s / proposal->one_s;
-    return EB_USE_ONE;
-  }
-  return proposal->best_s < CHANGED * proposal->now_s ? EB_USE_BEST : EB_KEEP;
-}
-
-/* While one segment is in use. */
-static eb_decision judge_one(eb_trial *trial, uint64_t start, const eb_proposal *proposal) {
-  const bool was_trying = trial->is_trying;
-  trial->is_trying = false;
-  if (was_trying && has_lost(trial, proposal)) {
-    trial->refused_gain = proposal->best_s / proposal->one_s;
-    return EB_KEEP;
-  }
-  /* Else what lost is tried again when the program has changed so much that it promises far more. */
-  if (start != RETRIAL_BEGINS && trial->refused_gain > 0 && proposal->best_s / proposal->one_s > CHANGED * trial->refused_gain) return EB_KEEP;
-  trial->refused_gain = 0;
-  if (start == RETRIAL_BEGINS) trial->many = not_seen;
-  return proposal->best_s < proposal->one_s ? EB_USE_BEST : EB_KEEP;
-}
-
-eb_decision eb_trial_decide(eb_trial *trial, uint64_t start, bool is_one, const eb_observation *observed,
-                            const eb_proposal *proposal) {
-  if (start == 2) return EB_USE_BEST;
-  if (is_seen(observed)) *(is_one ? &trial->one : &trial->many) = *observed;
-  return is_one ? judge_one(trial, start, proposal) : judge_plan(trial, start, proposal);
+double eb_plan_typical_s(const double *values_s, int num) {
+  if (num < 3) return num < 2 || values_s[0] < values_s[1] ? values_s[0] : values_s[1];
+  const double a = values_s[0], b = values_s[1], c = values_s[2];
+  return larger(a < b ? a : b, c < larger(a, b) ? c : larger(a, b));
 }

@@ -11,6 +11,7 @@
 #include "partitioned/job.h"
 #include "partitioned/matching.h"
 #include "partitioned/outbox.h"
+#include "partitioned/plan.h"
 #include "partitioned/progress.h"
 #include "partitioned/record.h"
 
@@ -85,6 +86,13 @@ static void read_settings(const eb_members *members) {
   PMPI_Abort(MPI_COMM_WORLD, 2);
 }
 
+/* Which transfers exchange plans, by one rank's arithmetic: another processor's might round otherwise. */
+static void agree_on_plans(void) {
+  eb_world.least_planned_bytes[0] = eb_plan_least_bytes(&eb_world.settings.intra_node);
+  eb_world.least_planned_bytes[1] = eb_plan_least_bytes(&eb_world.settings.inter_node);
+  PMPI_Bcast(eb_world.least_planned_bytes, 2, MPI_INT64_T, 0, eb_domain.comm);
+}
+
 void eb_world_begin(void) {
   int level;
   eb_members members;
@@ -107,6 +115,7 @@ void eb_world_begin(void) {
     return;
   }
   eb_calibrate(&eb_world.settings.intra_node, &eb_world.settings.inter_node);
+  agree_on_plans();
   eb_clock_settle();
   eb_record_begin();
   if (eb_world.settings.progress_thread) eb_progress_thread_begin();

@@ -13,6 +13,7 @@ typedef struct {
   bool on;       /* partitioned calls are ours: set once in MPI_Init, cleared in MPI_Finalize */
   bool multiple; /* MPI_THREAD_MULTIPLE: only then do threads meet inside the library */
   eb_settings settings;
+  int64_t least_planned_bytes[2]; /* within a node and between nodes: smaller transfers exchange no plans */
   int rank, size;
   MPI_Group group;   /* of MPI_COMM_WORLD */
   MPI_Comm self;     /* where the never started requests live whose handles the user gets */

@@ -13,7 +13,7 @@ class Partitioned : public Way {
  public:
   struct Settings {
     int max_starts = std::numeric_limits<int>::max();  // a request is made anew after so many
-    std::string aggregation_bytes;  // the bound that libearlybird is given by info key; empty leaves it to the library
+    std::string info_key, info_value;  // what libearlybird is told; an empty key leaves all to the library
   };
 
   Partitioned(Transfer &transfer, const Settings &settings) : Way(transfer), settings_(settings), tag_(next_tag()) {
@@ -42,9 +42,9 @@ class Partitioned : public Way {
       return;
     }
     MPI_Info info = MPI_INFO_NULL;
-    if (!settings_.aggregation_bytes.empty()) {
+    if (!settings_.info_key.empty()) {
       MPI_Info_create(&info);
-      MPI_Info_set(info, EARLYBIRD_INFO_AGGR_SIZE, settings_.aggregation_bytes.c_str());
+      MPI_Info_set(info, settings_.info_key.c_str(), settings_.info_value.c_str());
     }
     MPI_Psend_init(transfer_.buffer.data(), transfer_.num_partitions, count, MPI_BYTE, transfer_.peer(), tag_,
                    transfer_.team.comm(), info, &request_);

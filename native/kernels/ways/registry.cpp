@@ -25,8 +25,8 @@ constexpr int starts_before_plan = 2;
 // libearlybird plans at the starts 2, 8 and 32 of a request; what follows later changes little.
 constexpr int starts_until_settled = 40;
 
-// `earlybird:BYTES` is `earlybird` with that bound of aggregation.
-const std::string aggregated = "earlybird:";
+// `earlybird:BYTES` is `earlybird` with that bound of aggregation, `earlybird-segments:NUMBER` with that many segments.
+const std::string aggregated = "earlybird:", cut = "earlybird-segments:";
 
 enum class Needs { nothing, own_partitioned, earlybird };
 
@@ -48,7 +48,15 @@ std::unique_ptr<Way> make_partitioned(Transfer &transfer, const std::string &) {
 
 std::unique_ptr<Way> make_aggregated(Transfer &transfer, const std::string &name) {
   Partitioned::Settings settings;
-  settings.aggregation_bytes = name.substr(aggregated.size());
+  settings.info_key = EARLYBIRD_INFO_AGGR_SIZE;
+  settings.info_value = name.substr(aggregated.size());
+  return std::make_unique<Partitioned>(transfer, settings);
+}
+
+std::unique_ptr<Way> make_cut(Transfer &transfer, const std::string &name) {
+  Partitioned::Settings settings;
+  settings.info_key = EARLYBIRD_INFO_SEGMENTS;
+  settings.info_value = name.substr(cut.size());
   return std::make_unique<Partitioned>(transfer, settings);
 }
 
@@ -88,23 +96,26 @@ const std::map<std::string, Entry> known_ways = {
     {"stream", {make_stream}},
 };
 
-bool is_aggregated(const std::string &name) {
-  const std::string bytes = name.substr(0, aggregated.size()) == aggregated ? name.substr(aggregated.size()) : "";
-  return !bytes.empty() && bytes.size() < 19 && bytes.find_first_not_of("0123456789") == std::string::npos;
+// Is it that prefix and a number?
+bool is_numbered(const std::string &name, const std::string &prefix) {
+  const std::string number = name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : "";
+  return !number.empty() && number.size() < 19 && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
 [[noreturn]] void refuse_unknown(const std::string &name) {
   std::string names;
   for (const auto &known : known_ways) names += (names.empty() ? "" : ", ") + known.first;
-  refuse("pipeline knows no way " + name + "; give some of " + names + " and " + aggregated + "BYTES");
+  refuse("pipeline knows no way " + name + "; give some of " + names + ", " + aggregated + "BYTES and " + cut + "NUMBER");
 }
 
 }  // namespace
 
 Kind find_way(const std::string &name) {
   Entry entry;
-  if (is_aggregated(name)) {
+  if (is_numbered(name, aggregated)) {
     entry = {make_aggregated, Needs::earlybird, starts_until_settled};
+  } else if (is_numbered(name, cut)) {
+    entry = {make_cut, Needs::earlybird, starts_before_plan};
   } else {
     const auto found = known_ways.find(name);
     if (found == known_ways.end()) refuse_unknown(name);
