@@ -1,8 +1,9 @@
 """How far libearlybird's own choice of segments is from the best fixed number of segments.
 
-Every cell of the grid is measured in launches that interleave one message (`single`), one message per partition
-(`many`), libearlybird by itself and libearlybird with 1, 2, 4, 8, 16 and 32 segments given by an info key. The
-regret of a cell is the time of libearlybird by itself over that of the fixed number that was fastest in all launches.
+Every cell of the grid is measured in launches that interleave one message (`single`), one message per
+partition (`many`), libearlybird by itself and libearlybird with 1, 2, 4, 8, 16 and 32 segments given by an
+info key. The regret of a cell is the time of libearlybird by itself over that of the fixed number that was
+fastest in all launches.
 """
 
 import argparse
@@ -136,24 +137,26 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
     launches = len({sample.launch for sample in samples})
     print(f"\n{mpi}: ratios of times, medians over {launches} launches")
     print_table(
-        ["size", "partitions", "us/MB", "better", "time", "best number", "it/better", "ours/better", "regret",
-         "from .. to"],
-        [
-            [format_bytes(cell.size_bytes), cell.partitions, f"{cell.gamma_s_per_byte * 1e12:.0f}", cell.better,
-             format_seconds(cell.better_s), number_of(cell.best), f"{cell.floor.value:.2f}", f"{cell.ours.value:.2f}",
-             f"{cell.regret.value:.2f}", f"{cell.regret.low:.2f} .. {cell.regret.high:.2f}"]
-            for cell in cells
-        ],
+        ["size", "partitions", "us/MB", "better", "time", "best number", "it/better", "ours/better",
+         "regret", "from .. to"],
+        [_row(cell) for cell in cells],
     )  # fmt: skip
     counted = [cell for cell in cells if cell.better_s >= COUNTED_S]
     if not counted:
         return
-    means = {
-        name: geometric_mean([getattr(cell, name).value for cell in counted])
+    regret, ours, floor = (
+        geometric_mean([getattr(cell, name).value for cell in counted])
         for name in ("regret", "ours", "floor")
-    }
-    print(
-        f"geometric means of {len(counted)} cells of 1 us or more: regret {means['regret']:.3f} "
-        f"({'met' if means['regret'] <= TARGET else 'missed'}, target {TARGET}); over the better of single and many: "
-        f"libearlybird {means['ours']:.3f}, the best fixed number {means['floor']:.3f}"
     )
+    judged = f"target {TARGET}, {'met' if regret <= TARGET else 'missed'}"
+    print(f"geometric mean of {len(counted)} cells of 1 us or more: regret {regret:.3f} ({judged})")
+    print(f"over the better of single and many: libearlybird {ours:.3f}, the best fixed number {floor:.3f}")
+
+
+def _row(cell: Cell) -> list[object]:
+    return [
+        format_bytes(cell.size_bytes), cell.partitions, f"{cell.gamma_s_per_byte * 1e12:.0f}", cell.better,
+        format_seconds(cell.better_s), number_of(cell.best), f"{cell.floor.value:.2f}",
+        f"{cell.ours.value:.2f}", f"{cell.regret.value:.2f}",
+        f"{cell.regret.low:.2f} .. {cell.regret.high:.2f}",
+    ]  # fmt: skip

@@ -8,8 +8,7 @@ from pathlib import Path
 from earlybird.toolchain.build import native_sources
 
 SEGMENT_MAX_BYTES = 1 << 30
-PLAN_RECORDS = 3
-KEEP, USE_ONE, USE_BEST = range(3)
+CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, SEARCH_MAX_LOOKS = 32, 6, 5
 CONTROLS = CONTROL_SETUP, CONTROL_RELEASE, CONTROL_REPORT = range(3)
 MAX_PROTOCOLS = 16
 
@@ -53,19 +52,45 @@ class Observation(ctypes.Structure):
     _fields_ = (("after_s", c_double), ("ready_s", c_double), ("own_s", c_double))
 
 
-class Trial(ctypes.Structure):
-    _fields_ = (
-        ("one", Observation),
-        ("many", Observation),
-        ("is_trying", c_bool),
-        ("refused_gain", c_double),
-    )
+class Cut(ctypes.Structure):
+    _fields_ = (("num", c_int), ("end_byte", c_int64 * CUT_MAX_SEGMENTS))
+
+    def ends(self) -> list[int]:
+        return self.end_byte[: self.num]
 
 
 class Proposal(ctypes.Structure):
-    _fields_ = (("num", c_int), ("best_s", c_double), ("one_s", c_double), ("now_s", c_double))
+    _fields_ = (("cut", Cut), ("predicted_s", c_double))
 
 
+class PlanInput(ctypes.Structure):
+    _fields_ = (
+        ("cost", POINTER(Cost)),
+        ("num_partitions", c_int),
+        ("partition_bytes", c_int64),
+        ("ready_s", POINTER(c_double)),
+    )
+
+
+class Candidate(ctypes.Structure):
+    _fields_ = (
+        ("proposal", Proposal),
+        ("num_tries", c_int),
+        ("num_looks", c_int),
+        ("looks", Observation * SEARCH_MAX_LOOKS),
+    )
+
+
+class Search(ctypes.Structure):
+    _fields_ = (
+        ("num", c_int),
+        ("num_tries", c_int),
+        ("candidates", Candidate * PLAN_MAX_CUTS),
+        ("tried", ctypes.c_byte * 8),
+    )
+
+
+MODULES = ("segment", "tags", "ids", "cost", "plan", "search")
 _TAGS = POINTER(Tags)
 _IDS = POINTER(Ids)
 _SEGMENTS = POINTER(Segments)
@@ -97,26 +122,26 @@ _SIGNATURES = {
     "eb_ids_release": (None, _IDS, c_int64),
     "eb_cost_time_s": (c_double, _COST, c_int64),
     "eb_cost_overhead_s": (c_double, _COST, c_int64),
-    "eb_plan_is_due": (c_bool, c_uint64),
-    "eb_plan_record": (c_int, c_uint64),
-    "eb_plan_is_reported": (c_bool, c_uint64),
-    "eb_plan_num_records": (c_int, c_uint64),
+    "eb_cut_equal": (c_bool, POINTER(Cut), POINTER(Cut)),
     "eb_plan_typical_s": (c_double, POINTER(c_double), c_int),
     "eb_plan_predict_s": (c_double, _COST, c_int, POINTER(c_double), POINTER(c_int64)),
+    "eb_plan_price_s": (c_double, POINTER(PlanInput), POINTER(Cut)),
     "eb_plan_can_gain": (c_bool, _COST, c_int64, c_int64),
-    "eb_plan_choose": (
-        c_int, _COST, c_int, c_int64, POINTER(c_double), c_int, POINTER(c_int64), POINTER(c_double),
-    ),
-    "eb_trial_begin": (None, POINTER(Trial)),
-    "eb_trial_decide": (c_int, POINTER(Trial), c_uint64, c_bool, POINTER(Observation), POINTER(Proposal)),
+    "eb_plan_least_bytes": (c_int64, _COST),
+    "eb_plan_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
+    "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
+    "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
+    "eb_search_next": (POINTER(Cut), POINTER(Search), c_uint64),
+    "eb_search_best": (POINTER(Proposal), POINTER(Search)),
+    "eb_search_predicted": (POINTER(Proposal), POINTER(Search)),
 }  # fmt: skip
 
 
 def compile_core(folder: Path) -> ctypes.CDLL:
-    """The shared object of segment.c, tags.c, ids.c, cost.c and plan.c, with every signature declared."""
+    """The shared object of what knows no MPI, with every signature declared."""
     sources = native_sources()
     library = folder / "core.so"
-    files = [sources / "partitioned" / f"{name}.c" for name in ("segment", "tags", "ids", "cost", "plan")]
+    files = [sources / "partitioned" / f"{name}.c" for name in MODULES]
     words = ["cc", "-std=c11", "-O1", "-shared", "-fPIC", f"-I{sources}", *files, "-o", library, "-lm"]
     subprocess.run(words, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
@@ -159,17 +184,18 @@ def cost_of(protocols: list[tuple[int, float, float, float]]) -> Cost:
     return cost
 
 
-def choose(
+def plan_input(cost: Cost, ready_s: list[float], partition_bytes: int) -> PlanInput:
+    times = (c_double * len(ready_s))(*ready_s)
+    return PlanInput(ctypes.pointer(cost), len(ready_s), partition_bytes, times)
+
+
+def propose(
     core: ctypes.CDLL, cost: Cost, ready_s: list[float], partition_bytes: int, max_segments: int
-) -> tuple[list[int], float]:
-    """The ends in bytes that the planner chose, and the time it predicts for them."""
-    num = len(ready_s)
-    ends, best_s = (c_int64 * num)(), c_double()
-    times = (c_double * num)(*ready_s)
-    count = core.eb_plan_choose(
-        byref(cost), num, partition_bytes, times, max_segments, ends, byref(best_s)
-    )  # fmt: skip
-    return ends[:count], best_s.value
+) -> list[tuple[list[int], float]]:
+    """The cuts that the planner would try, as their ends in bytes, and the time it predicts for each."""
+    made = (Proposal * PLAN_MAX_CUTS)()
+    num = core.eb_plan_propose(byref(plan_input(cost, ready_s, partition_bytes)), max_segments, made)
+    return [(one.cut.ends(), one.predicted_s) for one in made[:num]]
 
 
 def predict_s(core: ctypes.CDLL, cost: Cost, ready_s: list[float], num_bytes: list[int]) -> float:

@@ -1,7 +1,7 @@
 """A model of a sender and a receiver of partitioned transfers whose every interleaving can be explored.
 
 It follows the steps of channel.c and matching.c over any MPI that keeps its matching rule; tags,
-segments, ids and the schedule of plans are the C functions themselves. Which segments a plan has is
+segments and ids are the C functions themselves. Which segments a plan has, and when the next one comes, is
 free: those of PLANS. A step is one call of the program, or the sending of one
 segment; a probe finds any number of the control messages that were sent, because messages may be under
 way for any time. Reports only influence which plan is chosen and are left out.
@@ -18,10 +18,12 @@ from tests.core_library import Ids, canonical, from_ends
 NUM_CHANNELS = 2
 KIB = 1024
 TOTAL_BYTES = 2 * 64 * KIB  # two canonical segments
-# By channel: the ends of the plans' segments, by the start in which the plan is sent. Others say: as now.
+FIRST_DUE, NEVER = 2, -1
+# By channel: the plan of a start, its segments' ends and the start of the plan after it. A plan that is due
+# and not here says: as now, and no other.
 PLANS = (
-    {2: (10 * KIB, 100 * KIB, TOTAL_BYTES), 8: (TOTAL_BYTES,)},
-    {2: (TOTAL_BYTES,), 8: (30 * KIB, TOTAL_BYTES)},
+    {2: ((10 * KIB, 100 * KIB, TOTAL_BYTES), 3), 3: ((TOTAL_BYTES,), 6), 6: ((30 * KIB, TOTAL_BYTES), NEVER)},
+    {2: ((TOTAL_BYTES,), 4), 4: ((30 * KIB, TOTAL_BYTES), 5), 5: ((10 * KIB, TOTAL_BYTES), NEVER)},
 )
 PLAN = "plan"
 
@@ -39,7 +41,8 @@ class Channel(NamedTuple):
     next_segments: tuple[int, ...] = ()
     history: tuple[tuple[int, ...], ...] = ()  # the segments of every start
     unissued: frozenset[int] = frozenset()
-    plan: tuple[int, ...] = ()  # received in this start
+    next_due: int = FIRST_DUE  # the start in which the next plan is sent
+    plan: tuple = ()  # received in this start: the ends, and the start of the next plan
     is_copying: bool = False
     is_deferred: bool = False
     is_freed: bool = False
@@ -66,7 +69,7 @@ class Message(NamedTuple):
     channel: int
     start: int
     piece: int | str  # a segment, or PLAN
-    bounds: tuple[int, ...]  # its bytes, or the plan's ends
+    bounds: tuple  # its bytes, or the plan
     is_copy: bool = False
 
 
@@ -105,7 +108,7 @@ class Core:
 
     def __post_init__(self):
         self.tags = self.library.eb_tags_layout((1 << 15) - 1)
-        for name in ("canonical", "from_ends", "is_due", "segment_tag", "plan_tag", "take_id", "release_id"):
+        for name in ("canonical", "from_ends", "segment_tag", "plan_tag", "take_id", "release_id"):
             setattr(self, name, cache(getattr(self, name)))
 
     def canonical(self):
@@ -113,9 +116,6 @@ class Core:
 
     def from_ends(self, ends):
         return tuple(from_ends(self.library, list(ends)))
-
-    def is_due(self, start):
-        return self.library.eb_plan_is_due(start)
 
     def is_canonical(self, user_tag, order):
         return self.library.eb_tags_is_canonical(byref(self.tags), 0, user_tag, order)
@@ -286,13 +286,14 @@ class Model:
                 state._replace(senders=put(state.senders, channel, uncopied)), channel
             )
         ends = side.segments[1:]
-        if self.core.is_due(start):
-            ends = PLANS[channel].get(start, ends)
-            side = side._replace(next_segments=self.next_of(side, ends))
+        is_due = start == side.next_due
+        if is_due:
+            ends, next_due = PLANS[channel].get(start, (ends, NEVER))
+            side = side._replace(next_segments=self.next_of(side, ends), next_due=next_due)
         side = side._replace(unissued=frozenset(range(len(side.segments) - 1)))
         state = state._replace(senders=put(state.senders, channel, side))
-        if self.core.is_due(start):
-            message = Message(True, channel, start, PLAN, ends, is_copy=True)
+        if is_due:
+            message = Message(True, channel, start, PLAN, (ends, next_due), is_copy=True)
             state = self.exchange(state, self.core.plan_tag(side.base), message)
         self.check_history(state, channel)
         yield state
@@ -410,12 +411,12 @@ class Model:
         side = self.adopt(before)
         start = len(side.history)
         state = state._replace(receivers=put(state.receivers, channel, side))
-        if self.core.is_due(start):
+        if start == side.next_due:
             message = Message(False, channel, start, PLAN, ())
             state = self.exchange(state, self.core.plan_tag(side.base), message)
             plan = state.receivers[channel].plan
             if self.scenario.mutation == "early adoption" and plan:
-                side = self.adopt(before, self.core.from_ends(plan))._replace(plan=plan)
+                side = self.adopt(before, self.core.from_ends(plan[0]))._replace(plan=plan)
                 state = state._replace(receivers=put(state.receivers, channel, side))
         self.check_history(state, channel)
         if side.base < 0:
@@ -432,8 +433,9 @@ class Model:
             else:
                 yield from self.post_deferred(state, channel, least=1)
         elif not self.has_waiting(state, channel, is_send=False):
-            if self.core.is_due(len(side.history)):
-                side = side._replace(next_segments=self.next_of(side, side.plan))
+            if len(side.history) == side.next_due:
+                ends, next_due = side.plan
+                side = side._replace(next_segments=self.next_of(side, ends), next_due=next_due)
             yield after._replace(receivers=put(after.receivers, channel, side))
 
     def receiver_free(self, state, channel):

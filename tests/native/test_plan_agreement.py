@@ -65,8 +65,8 @@ def test_both_sides_agree_through_a_plan(core, user_tag, rendezvous, order):
 @pytest.mark.parametrize("channel", range(NUM_CHANNELS))
 def test_both_sides_agree_through_three_plans(core, user_tag, rendezvous, channel):
     scenario = Scenario(
-        sender=made(iterations(15, [channel])),
-        receiver=made(iterations(15, [channel])),
+        sender=made(iterations(9, [channel])),
+        receiver=made(iterations(9, [channel])),
         rendezvous=rendezvous,
         user_tag=user_tag,
     )
@@ -75,7 +75,7 @@ def test_both_sides_agree_through_three_plans(core, user_tag, rendezvous, channe
 
 @TAGS
 def test_two_transfers_that_run_far_ahead_agree_through_two_plans(core, user_tag):
-    scenario = Scenario(made(iterations(9)), made(iterations(9, (1, 0))), rendezvous=False, user_tag=user_tag)
+    scenario = Scenario(made(iterations(8)), made(iterations(8, (1, 0))), rendezvous=False, user_tag=user_tag)
     assert Model(core, scenario).explore() > 2000
 
 
