@@ -2,13 +2,13 @@
 
 import ctypes
 import subprocess
-from ctypes import POINTER, byref, c_bool, c_double, c_int, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_double, c_int, c_int64, c_ubyte, c_uint64, c_void_p
 from pathlib import Path
 
 from earlybird.toolchain.build import native_sources
 
 SEGMENT_MAX_BYTES = 1 << 30
-CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, SEARCH_MAX_LOOKS = 32, 6, 5
+CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_LOOKS = 32, 6, 48, 5
 CONTROLS = CONTROL_SETUP, CONTROL_RELEASE, CONTROL_REPORT = range(3)
 MAX_PROTOCOLS = 16
 
@@ -96,7 +96,7 @@ _IDS = POINTER(Ids)
 _SEGMENTS = POINTER(Segments)
 _COST = POINTER(Cost)
 _SIGNATURES = {
-    "eb_segments_canonical": (c_int, c_int64, _SEGMENTS),
+    "eb_segments_canonical": (c_int, c_int64, c_int, _SEGMENTS),
     "eb_segments_uniform": (c_int, c_int64, c_int64, _SEGMENTS),
     "eb_segments_from_ends": (c_int, c_int, POINTER(c_int64), _SEGMENTS),
     "eb_segments_free": (None, _SEGMENTS),
@@ -128,6 +128,8 @@ _SIGNATURES = {
     "eb_plan_price_s": (c_double, POINTER(PlanInput), POINTER(Cut)),
     "eb_plan_can_gain": (c_bool, _COST, c_int64, c_int64),
     "eb_plan_least_bytes": (c_int64, _COST),
+    "eb_plan_first_place": (c_int, c_int64),
+    "eb_plan_first_numbers": (None, _COST, POINTER(c_ubyte)),
     "eb_plan_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
     "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
     "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
@@ -159,10 +161,10 @@ def _bounds(core: ctypes.CDLL, failed: int, segments: Segments) -> list[int]:
     return first_byte
 
 
-def canonical(core: ctypes.CDLL, total_bytes: int) -> list[int]:
+def canonical(core: ctypes.CDLL, total_bytes: int, least_num: int = 1) -> list[int]:
     """First bytes of the canonical segments, and the total."""
     segments = Segments()
-    return _bounds(core, core.eb_segments_canonical(total_bytes, byref(segments)), segments)
+    return _bounds(core, core.eb_segments_canonical(total_bytes, least_num, byref(segments)), segments)
 
 
 def uniform(core: ctypes.CDLL, total_bytes: int, step_bytes: int) -> list[int]:

@@ -40,9 +40,8 @@ struct eb_adaptation {
 
 /* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
 static bool exchanges(const eb_channel *channel) {
-  const bool is_far = channel->cost == &eb_world.settings.inter_node;
   return eb_world.settings.mode.kind == EB_AUTO && channel->peer != MPI_PROC_NULL &&
-         channel->total_bytes >= eb_world.least_planned_bytes[is_far] &&
+         channel->total_bytes >= eb_channel_agreement(channel)->least_planned_bytes &&
          channel->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&eb_domain.tags);
 }
 

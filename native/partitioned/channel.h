@@ -15,6 +15,7 @@
 #include "partitioned/requests.h"
 #include "partitioned/segment.h"
 #include "partitioned/settings.h"
+#include "partitioned/world.h"
 
 /* A cache line each, so that threads on different segments do not meet. */
 typedef struct {
@@ -104,6 +105,10 @@ static inline eb_partition_state *eb_partition(const eb_channel *channel, int pa
 /* A sender that was announced, and whose receiver has not answered yet: it could still refuse the transfer. */
 static inline bool eb_channel_awaits_answer(const eb_channel *channel) {
   return channel->is_send && channel->first_id && !channel->is_accepted;
+}
+
+static inline const eb_agreement *eb_channel_agreement(const eb_channel *channel) {
+  return &eb_world.agreements[channel->cost == &eb_world.settings.inter_node];
 }
 
 /* All of these return MPI codes. None calls an error handler: that is the callers' part, who know the call. */

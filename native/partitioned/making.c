@@ -195,7 +195,7 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
   eb_segments segments;
   const int base = eb_tags_channel_base(&eb_domain.tags, setup->first_id);
   if ((setup->step_bytes ? eb_segments_uniform(setup->total_bytes, setup->step_bytes, &segments)
-                         : eb_segments_canonical(setup->total_bytes, &segments)) != 0)
+                         : eb_wire_canonical(channel, setup->total_bytes, &segments)) != 0)
     return;
   MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
   for (int s = 0; requests && s < segments.num; s++)

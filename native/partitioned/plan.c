@@ -7,13 +7,15 @@
 
 /* Partitions are first joined into at most so many atoms, and large ones are cut: planning stays below ten microseconds. */
 #define MAX_ATOMS EB_CUT_MAX_SEGMENTS
-#define LEAST_PIECE_BYTES (INT64_C(64) * 1024)
+#define LEAST_PIECE_BYTES (INT64_C(2) * 1024)
 #define ALIGNMENT_BYTES INT64_C(64)
 /* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
 #define CAUTION 1.2
 /* A gain that is worth a look at the clock. */
 #define WANTED_GAIN 0.05
 #define WANTED_GAIN_S 0.2e-6
+/* A prediction alone is followed where it promises so much. */
+#define CLEAR_GAIN 0.15
 /* Of a larger transfer the costs are extrapolated: there only trying tells. */
 #define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is worth a try up to so many times what the best one is predicted to take, and as many seconds more. */
@@ -72,10 +74,18 @@ static double alone_at_least_s(const eb_cost *cost, int64_t bytes) {
   return least_s;
 }
 
+/* Into how many pieces each partition may be cut: a power of two. */
+static int num_pieces(int64_t num_partitions, int64_t partition_bytes) {
+  int num = 1;
+  while (2 * num * num_partitions <= MAX_ATOMS && partition_bytes / (2 * num) >= LEAST_PIECE_BYTES) num *= 2;
+  return num;
+}
+
 bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes) {
   if (total_bytes >= LEAST_UNKNOWN_BYTES) return true;
-  if (cost->num == 0) return false;
-  const double one_s = alone_s(cost, total_bytes), gain_s = one_s - alone_at_least_s(cost, partition_bytes);
+  if (cost->num == 0 || partition_bytes == 0) return false;
+  const int64_t least_bytes = partition_bytes / num_pieces(total_bytes / partition_bytes, partition_bytes);
+  const double one_s = alone_s(cost, total_bytes), gain_s = one_s - alone_at_least_s(cost, least_bytes);
   return gain_s >= WANTED_GAIN * one_s && gain_s >= WANTED_GAIN_S;
 }
 
@@ -84,6 +94,34 @@ int64_t eb_plan_least_bytes(const eb_cost *cost) {
   int64_t bytes = 64;
   while (!eb_plan_can_gain(cost, bytes, 1)) bytes *= 2;
   return bytes;
+}
+
+/* Four places for each factor of two, from 64 B on; the last one is for all larger sizes. */
+int eb_plan_first_place(int64_t total_bytes) {
+  int octave = 0;
+  if (total_bytes < 64) return 0;
+  while (total_bytes >> (octave + 1) >= 64) octave++;
+  const int place = 4 * octave + (int)(total_bytes >> (octave + 4) & 3);
+  return place < EB_PLAN_FIRST_PLACES ? place : EB_PLAN_FIRST_PLACES - 1;
+}
+
+/* The largest size of a place, which is where it might be beyond a protocol's bound already. */
+static int64_t largest_at(int place) { return ((INT64_C(5) + place % 4) << (4 + place / 4)) - 1; }
+
+void eb_plan_first_numbers(const eb_cost *cost, unsigned char *numbers) {
+  for (int place = 0; place < EB_PLAN_FIRST_PLACES; place++) {
+    const int64_t bytes = largest_at(place);
+    double best_s = cost->num ? alone_s(cost, bytes) : 0;
+    numbers[place] = 1;
+    for (int num = 2; cost->num && num <= 4; num *= 2) {
+      const double ready_s[4] = {0};
+      const int64_t part = bytes / num, parts[4] = {part, part, part, part};
+      const double taken_s = eb_plan_predict_s(cost, num, ready_s, parts);
+      if (best_s - taken_s < CLEAR_GAIN * best_s || best_s - taken_s < WANTED_GAIN_S) continue;
+      best_s = taken_s;
+      numbers[place] = (unsigned char)num;
+    }
+  }
 }
 
 /* Contiguous runs of partitions that are planned as one. */
@@ -111,8 +149,8 @@ static void join(atoms *made, const eb_plan_input *input) {
   }
 }
 
-/* Few large partitions become pieces: an MPI may be quicker with several messages than with one (Intel MPI takes half as
- * long for 16 MiB in pieces of 512 KiB). */
+/* Few large partitions become pieces: an MPI may be quicker with several messages than with one (MPICH and Open MPI take a
+ * third less for 8 KiB in two, which go eagerly; Intel MPI half as long for 16 MiB in pieces of 512 KiB). */
 static void cut_up(atoms *made, const eb_plan_input *input, int pieces) {
   made->num = 0;
   for (int p = 0; p < input->num_partitions; p++) {
@@ -125,8 +163,7 @@ static void cut_up(atoms *made, const eb_plan_input *input, int pieces) {
 }
 
 static void to_atoms(atoms *made, const eb_plan_input *input) {
-  int pieces = 1;
-  while (2 * pieces * input->num_partitions <= MAX_ATOMS && input->partition_bytes / (2 * pieces) >= LEAST_PIECE_BYTES) pieces *= 2;
+  const int pieces = num_pieces(input->num_partitions, input->partition_bytes);
   if (pieces > 1) cut_up(made, input, pieces);
   else join(made, input);
 }

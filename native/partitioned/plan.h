@@ -45,6 +45,12 @@ bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partitio
 /* The least total that can gain in any partitions; 0 where nothing is known. */
 int64_t eb_plan_least_bytes(const eb_cost *cost);
 
+/* Into how many segments a transfer is cut of which nothing is known yet but its size, for sizes up to 256 KiB: entry
+ * eb_plan_first_place(total_bytes). */
+enum { EB_PLAN_FIRST_PLACES = 48 };
+int eb_plan_first_place(int64_t total_bytes);
+void eb_plan_first_numbers(const eb_cost *cost, unsigned char *numbers);
+
 /* The cuts worth a try, the predicted best first, at most EB_PLAN_MAX_CUTS of at most max_segments each; one segment is among
  * them. Returns how many. */
 int eb_plan_propose(const eb_plan_input *input, int max_segments, eb_proposal *proposals);

@@ -17,10 +17,11 @@ static int allocate(int64_t num, eb_segments *made) {
 
 static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-int eb_segments_canonical(int64_t total_bytes, eb_segments *segments) {
+int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segments) {
   int64_t num = total_bytes / CANONICAL_BYTES;
-  if (num < 1) num = 1;
+  if (num < least_num) num = least_num;
   if (num > CANONICAL_MAX) num = CANONICAL_MAX;
+  while (num > 1 && total_bytes / num < ALIGNMENT_BYTES) num--;
   /* The last segment has what the others' alignment leaves, too. */
   if (divide_up(total_bytes, num) > EB_SEGMENT_MAX_BYTES - ALIGNMENT_BYTES)
     return eb_segments_uniform(total_bytes, EB_SEGMENT_MAX_BYTES, segments);

@@ -17,8 +17,8 @@ typedef struct {
 
 /* All of these return 0, or -1 when memory is short; then *segments is unchanged. */
 
-/* What both sides cut without a word: min(max(total / 64 KiB, 1), 4) pieces on 64-byte boundaries. */
-int eb_segments_canonical(int64_t total_bytes, eb_segments *segments);
+/* What both sides cut without a word: min(max(total / 64 KiB, least_num), 4) pieces on 64-byte boundaries, no empty ones. */
+int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segments);
 
 /* Pieces of step_bytes, the last one of what is left. */
 int eb_segments_uniform(int64_t total_bytes, int64_t step_bytes, eb_segments *segments);

@@ -51,10 +51,15 @@ int eb_wire_build(eb_channel *channel) {
   return MPI_SUCCESS;
 }
 
+int eb_wire_canonical(const eb_channel *channel, int64_t total_bytes, eb_segments *segments) {
+  const unsigned char *const numbers = eb_channel_agreement(channel)->first_numbers;
+  return eb_segments_canonical(total_bytes, numbers[eb_plan_first_place(total_bytes)], segments);
+}
+
 int eb_wire_cut(eb_channel *channel, int64_t step_bytes) {
   eb_segments made;
   const int failed = step_bytes ? eb_segments_uniform(channel->total_bytes, step_bytes, &made)
-                                : eb_segments_canonical(channel->total_bytes, &made);
+                                : eb_wire_canonical(channel, channel->total_bytes, &made);
   if (failed) return MPI_ERR_NO_MEM;
   eb_wire_drop(channel); /* of as many as there were */
   eb_segments_free(&channel->segments);

@@ -4,6 +4,9 @@
 
 #include "partitioned/channel.h"
 
+/* The segments that both sides cut a total into without a word; -1 when memory is short. */
+int eb_wire_canonical(const eb_channel *channel, int64_t total_bytes, eb_segments *segments);
+
 /* Cuts the transfer into pieces of step_bytes, or canonically where that is 0. */
 int eb_wire_cut(eb_channel *channel, int64_t step_bytes);
 

@@ -11,7 +11,6 @@
 #include "partitioned/job.h"
 #include "partitioned/matching.h"
 #include "partitioned/outbox.h"
-#include "partitioned/plan.h"
 #include "partitioned/progress.h"
 #include "partitioned/record.h"
 
@@ -86,11 +85,13 @@ static void read_settings(const eb_members *members) {
   PMPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-/* Which transfers exchange plans, by one rank's arithmetic: another processor's might round otherwise. */
 static void agree_on_plans(void) {
-  eb_world.least_planned_bytes[0] = eb_plan_least_bytes(&eb_world.settings.intra_node);
-  eb_world.least_planned_bytes[1] = eb_plan_least_bytes(&eb_world.settings.inter_node);
-  PMPI_Bcast(eb_world.least_planned_bytes, 2, MPI_INT64_T, 0, eb_domain.comm);
+  const eb_cost *const costs[] = {&eb_world.settings.intra_node, &eb_world.settings.inter_node};
+  for (int level = 0; level < 2; level++) {
+    eb_world.agreements[level].least_planned_bytes = eb_plan_least_bytes(costs[level]);
+    eb_plan_first_numbers(costs[level], eb_world.agreements[level].first_numbers);
+  }
+  PMPI_Bcast(eb_world.agreements, sizeof eb_world.agreements, MPI_BYTE, 0, eb_domain.comm);
 }
 
 void eb_world_begin(void) {

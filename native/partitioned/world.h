@@ -7,13 +7,20 @@
 #include <stdint.h>
 
 #include "partitioned/clock.h"
+#include "partitioned/plan.h"
 #include "partitioned/settings.h"
+
+/* What both sides of a transfer take for granted, from one rank's arithmetic: another processor's might round otherwise. */
+typedef struct {
+  int64_t least_planned_bytes; /* smaller transfers exchange no plans */
+  unsigned char first_numbers[EB_PLAN_FIRST_PLACES];
+} eb_agreement;
 
 typedef struct {
   bool on;       /* partitioned calls are ours: set once in MPI_Init, cleared in MPI_Finalize */
   bool multiple; /* MPI_THREAD_MULTIPLE: only then do threads meet inside the library */
   eb_settings settings;
-  int64_t least_planned_bytes[2]; /* within a node and between nodes: smaller transfers exchange no plans */
+  eb_agreement agreements[2]; /* within a node, and between nodes */
   int rank, size;
   MPI_Group group;   /* of MPI_COMM_WORLD */
   MPI_Comm self;     /* where the never started requests live whose handles the user gets */

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from ctypes import byref, c_double, c_int, c_int64
+from ctypes import byref, c_double, c_int, c_int64, c_ubyte
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core_library import (
+    PLAN_FIRST_PLACES,
     PLAN_MAX_CUTS,
     SEGMENT_MAX_BYTES,
     Observation,
@@ -55,11 +56,12 @@ def assert_sound(first_byte, total_bytes):
 
 
 @QUICK
-@given(total_bytes=sizes)
-def test_canonical_segments_are_the_rule_without_gap_or_overlap(core, total_bytes):
-    first_byte = canonical(core, total_bytes)
+@given(total_bytes=sizes, least_num=st.integers(1, 4))
+def test_canonical_segments_are_the_rule_without_gap_or_overlap(core, total_bytes, least_num):
+    first_byte = canonical(core, total_bytes, least_num)
     assert_sound(first_byte, total_bytes)
-    num = min(max(total_bytes // 65536, 1), 4)
+    num = min(max(total_bytes // 65536, least_num), 4)
+    num = max(min(num, total_bytes // 64), 1)
     if total_bytes <= num * (SEGMENT_MAX_BYTES - 128):
         assert first_byte[:-1] == [total_bytes // num * s // 64 * 64 for s in range(num)]
 
@@ -210,7 +212,7 @@ def test_proposals_are_whole_priced_and_in_order_and_one_segment_is_among_them(
         )
         assert len(ends) == 1 or predicted_s <= 1.6 * times[0] + 0.5e-6 + 1e-15
         # Pieces of a partition are no small messages.
-        assert all(end % partition_bytes == 0 for end in ends) or min(np.diff([0, *ends])) >= 1 << 16
+        assert all(end % partition_bytes == 0 for end in ends) or min(np.diff([0, *ends])) >= 1 << 11
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -223,7 +225,7 @@ def test_the_first_proposal_is_the_best_of_all_groupings_where_readiness_goes_on
         ready_s = sorted(
             random.uniform(0, num * 10 ** random.uniform(-8, -4), num).tolist(), reverse=descending
         )
-        partition_bytes = int(10 ** random.uniform(2, 5))
+        partition_bytes = int(10 ** random.uniform(2, 3.6))
         max_segments = int(random.integers(1, num + 2))
         lines = EVERYDAY if random.random() < 0.7 else [(0, 2e-6, float(random.uniform(0.1e-6, 2e-6)), 5e9)]
         _, best_s = propose(core, cost_of(lines), ready_s, partition_bytes, max_segments)[0]
@@ -286,6 +288,36 @@ def test_few_segments_go_where_they_gain_most(core):
 def test_large_partitions_may_be_cut_into_pieces(core, pieces):
     cuts = [len(ends) for ends, _ in propose(core, cost_of(EVERYDAY), [0.0], pieces << 16, 126)]
     assert pieces in cuts
+
+
+def test_a_lone_partition_is_cut_where_two_eager_messages_are_faster_than_one(core):
+    ends, _ = propose(core, cost_of(EVERYDAY), [0.0], 8192, 126)[0]
+    assert len(ends) > 1
+
+
+def test_every_size_has_a_place_and_larger_sizes_later_ones(core):
+    places = [core.eb_plan_first_place(size) for size in range(300_000)]
+    assert places == sorted(places)
+    assert set(places) == set(range(PLAN_FIRST_PLACES))
+    assert core.eb_plan_first_place(1 << 60) == PLAN_FIRST_PLACES - 1
+
+
+def test_first_segments_are_more_than_one_where_that_is_clearly_faster(core):
+    numbers = (c_ubyte * PLAN_FIRST_PLACES)()
+
+    def first_number(size):
+        return numbers[core.eb_plan_first_place(size)]
+
+    core.eb_plan_first_numbers(byref(cost_of(EVERYDAY)), numbers)
+    assert [first_number(size) for size in (0, 512, 4096)] == [1, 1, 1]
+    assert first_number(8192) > 1
+    for size in (8192, 9000, 12000):
+        num = first_number(size)
+        one_s, cut_s = (predict_s(core, cost_of(EVERYDAY), [0.0] * n, [size // n] * n) for n in (1, num))
+        assert cut_s <= one_s
+    for lines in (DEAR, []):
+        core.eb_plan_first_numbers(byref(cost_of(lines)), numbers)
+        assert set(numbers) == {1}
 
 
 # Is it worth while to look at the clock? --------------------------------------------------------------------
