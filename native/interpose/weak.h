@@ -41,6 +41,7 @@
 #pragma weak PMPI_Dist_graph_create
 #pragma weak PMPI_Dist_graph_create_adjacent
 #pragma weak PMPI_Errhandler_free
+#pragma weak PMPI_File_get_errhandler
 #pragma weak PMPI_Gather
 #pragma weak PMPI_Gatherv
 #pragma weak PMPI_Get_count
