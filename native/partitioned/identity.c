@@ -136,16 +136,13 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
   }
   /* A program that contains its MPI shows no more of it than libraries ask for, but then its <mpi.h> is that MPI's. */
   if (!mpi || mpi->is_program || kind_of(mpi) == our_kind) return true;
-  if (kind_of(mpi) == KIND_STANDARD) {
-    fprintf(stderr, "earlybird: this program is of the MPI standard's own ABI, and libearlybird was built for %s: their handles "
-                    "differ; write `earlybird exec` directly before its launcher, or preload libearlybird_abi.so in place of "
-                    "libearlybird.so\n", OUR_MPI);
-    return false;
-  }
+  const bool is_standard = kind_of(mpi) == KIND_STANDARD;
   char version[VERSION_BYTES];
   read_version(version);
-  fprintf(stderr, "earlybird: this process runs %.60s, and libearlybird was built for %s: their handles differ; choose the build "
-                  "with `earlybird exec --mpi`, or link with that of this MPI\n", version, OUR_MPI);
+  fprintf(stderr, "earlybird: this process runs %.60s%s, and libearlybird was built for %s: their handles differ; %s\n", version,
+          is_standard ? " with the MPI standard's own ABI" : "", OUR_MPI,
+          is_standard ? "write `earlybird exec` directly before its launcher, or preload libearlybird_abi.so instead"
+                      : "choose the build with `earlybird exec --mpi`, or link with that of this MPI");
   return false;
 }
 

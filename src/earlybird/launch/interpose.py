@@ -38,7 +38,8 @@ def without(environment: Mapping[str, str]) -> dict[str, str]:
     preloaded = [
         entry
         for entry in result.pop("LD_PRELOAD", "").replace(":", " ").split()
-        if os.path.basename(entry) not in (LIBRARY, ABI_LIBRARY) and entry != environment.get(f"{PREFIX}LIBMPI")
+        if os.path.basename(entry) not in (LIBRARY, ABI_LIBRARY)
+        and entry != environment.get(f"{PREFIX}LIBMPI")
     ]
     return result | ({"LD_PRELOAD": ":".join(preloaded)} if preloaded else {})
 
