@@ -17,6 +17,7 @@
 #pragma weak PMPI_Cart_sub
 #pragma weak PMPI_Comm_call_errhandler
 #pragma weak PMPI_Comm_create
+#pragma weak PMPI_Comm_create_from_group
 #pragma weak PMPI_Comm_create_group
 #pragma weak PMPI_Comm_create_keyval
 #pragma weak PMPI_Comm_delete_attr
@@ -56,6 +57,7 @@
 #pragma weak PMPI_Init
 #pragma weak PMPI_Init_thread
 #pragma weak PMPI_Intercomm_create
+#pragma weak PMPI_Intercomm_create_from_groups
 #pragma weak PMPI_Intercomm_merge
 #pragma weak PMPI_Iprobe
 #pragma weak PMPI_Irecv
