@@ -15,6 +15,25 @@ from earlybird.toolchain.build import native_prefix, native_sources
 # How many times as long as usual a case may take before it counts as hanging: another worker of pytest, or
 # somebody else, has the cores, too.
 PATIENCE = {"EARLYBIRD_TESTS_PATIENCE": "3"}
+# The MPIs under test that have the MPI standard's own ABI beside their own.
+STANDARD_ABI = ("mpich", "intel")
+# Of every kind of call, what the ABI's numbers could break; docs/tools.md tells of a run of all cases.
+ABI_CASES = [
+    "pready_out_of_order_delivers_every_partition",
+    "unequal_partition_counts_deliver_every_byte",
+    "waitall_completes_a_mixture_of_requests",
+    "testsome_completes_a_mixture_of_requests",
+    "waitany_completes_a_mixture_of_requests_one_by_one",
+    "the_status_counts_elements_of_the_receivers_type",
+    "split_communicators_deliver_and_may_be_freed_after_init",
+    "topology_communicators_deliver",
+    "nonblocking_duplicates_deliver",
+    "attribute_callbacks_run_for_the_users_calls_only",
+    "derived_types_deliver_every_byte_and_leave_gaps_alone",
+    "a_bad_argument_of_init_calls_the_error_handler",
+    "misuse_of_a_request_gives_its_error_class",
+    "every_tag_up_to_tag_ub_delivers",
+]
 
 
 @dataclass(frozen=True)
@@ -30,12 +49,15 @@ def suite_program(flavour: Flavour, name: str = "partitioned_cases") -> Path:
     return native_prefix(flavour) / "libexec" / "earlybird" / "tests" / name
 
 
-def compile_program(flavour: Flavour, name: str, folder: Path) -> Path:
-    """A program of the suite compiled into `folder` without libearlybird, for the MPI's own calls."""
+def compile_program(flavour: Flavour, name: str, folder: Path, *options: str) -> Path:
+    """A program of the suite compiled into `folder` without libearlybird, for the MPI's own calls.
+
+    `options`: further ones of the compiler.
+    """
     sources = native_sources() / "tests"
     families = sorted(sources.glob("*_cases.c")) if name == "partitioned_cases" else [sources / f"{name}.c"]
     program = folder / f"{name}-{flavour.name}"
-    words = [flavour.mpicc, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}"]
+    words = [flavour.mpicc, *options, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}"]
     words += [*families, sources / "case.c", sources / "report.c", "-pthread", "-ldl", "-o", program]
     made = subprocess.run(words, env=flavour.environment(), capture_output=True, text=True)
     assert made.returncode == 0, made.stderr

@@ -22,6 +22,11 @@ probe(IS_SIMULATED "smpi_execute_flops(0);")
 probe(HAS_IDUP_WITH_INFO "MPI_Request r; MPI_Comm c; MPI_Comm_idup_with_info(MPI_COMM_SELF, MPI_INFO_NULL, &c, &r);")
 probe(HAS_TYPE_ENVELOPE_C "MPI_Count a, b, c, d; int e; MPI_Type_get_envelope_c(MPI_BYTE, &a, &b, &c, &d, &e);")
 probe(HAS_REQUEST_GET_STATUS_ALL "int f; MPI_Request_get_status_all(0, 0, &f, MPI_STATUSES_IGNORE);")
+# The MPI standard's own ABI in the version of MPI 5.0, which <mpi.h> of MPICH and Intel MPI has under -DMPI_ABI.
+set(CMAKE_REQUIRED_DEFINITIONS -DMPI_ABI)
+probe(HAS_STANDARD_ABI
+  "_Static_assert(MPI_ABI_VERSION == 1 && _Generic(MPI_COMM_WORLD, struct MPI_ABI_Comm *: 1, default: 0), \"\");")
+unset(CMAKE_REQUIRED_DEFINITIONS)
 if(HAS_PARTITIONED AND NOT PARTITIONED_COUNT_IS_MPI_COUNT)
   set(EB_PARTITIONED_COUNT int)
 else()

@@ -40,7 +40,7 @@ EB_EXPORT int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_In
 EB_EXPORT int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                                    MPI_Comm *newintercomm) {
   const int rc = PMPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
-  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_joined(tag, *newintercomm);
+  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_joined(local_comm, tag, *newintercomm);
   return rc;
 }
 
@@ -81,5 +81,25 @@ EB_EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *reque
 #ifdef EB_HAS_IDUP_WITH_INFO
 EB_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request) {
   return named_duplicate(PMPI_Comm_idup_with_info(comm, info, newcomm, request), comm, newcomm);
+}
+#endif
+
+#ifdef EB_HAS_SESSIONS
+static int left_to_mpi(int rc, MPI_Comm *made) {
+  if (rc == MPI_SUCCESS && eb_world.on) eb_communicator_made_of_session(*made);
+  return rc;
+}
+
+EB_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler,
+                                         MPI_Comm *newcomm) {
+  return left_to_mpi(PMPI_Comm_create_from_group(group, stringtag, info, errhandler, newcomm), newcomm);
+}
+
+EB_EXPORT int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
+                                               const char *stringtag, MPI_Info info, MPI_Errhandler errhandler,
+                                               MPI_Comm *newintercomm) {
+  return left_to_mpi(PMPI_Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader, stringtag, info,
+                                                       errhandler, newintercomm),
+                     newintercomm);
 }
 #endif

@@ -17,6 +17,7 @@
 #pragma weak PMPI_Cart_sub
 #pragma weak PMPI_Comm_call_errhandler
 #pragma weak PMPI_Comm_create
+#pragma weak PMPI_Comm_create_from_group
 #pragma weak PMPI_Comm_create_group
 #pragma weak PMPI_Comm_create_keyval
 #pragma weak PMPI_Comm_delete_attr
@@ -41,6 +42,7 @@
 #pragma weak PMPI_Dist_graph_create
 #pragma weak PMPI_Dist_graph_create_adjacent
 #pragma weak PMPI_Errhandler_free
+#pragma weak PMPI_File_get_errhandler
 #pragma weak PMPI_Gather
 #pragma weak PMPI_Gatherv
 #pragma weak PMPI_Get_count
@@ -55,6 +57,7 @@
 #pragma weak PMPI_Init
 #pragma weak PMPI_Init_thread
 #pragma weak PMPI_Intercomm_create
+#pragma weak PMPI_Intercomm_create_from_groups
 #pragma weak PMPI_Intercomm_merge
 #pragma weak PMPI_Iprobe
 #pragma weak PMPI_Irecv

@@ -45,11 +45,19 @@ int64_t eb_view_next_order(eb_order_map *map, int peer, int tag) { return count_
 
 void eb_view_return_order(eb_order_map *map, int peer, int tag) { slot_of(map, order_key(peer, tag))->num--; }
 
-eb_view *eb_communicator_view(MPI_Comm user) {
+/* What communicators of sessions carry in place of a view. */
+static eb_view of_session;
+
+static eb_view *attribute_of(MPI_Comm user) {
   eb_view *view;
   int found = 0;
   if (user == MPI_COMM_NULL || PMPI_Comm_get_attr(user, eb_world.keyval, &view, &found) != MPI_SUCCESS) return NULL;
   return found ? view : NULL;
+}
+
+eb_view *eb_communicator_view(MPI_Comm user) {
+  eb_view *view = attribute_of(user);
+  return view == &of_session ? NULL : view;
 }
 
 void eb_view_retain(eb_view *view) {
@@ -77,6 +85,7 @@ static int communicator_freed(MPI_Comm comm, int keyval, void *value, void *extr
   (void)keyval, (void)extra;
   eb_view *view = value;
   MPI_Errhandler handler;
+  if (view == &of_session) return MPI_SUCCESS;
   if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) handler = MPI_ERRHANDLER_NULL;
   eb_lock();
   view->errhandler = handler;
@@ -133,6 +142,17 @@ static void name(MPI_Comm made, uint64_t identity, int number, const eb_view *li
   if (attach(made, identity, number, like) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
 }
 
+void eb_communicator_made_of_session(MPI_Comm made) {
+  if (made != MPI_COMM_NULL && PMPI_Comm_set_attr(made, eb_world.keyval, &of_session) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
+}
+
+/* Is what was made of the parent a session's, because the parent is? All ranks of the parent know alike. */
+static bool is_of_session(MPI_Comm parent, MPI_Comm made) {
+  if (attribute_of(parent) != &of_session) return false;
+  eb_communicator_made_of_session(made);
+  return true;
+}
+
 /* From the ranks in MPI_COMM_WORLD, in their order; 0 where some are of another one: spawned or connected. */
 static uint64_t hash_group(MPI_Group group) {
   int size = 0;
@@ -177,6 +197,7 @@ static uint64_t next_child(eb_view *parent, int *number) {
 }
 
 void eb_communicator_made(MPI_Comm parent, MPI_Comm made) {
+  if (is_of_session(parent, made)) return;
   eb_view *view = eb_communicator_view(parent);
   if (!view) {
     name_by_members(made);
@@ -189,6 +210,7 @@ void eb_communicator_made(MPI_Comm parent, MPI_Comm made) {
 }
 
 void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made) {
+  if (is_of_session(parent, made)) return;
   eb_view *view = eb_communicator_view(parent);
   int number;
   if (!view || made == MPI_COMM_NULL) return;
@@ -197,6 +219,7 @@ void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made) {
 }
 
 void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm made) {
+  if (is_of_session(parent, made)) return;
   eb_view *view = eb_communicator_view(parent);
   const uint64_t hash = view && made != MPI_COMM_NULL ? hash_group(group) : 0;
   if (hash == 0) return;
@@ -207,8 +230,9 @@ void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MP
   name(made, mix(mix(view->identity, key), (uint64_t)before), -1, NULL);
 }
 
-void eb_communicator_joined(int tag, MPI_Comm made) {
+void eb_communicator_joined(MPI_Comm local_comm, int tag, MPI_Comm made) {
   MPI_Group local, remote;
+  if (is_of_session(local_comm, made)) return;
   if (made == MPI_COMM_NULL || PMPI_Comm_group(made, &local) != MPI_SUCCESS) return;
   if (PMPI_Comm_remote_group(made, &remote) != MPI_SUCCESS) {
     PMPI_Group_free(&local);

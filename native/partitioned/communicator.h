@@ -44,7 +44,10 @@ void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made);
 /* By MPI_Comm_create_group, which the group's ranks call alone. */
 void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm made);
 /* By MPI_Intercomm_create. */
-void eb_communicator_joined(int tag, MPI_Comm made);
+void eb_communicator_joined(MPI_Comm local_comm, int tag, MPI_Comm made);
+/* By a call that takes groups of a session. What is made of the communicator is the session's, too, and remains unknown: it
+ * may be used after MPI_Finalize, which ends our work. */
+void eb_communicator_made_of_session(MPI_Comm made);
 
 /* NULL where it has none. */
 eb_view *eb_communicator_view(MPI_Comm user);

@@ -24,7 +24,7 @@ static MPI_Comm make_comm(const eb_members *members) {
   if (!ranks) eb_give_up(EB_NO_MEMORY);
   /* That no communicator is left must not end the program, which need not want one. */
   PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
-  PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  PMPI_Comm_set_errhandler(MPI_COMM_WORLD, eb_world.errors_return);
   if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
     if (PMPI_Group_incl(world, members->num_members, ranks, &group) == MPI_SUCCESS) {
       const int rc = members->num_members == members->num_ranks ? PMPI_Comm_create(MPI_COMM_WORLD, group, &made)
@@ -37,7 +37,7 @@ static MPI_Comm make_comm(const eb_members *members) {
   PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
   PMPI_Errhandler_free(&handler);
   free(ranks);
-  if (made != MPI_COMM_NULL) PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  if (made != MPI_COMM_NULL) PMPI_Comm_set_errhandler(made, eb_world.errors_return);
   return made;
 }
 
@@ -55,7 +55,7 @@ static void add_lanes(int num) {
       if (made) PMPI_Comm_free(&lane);
       return;
     }
-    PMPI_Comm_set_errhandler(lane, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(lane, eb_world.errors_return);
     eb_domain.lanes[eb_domain.num_lanes++] = lane;
   }
 }

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The product that we are compiled for, for messages. Intel MPI defines MPICH's names too. */
-#if defined(I_MPI_VERSION)
+/* What we are compiled for, for messages. Intel MPI defines MPICH's names too. */
+#if defined(MPI_ABI)
+#define OUR_MPI "the MPI standard's own ABI"
+#elif defined(I_MPI_VERSION)
 #define OUR_MPI "Intel MPI"
 #elif defined(OPEN_MPI)
 #define OUR_MPI "Open MPI"
@@ -25,19 +27,23 @@ typedef enum {
   KIND_UNKNOWN,
   KIND_MPICH,   /* handles are numbers: the ABI of libmpi.so.12, also Intel MPI's, Cray's, MVAPICH's, ParaStation's */
   KIND_OPENMPI, /* handles are addresses of the library's data: also HPC-X, Spectrum MPI, Fujitsu MPI, Bull's */
+  KIND_STANDARD, /* the ABI of libmpi_abi.so (MPI 5.0, chapter 20): handles are pointers, the predefined ones small numbers */
 } kind;
 
-#if defined(OPEN_MPI)
+#if defined(MPI_ABI)
+static const kind our_kind = KIND_STANDARD;
+#elif defined(OPEN_MPI)
 static const kind our_kind = KIND_OPENMPI;
 #else
 static const kind our_kind = KIND_MPICH;
 #endif
 
-/* By what the macros of each <mpi.h> expand to: every program of the kind needs these symbols. */
+/* By what the macros of each <mpi.h> expand to: every program of the kind needs these symbols. Those of the standard's ABI
+ * expand to numbers; its functions are in MPIs of the other kinds, too. */
 static kind kind_of(const eb_object *mpi) {
   if (eb_object_defines(mpi, "ompi_mpi_comm_world") && eb_object_defines(mpi, "ompi_request_null")) return KIND_OPENMPI;
   if (eb_object_defines(mpi, "MPIR_Dup_fn") && eb_object_defines(mpi, "MPI_UNWEIGHTED")) return KIND_MPICH;
-  return KIND_UNKNOWN;
+  return eb_object_defines(mpi, "PMPI_Abi_get_version") ? KIND_STANDARD : KIND_UNKNOWN;
 }
 
 static const eb_object *mpi_in(const eb_objects *objects) { return eb_objects_at(objects, dlsym(RTLD_DEFAULT, "PMPI_Init")); }
@@ -72,7 +78,7 @@ bool eb_identity_shares_folder(const char *path, const char *other) {
   return shares;
 }
 
-bool eb_identity_fortran_passes_by(void) { return our_kind == KIND_OPENMPI; }
+bool eb_identity_fortran_passes_by(void) { return our_kind != KIND_MPICH; }
 
 static void read_version(char version[VERSION_BYTES]) {
   int length;
@@ -130,10 +136,13 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
   }
   /* A program that contains its MPI shows no more of it than libraries ask for, but then its <mpi.h> is that MPI's. */
   if (!mpi || mpi->is_program || kind_of(mpi) == our_kind) return true;
+  const bool is_standard = kind_of(mpi) == KIND_STANDARD;
   char version[VERSION_BYTES];
   read_version(version);
-  fprintf(stderr, "earlybird: this process runs %.60s, and libearlybird was built for %s: their handles differ; choose the build "
-                  "with `earlybird exec --mpi`, or link with that of this MPI\n", version, OUR_MPI);
+  fprintf(stderr, "earlybird: this process runs %.60s%s, and libearlybird was built for %s: their handles differ; %s\n", version,
+          is_standard ? " with the MPI standard's own ABI" : "", OUR_MPI,
+          is_standard ? "write `earlybird exec` directly before its launcher, or preload libearlybird_abi.so instead"
+                      : "choose the build with `earlybird exec --mpi`, or link with that of this MPI");
   return false;
 }
 

@@ -33,6 +33,8 @@ static char pmi_store[256]; /* the name of the job's key-value store */
 static bool is_hydra(void) {
 #if defined(OPEN_MPI)
   return false;
+#elif defined(MPI_ABI)
+  if (dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world")) return false; /* Open MPI behind the standard's ABI */
 #endif
   const char *version = getenv("MPIR_CVAR_PMI_VERSION"), *intel = getenv("I_MPI_PMI");
   return getenv("PMI_FD") && getenv("PMI_RANK") && getenv("MPI_LOCALNRANKS") && !getenv("I_MPI_PMI_LIBRARY") &&

@@ -58,18 +58,32 @@ void eb_world_enlist(void) {
 
 static int end(MPI_Comm comm, int keyval, void *value, void *extra);
 
+/* In the MPI standard's ABI two headers of 2025, of MPICH 5.0.2 and Intel MPI 2021.18.1, have the numbers of
+ * MPI_ERRORS_RETURN and MPI_ERRORS_ABORT the other way round. So the MPI is asked: the first is what files begin with (MPI
+ * 4.1 section 14.7). A handler of our own does not do: after one that returns, MPICH's calls return MPI_SUCCESS. */
+static MPI_Errhandler find_errors_return(void) {
+#if defined(MPI_ABI)
+  MPI_Errhandler of_files;
+  if (PMPI_File_get_errhandler(MPI_FILE_NULL, &of_files) == MPI_SUCCESS &&
+      (of_files == MPI_ERRORS_RETURN || of_files == MPI_ERRORS_ABORT))
+    return of_files;
+#endif
+  return MPI_ERRORS_RETURN;
+}
+
 /* What this rank needs to have by itself before others rely on it. */
 static bool prepare(void) {
   MPI_Group group;
   int keyval;
   make_lock();
+  eb_world.errors_return = find_errors_return();
   bool is_able = PMPI_Comm_group(MPI_COMM_WORLD, &eb_world.group) == MPI_SUCCESS && PMPI_Comm_group(MPI_COMM_SELF, &group) == MPI_SUCCESS;
   if (!is_able) return false;
   is_able = PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) == MPI_SUCCESS;
   PMPI_Group_free(&group);
   /* MPI_Finalize deletes the attributes of MPI_COMM_SELF before all else, the last one first (MPI 4.1 section 11.2.4):
    * so this one, the first, goes when the program's own callbacks, which may communicate, are over. */
-  return is_able && PMPI_Comm_set_errhandler(eb_world.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+  return is_able && PMPI_Comm_set_errhandler(eb_world.self, eb_world.errors_return) == MPI_SUCCESS &&
          PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &keyval, NULL) == MPI_SUCCESS &&
          PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) == MPI_SUCCESS && PMPI_Comm_free_keyval(&keyval) == MPI_SUCCESS &&
          eb_communicator_begin() == MPI_SUCCESS && eb_communicator_adopt_predefined() == MPI_SUCCESS;

@@ -25,6 +25,7 @@ typedef struct {
   MPI_Group group;   /* of MPI_COMM_WORLD */
   MPI_Comm self;     /* where the never started requests live whose handles the user gets */
   int keyval;        /* finds our view of a communicator */
+  MPI_Errhandler errors_return; /* the MPI's MPI_ERRORS_RETURN */
 } eb_world_state;
 
 extern eb_world_state eb_world;

@@ -11,8 +11,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import has_library
+from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, has_library
 from earlybird.toolchain.export import export_library, main
+from tests.partitioned import STANDARD_ABI
 
 pytestmark = pytest.mark.mpi
 
@@ -101,9 +102,12 @@ def test_the_header_compiles_alone(installed, tmp_path, language):
     assert " U MPI_Psend_init\n" in run(flavour, "nm", "header.o", cwd=tmp_path)
 
 
-def test_the_library_exports_mpi_names_and_loads_where_no_mpi_is(installed):
-    _, prefix = installed
-    with open(prefix / "lib" / "libearlybird.so", "rb") as stream:
+@pytest.mark.parametrize("name", [LIBRARY, ABI_LIBRARY])
+def test_the_library_exports_mpi_names_and_loads_where_no_mpi_is(installed, name):
+    flavour, prefix = installed
+    if name == ABI_LIBRARY and flavour.name not in STANDARD_ABI:
+        pytest.skip(f"{flavour.name} has no standard ABI")
+    with open(prefix / "lib" / name, "rb") as stream:
         elf = ELFFile(stream)
         symbols = [
             (symbol.name, symbol.entry.st_shndx, symbol.entry.st_info.bind)
@@ -129,6 +133,7 @@ def test_an_installation_replaces_an_older_one_and_holds_nothing_else(installed,
         "lib/cmake/Earlybird/EarlybirdConfig.cmake",
         "lib/cmake/Earlybird/EarlybirdConfigVersion.cmake",
         "lib/libearlybird.so",
+        *(["lib/libearlybird_abi.so"] if flavour.name in STANDARD_ABI else []),
         "lib/pkgconfig/earlybird.pc",
     ]
     (prefix / "include" / "earlybird.h").write_text("old")

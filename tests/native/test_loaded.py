@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import has_library, library_path
+from earlybird.toolchain.build import ABI_LIBRARY, has_library, library_path
 from tests.conftest import BUILT
-from tests.partitioned import run_cases, run_ranks
+from tests.partitioned import ABI_CASES, STANDARD_ABI, run_cases, run_ranks
 
 pytestmark = pytest.mark.mpi
 
@@ -204,6 +204,7 @@ int main(int c, char **v) {
 }
 """
 MPICH_DATA = "int MPIR_Dup_fn(void) { return 0; }\nint *MPI_UNWEIGHTED, *MPI_WEIGHTS_EMPTY;\n"
+STANDARD_CALL = "int PMPI_Abi_get_version(int *a, int *b) { return 0; }\n"
 OPENMPI_DATA = "char ompi_mpi_comm_world[1024], ompi_request_null[1024];\n"
 VERSIONS = {
     "mpich": [
@@ -222,6 +223,7 @@ VERSIONS = {
         "FUJITSU MPI Library 4.0.1 (4.0.1fj4.0.0)",
         "Open MPI v4.1.6.1, package: Open MPI bull@host Distribution, Bull",
     ],
+    "standard": ["Open MPI v6.1.0, package: Open MPI root@host Distribution", "MPICH Version:      5.0.2"],
     "neither": ["MPItrampoline 5.5.0, using MPIwrapper 2.11.0", "MPICH ABI Version: 5.0.0"],
 }
 
@@ -234,16 +236,31 @@ def names_of(library: Path, *options: str) -> list[str]:
 
 @pytest.fixture
 def stand_in(mpi, library, tmp_path):
-    """run(kind, version, without, preloaded): the ended process of a program with such a stand-in."""
+    """run(kind, version, without, preloaded): the ended process of a program with such a stand-in.
 
-    def run(kind: str, version: str, without: str = "", preloaded: Path | None = None):
+    `under_test`: another libearlybird than that for the MPI.
+    """
+
+    def run(
+        kind: str,
+        version: str,
+        without: str = "",
+        preloaded: Path | None = None,
+        under_test: Path = library,
+    ):
         folder = tmp_path / f"{kind}{without}"
         if not folder.exists():
             folder.mkdir()
-            wanted = set(names_of(library, "--undefined-only")) - {without}
+            wanted = set(names_of(under_test, "--undefined-only")) - {without}
             ends = [name for name in sorted(wanted) if re.match(r"PMPI_(?!Init$|Get_library_version$)", name)]
             source = STAND_IN + "".join(f"int {name}(void) {{ return asked(); }}\n" for name in ends)
-            source += {"mpich": MPICH_DATA, "openmpi": OPENMPI_DATA, "neither": ""}[kind]
+            source += {
+                # Since MPI 5.0 these two have it as well.
+                "mpich": MPICH_DATA + STANDARD_CALL,
+                "openmpi": OPENMPI_DATA + STANDARD_CALL,
+                "standard": STANDARD_CALL,
+                "neither": "",
+            }[kind]
             (folder / "mpi.c").write_text(source)
             (folder / "app.c").write_text(APP)
             for words in (
@@ -251,7 +268,7 @@ def stand_in(mpi, library, tmp_path):
                 ["app.c", "./libmpi.so", f"-Wl,-rpath,{folder}", "-o", "app"],
             ):
                 subprocess.run(["cc", "-w", *words], cwd=folder, check=True)
-        loaded = ":".join(str(path) for path in (preloaded, library) if path)
+        loaded = ":".join(str(path) for path in (preloaded, under_test) if path)
         environment = {"VERSION": version, "LD_PRELOAD": loaded}
         return subprocess.run([folder / "app"], env=environment, capture_output=True, text=True, timeout=30)
 
@@ -268,6 +285,21 @@ def test_an_mpi_is_known_by_its_abi_and_not_by_its_name(mpi, stand_in, kind):
         else:
             assert (result.stdout, result.returncode) == ("", 2), (version, result)
             assert "their handles differ" in result.stderr and version.split(",")[0][:20] in result.stderr
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_the_library_of_the_standards_abi_serves_that_alone(mpi, library, stand_in, kind):
+    under_test = library.with_name(ABI_LIBRARY)
+    if mpi not in STANDARD_ABI:
+        assert not under_test.exists()
+        return
+    for version in VERSIONS[kind]:
+        result = stand_in(kind, version, under_test=under_test)
+        if kind == "standard":
+            assert (result.stdout, result.stderr, result.returncode) == ("serves\n", "", 0), version
+        else:
+            assert (result.stdout, result.returncode) == ("", 2), (version, result)
+            assert "built for the MPI standard's own ABI: their handles differ" in result.stderr
 
 
 def test_an_mpi_that_lacks_a_function_keeps_its_own_calls(mpi, stand_in):
@@ -307,29 +339,10 @@ def test_a_program_of_the_other_kind_ends_with_a_sentence_and_status_2(tmp_path,
     assert "their handles differ" in result.stderr
 
 
-# Of every kind of call, what the ABI's numbers could break; docs/tools.md tells of a run of all cases.
-CASES = [
-    "pready_out_of_order_delivers_every_partition",
-    "unequal_partition_counts_deliver_every_byte",
-    "waitall_completes_a_mixture_of_requests",
-    "testsome_completes_a_mixture_of_requests",
-    "waitany_completes_a_mixture_of_requests_one_by_one",
-    "the_status_counts_elements_of_the_receivers_type",
-    "split_communicators_deliver_and_may_be_freed_after_init",
-    "topology_communicators_deliver",
-    "nonblocking_duplicates_deliver",
-    "attribute_callbacks_run_for_the_users_calls_only",
-    "derived_types_deliver_every_byte_and_leave_gaps_alone",
-    "a_bad_argument_of_init_calls_the_error_handler",
-    "misuse_of_a_request_gives_its_error_class",
-    "every_tag_up_to_tag_ub_delivers",
-]
-
-
 @pytest.mark.parametrize(("program", "built"), [("intel", "mpich"), ("mpich", "intel")])
 def test_a_library_serves_another_mpi_of_its_abi(program, built):
     if {program, built} - set(BUILT) or not has_library(find_flavour(built)):
         pytest.skip(f"needs {program} and {built}")
     environment = {"LD_PRELOAD": str(library_path(find_flavour(built)))}
-    outcomes = run_cases(find_flavour(program), 2, CASES, env=environment)
+    outcomes = run_cases(find_flavour(program), 2, ABI_CASES, env=environment)
     assert {name: one for name, one in outcomes.items() if one.status == "failed"} == {}

@@ -13,7 +13,7 @@ from earlybird.data.errors import InputError
 from earlybird.launch import interpose, reach
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
-from earlybird.toolchain.build import library_path
+from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
 # What was asked of `exec`: the words of a command, the name of an MPI or None, whether to leave libearlybird
 # out, the path of a profile or None.
@@ -77,7 +77,7 @@ def _interposed(
             f"`earlybird build --mpi {flavour.name}`"
         )
         return program, words, environment
-    found = reach.look(words, flavour, environment)
+    found = reach.look(words, flavour, environment, library.with_name(ABI_LIBRARY).exists())
     for sentence in found.sentences:
         note(f"earlybird: {sentence}")
     if found.alone:

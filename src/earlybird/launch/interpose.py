@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from earlybird.data.errors import InputError
-from earlybird.launch.reach import LAUNCHERS, UNKNOWN, Reach, launcher_at
+from earlybird.launch.reach import LAUNCHERS, UNKNOWN, Reach, launcher_at, look
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
 from earlybird.machine.programs import SONAMES
-from earlybird.toolchain.build import LIBRARY, library_path
+from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, library_path
 
 # Variables of the environment inside: what the shims read, their folder, the flavour for commands inside.
 PREFIX = "EARLYBIRD_EXEC_"
@@ -38,7 +38,8 @@ def without(environment: Mapping[str, str]) -> dict[str, str]:
     preloaded = [
         entry
         for entry in result.pop("LD_PRELOAD", "").replace(":", " ").split()
-        if os.path.basename(entry) != LIBRARY and entry != environment.get(f"{PREFIX}LIBMPI")
+        if os.path.basename(entry) not in (LIBRARY, ABI_LIBRARY)
+        and entry != environment.get(f"{PREFIX}LIBMPI")
     ]
     return result | ({"LD_PRELOAD": ":".join(preloaded)} if preloaded else {})
 
@@ -59,6 +60,8 @@ def wrap(
     """
     environment = without(environment)
     library = library or library_path(flavour)
+    if found.is_standard_abi:
+        library = library.with_name(ABI_LIBRARY)
     if not _can_be_preloaded(library):
         raise InputError(
             f"{library} cannot be preloaded: its path has a blank, a colon or a comma; set EARLYBIRD_HOME to "
@@ -112,8 +115,12 @@ def through_shim(
 ) -> tuple[list[str], dict[str, str]]:
     """As `wrap`, for words that call a launcher after others which enter a node, say."""
     position = launcher_at(words)
-    launcher = find_command(words[position], without(environment)["PATH"]) or words[position]
-    launched, inner = wrap([launcher, *words[position + 1 :]], flavour, environment)
+    outside = without(environment)
+    launcher = find_command(words[position], outside["PATH"]) or words[position]
+    library = library_path(flavour)
+    seen = look(words[position:], flavour, outside, library.with_name(ABI_LIBRARY).exists())
+    found = UNKNOWN._replace(is_standard_abi=seen.is_standard_abi)
+    launched, inner = wrap([launcher, *words[position + 1 :]], flavour, environment, found, library)
     return [*words[:position], *launched], inner
 
 

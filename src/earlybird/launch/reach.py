@@ -62,8 +62,8 @@ _REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
 class Reach(
     namedtuple(
         "Reach",
-        "sentences alone is_rank is_whole_job loads_mpi",
-        defaults=[(), False, False, False, False],
+        "sentences alone is_rank is_whole_job loads_mpi is_standard_abi",
+        defaults=[(), False, False, False, False, False],
     )
 ):
     """What is known of the programs of a command.
@@ -75,29 +75,42 @@ class Reach(
     is_rank : the command is itself an MPI program, started without a launcher.
     is_whole_job : every rank that the command starts is a program that the library reaches.
     loads_mpi : ranks load their MPI while they run.
+    is_standard_abi : the programs are of the MPI standard's own ABI, for which there is a library.
     """
 
 
 UNKNOWN = Reach()
 
 
-def look(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]) -> Reach:
-    """What the words of a command show of its programs; nothing is said where nothing can be seen."""
+def look(
+    words: Sequence[str], flavour: Flavour, environment: Mapping[str, str], has_abi_library: bool = False
+) -> Reach:
+    """What the words of a command show of its programs; nothing is said where nothing can be seen.
+
+    `has_abi_library`: libearlybird is there for programs of the MPI standard's own ABI, too.
+    """
     at = launcher_at(words)
     if at is None:
         itself = _candidates(words[:1], environment)
         is_rank = any(one.program is not None and one.program.libmpi is not None for one in itself)
-        return Reach(*_said_of([itself], words[0], flavour), is_rank=is_rank)
+        is_standard_abi = has_abi_library and _are_of_standard_abi([itself])
+        return Reach(
+            *_said_of([itself], words[0], flavour, is_standard_abi),
+            is_rank=is_rank,
+            is_standard_abi=is_standard_abi,
+        )
     launches = _launches(words[at:])
     seen = [_candidates(launch, environment) for launch in launches]
-    sentences, alone = _said_of(seen, None, flavour)
+    is_standard_abi = has_abi_library and _are_of_standard_abi(seen)
+    sentences, alone = _said_of(seen, None, flavour, is_standard_abi)
     return Reach(
         sentences,
         alone,
         is_whole_job=not sentences
         and at == 0
-        and all(_is_mpi_program(launch, flavour, environment) for launch in launches),
+        and all(_is_mpi_program(launch, flavour, environment, is_standard_abi) for launch in launches),
         loads_mpi=any(_is_python(candidate.path) for candidates in seen for candidate in candidates),
+        is_standard_abi=is_standard_abi,
     )
 
 
@@ -144,16 +157,25 @@ def _executable(word: str, environment: Mapping[str, str]) -> Path | None:
     return Path(command) if command is not None else None
 
 
+def _using_mpi(launches: Sequence[Sequence[_Candidate]]) -> list[_Candidate]:
+    return [one for candidates in launches for one in candidates if one.program and one.program.libmpi]
+
+
+def _are_of_standard_abi(launches: Sequence[Sequence[_Candidate]]) -> bool:
+    """Whether all programs are, because one launch preloads one library."""
+    return {one.program.abi for one in _using_mpi(launches)} == {"standard"}
+
+
 def _said_of(
-    launches: Sequence[Sequence[_Candidate]], command: str | None, flavour: Flavour
+    launches: Sequence[Sequence[_Candidate]], command: str | None, flavour: Flavour, serves_standard: bool
 ) -> tuple[tuple[str, ...], bool]:
     """The sentences on programs that cannot be reached, and whether the library is to be left out for them.
 
     `command`: what starts by itself, without a launcher.
     """
-    using = [one for candidates in launches for one in candidates if one.program and one.program.libmpi]
+    using = _using_mpi(launches)
     for one in using:
-        if not one.program.suits(flavour.family):
+        if not one.program.suits(flavour.family, serves_standard):
             return (_of_another_mpi(one.word, one.program, flavour),), True
     sentences = [_unreached(candidates, command, flavour) for candidates in launches]
     if not using and not any(sentences):
@@ -186,7 +208,9 @@ def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str |
     )
 
 
-def _is_mpi_program(words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]) -> bool:
+def _is_mpi_program(
+    words: Sequence[str], flavour: Flavour, environment: Mapping[str, str], serves_standard: bool
+) -> bool:
     """Whether the program of a launch is beyond doubt one that the library reaches.
 
     Which options take a value is not known of every launcher. So a word after an option may be its value,
@@ -208,7 +232,7 @@ def _is_mpi_program(words: Sequence[str], flavour: Flavour, environment: Mapping
                 program is not None
                 and not program.static
                 and program.abi is not None
-                and program.suits(flavour.family)
+                and program.suits(flavour.family, serves_standard)
                 and not _is_other(path.name)
             )
         elif may_be_own == 0:

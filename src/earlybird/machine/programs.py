@@ -46,14 +46,17 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
             return "Cray MPICH"
         return _NAMES.get(self.abi or "")
 
-    def suits(self, family: str) -> bool:
-        """Whether it may be of the MPI `family`; what cannot be told from the name suits all.
+    def suits(self, family: str, serves_standard: bool = False) -> bool:
+        """Whether it may be of the MPI `family`; what cannot be told from the name suits all. A program of
+        the MPI standard's own ABI suits an MPI that `serves_standard`.
 
         Open MPI 2 (20) is known not to be 3 to 5 (40). Of other numbers of one ABI, libearlybird itself finds
         out when the program starts.
         """
         if self.abi is None:
             return True
+        if self.abi == "standard":
+            return serves_standard
         if self.libmpi in ("libmpi.so.20", "libmpi.so.80"):
             return self.libmpi == SONAMES[family]
         return self.abi == _ABI[family]

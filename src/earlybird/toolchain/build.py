@@ -16,6 +16,8 @@ from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
 
 LIBRARY = "libearlybird.so"
+# In the same folder, for programs of the MPI standard's own ABI, where the MPI has that as well.
+ABI_LIBRARY = "libearlybird_abi.so"
 
 
 def native_sources() -> Path:

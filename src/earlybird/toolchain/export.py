@@ -6,11 +6,12 @@ from pathlib import Path
 
 from earlybird.data.errors import EarlybirdError, WorkError
 from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.toolchain.build import LIBRARY, native_prefix, require_library
+from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, native_prefix, require_library
 
 # Of a native build, what belongs to the library; the rest are Earlybird's own kernels.
 _PARTS = (
     f"lib/{LIBRARY}*",
+    f"lib/{ABI_LIBRARY}*",
     "lib/pkgconfig/earlybird.pc",
     "lib/cmake/Earlybird/*.cmake",
     "include/earlybird.h",

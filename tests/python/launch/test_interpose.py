@@ -81,7 +81,8 @@ def test_what_the_words_say_of_our_variables_stands(call, family, word):
 
 
 @pytest.mark.parametrize(
-    "preloaded", ["/asan.so", f"{LIBRARY}:/asan.so", f"/asan.so /old/libearlybird.so {LIBRARY}"]
+    "preloaded",
+    ["/asan.so", f"{LIBRARY}:/asan.so", f"/asan.so /old/libearlybird.so:/old/libearlybird_abi.so {LIBRARY}"],
 )
 def test_what_a_person_preloads_comes_first_and_the_library_once(call, preloaded):
     got, own, _ = call("mpiexec", "app", LD_PRELOAD=preloaded)
@@ -159,6 +160,30 @@ def test_a_program_of_another_mpi_is_told_with_both_names(compiled, libmpi):
             assert part in sentence
     assert reach.look(["mpiexec", app], FLAVOUR, os.environ).alone
     assert "standard's own ABI" in said(compiled("abi", *libmpi("libmpi_abi.so.0")))
+
+
+def test_a_program_of_the_standards_abi_gets_its_own_library(compiled, libmpi):
+    app = compiled("app", *libmpi("libmpi_abi.so.1"))
+    native = compiled("native", *libmpi("libmpi.so.12"))
+
+    def found(*words):
+        return reach.look(words, FLAVOUR, os.environ, has_abi_library=True)
+
+    for words in (["mpiexec", "-n", "2", app], ["mpiexec", "-n", "1", app, ":", "-n", "1", app]):
+        assert found(*words) == reach.Reach(is_whole_job=True, is_standard_abi=True)
+    assert found(app) == reach.Reach(is_rank=True, is_standard_abi=True)
+    assert found("mpiexec", native) == reach.Reach(is_whole_job=True)
+    # One launch preloads one library.
+    mixed = found("mpiexec", app, ":", native)
+    assert mixed.alone and not mixed.is_standard_abi and app in mixed.sentences[0]
+
+
+def test_the_library_of_the_standards_abi_is_preloaded_where_it_is_the_programs(monkeypatch, tmp_path):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    found = reach.Reach(is_rank=True, is_standard_abi=True)
+    environment = {"PATH": "/bin", "LD_PRELOAD": "/a/libearlybird_abi.so"}
+    _, inner = interpose.wrap(["/app"], flavour_of(tmp_path), environment, found, Path(LIBRARY))
+    assert inner["LD_PRELOAD"] == inner[f"{PREFIX}LIBRARY"] == LIBRARY.replace(".so", "_abi.so")
 
 
 def test_an_mpi_behind_another_library_is_seen(compiled, libmpi, tmp_path):

@@ -55,6 +55,7 @@ def test_the_abi_follows_from_the_name(soname, whose, abi):
     else:
         assert program.built_against
         assert program.suits("mpich") == program.suits("intel") == (abi == "mpich")
+        assert program.suits("mpich", serves_standard=True) == (abi in ("mpich", "standard"))
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -27,7 +27,7 @@ without_ours() {
   IFS=$1
   for entry in $2; do
     case $entry in
-      '' | "$here" | */libearlybird.so) ;;
+      '' | "$here" | */libearlybird.so | */libearlybird_abi.so) ;;
       "$libmpi") behind=:$libmpi ;;
       *) kept=$kept:$entry ;;
     esac
