@@ -8,7 +8,7 @@ from pathlib import Path
 from earlybird.toolchain.build import native_sources
 
 SEGMENT_MAX_BYTES = 1 << 30
-CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_LOOKS = 32, 6, 48, 5
+CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_LOOKS = 32, 6, 48, 4
 CONTROLS = CONTROL_SETUP, CONTROL_RELEASE, CONTROL_REPORT = range(3)
 MAX_PROTOCOLS = 16
 
@@ -75,7 +75,7 @@ class PlanInput(ctypes.Structure):
 class Candidate(ctypes.Structure):
     _fields_ = (
         ("proposal", Proposal),
-        ("num_tries", c_int),
+        ("num_turns", c_int),
         ("num_looks", c_int),
         ("looks", Observation * SEARCH_MAX_LOOKS),
     )
@@ -85,6 +85,8 @@ class Search(ctypes.Structure):
     _fields_ = (
         ("num", c_int),
         ("num_tries", c_int),
+        ("turn", c_int),
+        ("num_left", c_int),
         ("candidates", Candidate * PLAN_MAX_CUTS),
         ("tried", ctypes.c_byte * 8),
     )

@@ -1,6 +1,7 @@
 /* Observes a channel's starts, searches the segments that take least, and agrees on them with the other side. */
 #include "partitioned/adapt.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,15 @@ enum { NUM_OBSERVED = 4 };
 /* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
 #define COMPARABLE_S 0.1
 
+/* When partitions are ready, in two numbers: how long before the last one the first, and half of them. */
+typedef struct {
+  double first_s, half_s;
+} readiness;
+
+/* Another search would find the same where these differ by no more than so many parts of them, and of one message's time. */
+#define ALIKE 0.25
+#define ALIKE_MESSAGE 0.1
+
 /* What a search has found outlives its request: programs make requests anew for each transfer. */
 enum { NUM_LEARNED = 64 };
 static struct {
@@ -26,6 +36,7 @@ static struct {
   int64_t total_bytes; /* 0: an empty place */
   eb_cut cut;
   double promise;
+  readiness seen;
 } learned[NUM_LEARNED];
 static int num_learned; /* ever; places are taken in turn */
 
@@ -34,6 +45,7 @@ struct eb_adaptation {
   bool is_proposed, is_searching;
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_cut in_use;      /* what the last search found, or was learned before */
+  readiness seen;     /* when it was proposed */
   double promise;     /* the predicted time of the best over that of the one in use, when it was found */
   double observed_at_s;
 };
@@ -155,31 +167,46 @@ static eb_plan_input input_of(const eb_channel *channel, const double *ready_s) 
   return (eb_plan_input){channel->cost, channel->num_partitions, channel->partition_bytes, ready_s};
 }
 
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorts ready_s. */
+static readiness readiness_of(double *ready_s, int num) {
+  qsort(ready_s, (size_t)num, sizeof *ready_s, by_value);
+  return (readiness){ready_s[num - 1] - ready_s[0], ready_s[num - 1] - ready_s[num / 2]};
+}
+
+static bool is_alike(const readiness *a, const readiness *b, double message_s) {
+  return fabs(a->first_s - b->first_s) <= ALIKE * fmax(a->first_s, b->first_s) + ALIKE_MESSAGE * message_s &&
+         fabs(a->half_s - b->half_s) <= ALIKE * fmax(a->half_s, b->half_s) + ALIKE_MESSAGE * message_s;
+}
+
 /* Is what was learned of such a transfer good for this one, too? */
-static bool recall(const eb_channel *channel, const eb_plan_input *input) {
+static bool recall(const eb_channel *channel) {
   eb_adaptation *const own = channel->adaptation;
-  bool fits = false;
+  const double message_s = eb_cost_time_s(channel->cost, channel->total_bytes);
+  bool found = false;
   eb_lock();
-  for (int k = 0; k < NUM_LEARNED && !fits; k++) {
-    if (learned[k].total_bytes != channel->total_bytes || learned[k].peer != channel->wire_peer ||
-        learned[k].num_partitions != channel->num_partitions)
-      continue;
-    const double promise = own->search.candidates[0].proposal.predicted_s / eb_plan_price_s(input, &learned[k].cut);
-    fits = promise >= CHANGED * learned[k].promise;
-    if (!fits) break;
+  for (int k = 0; k < NUM_LEARNED && !found; k++) {
+    found = learned[k].total_bytes == channel->total_bytes && learned[k].peer == channel->wire_peer &&
+            learned[k].num_partitions == channel->num_partitions && is_alike(&learned[k].seen, &own->seen, message_s);
+    if (!found) continue;
     own->in_use = learned[k].cut;
     own->promise = learned[k].promise;
   }
   eb_unlock();
-  return fits;
+  return found;
 }
 
 static void learn(const eb_channel *channel) {
+  const double message_s = eb_cost_time_s(channel->cost, channel->total_bytes);
   eb_lock();
   int place = -1;
   for (int k = 0; k < NUM_LEARNED && place < 0; k++)
     if (learned[k].total_bytes == channel->total_bytes && learned[k].peer == channel->wire_peer &&
-        learned[k].num_partitions == channel->num_partitions)
+        learned[k].num_partitions == channel->num_partitions && is_alike(&learned[k].seen, &channel->adaptation->seen, message_s))
       place = k;
   if (place < 0) place = num_learned++ % NUM_LEARNED;
   learned[place].peer = channel->wire_peer;
@@ -187,6 +214,7 @@ static void learn(const eb_channel *channel) {
   learned[place].total_bytes = channel->total_bytes;
   learned[place].cut = channel->adaptation->in_use;
   learned[place].promise = channel->adaptation->promise;
+  learned[place].seen = channel->adaptation->seen;
   eb_unlock();
 }
 
@@ -200,11 +228,10 @@ void eb_adapt_propose(eb_channel *channel) {
   eb_proposal proposals[EB_PLAN_MAX_CUTS];
   eb_search_begin(&own->search, eb_plan_propose(&input, max_planned(channel), proposals), proposals);
   own->is_proposed = true;
-  if (channel->num_starts < FIRST_DUE) {
-    own->is_recalled = recall(channel, &input);
-  } else {
-    own->has_changed = proposals[0].predicted_s < CHANGED * own->promise * eb_plan_price_s(&input, &own->in_use);
-  }
+  const bool is_first = channel->num_starts < FIRST_DUE;
+  own->has_changed = !is_first && proposals[0].predicted_s < CHANGED * own->promise * eb_plan_price_s(&input, &own->in_use);
+  own->seen = readiness_of(ready_s, channel->num_partitions);
+  own->is_recalled = is_first && recall(channel);
   free(ready_s);
 }
 

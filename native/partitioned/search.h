@@ -8,7 +8,7 @@
 
 #include "partitioned/plan.h"
 
-enum { EB_SEARCH_MAX_LOOKS = 5 };
+enum { EB_SEARCH_MAX_LOOKS = 4 };
 
 /* What a start took, in seconds. The two ends' clocks may differ, by the same for all starts, so only the difference of two
  * values of after_s means something. */
@@ -20,12 +20,13 @@ typedef struct {
 
 typedef struct {
   eb_proposal proposal;
-  int num_tries, num_looks; /* starts that were given to it, and those of which it is known what they took */
+  int num_turns, num_looks; /* turns that were given to it, and starts of which it is known what they took */
   eb_observation looks[EB_SEARCH_MAX_LOOKS];
 } eb_candidate;
 
 typedef struct {
   int num, num_tries;
+  int turn, num_left; /* the candidate in turn, and how many more starts it has */
   eb_candidate candidates[EB_PLAN_MAX_CUTS]; /* the predicted best first */
   signed char tried[8];                      /* the candidate of start s at s % 8; -1: none */
 } eb_search;
@@ -33,7 +34,7 @@ typedef struct {
 /* With proposals as eb_plan_propose makes them. */
 void eb_search_begin(eb_search *search, int num, const eb_proposal *proposals);
 
-/* What a start took; of one that tried no candidate it is ignored. At most 7 starts later. */
+/* What a start took; ignored where that was the first of a turn, or tried no candidate. At most 7 starts later. */
 void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *observed);
 
 /* The cut to try in a start, which is later than all that were asked for; NULL: enough was seen. */
