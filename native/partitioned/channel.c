@@ -77,7 +77,7 @@ static int fail(eb_channel *channel, int code) {
 static int begin(eb_channel *channel) {
   eb_outbox_progress();
   channel->num_starts++;
-  if (++channel->stamp == 0) channel->stamp = 1;
+  if (++channel->stamp == 0) channel->stamp = 1; /* every completed start has stamped all partitions: none is as old as that */
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
    * waits for us, before it has taken the setup, and our completion must not depend on it. Once it has taken it, it posts
    * its receives when it starts. */
@@ -144,7 +144,7 @@ static void note_ready(eb_channel *channel, int partition) {
 
 int eb_channel_pready(eb_channel *channel, int partition) {
   eb_partition_state *state = eb_partition(channel, partition);
-  const uint32_t stamp = channel->stamp;
+  const uint16_t stamp = channel->stamp;
   /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
   if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == stamp, 0)) return MPI_ERR_ARG;
   atomic_store_explicit(&state->done_at, stamp, memory_order_relaxed);
@@ -158,8 +158,8 @@ int eb_channel_pready(eb_channel *channel, int partition) {
   }
   /* Read before the last segment is given up: from then on a thread that waits may start the request anew with other
    * segments, or free it. */
-  const int last_segment = state->last_segment;
-  for (int s = state->first_segment; s <= last_segment; s++) {
+  const eb_segment_range segments = eb_partition_segments(channel, partition);
+  for (int s = segments.first; s <= segments.last; s++) {
     /* At every thread level: see issue.h. 5 ns where no other thread counts. */
     if (atomic_fetch_sub_explicit(&channel->states[s].num_unready, 1, memory_order_acq_rel) == 1) eb_issue(channel, s);
   }

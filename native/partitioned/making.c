@@ -10,8 +10,8 @@
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
 
-/* Up to so many partitions every one has a cache line of its own where threads can meet. Of more, threads have many each, and
- * meet at the borders of these alone. */
+/* Up to so many partitions of a sender every one has a cache line of its own where threads can meet. Of more, threads have many
+ * each, and meet at the borders of these alone. Those of a receiver are written by one thread at a time. */
 #define MAX_SPREAD_PARTITIONS 256
 
 /* Channels are kept when freed: a search of the table in another thread may still be on one. */
@@ -126,7 +126,7 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   channel->cost = cost_to(channel);
   int rc = eb_buffer_begin(channel, arguments->buffer, arguments->num_partitions, arguments->count, arguments->type);
   if (rc != MPI_SUCCESS) return rc;
-  const bool spread = eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
+  const bool spread = channel->is_send && eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
   channel->partition_stride = spread ? 64 : sizeof(eb_partition_state);
   channel->partitions = calloc((size_t)channel->num_partitions, channel->partition_stride);
   if (!channel->partitions) return MPI_ERR_NO_MEM;
