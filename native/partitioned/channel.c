@@ -84,6 +84,11 @@ static int begin(eb_channel *channel) {
   if (eb_channel_awaits_answer(channel)) eb_matching_collect();
   if (channel->is_accepted || channel->num_starts == 2) channel->is_copying = false;
   int rc = atomic_load(&channel->error); /* of an earlier start: the two sides no longer agree */
+  if (rc == MPI_SUCCESS && channel->is_copying && (rc = eb_wire_reserve_copies(channel)) != MPI_SUCCESS) {
+    /* Nothing of this start has left, so it may be tried again. A copy that fails later would leave a receiver that waits. */
+    channel->num_starts--;
+    return rc;
+  }
   if (rc == MPI_SUCCESS) rc = adopt_plan(channel);
   /* A receiver's second start comes after its first transfer, so its tags are known by now. */
   if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
@@ -108,8 +113,10 @@ void eb_channel_issue(eb_channel *channel, int segment) {
   int rc = MPI_SUCCESS;
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
-    rc = eb_outbox_send(EB_LETTER_DATA, eb_buffer_wire(channel) + begin, (size_t)(channel->segments.first_byte[segment + 1] - begin),
-                        channel->wire_peer, eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
+    rc = eb_outbox_send_reserved(channel->copies[segment], EB_LETTER_DATA, eb_buffer_wire(channel) + begin,
+                                 (size_t)(channel->segments.first_byte[segment + 1] - begin), channel->wire_peer,
+                                 eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
+    channel->copies[segment] = NULL;
   } else if (channel->peer != MPI_PROC_NULL) {
     rc = PMPI_Start(&channel->requests[segment]);
   }
@@ -193,6 +200,8 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
     if (rc == MPI_SUCCESS) rc = eb_adapt_finish(channel);
     eb_mpi_leave();
   }
+  /* The data is here, but a plan that was not taken would have the next start receive by other segments than are sent. */
+  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
   /* Last: a thread that asks for arrivals meanwhile takes an inactive request for one whose data is in place. */

@@ -70,6 +70,7 @@ typedef struct eb_channel {
   bool is_told;     /* a completion call has finished it and owes its status */
   int told_code;    /* and what it found */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
+  struct eb_letter **copies; /* [segments.num] their memory, until they are sent; NULL: not a start of this kind */
   atomic_bool is_accepted; /* a setup has been taken; of a receiver: and its sender was told */
 
   uint64_t num_starts;

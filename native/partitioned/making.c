@@ -197,12 +197,13 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
   const int base = eb_tags_channel_base(&eb_domain.tags, setup->first_id);
   if ((setup->step_bytes ? eb_segments_uniform(setup->total_bytes, setup->step_bytes, &segments)
                          : eb_segments_canonical(setup->total_bytes, &segments)) != 0)
-    return;
+    eb_give_up(EB_NO_MEMORY);
   MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
-  for (int s = 0; requests && s < segments.num; s++)
+  if (!requests) eb_give_up(EB_NO_MEMORY);
+  for (int s = 0; s < segments.num; s++)
     if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, eb_tags_segment(&eb_domain.tags, base, s), eb_domain.lanes[setup->lane], &requests[s]) != MPI_SUCCESS)
       requests[s] = MPI_REQUEST_NULL;
-  if (requests) (void)eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL);
+  if (eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
   eb_segments_free(&segments);
 }
 
@@ -230,7 +231,7 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
   if (rc != MPI_SUCCESS) {
     discard_first_start(channel, setup);
-    (void)eb_matching_refuse(channel->wire_peer, channel->first_id);
+    if (eb_matching_refuse(channel->wire_peer, channel->first_id) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY); /* it would send on */
   } else if (!channel->is_deferred) {
     rc = eb_channel_accept(channel);
   }

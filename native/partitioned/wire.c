@@ -5,8 +5,27 @@
 #include <string.h>
 
 #include "partitioned/buffer.h"
+#include "partitioned/outbox.h"
+
+static void drop_copies(eb_channel *channel) {
+  for (int s = 0; channel->copies && s < channel->segments.num; s++) eb_outbox_drop(channel->copies[s]);
+  free(channel->copies);
+  channel->copies = NULL;
+}
+
+int eb_wire_reserve_copies(eb_channel *channel) {
+  const int num = channel->segments.num;
+  channel->copies = calloc((size_t)num, sizeof *channel->copies);
+  for (int s = 0; channel->copies && s < num; s++) {
+    const int64_t *first_byte = &channel->segments.first_byte[s];
+    channel->copies[s] = eb_outbox_reserve((size_t)(first_byte[1] - first_byte[0]));
+    if (!channel->copies[s]) drop_copies(channel);
+  }
+  return channel->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
 
 void eb_wire_drop(eb_channel *channel) {
+  drop_copies(channel);
   for (int s = 0; channel->requests && s < channel->segments.num; s++)
     if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
   free(channel->requests);
