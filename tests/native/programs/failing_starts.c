@@ -7,7 +7,7 @@
  */
 #include "short_memory.h"
 
-enum { PARTITIONS = 12, INTS = 4000, STARTS = 15, STATUS_TAG = 999, PATIENCE_S = 20, MOST = 60 };
+enum { PARTITIONS = 12, INTS = 4000, STARTS = 15, STATUS_TAG = 999, BEGUN_TAG = 998, PATIENCE_S = 20, MOST = 60 };
 enum { ENDED_WELL, FAILED };
 
 static int rank, is_short, num_failed, num_retried, num_delivered;
@@ -27,11 +27,17 @@ static int hear(int waits) {
   return word;
 }
 
+/* The receiver is made when the sender has begun its first start, whose data is therefore sent from copies where it is announced. */
+static void say_begun(int start) {
+  if (rank == 0 && start == 0) MPI_Send(NULL, 0, MPI_BYTE, 1, BEGUN_TAG, MPI_COMM_WORLD);
+}
+
 /* A start on the side that has memory: it ends, or the other side says that it has failed. */
 static int complete(MPI_Request *request, int kind, int allowed, int start) {
   const double begin_s = MPI_Wtime();
   int done = 0, word = -1;
   MPI_Start(request);
+  say_begun(start);
   if (rank == 0) MPI_Pready_range(0, PARTITIONS - 1, *request);
   while (!done && word != FAILED) {
     if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) give_up("an error on the side that has memory", kind, allowed, start);
@@ -52,6 +58,7 @@ static int complete_short(MPI_Request *request, int kind, int allowed, int start
     code = MPI_Start(request);
     num_retried += code == MPI_SUCCESS;
   }
+  say_begun(start);
   if (code == MPI_SUCCESS && rank == 0) code = MPI_Pready_range(0, PARTITIONS - 1, *request);
   if (code == MPI_SUCCESS) code = MPI_Wait(request, MPI_STATUS_IGNORE);
   return code == MPI_SUCCESS ? ENDED_WELL : FAILED;
@@ -63,8 +70,8 @@ static void run(int kind, int allowed, MPI_Datatype type, int tag) {
   MPI_Request request;
   int word = ENDED_WELL;
   if (rank == 0) MPI_Psend_init(data, PARTITIONS, INTS, type, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-  else MPI_Precv_init(data, PARTITIONS, INTS, type, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-  MPI_Barrier(MPI_COMM_WORLD);
+  else MPI_Recv(NULL, 0, MPI_BYTE, 0, BEGUN_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Precv_init(data, PARTITIONS, INTS, type, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   left = is_short ? allowed : -1;
   for (int start = 0; start < STARTS && word == ENDED_WELL; start++) {
     for (int k = 0; k < PARTITIONS * INTS; k++) data[k] = rank == 0 ? 11 * k + start + 13 * allowed : -1;
