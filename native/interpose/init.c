@@ -26,8 +26,10 @@ static void enter(void) {
   eb_bindings_redirect();
   if (!eb_loaded_mpi_can_be_called()) exit(2);
   /* A session has begun the MPI, and made the exchange that other ranks learn by. */
-  serves = num_sessions == 0 && eb_loaded_may_serve();
-  if (serves) eb_world_enlist();
+  const eb_service service = num_sessions == 0 ? eb_loaded_service() : EB_SERVES_NOT;
+  serves = service == EB_SERVES;
+  /* A rank that does not know meets the others all the same, and tells them to do without: it must not be alone in that. */
+  if (service != EB_SERVES_NOT) eb_world_enlist(serves);
 }
 
 static int leave(int rc) {

@@ -77,13 +77,18 @@ static int fail(eb_channel *channel, int code) {
 static int begin(eb_channel *channel) {
   eb_outbox_progress();
   channel->num_starts++;
-  if (++channel->stamp == 0) channel->stamp = 1;
+  if (++channel->stamp == 0) channel->stamp = 1; /* every completed start has stamped all partitions: none is as old as that */
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
    * waits for us, before it has taken the setup, and our completion must not depend on it. Once it has taken it, it posts
    * its receives when it starts. */
   if (eb_channel_awaits_answer(channel)) eb_matching_collect();
   if (channel->is_accepted || channel->num_starts == 2) channel->is_copying = false;
   int rc = atomic_load(&channel->error); /* of an earlier start: the two sides no longer agree */
+  if (rc == MPI_SUCCESS && channel->is_copying && (rc = eb_wire_reserve_copies(channel)) != MPI_SUCCESS) {
+    /* Nothing of this start has left, so it may be tried again. A copy that fails later would leave a receiver that waits. */
+    channel->num_starts--;
+    return rc;
+  }
   if (rc == MPI_SUCCESS) rc = adopt_plan(channel);
   /* A receiver's second start comes after its first transfer, so its tags are known by now. */
   if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
@@ -108,8 +113,10 @@ void eb_channel_issue(eb_channel *channel, int segment) {
   int rc = MPI_SUCCESS;
   if (channel->is_copying) {
     const int64_t begin = channel->segments.first_byte[segment];
-    rc = eb_outbox_send(EB_LETTER_DATA, eb_buffer_wire(channel) + begin, (size_t)(channel->segments.first_byte[segment + 1] - begin),
-                        channel->wire_peer, eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
+    rc = eb_outbox_send_reserved(channel->copies[segment], EB_LETTER_DATA, eb_buffer_wire(channel) + begin,
+                                 (size_t)(channel->segments.first_byte[segment + 1] - begin), channel->wire_peer,
+                                 eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
+    channel->copies[segment] = NULL;
   } else if (channel->peer != MPI_PROC_NULL) {
     rc = PMPI_Start(&channel->requests[segment]);
   }
@@ -144,7 +151,7 @@ static void note_ready(eb_channel *channel, int partition) {
 
 int eb_channel_pready(eb_channel *channel, int partition) {
   eb_partition_state *state = eb_partition(channel, partition);
-  const uint32_t stamp = channel->stamp;
+  const uint16_t stamp = channel->stamp;
   /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
   if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == stamp, 0)) return MPI_ERR_ARG;
   atomic_store_explicit(&state->done_at, stamp, memory_order_relaxed);
@@ -158,8 +165,8 @@ int eb_channel_pready(eb_channel *channel, int partition) {
   }
   /* Read before the last segment is given up: from then on a thread that waits may start the request anew with other
    * segments, or free it. */
-  const int last_segment = state->last_segment;
-  for (int s = state->first_segment; s <= last_segment; s++) {
+  const eb_segment_range segments = eb_partition_segments(channel, partition);
+  for (int s = segments.first; s <= segments.last; s++) {
     /* At every thread level: see issue.h. 5 ns where no other thread counts. */
     if (atomic_fetch_sub_explicit(&channel->states[s].num_unready, 1, memory_order_acq_rel) == 1) eb_issue(channel, s);
   }
@@ -193,6 +200,8 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
     if (rc == MPI_SUCCESS) rc = eb_adapt_finish(channel);
     eb_mpi_leave();
   }
+  /* The data is here, but a plan that was not taken would have the next start receive by other segments than are sent. */
+  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   if (eb_record_on) eb_record_finished(channel);
   eb_channel_fill_status(channel, status);
   /* Last: a thread that asks for arrivals meanwhile takes an inactive request for one whose data is in place. */

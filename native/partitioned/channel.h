@@ -25,10 +25,16 @@ typedef struct {
   double issued_s;     /* for statistics alone */
 } eb_segment_state;
 
+/* Small, because a request may have thousands. Of a channel of more segments than 16 bits can name the ranges are apart: see
+ * eb_partition_segments. */
 typedef struct {
-  int first_segment, last_segment;
-  _Atomic uint32_t done_at; /* the start at which it was made ready, or unpacked */
+  uint16_t first_segment, last_segment;
+  _Atomic uint16_t done_at; /* the start at which it was made ready, or unpacked */
 } eb_partition_state;
+
+typedef struct {
+  int first, last;
+} eb_segment_range;
 
 /* Times are kept of so many starts, that of start s at s % EB_NUM_RECORDS. */
 enum { EB_NUM_RECORDS = 4 };
@@ -64,15 +70,17 @@ typedef struct eb_channel {
   eb_segment_state *states;
   char *partitions; /* [num_partitions] of stride partition_stride */
   size_t partition_stride;
+  eb_segment_range *wide_ranges; /* [num_partitions], or NULL where the partitions' states hold them */
   bool is_built;    /* requests fit the segments */
   atomic_bool is_deferred; /* a receiver was started before its setup came */
   bool is_told;     /* a completion call has finished it and owes its status */
   int told_code;    /* and what it found */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
+  struct eb_letter **copies; /* [segments.num] their memory, until they are sent; NULL: not a start of this kind */
   atomic_bool is_accepted; /* a setup has been taken; of a receiver: and its sender was told */
 
   uint64_t num_starts;
-  uint32_t stamp; /* of the present start, never 0 */
+  uint16_t stamp; /* of the present start, never 0 */
   _Atomic int error;   /* one that issuing met, or the match; no later start succeeds */
   atomic_bool is_asked; /* a thread has asked for a partition while another one waits */
   atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
@@ -100,6 +108,13 @@ typedef struct eb_channel {
 
 static inline eb_partition_state *eb_partition(const eb_channel *channel, int partition) {
   return (eb_partition_state *)(channel->partitions + (size_t)partition * channel->partition_stride);
+}
+
+/* The segments that a partition overlaps. */
+static inline eb_segment_range eb_partition_segments(const eb_channel *channel, int partition) {
+  if (__builtin_expect(channel->wide_ranges != NULL, 0)) return channel->wide_ranges[partition];
+  const eb_partition_state *state = eb_partition(channel, partition);
+  return (eb_segment_range){state->first_segment, state->last_segment};
 }
 
 /* A sender that was announced, and whose receiver has not answered yet: it could still refuse the transfer. */

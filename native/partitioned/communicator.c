@@ -153,14 +153,23 @@ static bool is_of_session(MPI_Comm parent, MPI_Comm made) {
   return true;
 }
 
+/* How many were named so before, under eb_lock. Like name(), it has no way back: the other ranks have counted. */
+static uint64_t count_named(eb_order_map *map, uint64_t key) {
+  const int64_t before = count_on(map, key | 1);
+  if (before < 0) eb_give_up(EB_NO_MEMORY);
+  return (uint64_t)before;
+}
+
 /* From the ranks in MPI_COMM_WORLD, in their order; 0 where some are of another one: spawned or connected. */
 static uint64_t hash_group(MPI_Group group) {
   int size = 0;
   uint64_t hash = 0;
   if (PMPI_Group_size(group, &size) != MPI_SUCCESS) return 0;
-  int *ranks = malloc(2 * (size_t)size * sizeof *ranks), *const found = ranks + size;
-  for (int r = 0; ranks && r < size; r++) ranks[r] = r;
-  if (ranks && PMPI_Group_translate_ranks(group, size, ranks, eb_world.group, found) == MPI_SUCCESS) {
+  int *ranks = malloc(2 * (size_t)size * sizeof *ranks + 1);
+  if (!ranks) eb_give_up(EB_NO_MEMORY); /* unnamed here alone, it would hang its transfers */
+  int *const found = ranks + size;
+  for (int r = 0; r < size; r++) ranks[r] = r;
+  if (PMPI_Group_translate_ranks(group, size, ranks, eb_world.group, found) == MPI_SUCCESS) {
     hash = 1;
     for (int r = 0; r < size && hash; r++) hash = found[r] == MPI_UNDEFINED ? 0 : mix(hash, (uint64_t)found[r]);
   }
@@ -182,9 +191,9 @@ static void name_by_members(MPI_Comm made) {
   PMPI_Group_free(&group);
   if (hash == 0) return;
   eb_lock();
-  const int64_t before = count_on(&named, hash | 1);
+  const uint64_t before = count_named(&named, hash);
   eb_unlock();
-  name(made, mix(hash, (uint64_t)before), -1, NULL);
+  name(made, mix(hash, before), -1, NULL);
 }
 
 /* The identity of the next communicator that is made of the parent, and its number. */
@@ -225,9 +234,9 @@ void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MP
   if (hash == 0) return;
   const uint64_t key = mix(hash, (uint64_t)tag);
   eb_lock();
-  const int64_t before = count_on(&view->groups, key | 1);
+  const uint64_t before = count_named(&view->groups, key);
   eb_unlock();
-  name(made, mix(mix(view->identity, key), (uint64_t)before), -1, NULL);
+  name(made, mix(mix(view->identity, key), before), -1, NULL);
 }
 
 void eb_communicator_joined(MPI_Comm local_comm, int tag, MPI_Comm made) {
@@ -245,9 +254,9 @@ void eb_communicator_joined(MPI_Comm local_comm, int tag, MPI_Comm made) {
   /* The same from either side. */
   const uint64_t key = mix(ours < theirs ? mix(ours, theirs) : mix(theirs, ours), (uint64_t)tag);
   eb_lock();
-  const int64_t before = count_on(&named, key | 1);
+  const uint64_t before = count_named(&named, key);
   eb_unlock();
-  name(made, mix(key, (uint64_t)before), -1, NULL);
+  name(made, mix(key, before), -1, NULL);
 }
 
 int eb_view_domain_rank(const eb_view *view, int peer) {

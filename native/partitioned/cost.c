@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where nothing is known, nothing costs anything. */
+static const eb_protocol unknown = {0, 0, 0, INFINITY};
+
 static const eb_protocol *protocol_of(const eb_cost *cost, int64_t bytes) {
   int p = cost->num - 1;
+  if (p < 0) return &unknown;
   while (p > 0 && cost->protocols[p].min_bytes > bytes) p--;
   return &cost->protocols[p];
 }
@@ -19,7 +23,7 @@ double eb_cost_time_s(const eb_cost *cost, int64_t bytes) {
 double eb_cost_overhead_s(const eb_cost *cost, int64_t bytes) { return protocol_of(cost, bytes)->overhead_s; }
 
 double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost) {
-  return cost->protocols[cost->num - 1].bandwidth_bytes_per_s;
+  return protocol_of(cost, INT64_MAX)->bandwidth_bytes_per_s;
 }
 
 /* One number and the character behind it; NULL when there is no finite number. */

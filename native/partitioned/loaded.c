@@ -15,6 +15,15 @@
 
 static const char here; /* its address tells which object is ours */
 
+/* Memory was short for a list: what was decided by it is not known. */
+static bool is_undecided;
+
+static eb_objects list_objects(void) {
+  eb_objects objects = eb_objects_list();
+  if (objects.num == 0) is_undecided = true;
+  return objects;
+}
+
 static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
 /* A Fortran name as the standard writes it, without what compilers and bindings put around: MPI_WAIT, mpi_wait__ and
@@ -91,7 +100,7 @@ static bool uses_partitioned_calls(const eb_object *object, const char *mpi_path
 }
 
 bool eb_loaded_code_is_partitioned(void) {
-  eb_objects objects = eb_objects_list();
+  eb_objects objects = list_objects();
   const eb_object *self = self_in(&objects);
   const char *mpi_path = eb_identity_mpi_path(&objects);
   bool is_found = false;
@@ -129,7 +138,7 @@ static bool is_hidden(const char *name, void *with) {
 }
 
 const char *eb_loaded_hidden_call(const char **by) {
-  eb_objects objects = eb_objects_list();
+  eb_objects objects = list_objects();
   search in = {&objects, self_in(&objects), NULL};
   /* All that we define: no list of names could be forgotten. */
   const char *name = in.self ? eb_object_defined(in.self, is_hidden, &in) : NULL;
@@ -172,7 +181,7 @@ static bool only_wraps(const eb_object *object, const char *name) {
 }
 
 const char *eb_loaded_bypass(const char **by) {
-  eb_objects objects = eb_objects_list();
+  eb_objects objects = list_objects();
   const search in = {&objects, self_in(&objects), NULL};
   const char *mpi_path = eb_identity_mpi_path(&objects), *found = NULL;
   for (size_t o = 0; o < objects.num && !found; o++) {
@@ -210,10 +219,8 @@ static void say_hidden(const char *name, const char *by) {
 
 static bool was_asked;
 
-bool eb_loaded_may_serve(void) {
+static bool may_serve(void) {
   const char *by, *name;
-  was_asked = true;
-  if (is_off()) return false;
   if (!eb_loaded_code_is_partitioned()) {
     const char *statistics = getenv(EARLYBIRD_ENV_STATS);
     if (statistics && strcmp(statistics, "1") == 0 && is_first_rank())
@@ -234,6 +241,14 @@ bool eb_loaded_may_serve(void) {
   return eb_loaded_mpi_is_ours();
 }
 
+eb_service eb_loaded_service(void) {
+  was_asked = true;
+  if (is_off()) return EB_SERVES_NOT;
+  is_undecided = false;
+  const bool may = may_serve();
+  return is_undecided ? EB_SERVICE_UNKNOWN : may ? EB_SERVES : EB_SERVES_NOT;
+}
+
 void eb_loaded_explain_absence(void) {
   static int is_explained;
   const char *by, *name;
@@ -242,14 +257,14 @@ void eb_loaded_explain_absence(void) {
 }
 
 bool eb_loaded_mpi_can_be_called(void) {
-  eb_objects objects = eb_objects_list();
+  eb_objects objects = list_objects();
   const bool can = eb_identity_can_be_called(&objects);
   eb_objects_free(&objects);
   return can;
 }
 
 bool eb_loaded_mpi_is_ours(void) {
-  eb_objects objects = eb_objects_list();
+  eb_objects objects = list_objects();
   const eb_object *self = self_in(&objects);
   const bool is = self && eb_identity_is_complete(self, is_first_rank());
   eb_objects_free(&objects);

@@ -26,10 +26,11 @@ const char *eb_loaded_hidden_call(const char **by);
 const char *eb_loaded_bypass(const char **by);
 
 /* Does the program use partitioned communication, and is it ours in this process? To be asked once, before MPI starts. Where
- * it is not ours, rank 0 says why in one sentence. False with EARLYBIRD_OFF. */
-bool eb_loaded_may_serve(void);
+ * it is not ours, rank 0 says why in one sentence. Not with EARLYBIRD_OFF. Unknown where memory was short for the answer. */
+typedef enum { EB_SERVES_NOT, EB_SERVES, EB_SERVICE_UNKNOWN } eb_service;
+eb_service eb_loaded_service(void);
 
-/* For a partitioned call that goes to the MPI though eb_loaded_may_serve was never asked: says, once, that the program's
+/* For a partitioned call that goes to the MPI though eb_loaded_service was never asked: says, once, that the program's
  * MPI_Init is not ours. */
 void eb_loaded_explain_absence(void);
 

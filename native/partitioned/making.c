@@ -10,8 +10,8 @@
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
 
-/* Up to so many partitions every one has a cache line of its own where threads can meet. Of more, threads have many each, and
- * meet at the borders of these alone. */
+/* Up to so many partitions of a sender every one has a cache line of its own where threads can meet. Of more, threads have many
+ * each, and meet at the borders of these alone. Those of a receiver are written by one thread at a time. */
 #define MAX_SPREAD_PARTITIONS 256
 
 /* Channels are kept when freed: a search of the table in another thread may still be on one. */
@@ -126,7 +126,7 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   channel->cost = cost_to(channel);
   int rc = eb_buffer_begin(channel, arguments->buffer, arguments->num_partitions, arguments->count, arguments->type);
   if (rc != MPI_SUCCESS) return rc;
-  const bool spread = eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
+  const bool spread = channel->is_send && eb_world.multiple && channel->num_partitions <= MAX_SPREAD_PARTITIONS;
   channel->partition_stride = spread ? 64 : sizeof(eb_partition_state);
   channel->partitions = calloc((size_t)channel->num_partitions, channel->partition_stride);
   if (!channel->partitions) return MPI_ERR_NO_MEM;
@@ -196,12 +196,13 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
   const int base = eb_tags_channel_base(&eb_domain.tags, setup->first_id);
   if ((setup->step_bytes ? eb_segments_uniform(setup->total_bytes, setup->step_bytes, &segments)
                          : eb_wire_canonical(channel, setup->total_bytes, &segments)) != 0)
-    return;
+    eb_give_up(EB_NO_MEMORY);
   MPI_Request *requests = malloc((size_t)segments.num * sizeof *requests);
-  for (int s = 0; requests && s < segments.num; s++)
+  if (!requests) eb_give_up(EB_NO_MEMORY);
+  for (int s = 0; s < segments.num; s++)
     if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, eb_tags_segment(&eb_domain.tags, base, s), eb_domain.lanes[setup->lane], &requests[s]) != MPI_SUCCESS)
       requests[s] = MPI_REQUEST_NULL;
-  if (requests) (void)eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL);
+  if (eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
   eb_segments_free(&segments);
 }
 
@@ -229,7 +230,7 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
   if (rc != MPI_SUCCESS) {
     discard_first_start(channel, setup);
-    (void)eb_matching_refuse(channel->wire_peer, channel->first_id);
+    if (eb_matching_refuse(channel->wire_peer, channel->first_id) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY); /* it would send on */
   } else if (!channel->is_deferred) {
     rc = eb_channel_accept(channel);
   }

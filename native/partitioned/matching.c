@@ -165,9 +165,11 @@ static unsent_answers **unsent; /* [domain size], or NULL where there were none 
 
 static int send_answers(int sender, unsent_answers *of_sender) {
   const size_t num_bytes = (size_t)of_sender->num * sizeof of_sender->answers[0];
+  const int rc = send_control(sender, EB_CONTROL_ANSWER, of_sender->answers, num_bytes);
+  if (rc != MPI_SUCCESS) return rc;
   of_sender->num = 0;
   of_sender->num_ids = 0;
-  return send_control(sender, EB_CONTROL_ANSWER, of_sender->answers, num_bytes);
+  return rc;
 }
 
 /* A message for each release could be too many for a sender that does not look at them; but at most a quarter of the ids
@@ -186,6 +188,11 @@ static int answer_sender(int sender, answer made, int64_t num_ids) {
     of_sender->answers[of_sender->num++] = made;
     of_sender->num_ids += num_ids;
     if (is_to_be_sent(of_sender, (answer_kind)made.kind)) rc = send_answers(sender, of_sender);
+    if (rc != MPI_SUCCESS && made.kind == RELEASED && of_sender->num < MAX_ANSWERS) rc = MPI_SUCCESS; /* it goes with a later one */
+    if (rc != MPI_SUCCESS) {
+      of_sender->num--; /* the caller is told of this one; the others wait on */
+      of_sender->num_ids -= num_ids;
+    }
   } else {
     rc = send_control(sender, EB_CONTROL_ANSWER, &made, sizeof made);
   }

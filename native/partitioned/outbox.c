@@ -8,17 +8,17 @@
 
 #include "partitioned/world.h"
 
-typedef struct letter {
-  struct letter *next;
+struct eb_letter {
+  eb_letter *next;
   int num;
   MPI_Request *requests; /* [num]; the one below, or those of a request that the program has freed */
   MPI_Request request;
   void *memory; /* that goes with them */
   eb_letter_kind kind;
   char bytes[];
-} letter;
+};
 
-static letter *letters, **last_letter = &letters; /* in turn of being asked about */
+static eb_letter *letters, **last_letter = &letters; /* in turn of being asked about */
 static atomic_int num_letters[2];                 /* of each kind */
 
 /* Asked about at once: this is called by every start and test. */
@@ -30,13 +30,13 @@ int eb_outbox_num_control(void) {
   return atomic_load_explicit(&num_letters[EB_LETTER_CONTROL], memory_order_relaxed);
 }
 
-static void append(letter *made) {
+static void append(eb_letter *made) {
   made->next = NULL;
   *last_letter = made;
   last_letter = &made->next;
 }
 
-static void add(letter *made) {
+static void add(eb_letter *made) {
   eb_lock();
   append(made);
   num_letters[made->kind]++;
@@ -53,22 +53,30 @@ static int copy(eb_letter_kind kind, const void *bytes, int num_bytes, char *cop
   return MPI_SUCCESS;
 }
 
-int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm) {
-  letter *made = malloc(sizeof *made + num_bytes);
-  if (!made) return MPI_ERR_NO_MEM;
-  made->num = 1;
-  made->requests = &made->request;
-  made->memory = NULL;
-  made->kind = kind;
-  int rc = copy(kind, bytes, (int)num_bytes, made->bytes, comm);
-  if (rc == MPI_SUCCESS) rc = PMPI_Isend(made->bytes, (int)num_bytes, MPI_BYTE, peer, tag, comm, &made->request);
-  if (rc == MPI_SUCCESS) add(made);
-  else free(made);
+eb_letter *eb_outbox_reserve(size_t num_bytes) { return malloc(sizeof(eb_letter) + num_bytes); }
+
+void eb_outbox_drop(eb_letter *reserved) { free(reserved); }
+
+int eb_outbox_send_reserved(eb_letter *reserved, eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
+                            MPI_Comm comm) {
+  reserved->num = 1;
+  reserved->requests = &reserved->request;
+  reserved->memory = NULL;
+  reserved->kind = kind;
+  int rc = copy(kind, bytes, (int)num_bytes, reserved->bytes, comm);
+  if (rc == MPI_SUCCESS) rc = PMPI_Isend(reserved->bytes, (int)num_bytes, MPI_BYTE, peer, tag, comm, &reserved->request);
+  if (rc == MPI_SUCCESS) add(reserved);
+  else free(reserved);
   return rc;
 }
 
+int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm) {
+  eb_letter *made = eb_outbox_reserve(num_bytes);
+  return made ? eb_outbox_send_reserved(made, kind, bytes, num_bytes, peer, tag, comm) : MPI_ERR_NO_MEM;
+}
+
 int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *memory) {
-  letter *made = malloc(sizeof *made);
+  eb_letter *made = malloc(sizeof *made);
   if (!made) return MPI_ERR_NO_MEM;
   made->num = num;
   made->requests = requests;
@@ -78,7 +86,7 @@ int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *m
   return MPI_SUCCESS;
 }
 
-static bool has_left(const letter *asked) {
+static bool has_left(const eb_letter *asked) {
   for (int r = 0; r < asked->num; r++) {
     int left = 0;
     if (PMPI_Test(&asked->requests[r], &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && !left) return false;
@@ -86,7 +94,7 @@ static bool has_left(const letter *asked) {
   return true;
 }
 
-static void drop(letter *left) {
+static void end(eb_letter *left) {
   num_letters[left->kind]--;
   for (int r = 0; r < left->num; r++)
     if (left->requests[r] != MPI_REQUEST_NULL) PMPI_Request_free(&left->requests[r]); /* a persistent one */
@@ -101,10 +109,10 @@ void eb_outbox_progress(void) {
   int num = eb_outbox_num_data() + eb_outbox_num_control();
   if (num > MAX_ASKED) num = MAX_ASKED;
   for (; num > 0 && letters; num--) {
-    letter *const here = letters;
+    eb_letter *const here = letters;
     letters = here->next;
     if (!letters) last_letter = &letters;
-    if (has_left(here)) drop(here);
+    if (has_left(here)) end(here);
     else append(here);
   }
   eb_unlock();

@@ -7,8 +7,18 @@
 
 typedef enum { EB_LETTER_DATA, EB_LETTER_CONTROL } eb_letter_kind;
 
+typedef struct eb_letter eb_letter;
+
+/* Memory for a copy, so that it is there before the first of several messages is sent; NULL when memory is short. It ends with
+ * the sending, or is dropped. */
+eb_letter *eb_outbox_reserve(size_t num_bytes);
+void eb_outbox_drop(eb_letter *reserved);
+
 /* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. Data is the program's, whose memory
  * may be a device's. */
+int eb_outbox_send_reserved(eb_letter *reserved, eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
+                            MPI_Comm comm);
+/* The same with memory of now. */
 int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
 
 /* Takes over transfers that are under way, among requests that may be null or inactive: the requests, their array and

@@ -36,8 +36,9 @@ static int test_each(eb_channel *channel, bool *done) {
   return MPI_SUCCESS;
 }
 
-static bool has_arrived(const eb_channel *channel, const eb_partition_state *partition) {
-  for (int s = partition->first_segment; s <= partition->last_segment; s++)
+static bool has_arrived(const eb_channel *channel, int partition) {
+  const eb_segment_range segments = eb_partition_segments(channel, partition);
+  for (int s = segments.first; s <= segments.last; s++)
     if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_relaxed)) return false;
   return true;
 }
@@ -49,7 +50,7 @@ static int unpack(eb_channel *channel, bool all) {
   for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
     eb_partition_state *partition = eb_partition(channel, p);
     if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->stamp) continue;
-    if (!all && !has_arrived(channel, partition)) continue;
+    if (!all && !has_arrived(channel, p)) continue;
     rc = eb_buffer_unpack(channel, p);
     atomic_store_explicit(&partition->done_at, channel->stamp, memory_order_release);
   }
@@ -251,12 +252,13 @@ int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_way) {
 }
 
 /* Is a partition known to have arrived, and unpacked? Without asking the MPI. */
-static bool is_at_hand(const eb_channel *channel, const eb_partition_state *partition) {
+static bool is_at_hand(const eb_channel *channel, int partition) {
   /* Which segments these are is known no sooner: with the setup they may change. */
   if (channel->is_deferred) return false;
-  for (int s = partition->first_segment; s <= partition->last_segment; s++)
+  const eb_segment_range segments = eb_partition_segments(channel, partition);
+  for (int s = segments.first; s <= segments.last; s++)
     if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_acquire)) return false;
-  return !channel->staging || atomic_load_explicit(&partition->done_at, memory_order_acquire) == channel->stamp;
+  return !channel->staging || atomic_load_explicit(&eb_partition(channel, partition)->done_at, memory_order_acquire) == channel->stamp;
 }
 
 /* For the thread that has the channel. */
@@ -264,8 +266,8 @@ static int ask(eb_channel *channel, int partition, bool *arrived) {
   eb_partition_state *state = eb_partition(channel, partition);
   int rc = channel->is_deferred ? eb_channel_post_deferred(channel) : MPI_SUCCESS;
   *arrived = !channel->is_deferred;
-  const int first_segment = *arrived ? state->first_segment : 0;
-  for (int s = first_segment; rc == MPI_SUCCESS && *arrived && s <= state->last_segment; s++) {
+  const eb_segment_range segments = *arrived ? eb_partition_segments(channel, partition) : (eb_segment_range){0, 0};
+  for (int s = segments.first; rc == MPI_SUCCESS && *arrived && s <= segments.last; s++) {
     eb_segment_state *segment = &channel->states[s];
     if (atomic_load_explicit(&segment->arrived, memory_order_relaxed)) continue;
     int flag = 1;
@@ -283,7 +285,7 @@ static int ask(eb_channel *channel, int partition, bool *arrived) {
 }
 
 int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
-  *arrived = is_at_hand(channel, eb_partition(channel, partition));
+  *arrived = is_at_hand(channel, partition);
   if (*arrived) return MPI_SUCCESS;
   /* One thread asks; the others see what it found. */
   if (!take_for_a_look(channel)) {

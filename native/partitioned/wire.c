@@ -5,14 +5,35 @@
 #include <string.h>
 
 #include "partitioned/buffer.h"
+#include "partitioned/outbox.h"
+
+static void drop_copies(eb_channel *channel) {
+  for (int s = 0; channel->copies && s < channel->segments.num; s++) eb_outbox_drop(channel->copies[s]);
+  free(channel->copies);
+  channel->copies = NULL;
+}
+
+int eb_wire_reserve_copies(eb_channel *channel) {
+  const int num = channel->segments.num;
+  channel->copies = calloc((size_t)num, sizeof *channel->copies);
+  for (int s = 0; channel->copies && s < num; s++) {
+    const int64_t *first_byte = &channel->segments.first_byte[s];
+    channel->copies[s] = eb_outbox_reserve((size_t)(first_byte[1] - first_byte[0]));
+    if (!channel->copies[s]) drop_copies(channel);
+  }
+  return channel->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
 
 void eb_wire_drop(eb_channel *channel) {
+  drop_copies(channel);
   for (int s = 0; channel->requests && s < channel->segments.num; s++)
     if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
   free(channel->requests);
   free(channel->states);
+  free(channel->wide_ranges);
   channel->requests = NULL;
   channel->states = NULL;
+  channel->wide_ranges = NULL;
   channel->is_built = false;
 }
 
@@ -23,13 +44,20 @@ int eb_wire_map(eb_channel *channel) {
   channel->states = aligned_alloc(_Alignof(eb_segment_state), num * sizeof *channel->states);
   for (size_t s = 0; channel->requests && s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
   if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
+  const bool is_wide = num > (size_t)UINT16_MAX + 1;
+  if (is_wide && !(channel->wide_ranges = malloc((size_t)channel->num_partitions * sizeof *channel->wide_ranges))) return MPI_ERR_NO_MEM;
   memset(channel->states, 0, num * sizeof *channel->states);
   for (int p = 0; p < channel->num_partitions; p++) {
-    eb_partition_state *partition = eb_partition(channel, p);
+    eb_segment_range range;
     const int64_t begin = p * channel->partition_bytes;
-    eb_segments_cover(&channel->segments, begin, begin + channel->partition_bytes, &partition->first_segment,
-                      &partition->last_segment);
-    for (int s = partition->first_segment; s <= partition->last_segment; s++) channel->states[s].num_partitions++;
+    eb_segments_cover(&channel->segments, begin, begin + channel->partition_bytes, &range.first, &range.last);
+    if (is_wide) {
+      channel->wide_ranges[p] = range;
+    } else {
+      eb_partition(channel, p)->first_segment = (uint16_t)range.first;
+      eb_partition(channel, p)->last_segment = (uint16_t)range.last;
+    }
+    for (int s = range.first; s <= range.last; s++) channel->states[s].num_partitions++;
   }
   return MPI_SUCCESS;
 }

@@ -17,7 +17,10 @@ int eb_wire_map(eb_channel *channel);
 /* Makes a persistent request for every segment. */
 int eb_wire_build(eb_channel *channel);
 
-/* Frees requests and maps. */
+/* Memory for the copies of a start that is sent from them. MPI_ERR_NO_MEM: none was taken. */
+int eb_wire_reserve_copies(eb_channel *channel);
+
+/* Frees requests, maps and copies that were not sent. */
 void eb_wire_drop(eb_channel *channel);
 
 /* Ends what is under way after an error. Receives are cancelled; a send cannot be, and its buffer must stay. */

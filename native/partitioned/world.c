@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "partitioned/calibrate.h"
 #include "partitioned/communicator.h"
@@ -31,6 +32,7 @@ void eb_unlock(void) {
 
 void eb_give_up(const char *sentence) {
   fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
+  nanosleep(&(struct timespec){0, 200000000}, NULL); /* launchers drop what was said directly before an abort (Hydra 5.0.2, Intel's) */
   PMPI_Abort(MPI_COMM_WORLD, 1);
   abort();
 }
@@ -44,11 +46,12 @@ static void make_lock(void) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-static bool is_enlisted;
+static bool is_enlisted, is_able_to_begin;
 
-void eb_world_enlist(void) {
+void eb_world_enlist(bool is_able) {
   eb_clock_begin();
   is_enlisted = true;
+  is_able_to_begin = is_able;
   /* Data that is sent before its receiver has started is unexpected to the MPI, and libfabric's tcp provider, which Intel MPI
    * and MPICH use, reads no more from a peer that has 64 such messages: a program that starts 65 requests and only then
    * says so to their receiver would hang. The provider reads this when the MPI begins; what a person has set stays. */
@@ -117,7 +120,7 @@ void eb_world_begin(void) {
   PMPI_Comm_size(MPI_COMM_WORLD, &eb_world.size);
   PMPI_Query_thread(&level);
   eb_world.multiple = level == MPI_THREAD_MULTIPLE;
-  if (!eb_job_meet(!is_enlisted || prepare(), &members, &reason)) {
+  if (!eb_job_meet(!is_enlisted || (is_able_to_begin && prepare()), &members, &reason)) {
     if (reason) fprintf(stderr, "earlybird: %s\n", reason);
     return;
   }
@@ -125,7 +128,7 @@ void eb_world_begin(void) {
   const bool begins = eb_domain_begin(&members, &eb_world.settings);
   free(members.words);
   if (!begins) {
-    fprintf(stderr, "earlybird: rank %d has no communicator left for partitioned communication; the MPI's own is used\n",
+    fprintf(stderr, "earlybird: rank %d does without partitioned communication, for which a rank has no communicator or no memory left; the MPI's own is used\n",
             eb_world.rank);
     return;
   }

@@ -34,8 +34,8 @@ extern eb_world_state eb_world;
 extern int eb_num_live;
 
 /* Says to other ranks that this one will begin: before the MPI is initialised, if it makes partitioned calls and these come to
- * us. */
-void eb_world_enlist(void);
+ * us. Where is_able is false no rank will begin. */
+void eb_world_enlist(bool is_able);
 /* Makes the library serve this process, if it was enlisted: after the MPI was initialised; waits for the other ranks that
  * were enlisted, and for no others. */
 void eb_world_begin(void);

@@ -1,4 +1,5 @@
-/* Transfers of 2^31 bytes and more; run by name only, because they need gigabytes of memory. */
+/* Sizes at which something in the library overflows or begins anew; run by name only, because they take gigabytes of memory or a
+ * setting of their own. */
 #include "case.h"
 
 /* 2^31 + 80 bytes of every rank of a pair, beyond what an int counts. */
@@ -38,8 +39,42 @@ static void large(const struct context *context, int senders, int receivers) {
 static void one_partition(const struct context *context) { large(context, 1, 1); }
 static void four_partitions(const struct context *context) { large(context, 4, 2); }
 
+/* With EARLYBIRD_SEGMENTS=partition: more segments than 16 bits can name. The other side has partitions of many segments, and asks
+ * for them one by one. */
+static void many_segments(const struct context *context) {
+  enum { PARTITIONS = 66000, OF_RECEIVER = 11 };
+  if (context->rank > 1) return;
+  struct side transfer;
+  const int peer = 1 - context->rank;
+  if (context->rank == 0) side_send_init(&transfer, (struct shape){PARTITIONS, 1, MPI_BYTE}, peer, 72, context->world);
+  else side_recv_init(&transfer, (struct shape){OF_RECEIVER, PARTITIONS / OF_RECEIVER, MPI_BYTE}, peer, 72, context->world);
+  for (uint64_t i = 0; i < 2; i++) {
+    side_prepare(&transfer, i, 1);
+    MPI(MPI_Start(&transfer.request));
+    if (context->rank == 0) {
+      /* All but the last third of the receiver's last partition. */
+      MPI(MPI_Pready_range(0, PARTITIONS - 2001, transfer.request));
+      MPI(MPI_Barrier(context->world));
+      MPI(MPI_Barrier(context->world));
+      MPI(MPI_Pready_range(PARTITIONS - 2000, PARTITIONS - 1, transfer.request));
+    } else {
+      for (int p = 0; p < OF_RECEIVER - 1; p++)
+        for (int arrived = 0; !arrived;) MPI(MPI_Parrived(transfer.request, p, &arrived));
+      MPI(MPI_Barrier(context->world));
+      int arrived;
+      MPI(MPI_Parrived(transfer.request, OF_RECEIVER - 1, &arrived));
+      EXPECT(!arrived, "a partition has arrived of which 2000 segments were not sent");
+      MPI(MPI_Barrier(context->world));
+    }
+    MPI(MPI_Wait(&transfer.request, MPI_STATUS_IGNORE));
+    if (context->rank == 1) side_check(&transfer, i, 1);
+  }
+  side_destroy(&transfer);
+}
+
 const struct test_case size_cases[] = {
     {"more_than_2_to_the_31_bytes_in_one_partition_deliver", one_partition, 100},
     {"more_than_2_to_the_31_bytes_in_four_partitions_deliver", four_partitions, 100},
+    {"a_request_of_more_segments_than_16_bits_name_delivers", many_segments, 30},
     {0},
 };

@@ -46,8 +46,9 @@ bool eb_bindings_are(const eb_object *object) {
 
 static bool is_of_us; /* its address tells which object is ours */
 static bool has_failed;
+static unsigned long long num_seen; /* objects loaded when all were looked at last; 0: memory was short for that */
 
-bool eb_bindings_reach_us(const eb_object *object) { return object && !has_failed && eb_bindings_are(object); }
+bool eb_bindings_reach_us(const eb_object *object) { return object && num_seen > 0 && !has_failed && eb_bindings_are(object); }
 
 /* The loader makes such pages read-only when it has filled them in. */
 static bool is_read_only(const eb_object *object, uintptr_t page, size_t page_bytes) {
@@ -100,11 +101,11 @@ static int read_num_loaded(struct dl_phdr_info *info, size_t size, void *num) {
 }
 
 void eb_bindings_redirect(void) {
-  static unsigned long long num_seen;
   unsigned long long num_loaded = 0;
   dl_iterate_phdr(read_num_loaded, &num_loaded);
   if (__atomic_load_n(&num_seen, __ATOMIC_ACQUIRE) == num_loaded) return;
   eb_objects objects = eb_objects_list();
+  if (objects.num == 0) return; /* no memory now: the next call tries again */
   const eb_object *us = eb_objects_at(&objects, &is_of_us);
   for (size_t o = 0; us && o < objects.num; o++) {
     if (&objects.at[o] == us || !eb_bindings_are(&objects.at[o]) || redirect(&objects.at[o], us)) continue;

@@ -3,47 +3,7 @@
  *
  * failing_memory WHO: the rank whose library runs short. Prints "failed N" (allocations that were refused) and "delivered M".
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <link.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-
-static ElfW(Addr) library_begin, library_end;
-static int left = -1; /* allocations of the library until one is refused; -1: none is */
-static int num_refused;
-
-static int refuses(const void *caller) {
-  const ElfW(Addr) at = (ElfW(Addr))caller;
-  if (left < 0 || at < library_begin || at >= library_end || left-- > 0) return 0;
-  num_refused++;
-  return 1;
-}
-
-void *malloc(size_t size) { return refuses(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }
-void *calloc(size_t num, size_t size) { return refuses(__builtin_return_address(0)) ? NULL : __libc_calloc(num, size); }
-void *realloc(void *old, size_t size) { return refuses(__builtin_return_address(0)) ? NULL : __libc_realloc(old, size); }
-void *aligned_alloc(size_t alignment, size_t size) {
-  return refuses(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
-}
-
-static int find_library(struct dl_phdr_info *info, size_t size, void *data) {
-  (void)size, (void)data;
-  if (!strstr(info->dlpi_name, "libearlybird.so")) return 0;
-  library_begin = info->dlpi_addr;
-  for (int h = 0; h < info->dlpi_phnum; h++) {
-    const ElfW(Addr) end = info->dlpi_addr + info->dlpi_phdr[h].p_vaddr + info->dlpi_phdr[h].p_memsz;
-    if (end > library_end) library_end = end;
-  }
-  return 1;
-}
+#include "short_memory.h"
 
 enum { PARTITIONS = 16, INTS = 3000, STARTS = 12 };
 static int data[PARTITIONS * INTS];
@@ -69,7 +29,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int is_short = rank == atoi(argv[1]);
-  dl_iterate_phdr(find_library, NULL);
+  find_memory_users();
   MPI_Datatype gapped;
   MPI_Comm duplicate;
   MPI_Type_create_resized(MPI_INT, 0, 4, &gapped); /* packed, all the same */

@@ -1,0 +1,65 @@
+"""What a partitioned request takes of memory stays within what docs/partitioned.md says."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from earlybird.machine.flavours import find_flavour
+from earlybird.toolchain.build import library_path
+from tests.partitioned import run_cases, run_ranks, suite_program
+
+pytestmark = pytest.mark.mpi
+SOURCE = Path(__file__).parent / "programs" / "channel_memory.c"
+# What docs/partitioned.md says of a request, of each of its partitions and of each segment.
+REQUEST_BYTES, SEGMENT_BYTES = 2100, 80
+PARTITION_BYTES = {"sender": 18, "receiver": 6}
+NUM_REQUESTS = 50
+
+
+@pytest.fixture(scope="module")
+def held_bytes(tmp_path_factory):
+    """held_bytes(mpi, partitions, bytes of each, multiple): what the library holds per request, by side."""
+    folder = tmp_path_factory.mktemp("channel-memory")
+
+    def measured(mpi: str, num_partitions: int, partition_bytes: int, multiple: bool) -> dict[str, int]:
+        flavour, program = find_flavour(mpi), folder / mpi
+        lib = library_path(flavour).parent
+        # -rdynamic: the program's malloc is to be found before the system's, by the library too.
+        words = [flavour.mpicc, "-O1", "-w", "-rdynamic", SOURCE, "-o", program, "-ldl"]
+        words += [f"-L{lib}", "-Wl,--no-as-needed", "-learlybird", f"-Wl,-rpath,{lib}"]
+        if not program.exists():
+            subprocess.run(words, check=True, timeout=60, env=flavour.environment())
+        arguments = (NUM_REQUESTS, num_partitions, partition_bytes, 3, int(multiple))
+        # The costs decide whether a sender keeps the times of its partitions: here it does.
+        env = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e9"}
+        status, told = run_ranks(flavour, 2, [program, *arguments], env, 60)
+        assert status == 0, told[-2000:]
+        return {side: int(n) for side, n in re.findall(r"^(\w+) holds (\d+)", told, re.MULTILINE)}
+
+    return measured
+
+
+def test_a_request_of_thousands_of_partitions_takes_some_bytes_of_each(mpi, held_bytes):
+    small, large = (held_bytes(mpi, num, 256, False) for num in (1, 4096))
+    for side in ("sender", "receiver"):
+        assert 0 < small[side] <= REQUEST_BYTES
+        assert large[side] <= REQUEST_BYTES + 4 * SEGMENT_BYTES + 4096 * PARTITION_BYTES[side]
+        assert large[side] > 4096 * 4  # the partitions are counted at all
+
+
+def test_a_cache_line_for_each_partition_is_a_sender_s_alone(mpi, held_bytes):
+    """Of up to 256 partitions, where threads may meet."""
+    held = held_bytes(mpi, 256, 4096, True)
+    assert held["sender"] <= REQUEST_BYTES + 4 * SEGMENT_BYTES + 256 * (64 + 12)
+    assert held["receiver"] <= REQUEST_BYTES + 4 * SEGMENT_BYTES + 256 * PARTITION_BYTES["receiver"]
+
+
+def test_more_segments_than_16_bits_name_deliver():
+    """On MPICH: the time of Open MPI grows with the square of the messages that are expected at once."""
+    if not suite_program(find_flavour("mpich")).exists():
+        pytest.skip("mpich is not built")
+    case = "a_request_of_more_segments_than_16_bits_name_delivers"
+    found = run_cases(find_flavour("mpich"), 2, [case], env={"EARLYBIRD_SEGMENTS": "partition"}, timeout_s=60)
+    assert {name: outcome for name, outcome in found.items() if outcome.status != "ok"} == {}
