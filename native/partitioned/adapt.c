@@ -11,7 +11,7 @@
 
 /* The sender decides when it sends plans, and each says when the next one comes: at every start while it searches, and
  * seldom afterwards. The first is known alike on both sides. */
-enum { FIRST_DUE = 2, RETRY_DUE = 128, DUE_STEP = 256 };
+enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256 };
 #define NEVER UINT64_MAX
 /* Starts before a plan whose times are taken: the report of a start is there two starts later. */
 enum { NUM_OBSERVED = 4 };
@@ -287,11 +287,13 @@ static int decide(eb_channel *channel, int64_t *end_byte, uint64_t *next_due) {
   }
   const eb_cut *cut = NULL;
   if (own->is_proposed && channel->num_starts == FIRST_DUE && own->is_recalled) cut = &own->in_use;
-  else if (own->is_proposed && (channel->num_starts == FIRST_DUE || channel->num_starts == RETRY_DUE || own->has_changed))
+  else if (own->is_proposed && (channel->num_starts <= CHECK_DUE || channel->num_starts == RETRY_DUE || own->has_changed))
     own->is_searching = true;
   own->is_proposed = false;
   if (own->is_searching) cut = go_on(channel);
-  *next_due = own->is_searching ? channel->num_starts + 1 : next_look(channel->num_starts);
+  /* What another request has found may not hold for this one's memory: a request that lives long searches for itself. */
+  const bool is_borrowed = channel->num_starts == FIRST_DUE && own->is_recalled;
+  *next_due = own->is_searching ? channel->num_starts + 1 : is_borrowed ? CHECK_DUE : next_look(channel->num_starts);
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
   return cut->num;

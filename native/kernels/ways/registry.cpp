@@ -22,8 +22,9 @@ namespace {
 // libearlybird before it has learned anything: its first plan is made in a request's second start and followed from the
 // third on.
 constexpr int starts_before_plan = 2;
-// libearlybird plans at the starts 2, 8 and 32 of a request; what follows later changes little.
-constexpr int starts_until_settled = 40;
+// libearlybird tries cuts in the first 35 starts of a request, or in those after the 32nd where an earlier request has told
+// it what to begin with. It tries once more from start 128 on.
+constexpr int starts_until_settled = 70;
 
 // `earlybird:BYTES` is `earlybird` with that bound of aggregation, `earlybird-segments:NUMBER` with that many segments.
 const std::string aggregated = "earlybird:", cut = "earlybird-segments:";
