@@ -8,6 +8,7 @@ from bench import (
     cluster_links,
     collective_accuracy,
     collective_advice,
+    command_times,
     imb_pingpong,
     partitioned_calls,
     partitioned_grid,
@@ -27,13 +28,15 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-regret": partitioned_regret.main,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
+    "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
 # Those that take words of their own, told by --help.
 WITH_OPTIONS = (
-    "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster", "partitioned-regret",
+    "command-times", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
+    "partitioned-regret",
     "pipeline-advice", "collective-accuracy", "collective-advice",
 )  # fmt: skip
 

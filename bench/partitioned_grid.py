@@ -52,14 +52,11 @@ class Targets:
 
     mean: float
     worst: float
-    fresh_mean: float = 1.2
-    fresh_worst: float = 1.6
-    without_huge: bool = False
+    fresh_mean: float
+    fresh_worst: float
 
 
-TARGETS = {"mpich": Targets(1.05, 1.25), "openmpi": Targets(1.05, 1.25)}
-# Its largest transfers vary tenfold between launches by themselves: shown, not counted.
-TARGETS["intel"] = Targets(1.20, 1.50, without_huge=True)
+TARGETS = Targets(mean=0.90, worst=1.10, fresh_mean=1.10, fresh_worst=1.60)
 
 
 @dataclass(frozen=True)
@@ -269,17 +266,15 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(float(np.mean(np.log(values)))) if values else math.nan
 
 
-def verdicts(mpi: str, cells: Sequence[Cell]) -> list[str]:
+def verdicts(cells: Sequence[Cell]) -> list[str]:
     """What the cells say of each criterion, a line each."""
-    targets = TARGETS.get(mpi, TARGETS["mpich"])
-    counted = [cell for cell in cells if not (targets.without_huge and cell.size_bytes >= HUGE_BYTES)]
     lines = []
     for words, name, mean, worst in (
-        ("libearlybird", "ours", targets.mean, targets.worst),
-        ("libearlybird, first iterations", "fresh", targets.fresh_mean, targets.fresh_worst),
+        ("libearlybird", "ours", TARGETS.mean, TARGETS.worst),
+        ("libearlybird, first iterations", "fresh", TARGETS.fresh_mean, TARGETS.fresh_worst),
         ("the MPI's own", "own", None, None),
     ):
-        lines += _ratio_lines(words, name, counted, mean, worst)
+        lines += _ratio_lines(words, name, cells, mean, worst)
     return lines + _small_lines(cells)
 
 
@@ -313,7 +308,7 @@ def _small_lines(cells: Sequence[Cell]) -> list[str]:
     last = max(small, key=over_s.get)
     missed = sum(value > 0 for value in over_s.values())
     return [
-        f"libearlybird: {len(small) - missed} of {len(small)} cells below 5 us are at most 0.3 us + 12 ns "
+        f"libearlybird: {len(small) - missed} of {len(small)} cells below 5 us are at most 0.2 us + 10 ns "
         f"per partition above the better way ({'met' if not missed else 'missed'}); nearest to that or "
         f"farthest beyond: {last.describe()}, {(last.ours_s - last.better_s) * 1e6:+.2f} us of "
         f"{allowed_s(last.partitions) * 1e6:.2f}"
@@ -322,7 +317,7 @@ def _small_lines(cells: Sequence[Cell]) -> list[str]:
 
 def allowed_s(partitions: int) -> float:
     """What a small transfer may take longer than the better way: the calls themselves cost something."""
-    return 0.3e-6 + 12e-9 * partitions
+    return 0.2e-6 + 10e-9 * partitions
 
 
 def _judged(found: float, target: float | None) -> str:
@@ -341,7 +336,7 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
          "MPI's own"],
         [_row(cell) for cell in cells],
     )  # fmt: skip
-    for line in verdicts(mpi, cells):
+    for line in verdicts(cells):
         print(line)
     if any(sample.oversubscribed for sample in samples):
         print("ranks shared cores: these figures tell of the scheduler too")
