@@ -15,6 +15,7 @@ from bench import (
     partitioned_own,
     partitioned_progress,
     partitioned_regret,
+    partitioned_soak,
     pipeline_advice,
 )
 
@@ -26,6 +27,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-grid": partitioned_grid.main,
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
     "partitioned-regret": partitioned_regret.main,
+    "partitioned-soak": partitioned_soak.main,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
     "command-times": command_times.main,
@@ -36,7 +38,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 # Those that take words of their own, told by --help.
 WITH_OPTIONS = (
     "command-times", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
-    "partitioned-regret",
+    "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice",
 )  # fmt: skip
 

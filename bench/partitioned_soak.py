@@ -1,0 +1,132 @@
+"""Random partitioned transfers, every byte checked, in launches of every kind that libearlybird knows.
+
+Launches differ in ranks, thread level, the library's settings, a tool underneath, and completion by Fortran
+where the MPI has it; each draws communicators, datatypes, tags, numbers of partitions, threads, restarts and
+ways to complete from a seed of its own, which is printed when it fails.
+"""
+
+import argparse
+import itertools
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.commands import built_mpis, say
+from earlybird.cli.common import print_table
+from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.toolchain.build import native_prefix, native_sources
+from tests.partitioned import run_ranks
+
+TRANSFERS = 1_000_000
+OF_A_LAUNCH = 10_000
+LIMIT_S = 600
+RANKS = (2, 3, 4)
+LEVELS = ("funneled", "serialized", "multiple")
+SETTINGS: tuple[dict[str, str], ...] = (
+    {},
+    {"EARLYBIRD_SEGMENTS": "partition"},
+    {"EARLYBIRD_SEGMENTS": "4"},
+    {"EARLYBIRD_LANES": "3"},
+    {"EARLYBIRD_TAG_BITS": "15"},
+    {"EARLYBIRD_PROGRESS_THREAD": "1"},
+)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What a flavour's launches run: the transfers, compiled without libearlybird, and a tool that counts."""
+
+    transfers: Path
+    tool: Path
+    has_fortran: bool
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Run so many transfers on each MPI and print a table; 1 when one of them failed."""
+    parser = argparse.ArgumentParser(prog="python -m bench partitioned-soak", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser.add_argument("--transfers", type=int, default=TRANSFERS, help=f"of each MPI; default {TRANSFERS}")
+    parser.add_argument("--seed", type=int, default=1, help="of the first launch; default 1")
+    options = parser.parse_args(list(words))
+    rows = [_soak(find_flavour(mpi), options) for mpi in options.mpi or built_mpis()]
+    print_table(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
+    return 0
+
+
+def _soak(flavour: Flavour, options: argparse.Namespace) -> list[object]:
+    random_of_launches = random.Random(options.seed)
+    done = launches = with_tool = 0
+    begin_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        programs = _compile(flavour, Path(folder))
+        for seed in itertools.count(options.seed):
+            if done >= options.transfers:
+                break
+            uses_tool = random_of_launches.random() < 0.3
+            done += _launch(flavour, programs, seed, random_of_launches, uses_tool)
+            launches += 1
+            with_tool += uses_tool
+            if launches % 10 == 0:
+                say(f"{flavour.name}: {done} of {options.transfers} transfers")
+    minutes = (time.monotonic() - begin_s) / 60
+    fortran = "yes" if programs.has_fortran else "not there"
+    return [flavour.name, done, launches, with_tool, fortran, f"{minutes:.1f}", 0]
+
+
+def _launch(flavour: Flavour, programs: Programs, seed: int, draw: random.Random, uses_tool: bool) -> int:
+    """How many transfers a launch checked; ends the program when it failed."""
+    ranks, level, env = draw.choice(RANKS), draw.choice(LEVELS), draw.choice(SETTINGS)
+    library = native_prefix(flavour) / "lib" / "libearlybird.so"
+    preloaded = [library, *([programs.tool] if uses_tool else [])]
+    words = ["--transfers", OF_A_LAUNCH, "--seed", seed, "--level", level, "--seconds", LIMIT_S]
+    command = ["env", f"LD_PRELOAD={' '.join(map(str, preloaded))}", programs.transfers, *words]
+    status, told = run_ranks(flavour, ranks, command, env, LIMIT_S)
+    counted = re.search(r"^transfers (\d+)", told, re.MULTILINE)
+    if status != 0 or counted is None:
+        say(told[-3000:])
+        sys.exit(
+            f"partitioned-soak: {flavour.name}, {ranks} ranks, {level}, {env}, tool {uses_tool}: seed {seed} "
+            f"ended with status {status}"
+        )
+    return int(counted[1])
+
+
+def _compile(flavour: Flavour, folder: Path) -> Programs:
+    sources = native_sources() / "tests"
+    program, tool = folder / "transfers", folder / "tool.so"
+    own = [sources / f"{name}.c" for name in ("partitioned_stress", "case", "report")]
+    words = [flavour.mpicc, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}", *own]
+    words += ["-pthread", "-ldl", "-o", program]
+    fortran = ["-Wl,--no-as-needed", "-lmpifort"]
+    has_fortran = _compiles(flavour, [*words, *fortran])
+    if not has_fortran and not _compiles(flavour, words):
+        sys.exit(f"partitioned-soak: {sources / 'partitioned_stress.c'} does not compile for {flavour.name}")
+    (folder / "tool.c").write_text(TOOL)
+    if not _compiles(flavour, [flavour.mpicc, "-shared", "-fPIC", folder / "tool.c", "-o", tool]):
+        sys.exit(f"partitioned-soak: the tool does not compile for {flavour.name}")
+    return Programs(program, tool, has_fortran)
+
+
+def _compiles(flavour: Flavour, words: Sequence[object]) -> bool:
+    made = subprocess.run([str(word) for word in words], env=flavour.environment(), capture_output=True)
+    return made.returncode == 0
+
+
+# Below libearlybird, which calls the MPI past it; the program's other calls pass through it.
+TOOL = """#include <mpi.h>
+static long num_sends;
+int MPI_Isend(const void *data, int num, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *r) {
+  num_sends++;
+  return PMPI_Isend(data, num, type, peer, tag, comm, r);
+}
+int MPI_Waitall(int num, MPI_Request *requests, MPI_Status *statuses) {
+  num_sends += num;
+  return PMPI_Waitall(num, requests, statuses);
+}
+"""
