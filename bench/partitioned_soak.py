@@ -121,9 +121,9 @@ def _compiles(flavour: Flavour, words: Sequence[object]) -> bool:
 # Below libearlybird, which calls the MPI past it; the program's other calls pass through it.
 TOOL = """#include <mpi.h>
 static long num_sends;
-int MPI_Isend(const void *data, int num, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *r) {
+int MPI_Isend(const void *data, int num, MPI_Datatype type, int peer, int tag, MPI_Comm c, MPI_Request *r) {
   num_sends++;
-  return PMPI_Isend(data, num, type, peer, tag, comm, r);
+  return PMPI_Isend(data, num, type, peer, tag, c, r);
 }
 int MPI_Waitall(int num, MPI_Request *requests, MPI_Status *statuses) {
   num_sends += num;

@@ -9,6 +9,9 @@
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
 
+#define LEAST_AWAITED_BYTES (INT64_C(32) * 1024)
+#define COPIED_BYTES_PER_S 5e9
+
 /* Posts a receiver's segments. */
 static int post(eb_channel *channel) {
   int rc = atomic_load(&channel->error);
@@ -107,14 +110,25 @@ int eb_channel_start(eb_channel *channel) {
   return rc;
 }
 
+/* A receiver that is there answers within microseconds: before a large copy, its answer is waited for as long as the copy
+ * would take, and no longer, for it may be anywhere. */
+static void await_answer(eb_channel *channel, int64_t num_bytes) {
+  if (num_bytes < LEAST_AWAITED_BYTES || !eb_channel_awaits_answer(channel)) return;
+  const double end_s = eb_now_s() + (double)num_bytes / COPIED_BYTES_PER_S;
+  do eb_matching_collect();
+  while (eb_channel_awaits_answer(channel) && atomic_load(&channel->error) == MPI_SUCCESS && eb_now_s() < end_s);
+  if (channel->is_accepted && eb_wire_build(channel) == MPI_SUCCESS) channel->is_copying = false;
+}
+
 void eb_channel_issue(eb_channel *channel, int segment) {
   const bool is_recorded = channel->record >= 0;
   const double begin_s = is_recorded ? eb_stopwatch_s() : 0, traced_s = eb_record_on ? eb_now_s() : 0;
+  const int64_t begin = channel->segments.first_byte[segment], num_bytes = channel->segments.first_byte[segment + 1] - begin;
   int rc = MPI_SUCCESS;
+  if (channel->is_copying) await_answer(channel, num_bytes);
   if (channel->is_copying) {
-    const int64_t begin = channel->segments.first_byte[segment];
     rc = eb_outbox_send_reserved(channel->copies[segment], EB_LETTER_DATA, eb_buffer_wire(channel) + begin,
-                                 (size_t)(channel->segments.first_byte[segment + 1] - begin), channel->wire_peer,
+                                 (size_t)num_bytes, channel->wire_peer,
                                  eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
     channel->copies[segment] = NULL;
   } else if (channel->peer != MPI_PROC_NULL) {
