@@ -41,8 +41,8 @@ static struct {
 static int num_learned; /* ever; places are taken in turn */
 
 struct eb_adaptation {
-  eb_search search;   /* proposed, or under way */
-  bool is_proposed, is_searching;
+  eb_search *search;  /* proposed, or under way; else NULL, because a program may have thousands of requests */
+  bool is_searching;
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_cut in_use;      /* what the last search found, or was learned before */
   readiness seen;     /* when it was proposed */
@@ -81,24 +81,28 @@ int eb_adapt_begin(eb_channel *channel) {
   if (!channel->is_send || channel->mode.kind != EB_AUTO || channel->next_due == NEVER ||
       !eb_plan_can_gain(channel->cost, channel->total_bytes, channel->partition_bytes))
     return MPI_SUCCESS;
-  channel->ready_s = calloc((size_t)channel->num_partitions, EB_NUM_RECORDS * sizeof *channel->ready_s);
   channel->adaptation = calloc(1, sizeof *channel->adaptation);
-  return channel->ready_s && channel->adaptation ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  return channel->adaptation ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 void eb_adapt_end(eb_channel *channel) {
   eb_report ignored;
   for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_matching_take_report(&channel->reports[r], &ignored);
   free(channel->ready_s);
+  if (channel->adaptation) free(channel->adaptation->search);
   free(channel->adaptation);
   free(channel->plan);
 }
 
 int eb_adapt_start(eb_channel *channel) {
   const int place = (int)(channel->num_starts % EB_NUM_RECORDS);
-  channel->record = is_observed(channel) && (channel->ready_s || !channel->is_send) ? place : -1;
-  channel->proposes = channel->ready_s && !channel->adaptation->is_searching && channel->num_starts + 1 == channel->next_due;
-  if (!channel->is_send || !channel->ready_s || !is_reported(channel)) return MPI_SUCCESS;
+  channel->record = is_observed(channel) && (channel->adaptation || !channel->is_send) ? place : -1;
+  if (!channel->adaptation) return MPI_SUCCESS;
+  const bool is_searching = channel->adaptation->is_searching;
+  if (channel->record >= 0 && !is_searching && !channel->ready_s) /* without it nothing is proposed */
+    channel->ready_s = calloc((size_t)channel->num_partitions, EB_NUM_RECORDS * sizeof *channel->ready_s);
+  channel->proposes = channel->ready_s && !is_searching && channel->num_starts + 1 == channel->next_due;
+  if (!is_reported(channel)) return MPI_SUCCESS;
   eb_report unread;
   (void)eb_matching_take_report(&channel->reports[place], &unread);
   return eb_matching_expect_report(channel->wire_peer, report_tag(channel), &channel->reports[place]);
@@ -136,7 +140,7 @@ static void observe(eb_channel *channel, uint64_t start) {
   eb_report report;
   if (!eb_matching_take_report(&channel->reports[place], &report) || report.start != start) return;
   const eb_observation observed = {report.done_s - channel->done_s[place], channel->spent_s[place][0], channel->spent_s[place][1]};
-  eb_search_observe(&channel->adaptation->search, start, &observed);
+  eb_search_observe(channel->adaptation->search, start, &observed);
 }
 
 /* The most segments that a plan may name, so that with the cuts at EB_SEGMENT_MAX_BYTES they still fit the tags. */
@@ -221,13 +225,17 @@ static void learn(const eb_channel *channel) {
 void eb_adapt_propose(eb_channel *channel) {
   eb_adaptation *const own = channel->adaptation;
   channel->proposes = false;
-  if (max_planned(channel) < 2) return;
   double *const ready_s = typical_ready_s(channel);
-  if (!ready_s) return; /* the segments stay as they are */
+  free(channel->ready_s); /* until the next starts that are observed */
+  channel->ready_s = NULL;
+  own->search = ready_s && max_planned(channel) > 1 ? malloc(sizeof *own->search) : NULL;
+  if (!own->search) { /* the segments stay as they are */
+    free(ready_s);
+    return;
+  }
   const eb_plan_input input = input_of(channel, ready_s);
   eb_proposal proposals[EB_PLAN_MAX_CUTS];
-  eb_search_begin(&own->search, eb_plan_propose(&input, max_planned(channel), proposals), proposals);
-  own->is_proposed = true;
+  eb_search_begin(own->search, eb_plan_propose(&input, max_planned(channel), proposals), proposals);
   const bool is_first = channel->num_starts < FIRST_DUE;
   own->has_changed = !is_first && proposals[0].predicted_s < CHANGED * own->promise * eb_plan_price_s(&input, &own->in_use);
   own->seen = readiness_of(ready_s, channel->num_partitions);
@@ -257,13 +265,14 @@ static bool is_outdated(eb_channel *channel) {
 static const eb_cut *go_on(eb_channel *channel) {
   eb_adaptation *const own = channel->adaptation;
   if (channel->num_starts > FIRST_DUE + 2) observe(channel, channel->num_starts - 2);
-  const bool is_new = own->search.num_tries == 0;
+  eb_search *const search = own->search;
+  const bool is_new = search->num_tries == 0;
   const bool is_comparable = !is_outdated(channel) || is_new;
-  const eb_cut *const next = is_comparable ? eb_search_next(&own->search, channel->num_starts + 1) : NULL;
+  const eb_cut *const next = is_comparable ? eb_search_next(search, channel->num_starts + 1) : NULL;
   if (next) return next;
-  const eb_proposal *const best = is_comparable ? eb_search_best(&own->search) : eb_search_predicted(&own->search);
+  const eb_proposal *const best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
   own->in_use = best->cut;
-  own->promise = best->predicted_s > 0 ? own->search.candidates[0].proposal.predicted_s / best->predicted_s : 1;
+  own->promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   own->is_searching = false;
   learn(channel);
   return &own->in_use;
@@ -281,16 +290,19 @@ static int decide(eb_channel *channel, int64_t *end_byte, uint64_t *next_due) {
   *next_due = NEVER;
   if (max_planned(channel) < 2) return 0;
   if (channel->mode.kind != EB_AUTO) return cut_equally(channel, end_byte);
-  if (!channel->ready_s) { /* no plan can be better */
+  if (!own) { /* no plan can be better */
     end_byte[0] = channel->total_bytes;
     return 1;
   }
   const eb_cut *cut = NULL;
-  if (own->is_proposed && channel->num_starts == FIRST_DUE && own->is_recalled) cut = &own->in_use;
-  else if (own->is_proposed && (channel->num_starts <= CHECK_DUE || channel->num_starts == RETRY_DUE || own->has_changed))
+  if (own->search && channel->num_starts == FIRST_DUE && own->is_recalled) cut = &own->in_use;
+  else if (own->search && (channel->num_starts <= CHECK_DUE || channel->num_starts == RETRY_DUE || own->has_changed))
     own->is_searching = true;
-  own->is_proposed = false;
   if (own->is_searching) cut = go_on(channel);
+  if (!own->is_searching) {
+    free(own->search);
+    own->search = NULL;
+  }
   /* What another request has found may not hold for this one's memory: a request that lives long searches for itself. */
   const bool is_borrowed = channel->num_starts == FIRST_DUE && own->is_recalled;
   *next_due = own->is_searching ? channel->num_starts + 1 : is_borrowed ? CHECK_DUE : next_look(channel->num_starts);

@@ -156,7 +156,7 @@ static void note_ready(eb_channel *channel, int partition) {
     atomic_store_explicit(&channel->done_s[channel->record], channel->clock_ahead_s + now_s, memory_order_relaxed);
     atomic_store_explicit(&channel->spent_s[channel->record][0], spent_s, memory_order_relaxed);
     atomic_store_explicit(&channel->spent_s[channel->record][1], own_s, memory_order_relaxed);
-    channel->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)channel->record] = (float)(spent_s - own_s);
+    if (channel->ready_s) channel->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)channel->record] = (float)(spent_s - own_s);
     /* Looking at the clock is no work of the program's either. Two threads at once may count one look: a trifle. */
     atomic_store_explicit(&channel->looks_s, looks_s + eb_clock.look_s, memory_order_relaxed);
   }

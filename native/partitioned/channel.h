@@ -90,14 +90,14 @@ typedef struct eb_channel {
   uint64_t next_due; /* the start in which the next plan is sent */
   int64_t *plan;     /* [3 + max segments]: number of ends, total, start of the plan after it, ends */
   eb_segments next_segments; /* num 0: as now */
-  eb_adaptation *adaptation; /* the sender's search; NULL: no plan can be better */
+  eb_adaptation *adaptation; /* a sender's; NULL: no plan can be better */
   eb_expected_report *reports[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
   _Atomic double done_s[EB_NUM_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
   _Atomic double spent_s[EB_NUM_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
   int record; /* where this start's times go, or -1 */
   bool proposes; /* a sender that has yet to look for cuts for the plan that is due next */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
-  float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, own_s taken off; NULL: no plan can be better */
+  float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, own_s taken off; NULL: not noted */
   _Atomic double last_pready_s; /* for statistics alone */
 
   /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */
