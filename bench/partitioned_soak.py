@@ -103,7 +103,7 @@ def _compile(flavour: Flavour, folder: Path) -> Programs:
     own = [sources / f"{name}.c" for name in ("partitioned_stress", "case", "report")]
     words = [flavour.mpicc, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}", *own]
     words += ["-pthread", "-ldl", "-o", program]
-    fortran = ["-Wl,--no-as-needed", "-lmpifort"]
+    fortran = ["-DWITH_FORTRAN", "-lmpifort"]
     has_fortran = _compiles(flavour, [*words, *fortran])
     if not has_fortran and not _compiles(flavour, words):
         sys.exit(f"partitioned-soak: {sources / 'partitioned_stress.c'} does not compile for {flavour.name}")

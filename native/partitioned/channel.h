@@ -44,6 +44,7 @@ typedef struct eb_adaptation eb_adaptation; /* see adapt.c */
 typedef struct eb_channel {
   eb_entry entry; /* first: the table of handles finds the channel by it */
   bool is_send, is_freed;
+  bool is_refused; /* a receiver that could not take what its sender announced */
   atomic_bool is_active; /* MPI_Parrived may ask while another thread completes the request */
   int peer, tag;
   int wire_peer; /* the peer's rank in the domain */

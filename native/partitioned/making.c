@@ -229,6 +229,7 @@ void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup) {
   int rc = setup->total_bytes == channel->total_bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
   if (rc == MPI_SUCCESS && setup->step_bytes) rc = eb_wire_cut(channel, setup->step_bytes);
   if (rc != MPI_SUCCESS) {
+    channel->is_refused = true;
     discard_first_start(channel, setup);
     if (eb_matching_refuse(channel->wire_peer, channel->first_id) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY); /* it would send on */
   } else if (!channel->is_deferred) {
@@ -256,7 +257,9 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
     eb_matching_progress();
     return rc;
   }
-  if (!channel->is_send && channel->first_id) {
+  /* The ids of a refused transfer are not used again: its sender may have heard in time to send nothing, and what was posted to
+   * drop its data would take another transfer's. */
+  if (!channel->is_send && channel->first_id && !channel->is_refused) {
     const int released = eb_matching_release(channel->wire_peer, channel->first_id, channel->num_ids);
     if (rc == MPI_SUCCESS) rc = released;
   }

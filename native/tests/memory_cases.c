@@ -49,12 +49,14 @@ static unsigned char *map_device(void) {
 }
 
 /* From rank 0 to rank 1, out of device memory or into it; the other side has host memory. First starts without canonical tags
- * are sent from copies, and types with gaps from packed ones: so the pages need not be open in PMPI_Start. */
-static void transfer(const struct context *context, struct shape shape, size_t span, int tag, bool from_device) {
+ * whose receiver is behind are sent from copies, and types with gaps from packed ones: so the pages need not be open in
+ * PMPI_Start. */
+static void transfer(const struct context *context, struct shape shape, size_t span, int tag, bool from_device, bool is_behind) {
   unsigned char *mapped = map_device(), *host = malloc(span);
   MPI_Request request;
   const bool sends = context->rank == 0, is_device = sends == from_device;
   unsigned char *buffer = is_device ? mapped : host;
+  if (!sends && is_behind) MPI(MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, context->world, MPI_STATUS_IGNORE));
   if (sends)
     MPI(MPI_Psend_init(buffer, shape.num_partitions, shape.count, shape.type, 1, tag, context->world, MPI_INFO_NULL, &request));
   else
@@ -66,6 +68,7 @@ static void transfer(const struct context *context, struct shape shape, size_t s
   }
   MPI(MPI_Start(&request));
   if (sends) pready_all(request, shape.num_partitions, RANDOM, 1);
+  if (sends && is_behind) MPI(MPI_Send(NULL, 0, MPI_BYTE, 1, TAG, context->world));
   MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
   if (is_device) {
     set_access(PROT_READ | PROT_WRITE);
@@ -80,8 +83,8 @@ static void transfer(const struct context *context, struct shape shape, size_t s
 
 static void first_start(const struct context *context) {
   if (context->rank > 1) return;
-  transfer(context, (struct shape){PARTITIONS, 100, MPI_BYTE}, PARTITIONS * 100, FAR_TAG, true);
-  transfer(context, (struct shape){PARTITIONS, 100000, MPI_BYTE}, PARTITIONS * 100000, FAR_TAG, true);
+  transfer(context, (struct shape){PARTITIONS, 100, MPI_BYTE}, PARTITIONS * 100, FAR_TAG, true, true);
+  transfer(context, (struct shape){PARTITIONS, 100000, MPI_BYTE}, PARTITIONS * 100000, FAR_TAG, true, true);
 }
 
 static void gaps(const struct context *context) {
@@ -90,7 +93,7 @@ static void gaps(const struct context *context) {
   MPI(MPI_Type_commit(&gapped));
   for (int tag = TAG; tag <= FAR_TAG && context->rank < 2; tag += FAR_TAG - TAG)
     for (int from_device = 0; from_device < 2; from_device++)
-      transfer(context, (struct shape){PARTITIONS, 1000, gapped}, PARTITIONS * 1000 * 3 * sizeof(int), tag, from_device);
+      transfer(context, (struct shape){PARTITIONS, 1000, gapped}, PARTITIONS * 1000 * 3 * sizeof(int), tag, from_device, false);
   MPI(MPI_Type_free(&gapped));
 }
 
