@@ -87,6 +87,7 @@ class Search(ctypes.Structure):
         ("num_tries", c_int),
         ("turn", c_int),
         ("num_left", c_int),
+        ("num_waited", c_int),
         ("candidates", Candidate * PLAN_MAX_CUTS),
         ("tried", ctypes.c_byte * 8),
     )

@@ -319,6 +319,13 @@ class Model:
                     side.is_copying or not self.scenario.rendezvous,
                 )  # fmt: skip
                 yield self.exchange(reached, self.core.segment_tag(side.base, segment), message)
+                if side.is_copying and self.is_accepted(state, channel):
+                    # The answer may have come before a large copy was made, or not.
+                    uncopied = put(reached.senders, channel, issued._replace(is_copying=False))
+                    sent = message._replace(is_copy=not self.scenario.rendezvous)
+                    yield self.exchange(
+                        reached._replace(senders=uncopied), self.core.segment_tag(side.base, segment), sent
+                    )
 
     def sender_wait(self, state, channel):
         if not self.has_waiting(state, channel, is_send=True):

@@ -38,7 +38,7 @@ static struct {
   double promise;
   readiness seen;
 } learned[NUM_LEARNED];
-static int num_learned; /* ever; places are taken in turn */
+static unsigned num_learned; /* ever; places are taken in turn */
 
 struct eb_adaptation {
   eb_search *search;  /* proposed, or under way; else NULL, because a program may have thousands of requests */
@@ -47,7 +47,7 @@ struct eb_adaptation {
   eb_cut in_use;      /* what the last search found, or was learned before */
   readiness seen;     /* when it was proposed */
   double promise;     /* the predicted time of the best over that of the one in use, when it was found */
-  double observed_at_s;
+  double began_s;     /* the search */
 };
 
 /* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
@@ -59,14 +59,16 @@ static bool exchanges(const eb_channel *channel) {
 
 static bool is_due(const eb_channel *channel) { return channel->num_starts == channel->next_due; }
 
-/* Are the times of this start taken? With the next plan as it was known before the start, or during it: a start that is
- * reported is always observed, too. */
+/* Are the times of this start taken? Of those of a search, and of those before a plan. */
 static bool is_observed(const eb_channel *channel) {
   return channel->next_due != NEVER && channel->num_starts + NUM_OBSERVED >= channel->next_due;
 }
 
-/* Does the receiver tell of it? Once the plan of this start is known. */
-static bool is_reported(const eb_channel *channel) { return channel->num_starts > FIRST_DUE && is_observed(channel); }
+/* Does the receiver report it? Those of a search, in which the next start has a plan, too. Asked once the plan of this start is
+ * known; every start that is reported is observed. */
+static bool is_reported(const eb_channel *channel) {
+  return channel->num_starts > FIRST_DUE && channel->next_due == channel->num_starts + 1;
+}
 
 static int plan_tag(const eb_channel *channel) {
   return eb_tags_plan(&eb_domain.tags, channel->base, channel->num_ids);
@@ -212,7 +214,7 @@ static void learn(const eb_channel *channel) {
     if (learned[k].total_bytes == channel->total_bytes && learned[k].peer == channel->wire_peer &&
         learned[k].num_partitions == channel->num_partitions && is_alike(&learned[k].seen, &channel->adaptation->seen, message_s))
       place = k;
-  if (place < 0) place = num_learned++ % NUM_LEARNED;
+  if (place < 0) place = (int)(num_learned++ % NUM_LEARNED);
   learned[place].peer = channel->wire_peer;
   learned[place].num_partitions = channel->num_partitions;
   learned[place].total_bytes = channel->total_bytes;
@@ -254,11 +256,9 @@ static int cut_equally(const eb_channel *channel, int64_t *end_byte) {
   return num;
 }
 
-/* Is what the search has seen too old for comparisons? */
-static bool is_outdated(eb_channel *channel) {
-  const double now_s = eb_now_s(), since_s = now_s - channel->adaptation->observed_at_s;
-  channel->adaptation->observed_at_s = now_s;
-  return channel->cost == &eb_world.settings.inter_node && since_s > COMPARABLE_S;
+/* Is the beginning of the search too long ago for comparisons? */
+static bool is_outdated(const eb_channel *channel) {
+  return channel->cost == &eb_world.settings.inter_node && eb_now_s() - channel->adaptation->began_s > COMPARABLE_S;
 }
 
 /* The cut of the next start while a search is under way, or what it has found. */
@@ -266,15 +266,15 @@ static const eb_cut *go_on(eb_channel *channel) {
   eb_adaptation *const own = channel->adaptation;
   if (channel->num_starts > FIRST_DUE + 2) observe(channel, channel->num_starts - 2);
   eb_search *const search = own->search;
-  const bool is_new = search->num_tries == 0;
-  const bool is_comparable = !is_outdated(channel) || is_new;
+  if (search->num_tries == 0) own->began_s = eb_now_s();
+  const bool is_comparable = !is_outdated(channel);
   const eb_cut *const next = is_comparable ? eb_search_next(search, channel->num_starts + 1) : NULL;
   if (next) return next;
   const eb_proposal *const best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
   own->in_use = best->cut;
   own->promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   own->is_searching = false;
-  learn(channel);
+  if (is_comparable) learn(channel);
   return &own->in_use;
 }
 

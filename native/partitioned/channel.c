@@ -115,9 +115,13 @@ int eb_channel_start(eb_channel *channel) {
 static void await_answer(eb_channel *channel, int64_t num_bytes) {
   if (num_bytes < LEAST_AWAITED_BYTES || !eb_channel_awaits_answer(channel)) return;
   const double end_s = eb_now_s() + (double)num_bytes / COPIED_BYTES_PER_S;
-  do eb_matching_collect();
-  while (eb_channel_awaits_answer(channel) && atomic_load(&channel->error) == MPI_SUCCESS && eb_now_s() < end_s);
-  if (channel->is_accepted && eb_wire_build(channel) == MPI_SUCCESS) channel->is_copying = false;
+  do {
+    eb_matching_progress(); /* the receiver may be waiting for our answer in the same way */
+    eb_matching_collect();
+  } while (eb_channel_awaits_answer(channel) && atomic_load(&channel->error) == MPI_SUCCESS && eb_now_s() < end_s);
+  if (!channel->is_accepted || eb_wire_build(channel) != MPI_SUCCESS) return;
+  channel->is_copying = false;
+  eb_wire_drop_copies(channel);
 }
 
 void eb_channel_issue(eb_channel *channel, int segment) {

@@ -67,14 +67,17 @@ static void find_near(void) {
   int num = 0, first = 0;
   eb_domain.far_rank = eb_domain.size;
   eb_domain.is_near[eb_domain.rank] = true;
-  if (PMPI_Comm_split_type(eb_domain.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
+  /* Both sides of a transfer must think alike of it. */
+  if (!agree(PMPI_Comm_split_type(eb_domain.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) == MPI_SUCCESS)) return;
   PMPI_Comm_size(node, &num);
-  int *ranks = malloc(2 * (size_t)num * sizeof *ranks), *const found = ranks + num;
+  int *ranks = malloc(2 * (size_t)num * sizeof *ranks);
+  if (!ranks) eb_give_up(EB_NO_MEMORY);
+  int *const found = ranks + num;
   PMPI_Comm_group(node, &own);
   PMPI_Comm_group(eb_domain.comm, &all);
-  for (int r = 0; ranks && r < num; r++) ranks[r] = r;
-  if (ranks && PMPI_Group_translate_ranks(own, num, ranks, all, found) == MPI_SUCCESS)
-    for (int r = 0; r < num; r++) eb_domain.is_near[found[r]] = true;
+  for (int r = 0; r < num; r++) ranks[r] = r;
+  if (PMPI_Group_translate_ranks(own, num, ranks, all, found) != MPI_SUCCESS) eb_give_up("the ranks of this node cannot be found out");
+  for (int r = 0; r < num; r++) eb_domain.is_near[found[r]] = true;
   PMPI_Group_free(&all);
   PMPI_Group_free(&own);
   PMPI_Comm_free(&node);

@@ -230,6 +230,15 @@ static bool has_come(eb_expected_report *expected) {
   return PMPI_Test(&expected->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
 }
 
+/* Under eb_lock: those that nobody wants any more. */
+static void drop_unwanted_reports(void) {
+  for (eb_expected_report *expected = reports; expected;) {
+    eb_expected_report *const next = expected->next;
+    if (!expected->is_wanted && has_come(expected)) drop_report(expected);
+    expected = next;
+  }
+}
+
 void eb_matching_collect(void) {
   answer come[MAX_ANSWERS];
   int num_bytes = sizeof come;
@@ -238,15 +247,14 @@ void eb_matching_collect(void) {
     for (int a = 0; a < num_bytes / (int)sizeof come[0]; a++) take_answer(&come[a]);
     num_bytes = sizeof come;
   }
-  for (eb_expected_report *expected = reports; expected;) {
-    eb_expected_report *const next = expected->next;
-    if (!expected->is_wanted && has_come(expected)) drop_report(expected);
-    expected = next;
-  }
+  drop_unwanted_reports();
   eb_unlock();
 }
 
 int eb_matching_expect_report(int peer, int tag, eb_expected_report **made) {
+  eb_lock();
+  drop_unwanted_reports();
+  eb_unlock();
   eb_expected_report *expected = calloc(1, sizeof *expected);
   if (!expected) return MPI_ERR_NO_MEM;
   const int rc = PMPI_Irecv(&expected->report, sizeof expected->report, MPI_BYTE, peer, tag, eb_domain.comm, &expected->request);

@@ -39,8 +39,7 @@ static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t
 }
 
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes) {
-  int *order = malloc((size_t)num * sizeof *order);
-  if (!order) return DBL_MAX;
+  int order[EB_CUT_MAX_SEGMENTS];
   /* Insertion sort: the times are nearly sorted, one way or the other, and few. */
   for (int s = 0; s < num; s++) {
     int at = s;
@@ -53,7 +52,6 @@ double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, co
   timeline line = {0, 0};
   for (int i = 0; i < num; i++) advance(&line, cost, ready_s[order[i]], bytes[order[i]]);
   const double last_s = num ? ready_s[order[num - 1]] : 0;
-  free(order);
   return line.done_s - last_s;
 }
 
@@ -211,6 +209,7 @@ static int by_programming(const procession *in, unsigned char *from) {
   timeline state[MAX_ATOMS + 1] = {{0, 0}};
   for (int end = 1; end <= in->of->num; end++) {
     double found_s = DBL_MAX, ready_s = 0;
+    from[end] = (unsigned char)(end - 1);
     for (int begin = end - 1; begin >= 0; begin--) {
       include(in, begin, &ready_s);
       const timeline line = leave(in, state[begin], begin, end, ready_s);

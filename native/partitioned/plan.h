@@ -33,7 +33,8 @@ typedef struct {
 
 /* Seconds from the last partition's readiness to the arrival of all: segments leave in the order of their readiness,
  * and each keeps the one way they have busy for its overhead and its bytes (EQUATIONS.md section 1 joined with the cost
- * of a message). ready_s[s] and bytes[s] belong to segment s. */
+ * of a message). ready_s[s] and bytes[s] belong to segment s,
+ * of which there are EB_CUT_MAX_SEGMENTS at most. */
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes);
 /* The same for a cut. */
 double eb_plan_price_s(const eb_plan_input *input, const eb_cut *cut);

@@ -16,7 +16,7 @@
 #include "partitioned/world.h"
 
 /* Raised whenever messages between ranks change, so that two versions of the library leave each other alone. */
-#define PROTOCOL "earlybird-2"
+#define PROTOCOL "earlybird-3"
 
 static bool wants_to_publish; /* where the MPI starts its PMIx client itself */
 static bool has_published;

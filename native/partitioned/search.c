@@ -7,7 +7,7 @@
 
 /* The first start of a turn is not counted: its messages are new to the MPI, and slower (Open MPI, 128 KiB in two: 16 us
  * instead of 13). */
-enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 33 };
+enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 33, LATER = 2 };
 /* A candidate that takes so many times the predicted time of the best longer than it gets no further turn. */
 #define GIVEN_UP 0.4
 /* Nor further starts of a turn, where it takes so much longer. */
@@ -99,14 +99,21 @@ static int next_turn(const eb_search *search, const double *taken_s) {
   return num_left > 1 || (next >= 0 && search->candidates[next].num_turns == 0) ? next : -1;
 }
 
+/* What the last starts took comes later. */
+static const eb_cut *wait_for_the_last(eb_search *search, const double *taken_s) {
+  return search->num_waited++ < LATER ? &search->candidates[least(search, taken_s)].proposal.cut : NULL;
+}
+
 const eb_cut *eb_search_next(eb_search *search, uint64_t start) {
   double taken_s[EB_PLAN_MAX_CUTS];
-  if (search->num_tries == MAX_TRIES || search->num < 2) return NULL;
+  if (search->num < 2) return NULL;
   evaluate(search, taken_s);
   bool begins = false;
+  search->tried[start % sizeof search->tried] = -1;
+  if (search->num_tries == MAX_TRIES || search->num_waited > 0) return wait_for_the_last(search, taken_s);
   if (search->turn < 0 || search->num_left == 0 || is_slower(search, taken_s, search->turn, GIVEN_UP_AT_ONCE)) {
     search->turn = next_turn(search, taken_s);
-    if (search->turn < 0) return NULL;
+    if (search->turn < 0) return wait_for_the_last(search, taken_s);
     search->candidates[search->turn].num_turns++;
     search->num_left = TURN;
     begins = true;

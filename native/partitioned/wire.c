@@ -7,7 +7,7 @@
 #include "partitioned/buffer.h"
 #include "partitioned/outbox.h"
 
-static void drop_copies(eb_channel *channel) {
+void eb_wire_drop_copies(eb_channel *channel) {
   for (int s = 0; channel->copies && s < channel->segments.num; s++) eb_outbox_drop(channel->copies[s]);
   free(channel->copies);
   channel->copies = NULL;
@@ -19,15 +19,19 @@ int eb_wire_reserve_copies(eb_channel *channel) {
   for (int s = 0; channel->copies && s < num; s++) {
     const int64_t *first_byte = &channel->segments.first_byte[s];
     channel->copies[s] = eb_outbox_reserve((size_t)(first_byte[1] - first_byte[0]));
-    if (!channel->copies[s]) drop_copies(channel);
+    if (!channel->copies[s]) eb_wire_drop_copies(channel);
   }
   return channel->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-void eb_wire_drop(eb_channel *channel) {
-  drop_copies(channel);
+static void drop_requests(eb_channel *channel) {
   for (int s = 0; channel->requests && s < channel->segments.num; s++)
     if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
+}
+
+void eb_wire_drop(eb_channel *channel) {
+  eb_wire_drop_copies(channel);
+  drop_requests(channel);
   free(channel->requests);
   free(channel->states);
   free(channel->wide_ranges);
@@ -64,6 +68,7 @@ int eb_wire_map(eb_channel *channel) {
 
 int eb_wire_build(eb_channel *channel) {
   char *wire = eb_buffer_wire(channel);
+  drop_requests(channel); /* of a building that failed */
   const MPI_Comm comm = eb_domain.lanes[channel->lane];
   for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
     const int64_t begin = channel->segments.first_byte[s];

@@ -18,6 +18,7 @@ int eb_wire_map(eb_channel *channel);
 int eb_wire_build(eb_channel *channel);
 
 /* Memory for the copies of a start that is sent from them. MPI_ERR_NO_MEM: none was taken. */
+void eb_wire_drop_copies(eb_channel *channel); /* those that are left */
 int eb_wire_reserve_copies(eb_channel *channel);
 
 /* Frees requests, maps and copies that were not sent. */

@@ -407,7 +407,7 @@ def test_the_search_finds_the_fastest_whatever_was_predicted(core, best, ahead_s
     found, tried = run(core, CUTS, truths, np.random.default_rng(best), ahead_s)
     assert found == best
     assert set(tried.values()) == {num for num, _ in CUTS}
-    assert len(tried) <= 33
+    assert len(tried) <= 35
 
 
 def test_the_search_bears_noise(core):
@@ -426,7 +426,8 @@ def test_what_is_much_slower_gets_one_turn(core):
     assert found == 1
     counts = Counter(tried.values())
     assert max(counts[num] for num in (4, 8, 16)) <= 3
-    assert counts[1] == counts[2] == 6
+    assert counts[2] == 6
+    assert counts[1] == 6 + 2  # while what the last turn took is awaited
 
 
 def test_sends_that_hold_the_program_up_are_part_of_what_a_cut_takes(core):
@@ -450,7 +451,7 @@ def test_where_nothing_is_seen_a_clear_prediction_is_followed(core, predicted_s,
     cuts = [(4, predicted_s), (1, 9e-6)]
     found, tried = run(core, cuts, {1: Truth(1), 4: Truth(1)}, np.random.default_rng(1), lost=1.0)
     assert found == expected
-    assert len(tried) == 12
+    assert len(tried) == 12 + 2
 
 
 def test_a_lone_proposal_needs_no_search(core):
