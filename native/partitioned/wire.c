@@ -138,6 +138,8 @@ int eb_wire_test_one(eb_channel *channel, int request, int *flag) {
   MPI_Status status;
   const bool compares = is_to_be_compared(channel);
   const int rc = PMPI_Test(&channel->requests[request], flag, compares ? &status : MPI_STATUS_IGNORE);
+  /* The request of a failed receive is inactive, and whoever waits later would wait for the other segments. */
+  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   return rc == MPI_SUCCESS && *flag && compares ? compare(channel, request, &status) : rc;
 }
 
