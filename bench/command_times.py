@@ -19,6 +19,7 @@ import numpy as np
 
 from bench.commands import EARLYBIRD, built_mpis, say
 from earlybird.cli.common import print_table
+from earlybird.data.errors import InputError
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.models.statistics import median_interval
@@ -47,11 +48,15 @@ def main(words: Sequence[str] = ()) -> int:
     if options.command and len(options.mpi or ()) != 1:
         say("command-times: a command is compiled for one MPI; say which by one --mpi")
         return 2
-    for mpi in options.mpi or built_mpis():
-        flavour = find_flavour(mpi)
+    try:
+        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
+    except InputError as error:
+        say(f"command-times: {error}")
+        return 2
+    for flavour in flavours:
         with tempfile.TemporaryDirectory() as folder:
             command = options.command or ["mpiexec", "-n", "2", str(_initialise(flavour, Path(folder)))]
-            _report(mpi, command, _measure(flavour, command, options.rounds))
+            _report(flavour.name, command, _measure(flavour, command, options.rounds))
     return 0
 
 
@@ -87,7 +92,8 @@ def _measure(flavour: Flavour, command: list[str], rounds: int) -> dict[str, np.
 
 def _report(mpi: str, command: Sequence[str], times_s: dict[str, np.ndarray]) -> None:
     rounds = len(times_s[ALONE])
-    print(f"\n{mpi}: {Path(command[0]).name} {' '.join(command[1:])}, medians of {rounds} rounds")
+    words = " ".join(Path(word).name for word in command)
+    print(f"\n{mpi}: {words}, medians of {rounds} rounds")
     rows = []
     for way, found in times_s.items():
         longer_s, ratio = found - times_s[ALONE], found / times_s[ALONE]

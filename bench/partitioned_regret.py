@@ -98,6 +98,9 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
     parser.add_argument("--from", dest="read", type=Path, help="measure nothing: read what --json kept")
     options = parser.parse_args(list(words))
+    if options.launches < 1:
+        say(f"partitioned-regret: --launches is {options.launches}; give 1 or more")
+        return 2
     try:
         samples = read_samples(options.read) if options.read else _measure(options)
         for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):

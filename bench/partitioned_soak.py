@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bench.commands import built_mpis, say
 from earlybird.cli.common import print_table
+from earlybird.data.errors import InputError
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import native_prefix, native_sources
 from tests.partitioned import run_ranks
@@ -54,7 +55,12 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help=f"of each MPI; default {TRANSFERS}")
     parser.add_argument("--seed", type=int, default=1, help="of the first launch; default 1")
     options = parser.parse_args(list(words))
-    rows = [_soak(find_flavour(mpi), options) for mpi in options.mpi or built_mpis()]
+    try:
+        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
+    except InputError as error:
+        say(f"partitioned-soak: {error}")
+        return 2
+    rows = [_soak(flavour, options) for flavour in flavours]
     print_table(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
     return 0
 

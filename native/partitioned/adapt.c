@@ -173,14 +173,9 @@ static eb_plan_input input_of(const eb_channel *channel, const double *ready_s) 
   return (eb_plan_input){channel->cost, channel->num_partitions, channel->partition_bytes, ready_s};
 }
 
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Sorts ready_s. */
 static readiness readiness_of(double *ready_s, int num) {
-  qsort(ready_s, (size_t)num, sizeof *ready_s, by_value);
+  eb_plan_sort_s(ready_s, num);
   return (readiness){ready_s[num - 1] - ready_s[0], ready_s[num - 1] - ready_s[num / 2]};
 }
 

@@ -351,8 +351,14 @@ int eb_plan_propose(const eb_plan_input *input, int max_segments, eb_proposal *p
   return list.num;
 }
 
-double eb_plan_typical_s(const double *values_s, int num) {
-  if (num < 3) return num < 2 || values_s[0] < values_s[1] ? values_s[0] : values_s[1];
-  const double a = values_s[0], b = values_s[1], c = values_s[2];
-  return larger(a < b ? a : b, c < larger(a, b) ? c : larger(a, b));
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void eb_plan_sort_s(double *values_s, int num) { qsort(values_s, (size_t)num, sizeof *values_s, by_value); }
+
+double eb_plan_typical_s(double *values_s, int num) {
+  eb_plan_sort_s(values_s, num);
+  return values_s[(num - 1) / 2];
 }

@@ -56,7 +56,8 @@ void eb_plan_first_numbers(const eb_cost *cost, unsigned char *numbers);
  * them. Returns how many. */
 int eb_plan_propose(const eb_plan_input *input, int max_segments, eb_proposal *proposals);
 
-/* The median of three, or of two or one the least. */
-double eb_plan_typical_s(const double *values_s, int num);
+void eb_plan_sort_s(double *values_s, int num);
+/* The median, and of an even number the lower one of the two: noise only adds. Sorts the values. */
+double eb_plan_typical_s(double *values_s, int num);
 
 #endif

@@ -2,7 +2,6 @@
 #include "partitioned/search.h"
 
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The first start of a turn is not counted: its messages are new to the MPI, and slower (Open MPI, 128 KiB in two: 16 us
@@ -34,17 +33,6 @@ void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *
   if (candidate->num_looks < EB_SEARCH_MAX_LOOKS) candidate->looks[candidate->num_looks++] = *observed;
 }
 
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Of two the lower one: noise only adds. */
-static double median(double *values, int num) {
-  qsort(values, (size_t)num, sizeof *values, by_value);
-  return values[(num - 1) / 2];
-}
-
 /* When the last partition is ready where nothing holds the program up. */
 static double soonest_s(const eb_search *search) {
   double found_s = DBL_MAX;
@@ -52,7 +40,7 @@ static double soonest_s(const eb_search *search) {
     const eb_candidate *const of = &search->candidates[c];
     double ready_s[EB_SEARCH_MAX_LOOKS];
     for (int k = 0; k < of->num_looks; k++) ready_s[k] = of->looks[k].ready_s;
-    const double typical_s = of->num_looks ? median(ready_s, of->num_looks) : DBL_MAX;
+    const double typical_s = of->num_looks ? eb_plan_typical_s(ready_s, of->num_looks) : DBL_MAX;
     if (typical_s < found_s) found_s = typical_s;
   }
   return found_s;
@@ -69,7 +57,7 @@ static void evaluate(const eb_search *search, double *taken_s) {
       const double later_s = of->looks[k].ready_s - unhindered_s, own_s = of->looks[k].own_s;
       each_s[k] = of->looks[k].after_s + (later_s < 0 ? 0 : later_s < own_s ? later_s : own_s);
     }
-    taken_s[c] = of->num_looks ? median(each_s, of->num_looks) : DBL_MAX;
+    taken_s[c] = of->num_looks ? eb_plan_typical_s(each_s, of->num_looks) : DBL_MAX;
   }
 }
 
