@@ -22,7 +22,7 @@ from earlybird.cli.common import print_table
 from earlybird.data.errors import InputError
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import native_prefix, native_sources
-from tests.partitioned import run_ranks
+from tests.partitioned import PLANS_FROM_64_BYTES, run_ranks
 
 TRANSFERS = 1_000_000
 OF_A_LAUNCH = 10_000
@@ -36,6 +36,7 @@ SETTINGS: tuple[dict[str, str], ...] = (
     {"EARLYBIRD_LANES": "3"},
     {"EARLYBIRD_TAG_BITS": "15"},
     {"EARLYBIRD_PROGRESS_THREAD": "1"},
+    PLANS_FROM_64_BYTES,
 )
 
 

@@ -15,6 +15,8 @@ from earlybird.toolchain.build import native_prefix, native_sources
 # How many times as long as usual a case may take before it counts as hanging: another worker of pytest, or
 # somebody else, has the cores, too.
 PATIENCE = {"EARLYBIRD_TESTS_PATIENCE": "3"}
+# The costs of a slow network, on which pieces of the smallest buffers are worth a message of their own.
+PLANS_FROM_64_BYTES = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e6"}
 # The MPIs under test that have the MPI standard's own ABI beside their own.
 STANDARD_ABI = ("mpich", "intel")
 # Of every kind of call, what the ABI's numbers could break; docs/tools.md tells of a run of all cases.

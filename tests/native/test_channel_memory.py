@@ -1,17 +1,13 @@
 """What a partitioned request takes of memory stays within what docs/partitioned.md says."""
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import library_path
 from tests.partitioned import run_cases, run_ranks, suite_program
 
 pytestmark = pytest.mark.mpi
-SOURCE = Path(__file__).parent / "programs" / "channel_memory.c"
 # What docs/partitioned.md says of a request, of each of its partitions and of each segment.
 REQUEST_BYTES, SEGMENT_BYTES, PARTITION_BYTES = 2100, 80, 6
 # Of a sender that tries cuts, as it does in the third start.
@@ -19,19 +15,14 @@ SEARCH_BYTES = {"sender": 3000, "receiver": 0}
 NUM_REQUESTS = 50
 
 
-@pytest.fixture(scope="module")
-def held_bytes(tmp_path_factory):
+@pytest.fixture(scope="session")
+def held_bytes(compiled):
     """held_bytes(mpi, partitions, bytes of each, multiple): what the library holds per request, by side."""
-    folder = tmp_path_factory.mktemp("channel-memory")
 
     def measured(mpi: str, num_partitions: int, partition_bytes: int, multiple: bool) -> dict[str, int]:
-        flavour, program = find_flavour(mpi), folder / mpi
-        lib = library_path(flavour).parent
-        # -rdynamic: the program's malloc is to be found before the system's, by the library too.
-        words = [flavour.mpicc, "-O1", "-w", "-rdynamic", SOURCE, "-o", program, "-ldl"]
-        words += [f"-L{lib}", "-Wl,--no-as-needed", "-learlybird", f"-Wl,-rpath,{lib}"]
-        if not program.exists():
-            subprocess.run(words, check=True, timeout=60, env=flavour.environment())
+        flavour = find_flavour(mpi)
+        # -rdynamic: the library must find the program's malloc before the system's.
+        program = compiled(flavour, "channel_memory", ("-rdynamic",), linked=True)
         arguments = (NUM_REQUESTS, num_partitions, partition_bytes, 3, int(multiple))
         # The costs decide whether a sender keeps the times of its partitions: here it does.
         env = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e9"}

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.toolchain.build import library_path
 from tests.partitioned import run_ranks, start_environment, start_words
 
 pytestmark = pytest.mark.mpi
-SOURCE = Path(__file__).parent / "programs" / "part_of_job.c"
 # How a rank comes to have no library: words of the compiler.
 LINKED, PLAIN = (), None
 VARIANTS = {
@@ -26,22 +24,14 @@ FOREIGN = [name for name in VARIANTS if name not in ("member", "opens_a_session_
 
 
 @pytest.fixture(scope="module")
-def variant(tmp_path_factory):
+def variant(compiled):
     """variant(flavour, name): the program, compiled as one of VARIANTS."""
-    folder = tmp_path_factory.mktemp("part-of-job")
 
-    def compiled(flavour: Flavour, name: str) -> Path:
-        program = folder / f"{name}-{flavour.name}"
-        if program.exists():
-            return program
-        words = [str(flavour.mpicc), "-O1", "-w", str(SOURCE), "-o", str(program)]
-        if VARIANTS[name] is not PLAIN:
-            lib = library_path(flavour).parent
-            words += [*VARIANTS[name], f"-L{lib}", "-Wl,--no-as-needed", "-learlybird", f"-Wl,-rpath,{lib}"]
-        subprocess.run(words, check=True, timeout=60, env=flavour.environment())
-        return program
+    def of_name(flavour: Flavour, name: str) -> Path:
+        options = VARIANTS[name]
+        return compiled(flavour, "part_of_job", options or (), linked=options is not PLAIN)
 
-    return compiled
+    return of_name
 
 
 def launch(flavour: Flavour, programs: list[Path], pairs: str, env: dict[str, str] | None = None):

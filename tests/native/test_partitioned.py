@@ -13,7 +13,7 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import build_native, features
-from tests.partitioned import Outcome, run_cases, run_ranks, suite_program
+from tests.partitioned import PLANS_FROM_64_BYTES, Outcome, run_cases, run_ranks, suite_program
 
 pytestmark = pytest.mark.mpi
 SOURCES = Path(__file__).parents[2] / "native" / "tests"
@@ -86,6 +86,10 @@ LAUNCHES = {
             "multiple",
             {"EARLYBIRD_TAG_BITS": "15"},
             ("matching", "progress", "communicator"),
+        ),
+        # Costs at which the smallest transfers exchange plans, too.
+        Launch(
+            "plans_from_64_bytes", 2, "multiple", PLANS_FROM_64_BYTES, ("order", "type", "matching", "ending")
         ),
         # Threads that call side by side all the same, and requests that end otherwise than by a wait.
         *(

@@ -1,9 +1,6 @@
 """Communicators of sessions are the MPI's own business: they may be used after MPI_Finalize."""
 
-import functools
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -13,23 +10,7 @@ from tests.partitioned import run_ranks
 
 pytestmark = pytest.mark.mpi
 
-SOURCE = Path(__file__).parent / "programs" / "sessions.c"
 SERVED = re.compile(r"^ +\d+ +(?:sends|receives)", re.MULTILINE)  # rows of EARLYBIRD_STATS
-
-
-@pytest.fixture(scope="session")
-def program_of(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sessions")
-
-    @functools.cache
-    def compiled(mpi: str) -> Path:
-        flavour = find_flavour(mpi)
-        words = [flavour.mpicc, SOURCE, "-o", folder / mpi]
-        made = subprocess.run(words, env=flavour.environment(), capture_output=True, text=True)
-        assert made.returncode == 0, made.stderr
-        return folder / mpi
-
-    return compiled
 
 
 @pytest.mark.parametrize(
@@ -41,14 +22,14 @@ def program_of(tmp_path_factory):
     ]
     + [("alone", "never")],
 )
-def test_what_is_made_of_a_sessions_communicator_is_left_to_the_mpi(mpi, program_of, how, ends):
+def test_what_is_made_of_a_sessions_communicator_is_left_to_the_mpi(mpi, compiled, how, ends):
     if (mpi, how) == ("openmpi", "alone"):
         pytest.skip("Open MPI 5.0.11's own partitioned calls crash without MPI_Init")
     flavour = find_flavour(mpi)
     if not has_library(flavour):
         pytest.skip(f"libearlybird is not built for {mpi}")
     env = {"LD_PRELOAD": str(library_path(flavour)), "EARLYBIRD_STATS": "1"}
-    words = [program_of(mpi), how, *(["MPI_Finalize"] if ends == "before" else [])]
+    words = [compiled(flavour, "sessions"), how, *(["MPI_Finalize"] if ends == "before" else [])]
     status, told = run_ranks(flavour, 2, words, env, timeout_s=60)
     assert (status, told.count("right 12\n")) == (0, 2), told
     assert not SERVED.search(told), told

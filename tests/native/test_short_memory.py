@@ -1,36 +1,20 @@
 """Where memory runs short inside the library an error says so or the data arrives; no rank waits for ever."""
 
+import functools
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.toolchain.build import library_path
+from earlybird.machine.flavours import find_flavour
 from tests.partitioned import run_ranks
 
 pytestmark = pytest.mark.mpi
-PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    """program(flavour, name): one of PROGRAMS, compiled."""
-    folder = tmp_path_factory.mktemp("short-memory")
-
-    def compiled(flavour: Flavour, name: str) -> Path:
-        made = folder / f"{name}-{flavour.name}"
-        if made.exists():
-            return made
-        lib = library_path(flavour).parent
-        # -rdynamic: the program's malloc is to be found before the system's, by the library too.
-        words = [flavour.mpicc, "-O1", "-w", "-rdynamic", PROGRAMS / f"{name}.c", "-o", made, "-ldl"]
-        words += [f"-L{lib}", "-Wl,--no-as-needed", "-learlybird", f"-Wl,-rpath,{lib}"]
-        subprocess.run(words, check=True, timeout=60, env=flavour.environment())
-        return made
-
-    return compiled
+def program(compiled):
+    """program(flavour, name): linked so that the library finds the program's malloc before the system's."""
+    return functools.partial(compiled, options=("-rdynamic",), linked=True)
 
 
 def number(told: str, word: str) -> int:

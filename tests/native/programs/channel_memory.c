@@ -4,58 +4,19 @@
  * request ("sender holds N"), and by how much the resident memory of the process has grown per request ("sender resident N").
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <link.h>
-#include <malloc.h>
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
+#include "library_memory.h"
 
-static ElfW(Addr) library_begin, library_end;
 static long held; /* by the library */
 
-static int is_of_library(const void *caller) { return (ElfW(Addr))caller >= library_begin && (ElfW(Addr))caller < library_end; }
-
-static void *counted(const void *caller, void *made) {
-  if (made && is_of_library(caller)) held += (long)malloc_usable_size(made) + (long)sizeof(size_t); /* glibc's own word, too */
-  return made;
+static int refuses_allocation(ElfW(Addr) offset) {
+  (void)offset;
+  return 0;
 }
 
-static void discount(const void *caller, void *freed) {
-  if (freed && is_of_library(caller)) held -= (long)malloc_usable_size(freed) + (long)sizeof(size_t);
-}
-
-void *malloc(size_t size) { return counted(__builtin_return_address(0), __libc_malloc(size)); }
-void *calloc(size_t num, size_t size) { return counted(__builtin_return_address(0), __libc_calloc(num, size)); }
-void *realloc(void *old, size_t size) {
-  discount(__builtin_return_address(0), old);
-  return counted(__builtin_return_address(0), __libc_realloc(old, size));
-}
-void *aligned_alloc(size_t alignment, size_t size) {
-  return counted(__builtin_return_address(0), __libc_memalign(alignment, size));
-}
-void free(void *freed) {
-  discount(__builtin_return_address(0), freed);
-  __libc_free(freed);
-}
-
-static int find_library(struct dl_phdr_info *info, size_t size, void *data) {
-  (void)size, (void)data;
-  if (!strstr(info->dlpi_name, "libearlybird.so")) return 0;
-  library_begin = info->dlpi_addr;
-  for (int h = 0; h < info->dlpi_phnum; h++) {
-    const ElfW(Addr) end = info->dlpi_addr + info->dlpi_phdr[h].p_vaddr + info->dlpi_phdr[h].p_memsz;
-    if (end > library_end) library_end = end;
-  }
-  return 1;
-}
+static void count_bytes(long num_bytes) { held += num_bytes; }
 
 static long resident_bytes(void) {
   char line[256];
@@ -73,7 +34,7 @@ int main(int argc, char **argv) {
   (void)argc;
   MPI_Init_thread(NULL, NULL, atoi(argv[5]) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  dl_iterate_phdr(find_library, NULL);
+  find_library();
   const size_t size = (size_t)partitions * (size_t)bytes;
   char *buffer = malloc(size + 1); /* of all requests: one at a time is started */
   memset(buffer, rank, size + 1);

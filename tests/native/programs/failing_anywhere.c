@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
   const int rank = atoi(rank_text), is_short = rank == atoi(argv[1]), allowed = is_short ? atoi(argv[2]) : -1;
   const char *part = argv[3];
   MPI_Comm made[NUM_MADE];
-  find_memory_users();
+  find_library();
   says_refusals = 1;
   if (strcmp(part, "init") == 0) left = allowed;
   if (strcmp(part, "meeting") == 0) allowed_in_meeting = allowed;

@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int is_short = rank == atoi(argv[1]);
-  find_memory_users();
+  find_library();
   MPI_Datatype gapped;
   MPI_Comm duplicate;
   MPI_Type_create_resized(MPI_INT, 0, 4, &gapped); /* packed, all the same */

@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   is_short = rank == atoi(argv[1]);
-  find_memory_users();
+  find_library();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Type_create_resized(MPI_INT, 0, 4, &gapped); /* packed, all the same */
   MPI_Type_commit(&gapped);
