@@ -98,7 +98,7 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
                 "--gamma", f"{GAMMA_S_PER_BYTE!r}", "--budget", "30s",
                 *_common(mpi, name, folder / f"pipeline-{mpi}-{len(rows)}"), env=env,
             )  # fmt: skip
-            many = next(point for point in told["points"] if point["way"] == "many")
+            many = next(point for point in told["points"] if point["method"] == "many")
             rows.append([
                 words, f"{many['gamma_beta']:.2f}", f"{many['gain']:.2f}",
                 f"{many['gain_low']:.2f} .. {many['gain_high']:.2f}", f"{many['gain_theory']:.2f}",

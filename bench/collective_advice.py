@@ -56,7 +56,7 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
             predicted = earlybird("advise", "collective", *about, "--size", size)["ranked"]
             gain = next((one["gain"] for one in predicted if one["algorithm"] == best["algorithm"]), None)
             rows.append([
-                operation, format_bytes(size), best["way"], "" if gain is None else f"{gain:.2f}",
+                operation, format_bytes(size), best["method"], "" if gain is None else f"{gain:.2f}",
                 f"{plain[size] / told[size]:.2f}",
             ])  # fmt: skip
     print(
@@ -72,7 +72,7 @@ def _advised(regions: Sequence[dict[str, Any]], left_out: Sequence[str], size: i
     told = [
         (first, one)
         for one, first in zip(regions, firsts, strict=True)
-        if not any(text.startswith(f"{one['way']} from {first} bytes") for text in left_out)
+        if not any(text.startswith(f"{one['method']} from {first} bytes") for text in left_out)
     ]
     return next((one for first, one in reversed(told) if first <= size), told[0][1])
 
@@ -95,8 +95,8 @@ def _ratios(
         "--launches", LAUNCHES, "--budget", "10s", "--quiet", "-o", run, env=environment,
     )  # fmt: skip
     times_s = {
-        (point["size_bytes"], point["way"]): point["time_s"]
+        (point["size_bytes"], point["method"]): point["time_s"]
         for point in measured["points"]
         if point["operation"] == operation
     }
-    return {size: s / times_s[size, REFERENCE] for (size, way), s in times_s.items() if way == CHOICE}
+    return {size: s / times_s[size, REFERENCE] for (size, method), s in times_s.items() if method == CHOICE}

@@ -68,26 +68,26 @@ def _initialise(flavour: Flavour, folder: Path) -> Path:
 
 
 def _measure(flavour: Flavour, command: list[str], rounds: int) -> dict[str, np.ndarray]:
-    """Seconds of every round by way; the first round of all is not counted."""
+    """Seconds of every round by method; the first round of all is not counted."""
     library = native_prefix(flavour) / "lib" / "libearlybird.so"
     alone = flavour.environment()
-    ways = {
+    methods = {
         ALONE: (command, alone),
         PRELOADED: (command, alone | {"LD_PRELOAD": str(library)}),
         EXEC: ([str(EARLYBIRD), "exec", "--mpi", flavour.name, "--", *command], dict(os.environ)),
     }
-    times_s: dict[str, list[float]] = {way: [] for way in ways}
+    times_s: dict[str, list[float]] = {method: [] for method in methods}
     order = random.Random(0)
     for _ in range(rounds + 1):
-        for way in order.sample(list(ways), len(ways)):
-            words, env = ways[way]
+        for method in order.sample(list(methods), len(methods)):
+            words, env = methods[method]
             begin_s = time.perf_counter()
             ended = subprocess.run(words, env=env, capture_output=True, text=True)
-            times_s[way].append(time.perf_counter() - begin_s)
+            times_s[method].append(time.perf_counter() - begin_s)
             if ended.returncode != 0:
                 say(ended.stderr)
                 sys.exit(f"command-times: {' '.join(map(str, words))} ended with status {ended.returncode}")
-    return {way: np.array(found[1:]) for way, found in times_s.items()}
+    return {method: np.array(found[1:]) for method, found in times_s.items()}
 
 
 def _report(mpi: str, command: Sequence[str], times_s: dict[str, np.ndarray]) -> None:
@@ -95,7 +95,7 @@ def _report(mpi: str, command: Sequence[str], times_s: dict[str, np.ndarray]) ->
     words = " ".join(Path(word).name for word in command)
     print(f"\n{mpi}: {words}, medians of {rounds} rounds")
     rows = []
-    for way, found in times_s.items():
+    for method, found in times_s.items():
         longer_s, ratio = found - times_s[ALONE], found / times_s[ALONE]
         low_s, high_s = median_interval(longer_s)
         compared = [
@@ -104,6 +104,10 @@ def _report(mpi: str, command: Sequence[str], times_s: dict[str, np.ndarray]) ->
             f"{np.median(ratio):.3f}",
         ]
         rows.append(
-            [way, format_seconds(float(np.median(found))), *(compared if way != ALONE else ["", "", ""])]
+            [
+                method,
+                format_seconds(float(np.median(found))),
+                *(compared if method != ALONE else ["", "", ""]),
+            ]
         )
-    print_table(["way", "time", "longer than alone", "from .. to", "ratio"], rows)
+    print_table(["method", "time", "longer than alone", "from .. to", "ratio"], rows)

@@ -105,7 +105,7 @@ def _key(sample: Sample, preload: bool, threads: int) -> tuple:
     config = sample.config
     if sample.kernel == "calls":
         return (config["call"], preload, threads, config.get("workers", config.get("live")))
-    return (sample.kernel, preload, threads, sample.way)
+    return (sample.kernel, preload, threads, sample.method)
 
 
 def _requests(mpi: str, preload: bool, quick: bool) -> list[tuple[Request, int]]:
@@ -120,10 +120,10 @@ def _requests(mpi: str, preload: bool, quick: bool) -> list[tuple[Request, int]]
         )
         return request, threads
 
-    def pipeline(partitions, partition_bytes, gamma, ways, threads=1):
+    def pipeline(partitions, partition_bytes, gamma, methods, threads=1):
         point = {"mpi": mpi, "level": "intra_socket", "size_bytes": partitions * partition_bytes,
                  "partitions": partitions, "gamma_s_per_byte": gamma}  # fmt: skip
-        return Request("0", "pipeline", [point], pair, rules, ways=ways, preload=preload), threads
+        return Request("0", "pipeline", [point], pair, rules, methods=methods, preload=preload), threads
 
     # 1e8 calls a launch.
     null = {"call": "test_null", "count": 10**6, "iterations": 10 if quick else 100}

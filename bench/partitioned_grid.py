@@ -23,7 +23,7 @@ import numpy as np
 from bench.commands import built_mpis, say, virtual_cluster
 from earlybird.cli.common import print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.compare.ways import paired_ratio
+from earlybird.compare.methods import paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches, sample_from_json
@@ -39,10 +39,10 @@ RULES = Rules(budget_s=0.15, min_iterations=20)
 QUICK_RULES = Rules(budget_s=0.05, min_iterations=10)
 
 BULK, EACH, OURS, FRESH, OWN = "single", "many", "earlybird", "earlybird-fresh", "partitioned"
-# The four ways that one launch interleaves with libearlybird preloaded, and the three without.
-WAYS = {True: (BULK, EACH, OURS, FRESH), False: (BULK, EACH, OWN)}
+# The four methods that one launch interleaves with libearlybird preloaded, and the three without.
+METHODS = {True: (BULK, EACH, OURS, FRESH), False: (BULK, EACH, OWN)}
 
-# Below them ratios say more of the clock and of single calls than of the way of sending.
+# Below them ratios say more of the clock and of single calls than of the method.
 COUNTED_S, JUDGED_S = 1e-6, 5e-6
 
 
@@ -181,7 +181,7 @@ def measure(
                 random.Random(launch).shuffle(points)
                 request = Request(
                     f"{mpi}-{launch}-{'with' if preload else 'without'}", "pipeline", points, layout, rules,
-                    ways=WAYS[preload], preload=preload, threads=threads,
+                    methods=METHODS[preload], preload=preload, threads=threads,
                 )  # fmt: skip
                 record, found = run_launch(launcher, request)
                 records.append(record)
@@ -200,7 +200,7 @@ def run_launch(launcher: Launcher, request: Request) -> tuple[dict[str, Any], li
     for sample in launched.samples:
         if not sample.validated:
             raise SystemExit(
-                f"{request.kernel} on {launcher.flavour} got wrong data: {sample.way} {sample.config}"
+                f"{request.kernel} on {launcher.flavour} got wrong data: {sample.method} {sample.config}"
             )
     return launched.record, launched.samples
 
@@ -231,33 +231,36 @@ def _all_cells(samples: Iterable[Sample]) -> list[Cell]:
 
 
 def cells_of(samples: Iterable[Sample]) -> list[Cell]:
-    """The grid of one MPI in order. A cell's better way is the same for all launches: choosing by launch
+    """The grid of one MPI in order. A cell's better method is the same for all launches: choosing by launch
     would favour the luckier one."""
     by_point: dict[tuple, dict[tuple, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         config = sample.config
         point = (config["mpi"], config["size_bytes"], config["partitions"], config["gamma_s_per_byte"])
-        by_point[point][sample.launch.endswith("-with"), sample.way].append(sample)
-    return [_cell(point, ways) for point, ways in sorted(by_point.items())]
+        by_point[point][sample.launch.endswith("-with"), sample.method].append(sample)
+    return [_cell(point, methods) for point, methods in sorted(by_point.items())]
 
 
-def _cell(point: tuple, ways: dict[tuple, list[Sample]]) -> Cell:
-    medians = {way: median_of_launches([*ways[True, way], *ways[False, way]]) for way in (BULK, EACH)}
+def _cell(point: tuple, methods: dict[tuple, list[Sample]]) -> Cell:
+    medians = {
+        method: median_of_launches([*methods[True, method], *methods[False, method]])
+        for method in (BULK, EACH)
+    }
     better = min(medians, key=medians.get)
-    own = paired_ratio(ways[False, OWN], ways[False, better])
+    own = paired_ratio(methods[False, OWN], methods[False, better])
     # Beside libearlybird in the same launches, where there were any.
-    base = ways[True, better] or ways[False, better]
-    ours, fresh = (paired_ratio(ways[True, way], ways[True, better]) for way in (OURS, FRESH))
+    base = methods[True, better] or methods[False, better]
+    ours, fresh = (paired_ratio(methods[True, method], methods[True, better]) for method in (OURS, FRESH))
     return Cell(
         *point,
         better=better,
         better_s=median_of_launches(base),
-        ours_s=median_of_launches(ways[True, OURS]) if ours else None,
+        ours_s=median_of_launches(methods[True, OURS]) if ours else None,
         ours=ours and ours.value,
         ours_low=ours and ours.low,
         ours_high=ours and ours.high,
         fresh=fresh and fresh.value,
-        own_s=median_of_launches(ways[False, OWN]) if own else None,
+        own_s=median_of_launches(methods[False, OWN]) if own else None,
         own=own and own.value,
     )
 
@@ -309,14 +312,14 @@ def _small_lines(cells: Sequence[Cell]) -> list[str]:
     missed = sum(value > 0 for value in over_s.values())
     return [
         f"libearlybird: {len(small) - missed} of {len(small)} cells below 5 us are at most 0.2 us + 10 ns "
-        f"per partition above the better way ({'met' if not missed else 'missed'}); nearest to that or "
+        f"per partition above the better method ({'met' if not missed else 'missed'}); nearest to that or "
         f"farthest beyond: {last.describe()}, {(last.ours_s - last.better_s) * 1e6:+.2f} us of "
         f"{allowed_s(last.partitions) * 1e6:.2f}"
     ]
 
 
 def allowed_s(partitions: int) -> float:
-    """What a small transfer may take longer than the better way: the calls themselves cost something."""
+    """What a small transfer may take longer than the better method: the calls themselves cost something."""
     return 0.2e-6 + 10e-9 * partitions
 
 
@@ -326,7 +329,7 @@ def _judged(found: float, target: float | None) -> str:
 
 def _report(mpi: str, samples: Sequence[Sample]) -> None:
     cells = cells_of(samples)
-    launches = len({sample.launch for sample in samples if sample.way == OURS})
+    launches = len({sample.launch for sample in samples if sample.method == OURS})
     print(
         f"\n{mpi}: time-to-solution less the delay, medians over {launches} launches; ratios to the better "
         "of single and many"

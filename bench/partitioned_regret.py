@@ -28,7 +28,7 @@ from bench.partitioned_grid import (
 )
 from earlybird.cli.common import print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.compare.ways import Ratio, paired_ratio
+from earlybird.compare.methods import Ratio, paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches
@@ -64,29 +64,29 @@ def cells_of(samples: Iterable[Sample]) -> list[Cell]:
     for sample in samples:
         config = sample.config
         point = (config["size_bytes"], config["partitions"], config["gamma_s_per_byte"])
-        by_point[point][sample.way].append(sample)
-    return [_cell(point, ways) for point, ways in sorted(by_point.items())]
+        by_point[point][sample.method].append(sample)
+    return [_cell(point, methods) for point, methods in sorted(by_point.items())]
 
 
-def _cell(point: tuple, ways: dict[str, list[Sample]]) -> Cell:
-    medians = {way: median_of_launches(found) for way, found in ways.items()}
+def _cell(point: tuple, methods: dict[str, list[Sample]]) -> Cell:
+    medians = {method: median_of_launches(found) for method, found in methods.items()}
     better = min((BULK, EACH), key=medians.get)
     # More segments than partitions are as many as partitions.
-    best = min((way for way in FIXED if number_of(way) <= max(point[1], 1)), key=medians.get)
+    best = min((method for method in FIXED if number_of(method) <= max(point[1], 1)), key=medians.get)
     return Cell(
         *point,
         better=better,
         better_s=medians[better],
         best=best,
-        regret=paired_ratio(ways[OURS], ways[best]),
-        ours=paired_ratio(ways[OURS], ways[better]),
-        floor=paired_ratio(ways[best], ways[better]),
+        regret=paired_ratio(methods[OURS], methods[best]),
+        ours=paired_ratio(methods[OURS], methods[better]),
+        floor=paired_ratio(methods[best], methods[better]),
     )
 
 
-def number_of(way: str) -> int:
-    """The number of segments that a way's name gives."""
-    return int(way.removeprefix(PREFIX))
+def number_of(method: str) -> int:
+    """The number of segments that a method's name gives."""
+    return int(method.removeprefix(PREFIX))
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -122,7 +122,7 @@ def _measure(options: argparse.Namespace) -> list[Sample]:
                 random.Random(launch).shuffle(points)
                 request = Request(
                     f"{mpi}-{launch}-with", "pipeline", points, parse_layout("1x1x2"), RULES,
-                    ways=(BULK, EACH, OURS, *FIXED), preload=True,
+                    methods=(BULK, EACH, OURS, *FIXED), preload=True,
                 )  # fmt: skip
                 record, found = run_launch(launcher, request)
                 records.append(record)

@@ -1,7 +1,8 @@
-"""The joined model of pipelines and the way it advises, beside the grid of `partitioned-grid`.
+"""The joined model of pipelines and the method it advises, beside the grid of `partitioned-grid`.
 
 Cells are divided as a chessboard is, by size, partitions and delay. The model is fitted to one half; for
-every cell of the other half its advice is compared with the way that was measured to be the quickest there.
+every cell of the other half its advice is compared with the method that was measured to be the quickest
+there.
 """
 
 from collections import defaultdict
@@ -14,14 +15,14 @@ import pandas
 from bench.partitioned_grid import geometric_mean, run_with
 from earlybird.advise.pipelined import worthwhile
 from earlybird.cli.common import print_table
-from earlybird.compare.ways import paired_ratio
+from earlybird.compare.methods import paired_ratio
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.data.units import format_bytes
 from earlybird.fit.pipelined import COLUMNS, pipeline_forms
-from earlybird.predict.pipelined import BULK, WayModel, way_models
+from earlybird.predict.pipelined import BULK, MethodModel, method_models
 
-# Made anew every second start: no way that somebody would be advised to take.
+# Made anew every second start: no method that somebody would be advised to take.
 LEFT_OUT = ("earlybird-fresh",)
 ASKED_ERROR, ASKED_SLOWER = 0.15, 1.10
 
@@ -30,7 +31,7 @@ Where = tuple[int, int, float]  # bytes, partitions, delay rate
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of one MPI: seconds of each way, medians over launches; and the same as ratios to `single`,
+    """One cell of one MPI: seconds of each method, medians over launches; and the same as ratios to `single`,
     taken round by round, times its seconds."""
 
     where: Where
@@ -67,18 +68,20 @@ def cells_of(samples: Iterable[Sample]) -> list[Cell]:
     """The cells of one MPI in order of size, partitions and delay rate."""
     by_cell: dict[tuple, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        if sample.way not in LEFT_OUT:
+        if sample.method not in LEFT_OUT:
             config = sample.config
             where = config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
-            by_cell[where, config["level"]][sample.way].append(sample)
-    return [_cell(where, level, ways) for (where, level), ways in sorted(by_cell.items())]
+            by_cell[where, config["level"]][sample.method].append(sample)
+    return [_cell(where, level, methods) for (where, level), methods in sorted(by_cell.items())]
 
 
-def _cell(where: Where, level: str, ways: Mapping[str, list[Sample]]) -> Cell:
-    time_s = {way: median_of_launches(found) for way, found in ways.items()}
-    ratios = {way: paired_ratio(found, ways[BULK]) for way, found in ways.items() if BULK in ways}
-    paired_s = {way: ratio.value * time_s[BULK] for way, ratio in ratios.items() if ratio is not None}
-    return Cell(where, level, time_s, paired_s | ({BULK: time_s[BULK]} if BULK in ways else {}))
+def _cell(where: Where, level: str, methods: Mapping[str, list[Sample]]) -> Cell:
+    time_s = {method: median_of_launches(found) for method, found in methods.items()}
+    ratios = {
+        method: paired_ratio(found, methods[BULK]) for method, found in methods.items() if BULK in methods
+    }
+    paired_s = {method: ratio.value * time_s[BULK] for method, ratio in ratios.items() if ratio is not None}
+    return Cell(where, level, time_s, paired_s | ({BULK: time_s[BULK]} if BULK in methods else {}))
 
 
 def halves(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
@@ -97,18 +100,19 @@ def table_of(samples: Iterable[Sample], cells: Iterable[Cell]) -> pandas.DataFra
     for sample in samples:
         config = sample.config
         where = config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
-        if where in wanted and sample.way not in LEFT_OUT:
+        if where in wanted and sample.method not in LEFT_OUT:
             rows.append(
-                (sample.way, config["level"], threads_of(sample), 0, *where, sample.launch, sample.median_s(),
+                (sample.method, config["level"], threads_of(sample), 0, *where, sample.launch,
+                 sample.median_s(),
                  sample.oversubscribed)
             )  # fmt: skip
     return pandas.DataFrame(rows, columns=list(COLUMNS))
 
 
-def models_of(table: pandas.DataFrame) -> list[WayModel]:
-    """The joined model of each way, fitted to `table`."""
+def models_of(table: pandas.DataFrame) -> list[MethodModel]:
+    """The joined model of each method, fitted to `table`."""
     forms = tuple(form.to_json() for form in pipeline_forms(table))
-    return way_models(Profile({}, forms=forms), table.level.iloc[0], int(table.threads.iloc[0]))
+    return method_models(Profile({}, forms=forms), table.level.iloc[0], int(table.threads.iloc[0]))
 
 
 def threads_of(sample: Sample) -> int:
@@ -116,37 +120,37 @@ def threads_of(sample: Sample) -> int:
     return sample.config.get("threads", 1)
 
 
-def errors_of(models: Iterable[WayModel], cells: Iterable[Cell]) -> dict[str, float]:
-    """Median relative error of each way over cells."""
+def errors_of(models: Iterable[MethodModel], cells: Iterable[Cell]) -> dict[str, float]:
+    """Median relative error of each method over cells."""
     cells = list(cells)
     return {
-        model.way: float(np.median([_error(model, c) for c in cells if model.way in c.time_s]))
+        model.method: float(np.median([_error(model, c) for c in cells if model.method in c.time_s]))
         for model in models
     }
 
 
-def _error(model: WayModel, cell: Cell) -> float:
-    return abs(_predicted_s(model, cell) / cell.time_s[model.way] - 1)
+def _error(model: MethodModel, cell: Cell) -> float:
+    return abs(_predicted_s(model, cell) / cell.time_s[model.method] - 1)
 
 
-def _predicted_s(model: WayModel, cell: Cell) -> float:
+def _predicted_s(model: MethodModel, cell: Cell) -> float:
     size_bytes, partitions, _ = cell.where
     return float(model.time_s(size_bytes, partitions, cell.delay_s))
 
 
-def choices_of(models: Sequence[WayModel], cells: Iterable[Cell]) -> list[Choice]:
-    """What the models advise for each of `cells`, of the ways that were measured there."""
+def choices_of(models: Sequence[MethodModel], cells: Iterable[Cell]) -> list[Choice]:
+    """What the models advise for each of `cells`, of the methods that were measured there."""
     return [_choice(models, cell) for cell in cells if len(cell.paired_s) > 1]
 
 
-def _choice(models: Sequence[WayModel], cell: Cell) -> Choice:
-    known = [model for model in models if model.way in cell.paired_s]
-    advised = known[worthwhile(known, [_predicted_s(model, cell) for model in known])].way
+def _choice(models: Sequence[MethodModel], cell: Cell) -> Choice:
+    known = [model for model in models if model.method in cell.paired_s]
+    advised = known[worthwhile(known, [_predicted_s(model, cell) for model in known])].method
     quickest = min(cell.paired_s, key=cell.paired_s.get)
     return Choice(cell, advised, quickest, cell.paired_s[advised] / cell.paired_s[quickest])
 
 
-def free_choices_of(models: Sequence[WayModel], cells: Iterable[Cell]) -> list[Choice]:
+def free_choices_of(models: Sequence[MethodModel], cells: Iterable[Cell]) -> list[Choice]:
     """The same for each size and delay rate, the number of partitions advised too.
 
     Times are compared as multiples of `single` in their own cell: one message does not depend on partitions,
@@ -158,14 +162,16 @@ def free_choices_of(models: Sequence[WayModel], cells: Iterable[Cell]) -> list[C
             groups[cell.where[0], cell.where[2]].append(cell)
     choices = []
     for group in groups.values():
-        options = [(m, c) for c in group for m in models if m.way in c.paired_s]
+        options = [(m, c) for c in group for m in models if m.method in c.paired_s]
         predicted_s = [_predicted_s(model, cell) for model, cell in options]
         model, cell = options[worthwhile([model for model, _ in options], predicted_s)]
-        multiples = {(way, c.where[1]): s / c.paired_s[BULK] for c in group for way, s in c.paired_s.items()}
+        multiples = {
+            (method, c.where[1]): s / c.paired_s[BULK] for c in group for method, s in c.paired_s.items()
+        }
         quickest, best_partitions = min(multiples, key=multiples.get)
-        slower = multiples[model.way, cell.where[1]] / multiples[quickest, best_partitions]
+        slower = multiples[model.method, cell.where[1]] / multiples[quickest, best_partitions]
         choices.append(
-            Choice(cell, f"{model.way} in {cell.where[1]}", f"{quickest} in {best_partitions}", slower)
+            Choice(cell, f"{model.method} in {cell.where[1]}", f"{quickest} in {best_partitions}", slower)
         )
     return choices
 
@@ -183,11 +189,11 @@ def _report(mpi: str, samples: list[Sample]) -> None:
         f"the joined model, {len(cells)} cells"
     )
     print_table(
-        ["way", "fitted to all", "", "fitted to half", "the other half"],
+        ["method", "fitted to all", "", "fitted to half", "the other half"],
         [
-            [way, _per_cent(error), _verdict(error <= ASKED_ERROR), _per_cent(of_fitted[way]),
-             _per_cent(of_judged[way])]
-            for way, error in of_grid.items()
+            [method, _per_cent(error), _verdict(error <= ASKED_ERROR), _per_cent(of_fitted[method]),
+             _per_cent(of_judged[method])]
+            for method, error in of_grid.items()
         ],
     )  # fmt: skip
     print(f"asked: at most {_per_cent(ASKED_ERROR)} over the grid")
@@ -196,23 +202,23 @@ def _report(mpi: str, samples: list[Sample]) -> None:
     right = sum(choice.advised == choice.quickest for choice in choices)
     worst = max(choices, key=lambda choice: choice.slower)
     print(
-        f"the way advised takes {slower:.3f} times the quickest measured one, geometric mean of "
+        f"the method advised takes {slower:.3f} times the quickest measured one, geometric mean of "
         f"{len(choices)} cells not fitted to (asked: at most {ASKED_SLOWER:.2f}, "
         f"{_verdict(slower <= ASKED_SLOWER)}); the quickest itself in {right}"
     )
     print(f"worst: {worst.advised} for {worst.quickest}, {worst.slower:.2f} times, {worst.cell.describe()}")
     print(
-        f"way and partitions advised together: {geometric_mean([choice.slower for choice in free]):.3f} "
+        f"method and partitions advised together: {geometric_mean([choice.slower for choice in free]):.3f} "
         f"times, {len(free)} sizes and delays"
     )
     always = {
-        way: geometric_mean([c.cell.paired_s[way] / min(c.cell.paired_s.values()) for c in choices])
-        for way in of_grid
-        if all(way in choice.cell.paired_s for choice in choices)
+        method: geometric_mean([c.cell.paired_s[method] / min(c.cell.paired_s.values()) for c in choices])
+        for method in of_grid
+        if all(method in choice.cell.paired_s for choice in choices)
     }
     if any(sample.oversubscribed for sample in samples):
         print("threads shared cores: these figures tell of the scheduler too")
-    print("always the same way: " + ", ".join(f"{way} {ratio:.3f}" for way, ratio in always.items()))
+    print("always the same method: " + ", ".join(f"{method} {ratio:.3f}" for method, ratio in always.items()))
 
 
 def _per_cent(value: float) -> str:

@@ -14,16 +14,16 @@ import psutil
 import pytest
 
 from earlybird.machine import namespaces
-from earlybird.machine.namespaces import Way
+from earlybird.machine.namespaces import Mode
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
 
 def require_cluster() -> None:
     """Skip where no cluster can be made."""
-    way = namespaces.find_way()
-    if isinstance(way, namespaces.Refusal):
-        pytest.skip(f"no virtual cluster here: {way.cause}; {way.remedy}")
+    mode = namespaces.find_mode()
+    if isinstance(mode, namespaces.Refusal):
+        pytest.skip(f"no virtual cluster here: {mode.cause}; {mode.remedy}")
 
 
 def new_name() -> str:
@@ -65,7 +65,7 @@ def break_node(told: dict) -> None:
 
 def break_bridge(told: dict) -> None:
     """Take the cluster's bridge away."""
-    enter = Way(told["user_namespace"]).enter(told["keeper"]["pid"], "net")
+    enter = Mode(told["user_namespace"]).enter(told["keeper"]["pid"], "net")
     script = "from pyroute2 import IPRoute\nwith IPRoute() as route: route.link('del', ifname='br0')"
     subprocess.run([*enter, sys.executable, "-c", script], check=True, timeout=120)
 

@@ -26,9 +26,9 @@ FIRST_ALPHA_S, FIRST_BETA_S_PER_BYTE = (0, 0, 1e-5), (0, 0, 1e-9)
 STRUCTURES = {"linear": "linear", "pipeline": "chain", "binomial": "binomial-doubling"}
 
 
-def planted_s(operation, way, node, socket, size_bytes, gamma_r_s_per_byte=0.0):
+def planted_s(operation, method, node, socket, size_bytes, gamma_r_s_per_byte=0.0):
     """Seconds by the physical forms with the coefficients above, for `write_run`."""
-    algorithm, _, segment = way.removeprefix("own-").partition(":")
+    algorithm, _, segment = method.removeprefix("own-").partition(":")
     structure = STRUCTURES[algorithm]
     if operation == "reduce" and structure == "binomial-doubling":
         structure = "binomial-halving"
@@ -47,7 +47,7 @@ def write_run(
     path,
     time_s,
     *,
-    ways=("binomial",),
+    methods=("binomial",),
     operations=("bcast",),
     ranks=range(2, 9),
     sizes=SIZES,
@@ -63,7 +63,8 @@ def write_run(
     oversubscribed=lambda num_ranks: False,
     **flags,
 ):
-    """Samples of `time_s(operation, way, node, socket, size_bytes)`; a launch for each count and mapping."""
+    """Samples of `time_s(operation, method, node, socket, size_bytes)`; a launch for each count and
+    mapping."""
     run = Run.create(path, machine=MACHINE, command=["earlybird", "measure"], seed=seed)
     random = np.random.default_rng(seed)
     number = 0
@@ -87,8 +88,8 @@ def write_run(
                 for operation in operations:
                     for size in sizes:
                         point = config | {"operation": operation, "size_bytes": size}
-                        for way in ways:
-                            expected_s = time_s(operation, way, node, socket, size) * pace
+                        for method in methods:
+                            expected_s = time_s(operation, method, node, socket, size) * pace
                             rows = expected_s * random.lognormal(0, noise, (6, num_ranks))
                             rows[:, -1] = rows.max(axis=1)
                             rows[:, :-1] *= 0.7
@@ -101,7 +102,7 @@ def write_run(
                                     launch,
                                     rows.max(axis=1),
                                     warmup=1,
-                                    way=way,
+                                    method=method,
                                     rank_times_s=rows,
                                     rounds=np.arange(6),
                                     oversubscribed=oversubscribed(num_ranks),

@@ -4,7 +4,7 @@ It follows the steps of channel.c and matching.c over any MPI that keeps its mat
 segments and ids are the C functions themselves. Which segments a plan has, and when the next one comes, is
 free: those of PLANS. A step is one call of the program, or the sending of one
 segment; a probe finds any number of the control messages that were sent, because messages may be under
-way for any time. Reports only influence which plan is chosen and are left out.
+method for any time. Reports only influence which plan is chosen and are left out.
 """
 
 from collections import deque

@@ -43,7 +43,7 @@ CommandLine read_command_line(int argc, char **argv) {
     if (name == "--plan") line.plan = value;
     else if (name == "--out") line.out = value;
     else if (name == "--pattern") line.pattern = value;
-    else if (name == "--ways") line.ways = split(value);
+    else if (name == "--methods") line.methods = split(value);
     else if (name == "--settings") line.settings = value;
     else if (name == "--threads") line.threads = thread_count(value);
     else if (name == "--mode") line.rules.mode = value;

@@ -1,4 +1,4 @@
-// The arguments every kernel takes: --plan F --out F [--pattern F] [--ways A,B] [--settings F]
+// The arguments every kernel takes: --plan F --out F [--pattern F] [--methods A,B] [--settings F]
 // [--threads T] and the stop rule's numbers.
 #pragma once
 
@@ -13,8 +13,8 @@ struct CommandLine {
   std::string plan;
   std::string out;
   std::string pattern;
-  std::vector<std::string> ways;  // to measure side by side at every point, where a kernel knows several
-  std::string settings;           // a file that tells which control variables force each way; empty where none do
+  std::vector<std::string> methods;  // to measure side by side at every point, where a kernel knows several
+  std::string settings;           // a file that tells which control variables force each method; empty where none do
   int threads = 1;                // of every rank
   StopRules rules;
 };

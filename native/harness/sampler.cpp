@@ -231,10 +231,10 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
   if (out_ != nullptr) {
     JsonObject object;
     object.add("kernel", json_text(kernel)).add("quantity", json_text(quantity));
-    if (!operation.way.empty()) object.add("way", json_text(operation.way));
+    if (!operation.method.empty()) object.add("method", json_text(operation.method));
     object.add("config", point.config_json());
     object.add("times_s", json_array(series.times_s));
-    if (!operation.way.empty()) {
+    if (!operation.method.empty()) {
       std::vector<std::string> rounds;
       for (std::size_t round = 0; round < series.times_s.size(); ++round) rounds.push_back(std::to_string(round));
       object.add("rounds", json_array(rounds));

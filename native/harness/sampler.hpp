@@ -40,7 +40,7 @@ enum class Reduction { slowest_rank, slowest_from_first, rank_0, delivery };
 // What a kernel measures at one point. `prepare` fills buffers outside the timed region, `run` is timed between the
 // harness's barrier and its own return.
 struct Operation {
-  std::string way;  // its name among several at one point; empty where there is one
+  std::string method;  // its name among several at one point; empty where there is one
   std::function<void(int iteration)> prepare;
   std::function<void()> run;
   std::function<bool(int iteration)> check;  // after the timed region: whether this rank got what it should; may be empty
@@ -79,7 +79,7 @@ class Sampler {
   int choose_batch(const std::function<void(int batch)> &run_batch, double at_least_s = 200e-6);
 
   // Appends the sample of `point`. Collective: every rank says whether the data it received was right. A sample with a
-  // way tells its rounds; one with delays what was asked for (`asked_delay_s`), what was waited, and whose clock was read.
+  // method tells its rounds; one with delays what was asked for (`asked_delay_s`), what was waited, and whose clock was read.
   void write(const std::string &kernel, const std::string &quantity, const Point &point, const Series &series,
              const Operation &operation, bool validated, double asked_delay_s = 0);
 

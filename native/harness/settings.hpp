@@ -1,4 +1,4 @@
-// The settings file: which control variables force each way.
+// The settings file: which control variables force each method.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@ namespace earlybird {
 
 using Assignments = std::map<std::string, std::string>;  // value by name
 
-struct WaySettings {
-  Assignments at_birth;  // while the way's communicator is made, which keeps them
-  Assignments at_call;   // whenever the way is called: they act at once, on any communicator
+struct MethodSettings {
+  Assignments at_birth;  // while the method's communicator is made, which keeps them
+  Assignments at_call;   // whenever the method is called: they act at once, on any communicator
 };
 
-// Reads lines `WAY NAME=VALUE ...` and `WAY @call NAME=VALUE ...`. Ends the program with a sentence where a line is
-// neither or its way is not among `ways`.
-std::map<std::string, WaySettings> read_settings(const std::string &path, const std::vector<std::string> &ways);
+// Reads lines `METHOD NAME=VALUE ...` and `METHOD @call NAME=VALUE ...`. Ends the program with a sentence where a line is
+// neither or its method is not among `methods`.
+std::map<std::string, MethodSettings> read_settings(const std::string &path, const std::vector<std::string> &methods);
 
 }  // namespace earlybird

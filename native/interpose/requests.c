@@ -39,8 +39,8 @@ static void note(atomic_flag *is_noted, const char *sentence) {
  * never be sent, and a receiver's buffer would be written to, or not, at a moment that nobody learns. */
 static bool end_active(eb_channel *channel, int *rc) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
-  bool ended, is_under_way;
-  *rc = eb_channel_end(channel, &ended, &is_under_way);
+  bool ended, is_under_method;
+  *rc = eb_channel_end(channel, &ended, &is_under_method);
   if (*rc != MPI_SUCCESS) {
     *rc = eb_raise_for(channel, *rc);
     return false;
@@ -49,7 +49,7 @@ static bool end_active(eb_channel *channel, int *rc) {
     *rc = eb_raise(channel->view, MPI_ERR_REQUEST,
                    channel->is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
                                     : "MPI_Request_free was called with an active partitioned receive whose data has not all arrived");
-  if (is_under_way)
+  if (is_under_method)
     note(&is_noted, "MPI_Request_free was called with a partitioned send that is not complete; its data is sent all the same, and "
                     "its buffer must not change until it has been received");
   return ended;

@@ -1,5 +1,5 @@
-// Collective: one collective operation done in several ways, interleaved; what is timed is its completion, until the
-// slowest rank has what it should. Ways are our own algorithms on point-to-point calls, the MPI's forced by settings
+// Collective: one collective operation done in several methods, interleaved; what is timed is its completion, until the
+// slowest rank has what it should. Methods are our own algorithms on point-to-point calls, the MPI's forced by settings
 // or environment, and the MPI's free choice; each has a communicator of its own.
 //
 // One call is timed at a time, after the harness's barrier: calls in a row overlap, as a rank that is done with one
@@ -17,7 +17,7 @@
 #include "kernels/collectives/reduce_local.hpp"
 #include "kernels/collectives/registry.hpp"
 #include "kernels/collectives/summands.hpp"
-#include "kernels/collectives/way_communicators.hpp"
+#include "kernels/collectives/method_communicators.hpp"
 
 using namespace earlybird;
 
@@ -28,7 +28,7 @@ constexpr double delay_s = 0.1, delay_among_many_s = 0.05;
 constexpr int many_ranks = 8, most_late_ranks = 16;
 // Where ranks share cores all sleep so long before each call. One that span in the call before, as some of the MPI's own
 // do, has used up more of its core's time than others; the scheduler makes it wait for milliseconds in the call after,
-// which another way has to bear. On two cores 4 ranks of MPICH 5.0.2 took 200 us for our own broadcast of 8 bytes in
+// which another method has to bear. On two cores 4 ranks of MPICH 5.0.2 took 200 us for our own broadcast of 8 bytes in
 // turn with the MPI's and 5 ms for that; with all rested 26 us and 48 us. Not between hosts: there is no shared memory to
 // spin on, and the bucket of a virtual link would fill meanwhile and let the first bytes of the next call pass at once.
 constexpr double rest_s = 1e-3;
@@ -101,7 +101,7 @@ void prove(const Task &task, const Point &point, std::vector<Operation> operatio
 
 bool rests(const Team &team) { return team.oversubscribed() && team.one_host(); }
 
-void measure_ways(const Task &task, const Point &point, WayCommunicators &communicators) {
+void measure_methods(const Task &task, const Point &point, MethodCommunicators &communicators) {
   const std::string name = point.text("operation");
   const int root = point.has("root") ? static_cast<int>(point.integer("root")) : 0;
   const Shape shape{task.team, static_cast<std::size_t>(point.integer("size_bytes")), root};
@@ -109,13 +109,13 @@ void measure_ways(const Task &task, const Point &point, WayCommunicators &commun
 
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<Operation> operations;
-  for (std::size_t way = 0; way < task.line.ways.size(); ++way) {
+  for (std::size_t method = 0; method < task.line.methods.size(); ++method) {
     Algorithm &algorithm = *algorithms.emplace_back(
-        make_algorithm(read_way_name(task.line.ways[way]), name, *collective, communicators.of(way)));
+        make_algorithm(read_method_name(task.line.methods[method]), name, *collective, communicators.of(method)));
     Operation operation;
-    operation.way = task.line.ways[way];
-    operation.prepare = [&, way](int iteration) {
-      communicators.begin(way);
+    operation.method = task.line.methods[method];
+    operation.prepare = [&, method](int iteration) {
+      communicators.begin(method);
       if (rests(task.team)) sleep_until(now_s() + rest_s);
       collective->prepare(iteration);
       // One more than the harness's own, which so begins with all ranks awake.
@@ -136,7 +136,7 @@ void measure_ways(const Task &task, const Point &point, WayCommunicators &commun
     task.sampler.write("collective", "completion", point, all[k], operations[k], all[k].delivered && right[k]);
 }
 
-void measure(const Task &task, std::unique_ptr<WayCommunicators> &communicators) {
+void measure(const Task &task, std::unique_ptr<MethodCommunicators> &communicators) {
   Point point = task.point.without("prove");
   const std::string operation = point.text("operation");
   check_numbers(point, task.team, operation);
@@ -147,10 +147,10 @@ void measure(const Task &task, std::unique_ptr<WayCommunicators> &communicators)
       return;
     }
     if (task.line.threads > 1) refuse("collective measures one thread of every rank; give --threads 1");
-    if (task.line.ways.empty()) refuse("collective needs --ways, such as --ways default,own-linear,own-pipeline:8192");
+    if (task.line.methods.empty()) refuse("collective needs --methods, such as --methods default,own-linear,own-pipeline:8192");
     // Once for all points: making them takes long where ranks outnumber cores.
-    if (!communicators) communicators = std::make_unique<WayCommunicators>(task.team, task.line);
-    measure_ways(task, point, *communicators);
+    if (!communicators) communicators = std::make_unique<MethodCommunicators>(task.team, task.line);
+    measure_methods(task, point, *communicators);
   } catch (const std::bad_alloc &) {
     refuse("the plan gives operation=" + operation + " size_bytes=" + point.text("size_bytes") + " and there are " +
            std::to_string(task.team.size()) + " ranks: memory is short; give less");
@@ -160,7 +160,7 @@ void measure(const Task &task, std::unique_ptr<WayCommunicators> &communicators)
 }  // namespace
 
 int main(int argc, char **argv) {
-  std::unique_ptr<WayCommunicators> communicators;
+  std::unique_ptr<MethodCommunicators> communicators;
   return kernel_main(argc, argv, need_several, [&](const Task &task) { measure(task, communicators); }, {},
                      [&] { communicators.reset(); });
 }

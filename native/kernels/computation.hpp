@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "harness/plan.hpp"
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 
@@ -20,7 +20,7 @@ class Computation {
   // What stands for the computation in a sample: the delay asked for, or what a thread computes when there is no noise.
   virtual double asked_s() const = 0;
 
-  // Outside of what is timed; ways that are compared compute alike in the same round.
+  // Outside of what is timed; methods that are compared compute alike in the same round.
   virtual void prepare(int round) = 0;
   virtual void begin() = 0;
   // On thread `thread`, until it may ready `partition`. Calls nothing of MPI, as a computation does not.

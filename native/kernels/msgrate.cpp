@@ -1,5 +1,5 @@
 // Message rate: every thread of rank 0 sends windows of nonblocking messages to a thread of rank 1, as the MPICH project's
-// article on MPI_THREAD_MULTIPLE does. The ways differ in the communicators that the threads use; `processes` is the same
+// article on MPI_THREAD_MULTIPLE does. The methods differ in the communicators that the threads use; `processes` is the same
 // with pairs of single-threaded ranks, of which r sends to r + size/2.
 #include <algorithm>
 #include <cstring>
@@ -80,7 +80,7 @@ class Communicators {
   bool owned_;
 };
 
-// The messages of all threads of this rank by one way.
+// The messages of all threads of this rank by one method.
 class Windows {
  public:
   Windows(Team &team, Crew &crew, const Setting &setting, Communicators comms)
@@ -180,13 +180,13 @@ class Windows {
   std::vector<double> times_s_;
 };
 
-bool of_processes(const CommandLine &line) { return line.ways == std::vector<std::string>{"processes"}; }
+bool of_processes(const CommandLine &line) { return line.methods == std::vector<std::string>{"processes"}; }
 
-Communicators communicators_of(const std::string &way, const Task &task) {
-  if (way == "shared" || way == "processes") return Communicators::shared(task.team, task.crew.size());
-  if (way == "per-thread") return Communicators::own(task.team, task.crew.size(), false);
-  if (way == "per-thread-contexts") return Communicators::own(task.team, task.crew.size(), true);
-  refuse("msgrate knows no way " + way);
+Communicators communicators_of(const std::string &method, const Task &task) {
+  if (method == "shared" || method == "processes") return Communicators::shared(task.team, task.crew.size());
+  if (method == "per-thread") return Communicators::own(task.team, task.crew.size(), false);
+  if (method == "per-thread-contexts") return Communicators::own(task.team, task.crew.size(), true);
+  refuse("msgrate knows no method " + method);
 }
 
 void need_pairs(const Team &team) {
@@ -197,7 +197,7 @@ void need_pairs(const Team &team) {
 void need_threads(const Task &task, const Setting &setting) {
   const bool processes = of_processes(task.line);
   if (!processes && task.team.size() != 2)
-    refuse("msgrate needs exactly 2 ranks but for the way processes, measured alone");
+    refuse("msgrate needs exactly 2 ranks but for the method processes, measured alone");
   const int sending = processes ? task.team.size() / 2 * task.crew.size() : task.crew.size();
   if (setting.threads != sending || (processes && task.crew.size() > 1))
     refuse("the plan gives threads=" + task.point.text("threads") + " and " + std::to_string(sending) +
@@ -207,16 +207,16 @@ void need_threads(const Task &task, const Setting &setting) {
 void measure(const Task &task) {
   const Setting setting = setting_of(task.point);
   need_threads(task, setting);
-  if (task.line.ways.empty()) refuse("msgrate needs --ways, such as --ways shared,per-thread");
+  if (task.line.methods.empty()) refuse("msgrate needs --methods, such as --methods shared,per-thread");
   const double at_least_s = task.team.oversubscribed() ? shared_cores_region_s : region_s;
 
   std::vector<std::unique_ptr<Windows>> all;
   std::vector<Operation> operations;
-  for (const std::string &way : task.line.ways) {
-    all.push_back(std::make_unique<Windows>(task.team, task.crew, setting, communicators_of(way, task)));
+  for (const std::string &method : task.line.methods) {
+    all.push_back(std::make_unique<Windows>(task.team, task.crew, setting, communicators_of(method, task)));
     Windows &windows = *all.back();
     Operation operation;
-    operation.way = way;
+    operation.method = method;
     operation.batch = task.sampler.choose_batch([&](int batch) { windows.run(batch); }, at_least_s);
     operation.prepare = [&](int iteration) { windows.write(iteration); };
     operation.run = [&windows, batch = operation.batch] { windows.run(batch); };
@@ -227,7 +227,7 @@ void measure(const Task &task) {
 
   const std::vector<Series> series = task.sampler.take(operations);
   for (std::size_t k = 0; k < all.size(); ++k) {
-    const bool delivered = all[k]->deliver_once(task.sampler.last_iteration() + 1, operations[k].way == "shared");
+    const bool delivered = all[k]->deliver_once(task.sampler.last_iteration() + 1, operations[k].method == "shared");
     task.sampler.write("msgrate", "time_per_window", task.point, series[k], operations[k], delivered);
   }
   task.crew.run([](int) {});  // those that stand by may rest

@@ -1,6 +1,6 @@
 // Pipeline: rank 0 hands rank 1 a buffer whose partitions become ready one after the other on its threads. What is timed
 // is time-to-solution (Gillis et al. 2023): from the start until rank 1 has every partition, less what the slowest
-// thread computed. The ways to send are measured interleaved; each is a class in ways/.
+// thread computed. The methods to send are measured interleaved; each is a class in methods/.
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,37 +10,37 @@
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
 #include "kernels/computation.hpp"
-#include "kernels/ways/registry.hpp"
+#include "kernels/methods/registry.hpp"
 
 using namespace earlybird;
 
 namespace {
 
-// The template of figure 3 of Gillis et al. 2023 around one way: start, a barrier of the threads, on each thread the
+// The template of figure 3 of Gillis et al. 2023 around one method: start, a barrier of the threads, on each thread the
 // computation and readying of its partitions in turn, another barrier, wait.
 class Template {
  public:
-  Template(Transfer &transfer, std::unique_ptr<Way> way, Crew &crew, Computation &computation)
+  Template(Transfer &transfer, std::unique_ptr<Method> method, Crew &crew, Computation &computation)
       : transfer_(transfer),
-        way_(std::move(way)),
+        method_(std::move(method)),
         crew_(crew),
         computation_(computation),
         share_([this](int thread) { ready(thread); }) {}
 
   void prepare(int iteration) {
-    way_->prepare();
+    method_->prepare();
     computation_.prepare(round_++);
     if (transfer_.sends()) fill(transfer_.buffer.data(), transfer_.size_bytes, content_key(0, 0, iteration));
   }
 
   void bring_over() {
     computation_.begin();
-    way_->start();
+    method_->start();
     if (transfer_.sends()) {
       crew_.run(share_, Crew::Then::stand_by);
-      way_->all_ready();
+      method_->all_ready();
     }
-    way_->wait();
+    method_->wait();
     computed_s_ = computation_.slowest_s();
   }
 
@@ -57,13 +57,13 @@ class Template {
     const bool only_last = computation_.only_last();
     for (int k = first; k < end; ++k) {
       if (!only_last || k == transfer_.num_partitions - 1) computation_.compute(thread, k);
-      way_->ready(k);
+      method_->ready(k);
     }
-    way_->all_of_thread_ready(thread);
+    method_->all_of_thread_ready(thread);
   }
 
   Transfer &transfer_;
-  const std::unique_ptr<Way> way_;
+  const std::unique_ptr<Method> method_;
   Crew &crew_;
   Computation &computation_;
   const std::function<void(int)> share_;
@@ -97,12 +97,12 @@ void measure(const Task &task) {
 
   std::vector<std::unique_ptr<Template>> templates;
   std::vector<Operation> operations;
-  for (const std::string &name : task.line.ways) {
-    const Kind kind = find_way(name);
+  for (const std::string &name : task.line.methods) {
+    const Kind kind = find_method(name);
     Template &one = *templates.emplace_back(
         std::make_unique<Template>(transfer, kind.make(transfer), task.crew, *computation));
     Operation operation;
-    operation.way = name;
+    operation.method = name;
     operation.settling = kind.settling;
     operation.prepare = [&one](int iteration) { one.prepare(iteration); };
     operation.run = [&one] { one.bring_over(); };
@@ -111,7 +111,7 @@ void measure(const Task &task) {
     operation.reduction = Reduction::delivery;
     operations.push_back(operation);
   }
-  if (operations.empty()) refuse("pipeline needs --ways, such as --ways single,many");
+  if (operations.empty()) refuse("pipeline needs --methods, such as --methods single,many");
 
   const std::vector<Series> all = task.sampler.take(operations);
   task.crew.run([](int) {});  // those that stand by may rest

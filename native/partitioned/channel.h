@@ -161,9 +161,9 @@ int eb_channel_fail(eb_channel *channel, int code);
 /* Hands a receiver's data over (unpacks it) where a test has found all of it: for calls that leave the request active. */
 int eb_channel_deliver(eb_channel *channel);
 /* Ends an active start without a wait, as MPI_Request_free may: of a receiver whose data has all come, of a sender whose
- * partitions are all ready. *ended false: data would be lost, and nothing was changed. *is_under_way: the sender's data has
+ * partitions are all ready. *ended false: data would be lost, and nothing was changed. *is_under_method: the sender's data has
  * not left; the library goes on with it. Not to be called while another thread tests or waits. */
-int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_way);
+int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_method);
 /* The status alone, as MPI_Request_get_status wants it. */
 void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status);
 /* What MPI says of an inactive or null request (MPI 4.1 section 3.7.3). */

@@ -24,7 +24,7 @@
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* The way from the sender to the receiver while segments leave one after another. */
+/* The path from the sender to the receiver while segments leave one after another. */
 typedef struct {
   double free_s, done_s;
 } timeline;

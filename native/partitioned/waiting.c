@@ -220,7 +220,7 @@ static int end_receiver(eb_channel *channel, bool *ended) {
 }
 
 /* Waiting for the receiver could deadlock: it may be in a call that waits for us. So what is under way goes on by itself. */
-static int end_sender(eb_channel *channel, bool *ended, bool *is_under_way) {
+static int end_sender(eb_channel *channel, bool *ended, bool *is_under_method) {
   bool ready = false, done = true;
   if (!is_all_ready(channel)) return MPI_SUCCESS;
   *ended = true;
@@ -230,7 +230,7 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_under_way) {
   }
   const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
   if (rc != MPI_SUCCESS || done) return rc;
-  *is_under_way = true;
+  *is_under_method = true;
   if (eb_outbox_adopt(EB_LETTER_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
     return eb_wire_wait(channel);
   channel->requests = NULL;
@@ -238,11 +238,11 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_under_way) {
   return MPI_SUCCESS;
 }
 
-int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_way) {
-  *ended = *is_under_way = false;
+int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_method) {
+  *ended = *is_under_method = false;
   while (!take_for_testing(channel)) sched_yield();
   eb_mpi_enter();
-  const int rc = channel->is_send ? end_sender(channel, ended, is_under_way) : end_receiver(channel, ended);
+  const int rc = channel->is_send ? end_sender(channel, ended, is_under_method) : end_receiver(channel, ended);
   end_look(channel);
   if (rc != MPI_SUCCESS) {
     *ended = true;

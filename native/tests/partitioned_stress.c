@@ -90,14 +90,14 @@ static void renew_channels(struct stress *s) {
       made[num_made++] = c;
     }
   }
-  const int way = random_below(&s->own, 3);
+  const int method = random_below(&s->own, 3);
   for (int i = 0; i < num_made; i++) {
-    if (way != 1) make_send(s, made[i]);
-    if (way == 2) make_receive(s, made[i]);
+    if (method != 1) make_send(s, made[i]);
+    if (method == 2) make_receive(s, made[i]);
   }
   for (int i = 0; i < num_made; i++) {
-    if (way != 2) make_receive(s, made[i]);
-    if (way == 1) make_send(s, made[i]);
+    if (method != 2) make_receive(s, made[i]);
+    if (method == 1) make_send(s, made[i]);
   }
 }
 
@@ -157,7 +157,7 @@ static void start(struct stress *s, struct round *r) {
   }
 }
 
-/* By whole requests, in any of the ways, or partition by partition across all requests and threads. */
+/* By whole requests, by any of the calls, or partition by partition across all requests and threads. */
 static void draw_ready(struct stress *s, struct round *r) {
   const bool whole = random_below(&s->own, 3) == 0;
   for (int i = 0; i < MAX_LIVE; i++) {
@@ -191,18 +191,18 @@ static bool wait_in_fortran(MPI_Request *request) {
 }
 
 static void complete(struct stress *s, struct round *r) {
-  const int n = r->num_requests, way = random_below(&s->own, 6);
+  const int n = r->num_requests, method = random_below(&s->own, 6);
   int index = 0, count = 0, flag = 0, indices[2 * MAX_LIVE + 2];
-  if (way == 0) {
+  if (method == 0) {
     MPI(MPI_Waitall(n, r->requests, MPI_STATUSES_IGNORE));
-  } else if (way == 1) {
+  } else if (method == 1) {
     while (index != MPI_UNDEFINED && !case_failed()) MPI(MPI_Waitany(n, r->requests, &index, MPI_STATUS_IGNORE));
-  } else if (way == 2) {
+  } else if (method == 2) {
     while (count != MPI_UNDEFINED && !case_failed())
       MPI(MPI_Waitsome(n, r->requests, &count, indices, MPI_STATUSES_IGNORE));
-  } else if (way == 3) {
+  } else if (method == 3) {
     while (!flag && !case_failed()) MPI(MPI_Testall(n, r->requests, &flag, MPI_STATUSES_IGNORE));
-  } else if (way == 4) {
+  } else if (method == 4) {
     while (count != MPI_UNDEFINED && !case_failed())
       MPI(MPI_Testsome(n, r->requests, &count, indices, MPI_STATUSES_IGNORE));
   } else {

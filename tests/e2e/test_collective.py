@@ -19,15 +19,15 @@ def rows(earlybird, *words):
 def test_forced_algorithms_are_proven_to_run(earlybird, mpi):
     algorithms = "linear,pipeline:16,binomial,own-pipeline"
     found = rows(earlybird, "--mpi", mpi, "--ranks", "5", "--algorithm", algorithms, "-o", "run")
-    ways = {"default", *algorithms.split(","), *(["own-binomial"] if mpi == "intel" else [])}
+    methods = {"default", *algorithms.split(","), *(["own-binomial"] if mpi == "intel" else [])}
     for operation in ("bcast", "reduce"):
-        told = {row["way"]: row["proof"] for row in found if row["operation"] == operation}
-        assert set(told) == ways
+        told = {row["method"]: row["proof"] for row in found if row["operation"] == operation}
+        assert set(told) == methods
         # A rank that waits for its core is late too, and then nothing is told.
         assert "contradicted" not in told.values() and "proven" in told.values()
     for row in found:
         assert row["mean_s"] <= row["time_s"] * 1.5
-        assert (row["over_default"] is None) == (row["way"] in ("default", "MPI_Reduce_local"))
+        assert (row["over_default"] is None) == (row["method"] in ("default", "MPI_Reduce_local"))
 
 
 def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird, any_mpi):
@@ -42,7 +42,7 @@ def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird,
         "allreduce,allgather,alltoall,barrier",
     )
     found = rows(earlybird, *words, "-o", "run")
-    assert {row["operation"] for row in found if row["way"] != "default"} >= {
+    assert {row["operation"] for row in found if row["method"] != "default"} >= {
         "allreduce",
         "allgather",
         "barrier",
@@ -68,12 +68,12 @@ def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, ref
     first = rows(earlybird, *words)
     assert {row["ranks"] for row in first} == {2, 3} and {row["root"] for row in first} == {1}
     again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--budget", "2s", "--json")
-    assert {row["launches"] for row in json.loads(again.stdout)["points"] if row["way"] == "linear"} == {2}
+    assert {row["launches"] for row in json.loads(again.stdout)["points"] if row["method"] == "linear"} == {2}
     for words in (("--ranks", "4"), ("--op", "bcast"), ("--map-by", "node"), ("--algorithm", "all")):
         refused(in_process("measure", "--resume", "-o", "run", *words, check=False), words[0])
 
 
-def test_the_columns_of_osu_are_of_one_way(earlybird, refused, any_mpi):
+def test_the_columns_of_osu_are_of_one_method(earlybird, refused, any_mpi):
     words = (
         "measure",
         "collective",

@@ -9,16 +9,25 @@ pytestmark = pytest.mark.mpi
 
 
 def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
-    small = ("--mpi", any_mpi, "--threads", "1,2", "--window", "8", "--ways", "shared,per-thread,processes")
+    small = (
+        "--mpi",
+        any_mpi,
+        "--threads",
+        "1,2",
+        "--window",
+        "8",
+        "--methods",
+        "shared,per-thread,processes",
+    )
     words = ("measure", "msgrate", *small, "--launches", "1", "--budget", "500ms", "-o", "run")
     points = json.loads(earlybird(*words, "--json").stdout)["points"]
-    assert [(row["threads"], row["way"]) for row in points] == [
-        (threads, way) for threads in (1, 2) for way in ("shared", "per-thread", "processes")
+    assert [(row["threads"], row["method"]) for row in points] == [
+        (threads, method) for threads in (1, 2) for method in ("shared", "per-thread", "processes")
     ]
     for row in points:
         assert row["rate_per_s"] == pytest.approx(row["threads"] * 8 / row["time_s"])
         assert len(row["thread_rates_per_s"]) == row["threads"]
-        assert (row["over_shared"] is None) == (row["way"] != "per-thread")
+        assert (row["over_shared"] is None) == (row["method"] != "per-thread")
     again = earlybird("measure", "--resume", "-o", "run", "--format", "csv").stdout.splitlines()
     rates = [row["thread_rates_per_s"].split() for row in csv.DictReader(again)]
     assert [len(one) for one in rates] == [1, 1, 1, 2, 2, 2]
@@ -33,7 +42,7 @@ def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
     [
         (("--threads", "0"), "--threads has '0'"),
         (("--window", "0"), "--window is 0"),
-        (("--ways", "pigeon"), "the ways of msgrate are"),
+        (("--methods", "pigeon"), "the methods of msgrate are"),
         (("--format", "osu"), "--format osu"),
         (("--launcher", "synthetic:p.json"), "message rates"),
     ],

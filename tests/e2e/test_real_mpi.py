@@ -150,7 +150,7 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
     assert not list(tmp_path.glob("**/.launch-*"))
 
 
-def test_pipeline_compares_its_ways_round_by_round(mpi, earlybird, tmp_path):
+def test_pipeline_compares_its_methods_round_by_round(mpi, earlybird, tmp_path):
     words = ("pipeline", "--sizes", "21,3MiB", "--partitions", "1,3", "--gamma", "100us/MB")
     # A second launch would be left out where a busy machine has spent the budget.
     effort = ("--mpi", mpi, "--launches", "1", "--budget", "2s", "--levels", "intra_socket")
@@ -158,12 +158,12 @@ def test_pipeline_compares_its_ways_round_by_round(mpi, earlybird, tmp_path):
     assert len(rows) == 2 * 2 * 4
     # One launch with libearlybird and one without.
     shared = {"single": 2, "many": 2, "earlybird": 1, "partitioned": 1}
-    assert {row["way"]: row["launches"] for row in rows} == shared
+    assert {row["method"]: row["launches"] for row in rows} == shared
     assert {(row["mpi"], row["threads"]) for row in rows} == {(mpi, 1)}
     for row in rows:
         assert row["time_s"] > 0
         assert 0 < row["gain_low"] <= row["gain"] <= row["gain_high"]
-        assert row["gain"] == 1 or row["way"] != "single"
+        assert row["gain"] == 1 or row["method"] != "single"
     samples = _samples(tmp_path / "run")
     assert all(sample["validated"] and sample["clock"] == "one" for sample in samples)
     before = (tmp_path / "run" / "samples.ndjson").read_bytes()
@@ -181,20 +181,20 @@ int MPI_Win_fence(int promises, MPI_Win win) {
 """
 
 
-def test_a_way_that_is_made_slow_is_told_last(any_mpi, earlybird, tmp_path):
+def test_a_method_that_is_made_slow_is_told_last(any_mpi, earlybird, tmp_path):
     flavour = find_flavour(any_mpi)
     (tmp_path / "slow.c").write_text(SLOW_FENCE)
     command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "slow.c", "-o", tmp_path / "slow.so"]
     subprocess.run(command, check=True, env=flavour.environment())
     words = ("pipeline", "--sizes", "42", "--partitions", "6", "--threads", "1,2", "--gamma", "0")
-    words += ("--ways", "rma-fence,many,rma-single-active", "--mpi", any_mpi, "--levels", "intra_socket")
+    words += ("--methods", "rma-fence,many,rma-single-active", "--mpi", any_mpi, "--levels", "intra_socket")
     words += ("--launches", "1", "--budget", "1s", "-o", "run", "--json")
     told = earlybird("measure", *words, env={"LD_PRELOAD": str(tmp_path / "slow.so")}).stdout
-    rows = [(row["threads"], row["way"]) for row in json.loads(told)["points"]]
-    # As the table prints them: of each number of threads `single` first, and then the way that gains most.
+    rows = [(row["threads"], row["method"]) for row in json.loads(told)["points"]]
+    # As the table prints them: of each number of threads `single` first, and then the method that gains most.
     assert [threads for threads, _ in rows] == [1] * 4 + [2] * 4
-    for way, place in (("single", 0), ("rma-fence", 3)):
-        assert rows[place] == (1, way) and rows[4 + place] == (2, way)
+    for method, place in (("single", 0), ("rma-fence", 3)):
+        assert rows[place] == (1, method) and rows[4 + place] == (2, method)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 4])

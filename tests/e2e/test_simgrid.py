@@ -82,18 +82,18 @@ def test_collectives_run_along_the_trees_asked_for_and_repeat(earlybird, tmp_pat
     run = Run.open(tmp_path / "run")
     proofs = prove(run.samples(), run.launches())
     forced = {key: one for key, one in proofs.items() if one.tree is not None}
-    assert {one.way for one in forced.values()} >= {"linear", "pipeline", "binomial", "own-binomial"}
+    assert {one.method for one in forced.values()} >= {"linear", "pipeline", "binomial", "own-binomial"}
     assert {one.proof.verdict for one in forced.values()} == {"proven"}
     times_s = {}
     for sample in run.samples():
         if sample.quantity == "completion":
             assert np.ptp(sample.times_s) < 0.01 * sample.times_s[0]
             assert sample.validated and not sample.oversubscribed
-            key = (sample.config["operation"], sample.config["map_by"], sample.config["ranks"], sample.way)
+            key = (sample.config["operation"], sample.config["map_by"], sample.config["ranks"], sample.method)
             times_s[key] = sample.times_s[0]
     for operation in ("bcast", "reduce"):
         for map_by in ("socket", "node"):
-            at_16 = {way: times_s[operation, map_by, 16, way] for way in ("binomial", "pipeline")}
+            at_16 = {method: times_s[operation, map_by, 16, method] for method in ("binomial", "pipeline")}
             assert at_16["binomial"] < at_16["pipeline"] / 2
     # Every hop of a chain by node leaves the node; by socket one of 15 does.
     assert times_s["bcast", "node", 16, "pipeline"] > 1.5 * times_s["bcast", "socket", 16, "pipeline"]
@@ -119,7 +119,7 @@ def test_suites_of_threads_and_partitions_are_refused(earlybird, refused, simgri
         refused(result, suite, "pingpong")
 
 
-def test_without_simgrid_every_way_to_ask_for_it_says_how_to_get_it(earlybird, refused, tmp_path):
+def test_without_simgrid_every_method_to_ask_for_it_says_how_to_get_it(earlybird, refused, tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("sh", "uname"):

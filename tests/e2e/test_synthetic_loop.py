@@ -119,10 +119,10 @@ def test_one_size_of_pipelines_alone_calibrates_nothing(earlybird, planted, refu
 
 
 def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(earlybird, tmp_path):
-    def form(way, messages, overhead_s):
+    def form(method, messages, overhead_s):
         protocol = {"latency_s": 1e-6, "overhead_s": overhead_s, "bandwidth_bytes_per_s": 1e10}
         return {
-            "what": {"operation": "pipeline", "way": way, "level": "intra_socket", "threads": 1},
+            "what": {"operation": "pipeline", "method": method, "level": "intra_socket", "threads": 1},
             "form": "joined",
             "parameters": {"messages": messages, "protocols": [protocol]},
             "range": {"size_bytes": [1024, 1 << 24], "partitions": [4, 4], "gamma_s_per_byte": [0, 1e-9]},
@@ -141,16 +141,16 @@ def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(early
     assert "earlybird advise pipeline --threads 1 --size 4194304 --gamma 250us/MB" in fitted.stderr
     asked = ("--size", "4MiB", "--partitions", "16", "--gamma", "250us/MB", "--json")
     first, again = (
-        json.loads(earlybird("predict", "pipeline", *asked, "--profile", profile).stdout)["ways"]
+        json.loads(earlybird("predict", "pipeline", *asked, "--profile", profile).stdout)["methods"]
         for profile in ("pipelines.json", "fitted.json")
     )
-    times_s = [{way["way"]: way["time_s"] for way in ways} for ways in (first, again)]
-    for way in ("single", "many"):
-        assert times_s[1][way] == pytest.approx(times_s[0][way], rel=0.03)
+    times_s = [{method["method"]: method["time_s"] for method in methods} for methods in (first, again)]
+    for method in ("single", "many"):
+        assert times_s[1][method] == pytest.approx(times_s[0][method], rel=0.03)
     asked = ("--threads", "4", "--size", "4MiB", "--gamma", "250us/MB", "--profile", "fitted.json", "--json")
     advice = json.loads(earlybird("advise", "pipeline", *asked).stdout)
-    assert advice["ranked"][0]["way"] == "many" and advice["ranked"][0]["gain"] > 2
-    assert [one["way"] for one in advice["crossovers"]] == ["single", "many"]
+    assert advice["ranked"][0]["method"] == "many" and advice["ranked"][0]["gain"] > 2
+    assert [one["method"] for one in advice["crossovers"]] == ["single", "many"]
 
 
 def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
@@ -207,8 +207,8 @@ def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, re
         (["measure", "pipeline", "--gamma", "100us"], "--gamma is '100us'"),
         (["measure", "pipeline", "--gamma", "100"], "100 s/B"),
         (["measure", "pipeline", "--threads", "0"], "--threads has '0'"),
-        (["measure", "pipeline", "--ways", "many,pigeon"], "--ways has 'pigeon'; the ways are"),
-        (["measure", "pipeline", "--ways", "earlybird:much"], "--ways has earlybird:much"),
+        (["measure", "pipeline", "--methods", "many,pigeon"], "--methods has 'pigeon'; the methods are"),
+        (["measure", "pipeline", "--methods", "earlybird:much"], "--methods has earlybird:much"),
         (["measure", "pipeline", "--vcis", "0"], "--vcis has '0'"),
         (["measure", "pipeline", "--gamma", "0", "--ai", "5"], "--gamma and --ai"),
         (["measure", "pingpong", "--gamma", "1us/MB"], "--gamma"),

@@ -86,9 +86,9 @@ def test_readings_of_every_rank_come_to_one_scale(any_mpi, clocks):
     assert np.median(rows[:, 3]) <= np.median(rows[:, 4])
 
 
-def launch(mpi, tmp_path, kernel, points, pattern=None, ways=()) -> Launched:
+def launch(mpi, tmp_path, kernel, points, pattern=None, methods=()) -> Launched:
     request = Request(
-        "0", kernel, points, parse_layout("1x1x2"), Rules(budget_s=0.02), pattern, 300, 120, ways
+        "0", kernel, points, parse_layout("1x1x2"), Rules(budget_s=0.02), pattern, 300, 120, methods
     )
     return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: None)
 
@@ -104,7 +104,7 @@ def pipeline_point(gamma_s_per_byte):
 def test_a_delivery_between_nodes_is_timed_by_one_scale(mpi, tmp_path, monkeypatch):
     monkeypatch.setenv(CLOCKS, "0:0,1000:1e-3")
     points = [pipeline_point(0.0), pipeline_point(3e-5)]
-    launched = launch(mpi, tmp_path, "pipeline", points, ways=("single", "many"))
+    launched = launch(mpi, tmp_path, "pipeline", points, methods=("single", "many"))
     assert launched.cause is None and len(launched.samples) == 4
     for sample in launched.samples:
         apart_s = sample.extra["clock_residual_s"] + sample.extra["clock_round_trip_s"] / 2

@@ -1,4 +1,4 @@
-"""The collective kernel under mpiexec: every way of every operation gives the right result along the tree
+"""The collective kernel under mpiexec: every method of every operation gives the right result along the tree
 that its name says, and settings force the MPI's."""
 
 import subprocess
@@ -43,7 +43,7 @@ def point(operation, size_bytes, root=0, **more):
     return {"mpi": "here", "operation": operation, "size_bytes": size_bytes, "root": root} | more
 
 
-def launch(mpi, scratch, ranks, points, ways=("default",), settings=None, threads=1):
+def launch(mpi, scratch, ranks, points, methods=("default",), settings=None, threads=1):
     scratch.mkdir(exist_ok=True)
     path = ""
     if settings is not None:
@@ -51,7 +51,7 @@ def launch(mpi, scratch, ranks, points, ways=("default",), settings=None, thread
         path.write_text("\n".join(settings))
     rules = WithSettings(settings=str(path))
     layout = parse_layout(f"1x1x{ranks}")
-    request = Request("0", "collective", points, layout, rules, None, 120, 60, ways, threads=threads)
+    request = Request("0", "collective", points, layout, rules, None, 120, 60, methods, threads=threads)
     return MpiexecLauncher(find_flavour(mpi)).launch(request, scratch, lambda *told: None)
 
 
@@ -63,7 +63,7 @@ def late_ranks(sample):
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
-def test_every_way_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
+def test_every_method_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
     roots = [k % ranks for k in range(len(SIZES))]
     points = [
         point(operation, size, root, ranks=ranks)
@@ -74,8 +74,8 @@ def test_every_way_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
     assert launched.cause is None
     of_reduction = [{"datatype": "byte" if size % 8 else "double"} for size in SIZES]
     expected = points[: len(SIZES)] + [a | b for a, b in zip(points[len(SIZES) :], of_reduction, strict=True)]
-    found = [(sample.config, sample.way) for sample in launched.samples]
-    assert found == [(config, way) for config in expected for way in (*OWN, "default")]
+    found = [(sample.config, sample.method) for sample in launched.samples]
+    assert found == [(config, method) for config in expected for method in (*OWN, "default")]
     for sample in launched.samples:
         assert sample.validated and sample.quantity == "completion"
         assert len(sample.times_s) >= 4 and (sample.times_s > 0).all()
@@ -92,7 +92,7 @@ def test_every_way_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
     launched = launch(mpi, tmp_path / "others", ranks, points)
     assert launched.cause is None and len(launched.samples) == len(points)
     assert all(sample.validated for sample in launched.samples)
-    assert [(s.quantity, s.way, s.config["datatype"]) for s in launched.samples[-2:]] == [
+    assert [(s.quantity, s.method, s.config["datatype"]) for s in launched.samples[-2:]] == [
         ("reduce_local", None, "byte"),
         ("reduce_local", None, "double"),
     ]
@@ -155,20 +155,20 @@ FORCED = {
 
 @pytest.mark.parametrize("mpi", FORCED, indirect=True)
 def test_settings_force_the_mpis_algorithms(mpi, tmp_path, monkeypatch):
-    """Ways without settings between the others keep the MPI's choice."""
-    environment, when, ways, prefix, common = FORCED[mpi]
+    """Methods without settings between the others keep the MPI's choice."""
+    environment, when, methods, prefix, common = FORCED[mpi]
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     settings = [
-        f"{way} {when}" + " ".join(f"{prefix}{name}={value}" for name, value in (common | own).items())
-        for way, own in ways.items()
+        f"{method} {when}" + " ".join(f"{prefix}{name}={value}" for name, value in (common | own).items())
+        for method, own in methods.items()
     ]
     points = [point(operation, 64, prove=1) for operation in ("bcast", "reduce")]
     launched = launch(mpi, tmp_path, 4, points, ("linear", "own-pipeline", "default", "pipeline:8"), settings)
     assert launched.cause is None and all(sample.validated for sample in launched.samples)
     for operation in ("bcast", "reduce"):
         late = {
-            sample.way: late_ranks(sample) if operation == "bcast" else late_ranks(sample).T
+            sample.method: late_ranks(sample) if operation == "bcast" else late_ranks(sample).T
             for sample in launched.samples
             if sample.quantity == "delayed_completion" and sample.config["operation"] == operation
         }
@@ -212,7 +212,7 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("config", "ways", "words"),
+    ("config", "methods", "words"),
     [
         (point("broadcast", 8), ("default",), "operation=broadcast; give one of allgather"),
         (point("bcast", 8, 2), ("default",), "root=2 on 2 ranks; give 0 to 1"),
@@ -223,7 +223,7 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
         (point("barrier", 8), ("default",), "a barrier has no data"),
         (point("bcast", 8, ranks=3), ("default",), "ranks=3 and 2 are here"),
         (point("reduce", 9, datatype="double"), ("default",), "reduced as datatype=byte"),
-        (point("bcast", 8), (), "--ways"),
+        (point("bcast", 8), (), "--methods"),
         (point("bcast", 8), ("own-tree",), "no own-tree of our own for bcast; give some of own-binomial"),
         (point("alltoall", 8), ("own-linear",), "for alltoall; give algorithms of the MPI's or default"),
         (point("bcast", 8), ("own-linear:4",), "linear bcast has none"),
@@ -231,15 +231,15 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
         (point("reduce", 64), ("own-pipeline:12",), "cuts through the doubles"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, ways, words):
-    launched = launch(any_mpi, tmp_path, 2, [config], ways)
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, words):
+    launched = launch(any_mpi, tmp_path, 2, [config], methods)
     assert words in launched.cause and launched.samples == []
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ("pipeline:8 a=1", "the way pipeline:8, which --ways does not"),
+        ("pipeline:8 a=1", "the method pipeline:8, which --methods does not"),
         ("default a", "the word 'a'; words are NAME=VALUE"),
         ("default EARLYBIRD_NOTHING=1", "no control variable EARLYBIRD_NOTHING"),
     ],

@@ -1,4 +1,5 @@
-"""The msgrate kernel under mpiexec: every way delivers every message, and the times of threads are kept."""
+"""The msgrate kernel under mpiexec: every method delivers every message, and the times of threads are
+kept."""
 
 import subprocess
 
@@ -20,10 +21,20 @@ def point(threads, size_bytes=8, window=64):
             "threads": threads}  # fmt: skip
 
 
-def launch(mpi, tmp_path, points, ways=BESIDE, layout="1x1x2", threads=1, vcis=None):
+def launch(mpi, tmp_path, points, methods=BESIDE, layout="1x1x2", threads=1, vcis=None):
     rules = Rules(budget_s=0.01, min_iterations=3)
     request = Request(
-        "0", "msgrate", points, parse_layout(layout), rules, None, 300, 120, ways, threads=threads, vcis=vcis
+        "0",
+        "msgrate",
+        points,
+        parse_layout(layout),
+        rules,
+        None,
+        300,
+        120,
+        methods,
+        threads=threads,
+        vcis=vcis,
     )
     return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: None)
 
@@ -33,7 +44,9 @@ def test_threads_deliver_every_message_and_each_has_its_time(mpi, tmp_path, thre
     points = [point(threads), point(threads, 3, 5), point(threads, 0, 1)]
     launched = launch(mpi, tmp_path, points, threads=threads)
     assert launched.cause is None
-    assert [(s.config, s.way) for s in launched.samples] == [(p, way) for p in points for way in BESIDE]
+    assert [(s.config, s.method) for s in launched.samples] == [
+        (p, method) for p in points for method in BESIDE
+    ]
     # What a communicator for several threads costs is asked of one thread, too.
     assert launched.record["thread_level"] == "multiple"
     for sample in launched.samples:
@@ -52,29 +65,29 @@ def test_processes_deliver_without_threads(mpi, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("mpi", "ways"), [("mpich", ("shared", *CONTEXTS)), ("intel", CONTEXTS)], indirect=["mpi"]
+    ("mpi", "methods"), [("mpich", ("shared", *CONTEXTS)), ("intel", CONTEXTS)], indirect=["mpi"]
 )
-def test_threads_with_contexts_of_the_mpi_deliver(mpi, tmp_path, ways):
-    launched = launch(mpi, tmp_path, [point(2), point(2, 100, 3)], ways, threads=2, vcis=2)
-    assert launched.cause is None and len(launched.samples) == 2 * len(ways)
+def test_threads_with_contexts_of_the_mpi_deliver(mpi, tmp_path, methods):
+    launched = launch(mpi, tmp_path, [point(2), point(2, 100, 3)], methods, threads=2, vcis=2)
+    assert launched.cause is None and len(launched.samples) == 2 * len(methods)
     assert all(sample.validated for sample in launched.samples)
 
 
 @pytest.mark.parametrize(
-    ("config", "ways", "layout", "words"),
+    ("config", "methods", "layout", "words"),
     [
         (point(1, window=0), BESIDE, "1x1x2", "window=0"),
         (point(1, -1), BESIDE, "1x1x2", "size_bytes=-1"),
         (point(2), BESIDE, "1x1x2", "threads=2 and 1 threads are there"),
         (point(2), ("processes",), "1x1x2", "threads=2 and 1 single-threaded ranks"),
-        (point(1), ("pigeon",), "1x1x2", "no way pigeon"),
-        (point(1), (), "1x1x2", "--ways"),
+        (point(1), ("pigeon",), "1x1x2", "no method pigeon"),
+        (point(1), (), "1x1x2", "--methods"),
         (point(1), BESIDE, "1x1x3", "even number"),
         (point(1), BESIDE, "1x1x4", "exactly 2 ranks"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, ways, layout, words):
-    launched = launch(any_mpi, tmp_path, [config], ways, layout)
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, layout, words):
+    launched = launch(any_mpi, tmp_path, [config], methods, layout)
     assert words in launched.cause and launched.samples == []
 
 

@@ -1,4 +1,5 @@
-"""The pipeline kernel under mpiexec: every way delivers, in rounds of changing order, and tells its delay."""
+"""The pipeline kernel under mpiexec: every method delivers, in rounds of changing order, and tells its
+delay."""
 
 import os
 import subprocess
@@ -33,9 +34,11 @@ def point(size_bytes, partitions, gamma_s_per_byte=0.0):
     }
 
 
-def launch(mpi, tmp_path, points, ways=TWO, layout="1x1x2", preload=False, threads=1, rules=RULES, streams=0):
+def launch(
+    mpi, tmp_path, points, methods=TWO, layout="1x1x2", preload=False, threads=1, rules=RULES, streams=0
+):
     request = Request(
-        "0", "pipeline", points, parse_layout(layout), rules, None, 300, 120, ways, preload, threads,
+        "0", "pipeline", points, parse_layout(layout), rules, None, 300, 120, methods, preload, threads,
         streams=streams,
     )  # fmt: skip
     heard = []
@@ -45,7 +48,7 @@ def launch(mpi, tmp_path, points, ways=TWO, layout="1x1x2", preload=False, threa
     return launched
 
 
-def ways_of_one_launch(mpi, preload):
+def methods_of_one_launch(mpi, preload):
     """All that a launch with or without libearlybird can hold, streams included; and for how many streams the
     MPI must have room."""
     streams = int(features(find_flavour(mpi))["has_streams"])
@@ -53,31 +56,38 @@ def ways_of_one_launch(mpi, preload):
     return (*TWO, *RMA, *own, *(("stream",) if streams else ())), streams
 
 
-def test_every_way_delivers_every_size(mpi, tmp_path):
+def test_every_method_delivers_every_size(mpi, tmp_path):
     points = [point(21, 3), point(7, 1), point(0, 2), point(4096, 4, 1e-9), point(3 << 20, 3, 1e-10)]
-    ways, streams = ways_of_one_launch(mpi, preload=False)
-    launched = launch(mpi, tmp_path, points, ways, rules=SHORT, streams=streams)
+    methods, streams = methods_of_one_launch(mpi, preload=False)
+    launched = launch(mpi, tmp_path, points, methods, rules=SHORT, streams=streams)
     assert launched.cause is None
-    found = [(sample.config, sample.way) for sample in launched.samples]
-    assert found == [(config, way) for config in points for way in ways]
+    found = [(sample.config, sample.method) for sample in launched.samples]
+    assert found == [(config, method) for config in points for method in methods]
     for sample in launched.samples:
         assert sample.validated and len(sample.times_s) >= 6
         assert sample.rounds.tolist() == list(range(len(sample.times_s)))
         assert sample.extra["clock"] == "one"
-    for k in range(0, len(launched.samples), len(ways)):
-        assert len({len(sample.times_s) for sample in launched.samples[k : k + len(ways)]}) == 1
+    for k in range(0, len(launched.samples), len(methods)):
+        assert len({len(sample.times_s) for sample in launched.samples[k : k + len(methods)]}) == 1
 
 
 @pytest.mark.parametrize("threads", [2, 3, 4])
-def test_every_way_delivers_from_several_threads(mpi, tmp_path, threads):
+def test_every_method_delivers_from_several_threads(mpi, tmp_path, threads):
     partitions = threads if threads > 2 else 2 * threads
-    ways, streams = ways_of_one_launch(mpi, preload=True)
+    methods, streams = methods_of_one_launch(mpi, preload=True)
     config = point(7 * partitions, partitions) | {"threads": threads}
     launched = launch(
-        mpi, tmp_path, [config], ways, preload=True, threads=threads, rules=SHORT, streams=streams * threads
+        mpi,
+        tmp_path,
+        [config],
+        methods,
+        preload=True,
+        threads=threads,
+        rules=SHORT,
+        streams=streams * threads,
     )
     assert launched.cause is None and launched.record["thread_level"] == "multiple"
-    assert [sample.way for sample in launched.samples] == list(ways)
+    assert [sample.method for sample in launched.samples] == list(methods)
     assert all(sample.validated and sample.config == config for sample in launched.samples)
 
 
@@ -115,14 +125,16 @@ def test_ranks_that_share_a_core_deliver_too(any_mpi, tmp_path):
 OURS = ("single", "earlybird", "earlybird-fresh")
 
 
-def test_partitioned_ways_deliver_and_say_whose_they_are(mpi, tmp_path):
+def test_partitioned_methods_deliver_and_say_whose_they_are(mpi, tmp_path):
     points = [point(21, 3), point(0, 2), point(3 << 20, 3, 1e-10)]
-    for preload, ways in ((False, ("single", "partitioned")), (True, OURS)):
+    for preload, methods in ((False, ("single", "partitioned")), (True, OURS)):
         scratch = tmp_path / f"{preload}"
         scratch.mkdir()
-        launched = launch(mpi, scratch, points, ways, preload=preload, rules=SHORT)
+        launched = launch(mpi, scratch, points, methods, preload=preload, rules=SHORT)
         assert launched.cause is None
-        assert [(s.config, s.way) for s in launched.samples] == [(p, way) for p in points for way in ways]
+        assert [(s.config, s.method) for s in launched.samples] == [
+            (p, method) for p in points for method in methods
+        ]
         assert all(sample.validated for sample in launched.samples)
         names = [os.path.basename(path) for path in launched.record["preloaded"]]
         assert names == (["libearlybird.so"] if preload else [])
@@ -130,15 +142,15 @@ def test_partitioned_ways_deliver_and_say_whose_they_are(mpi, tmp_path):
 
 def test_libearlybird_plans_before_its_times_count(any_mpi, tmp_path):
     samples = launch(any_mpi, tmp_path, [point(4096, 4)], OURS, preload=True).samples
-    ours = next(sample for sample in samples if sample.way == "earlybird")
+    ours = next(sample for sample in samples if sample.method == "earlybird")
     assert ours.warmup >= 40 and len(ours.steady_times_s()) >= 30
 
 
 @pytest.mark.parametrize(
-    ("way", "preload", "words"), [("earlybird", False, "not loaded"), ("partitioned", True, "is loaded")]
+    ("method", "preload", "words"), [("earlybird", False, "not loaded"), ("partitioned", True, "is loaded")]
 )
-def test_a_sample_is_never_of_another_library_than_its_way_says(any_mpi, tmp_path, way, preload, words):
-    launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", way), preload=preload)
+def test_a_sample_is_never_of_another_library_than_its_method_says(any_mpi, tmp_path, method, preload, words):
+    launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", method), preload=preload)
     assert words in launched.cause and launched.samples == []
 
 
@@ -168,7 +180,7 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi
 
 
 @pytest.mark.parametrize(
-    ("config", "ways", "layout", "words"),
+    ("config", "methods", "layout", "words"),
     [
         (point(8, 0), TWO, "1x1x2", "partitions=0"),
         (point(7, 2), TWO, "1x1x2", "size_bytes=7 partitions=2"),
@@ -176,14 +188,14 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi
         (point(8, 2, "often"), TWO, "1x1x2", "gamma_s_per_byte=often"),
         (point(8, 2) | {"compute_s_per_byte": 0}, TWO, "1x1x2", "give one"),
         (point(8, 2) | {"threads": 2}, TWO, "1x1x2", "threads=2 and --threads is 1"),
-        (point(8, 2), ("single", "earlybird:many"), "1x1x2", "no way earlybird:many"),
-        (point(8, 2), ("single", "pigeon"), "1x1x2", "no way pigeon"),
-        (point(8, 2), (), "1x1x2", "--ways"),
+        (point(8, 2), ("single", "earlybird:many"), "1x1x2", "no method earlybird:many"),
+        (point(8, 2), ("single", "pigeon"), "1x1x2", "no method pigeon"),
+        (point(8, 2), (), "1x1x2", "--methods"),
         (point(8, 2), TWO, "1x1x3", "exactly 2 ranks"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, ways, layout, words):
-    launched = launch(any_mpi, tmp_path, [config], ways, layout)
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, layout, words):
+    launched = launch(any_mpi, tmp_path, [config], methods, layout)
     assert words in launched.cause and launched.samples == []
 
 
@@ -196,7 +208,7 @@ def test_streams_that_the_mpi_has_not_are_told(any_mpi, tmp_path):
     """MPICH makes as many as it was asked to keep contexts for, and others know none."""
     launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", "stream"))
     why = "no stream to every thread" if features(find_flavour(any_mpi))["has_streams"] else "no streams"
-    assert why in launched.cause and "the way stream" in launched.cause and launched.samples == []
+    assert why in launched.cause and "the method stream" in launched.cause and launched.samples == []
 
 
 NO_WINDOWS = """
@@ -211,7 +223,7 @@ int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm 
 def test_an_mpi_that_makes_no_windows_is_told(any_mpi, tmp_path, preload_source):
     preload_source(any_mpi, NO_WINDOWS)
     launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", "rma-fence"))
-    assert "makes no window" in launched.cause and "the way rma-fence" in launched.cause
+    assert "makes no window" in launched.cause and "the method rma-fence" in launched.cause
 
 
 WINDOWS = """
@@ -232,12 +244,12 @@ int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm 
 """
 
 
-@pytest.mark.parametrize("way", ["rma-many-passive", "rma-many-active"])
-def test_windows_of_threads_do_not_overlap(any_mpi, tmp_path, preload_source, monkeypatch, way):
+@pytest.mark.parametrize("method", ["rma-many-passive", "rma-many-active"])
+def test_windows_of_threads_do_not_overlap(any_mpi, tmp_path, preload_source, monkeypatch, method):
     """Threads that put into overlapping windows at once have no defined result (MPI 4.1 section 12.2.1)."""
     preload_source(any_mpi, WINDOWS)
     monkeypatch.setenv("MADE", str(tmp_path / "made"))
-    launched = launch(any_mpi, tmp_path, [point(42, 6)], ("single", way), threads=3, rules=SHORT)
+    launched = launch(any_mpi, tmp_path, [point(42, 6)], ("single", method), threads=3, rules=SHORT)
     assert launched.cause is None and all(sample.validated for sample in launched.samples)
     made = [tuple(map(int, line.split())) for line in (tmp_path / "made").read_text().splitlines()]
     begin = made[0][0]
@@ -328,7 +340,7 @@ def shimmed(tmp_path, monkeypatch, preload_source):
     return start
 
 
-def test_ways_take_turns_and_send_what_their_names_say(mpi, shimmed):
+def test_methods_take_turns_and_send_what_their_names_say(mpi, shimmed):
     samples, sent = shimmed(mpi, point(300, 3), flipped=-1)
     single, many = [300], [100, 100, 100]
     rounds = [[*single, *many], [*many, *single]]
@@ -336,7 +348,7 @@ def test_ways_take_turns_and_send_what_their_names_say(mpi, shimmed):
     assert sent == expected
 
 
-def test_a_flipped_bit_is_noticed_of_the_way_it_came(any_mpi, shimmed):
+def test_a_flipped_bit_is_noticed_of_the_method_it_came(any_mpi, shimmed):
     for flipped, validated in ((300, [False, True]), (100, [True, False])):
         samples, _ = shimmed(any_mpi, point(300, 3), flipped)
         assert [sample.validated for sample in samples] == validated

@@ -98,8 +98,8 @@ def _runnable(sanitizer: str, folder: Path) -> tuple[str, ...]:
     )
     why = made.stderr
     # A libtsan that is older than the kernel's habit of many random bits finds memory where it wants none.
-    ways = [(), ("setarch", "-R")] if shutil.which("setarch") else [()]
-    for words in ways if made.returncode == 0 else ():
+    methods = [(), ("setarch", "-R")] if shutil.which("setarch") else [()]
+    for words in methods if made.returncode == 0 else ():
         ran = subprocess.run([*words, probe], capture_output=True, text=True)
         if ran.returncode == 0:
             return words

@@ -216,7 +216,7 @@ def test_proposals_are_whole_priced_and_in_order_and_one_segment_is_among_them(
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_the_first_proposal_is_the_best_of_all_groupings_where_readiness_goes_one_way(core, descending):
+def test_the_first_proposal_is_the_best_of_all_groupings_where_readiness_goes_one_method(core, descending):
     random = np.random.default_rng(4 + descending)
     worse = []
     num_cases = 150

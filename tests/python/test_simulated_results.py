@@ -16,9 +16,9 @@ MAPPINGS = ("socket", "node")
 
 @pytest.fixture(scope="module")
 def times_s() -> dict[tuple, float]:
-    """(operation, mapping, way, ranks) -> seconds for one byte."""
+    """(operation, mapping, method, ranks) -> seconds for one byte."""
     return {
-        (s.config["operation"], s.config["map_by"], s.way, s.config["ranks"]): float(s.times_s[0])
+        (s.config["operation"], s.config["map_by"], s.method, s.config["ranks"]): float(s.times_s[0])
         for name in ("own", "forced")
         for s in Run.open(FOLDER / name).samples()
         if s.quantity == "completion"
@@ -36,11 +36,11 @@ def test_a_pipeline_is_slowest_for_one_byte_and_a_binomial_tree_fastest(times_s,
         assert binomial < linear < pipeline
 
 
-@pytest.mark.parametrize("way", ["own-pipeline", "own-linear"])
-def test_by_socket_a_step_is_seen_where_the_second_node_begins_and_by_node_none(times_s, way):
+@pytest.mark.parametrize("method", ["own-pipeline", "own-linear"])
+def test_by_socket_a_step_is_seen_where_the_second_node_begins_and_by_node_none(times_s, method):
     further_s = MACHINE.levels["inter_node"].latency_s - MACHINE.levels["inter_socket"].latency_s
     for map_by, step_s in (("socket", further_s), ("node", 0.0)):
-        series = [times_s["bcast", map_by, way, ranks] for ranks in (124, 128, 129)]
+        series = [times_s["bcast", map_by, method, ranks] for ranks in (124, 128, 129)]
         usual_s = (series[1] - series[0]) / 4
         # By node one of two neighbours on a node of its own adds nothing, hence the width of one message.
         assert series[2] - series[1] - usual_s == pytest.approx(step_s, abs=1.1 * MACHINE.send_overhead_s)
@@ -56,17 +56,17 @@ def test_what_a_process_adds_to_a_pipeline_is_a_hop(times_s, operation):
 def test_every_forced_algorithm_is_proven():
     run = Run.open(FOLDER / "forced")
     proofs = prove(run.samples(), run.launches()).values()
-    forced = {(one.operation, one.way) for one in proofs if one.proof.verdict == "proven"}
-    assert forced >= {(op, way) for op in OPERATIONS for way in ("linear", "pipeline", "binomial")}
+    forced = {(one.operation, one.method) for one in proofs if one.proof.verdict == "proven"}
+    assert forced >= {(op, method) for op in OPERATIONS for method in ("linear", "pipeline", "binomial")}
 
 
 def test_where_a_pipeline_of_one_segment_never_wins_the_size_decides_between_the_others():
     best: dict[tuple, tuple[float, str]] = {}
     for sample in Run.open(FOLDER / "sizes").samples():
-        if sample.way != "default" and sample.config["operation"] == "bcast":
+        if sample.method != "default" and sample.config["operation"] == "bcast":
             key = tuple(sample.config[name] for name in ("map_by", "ranks", "size_bytes"))
-            best[key] = min(best.get(key, (float("inf"), "")), (float(sample.times_s[0]), sample.way))
-    assert {way for _, way in best.values()} == {"own-binomial"}
+            best[key] = min(best.get(key, (float("inf"), "")), (float(sample.times_s[0]), sample.method))
+    assert {method for _, method in best.values()} == {"own-binomial"}
 
 
 def test_runs_tell_what_was_simulated():

@@ -1,4 +1,4 @@
-// What every way to do a collective operation is: one call on all ranks alike.
+// What every method to do a collective operation is: one call on all ranks alike.
 #pragma once
 
 namespace earlybird {

@@ -12,7 +12,7 @@
 #include "harness/data_check.hpp"
 #include "harness/team.hpp"
 #include "kernels/collectives/algorithm.hpp"
-#include "kernels/collectives/way_name.hpp"
+#include "kernels/collectives/method_name.hpp"
 
 namespace earlybird {
 
@@ -29,7 +29,7 @@ struct Shape {
 
 class Collective {
  public:
-  using Maker = std::function<std::unique_ptr<Algorithm>(const WayName &, MPI_Comm)>;
+  using Maker = std::function<std::unique_ptr<Algorithm>(const MethodName &, MPI_Comm)>;
 
   // Each rank has `in_bytes` to give and room for `out_bytes`.
   Collective(const Shape &shape, std::size_t in_bytes, std::size_t out_bytes)

@@ -8,9 +8,9 @@ namespace earlybird {
 
 namespace {
 
-void need_whole_elements(const WayName &name, std::size_t size_bytes, const Summands &summands) {
+void need_whole_elements(const MethodName &name, std::size_t size_bytes, const Summands &summands) {
   if (name.segment_bytes < size_bytes && name.segment_bytes % summands.element_bytes() != 0)
-    refuse("the way " + name.text + " cuts through the doubles that size_bytes=" + std::to_string(size_bytes) +
+    refuse("the method " + name.text + " cuts through the doubles that size_bytes=" + std::to_string(size_bytes) +
            " is reduced as; give segments of a multiple of " + std::to_string(summands.element_bytes()) + " bytes");
 }
 
@@ -18,7 +18,7 @@ void need_whole_elements(const WayName &name, std::size_t size_bytes, const Summ
 
 std::map<std::string, Collective::Maker> Reduce::own_algorithms() {
   const auto up = [this](Tree (*tree)(int, int, int)) {
-    return [this, tree](const WayName &name, MPI_Comm comm) -> std::unique_ptr<Algorithm> {
+    return [this, tree](const MethodName &name, MPI_Comm comm) -> std::unique_ptr<Algorithm> {
       need_whole_elements(name, shape_.size_bytes, summands_);
       Team &team = shape_.team;
       return std::make_unique<TreeReduce>(team, comm, tree(team.rank(), team.size(), shape_.root),

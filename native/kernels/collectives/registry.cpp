@@ -71,7 +71,7 @@ std::unique_ptr<Collective> make_collective(const std::string &operation, const 
   return find_operation(operation).make(shape);
 }
 
-std::unique_ptr<Algorithm> make_algorithm(const WayName &name, const std::string &operation, Collective &collective,
+std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::string &operation, Collective &collective,
                                           MPI_Comm comm) {
   if (!name.is_own()) return std::make_unique<MpiCall>(collective, comm);
   const std::map<std::string, Collective::Maker> own = collective.own_algorithms();
@@ -80,7 +80,7 @@ std::unique_ptr<Algorithm> make_algorithm(const WayName &name, const std::string
     refuse("there is no " + name.algorithm + " of our own for " + operation +
            (own.empty() ? "; give algorithms of the MPI's" : "; give some of " + names_of(own)) + " or default");
   if (name.is_segmented && name.algorithm == "own-linear")
-    refuse("the way " + name.text + " gives a segment and a linear " + operation + " has none; give own-linear");
+    refuse("the method " + name.text + " gives a segment and a linear " + operation + " has none; give own-linear");
   return found->second(name, comm);
 }
 

@@ -1,4 +1,4 @@
-// The collective operations and the ways to do them, by name.
+// The collective operations and the methods to do them, by name.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 #include "kernels/collectives/algorithm.hpp"
 #include "kernels/collectives/collective.hpp"
-#include "kernels/collectives/way_name.hpp"
+#include "kernels/collectives/method_name.hpp"
 
 namespace earlybird {
 
@@ -18,9 +18,9 @@ bool is_reduction(const std::string &operation);
 
 std::unique_ptr<Collective> make_collective(const std::string &operation, const Shape &shape);
 
-// The way `name` to do `collective`, which is `operation`, on `comm`: one of ours, or the MPI's call. Ends the program
-// with a sentence when there is no such way of ours.
-std::unique_ptr<Algorithm> make_algorithm(const WayName &name, const std::string &operation, Collective &collective,
+// The method `name` to do `collective`, which is `operation`, on `comm`: one of ours, or the MPI's call. Ends the program
+// with a sentence when there is no such method of ours.
+std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::string &operation, Collective &collective,
                                           MPI_Comm comm);
 
 }  // namespace earlybird

@@ -20,10 +20,10 @@ void TreeBcast::receive(std::size_t k) {
 }
 
 void TreeBcast::run() {
-  for (std::size_t k = 0; k < segments_under_way; ++k) receive(k);
+  for (std::size_t k = 0; k < segments_under_method; ++k) receive(k);
   for (std::size_t k = 0; k < segments_.count(); ++k) {
     if (tree_.parent >= 0) team_.wait(receives_.of(k), 1);
-    receive(k + segments_under_way);
+    receive(k + segments_under_method);
     MPI_Request *const sends = sends_.of(k);
     team_.wait(sends, sends_.width());
     for (std::size_t child = 0; child < tree_.children.size(); ++child)

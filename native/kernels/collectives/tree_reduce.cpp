@@ -49,10 +49,10 @@ const std::byte *TreeReduce::sum_up(std::size_t k) {
 }
 
 void TreeReduce::run() {
-  for (std::size_t k = 0; k < segments_under_way; ++k) receive(k);
+  for (std::size_t k = 0; k < segments_under_method; ++k) receive(k);
   for (std::size_t k = 0; k < segments_.count(); ++k) {
     const std::byte *const sum = sum_up(k);
-    receive(k + segments_under_way);
+    receive(k + segments_under_method);
     if (tree_.parent < 0) continue;
     team_.wait(sends_.of(k), 1);
     MPI_Isend(sum, segments_.bytes(k), MPI_BYTE, tree_.parent, tag, comm_, sends_.of(k));

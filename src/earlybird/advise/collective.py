@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.advice import Advice, Alternative, Stretch
-from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Way, family_of, mpi_algorithms
+from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of, mpi_algorithms
 from earlybird.data.collective_configuration import Configuration, Region, configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
@@ -33,7 +33,7 @@ from earlybird.predict.collective import (
 _PER_OCTAVE, _KNOWN_TO = 2, 0.01
 # What is more work to set must be predicted to take less by this share.
 WORTH = 0.05
-# At crossovers a way is kept until another one takes less by this share: near equals must not alternate.
+# At crossovers a method is kept until another one takes less by this share: near equals must not alternate.
 KEPT = 0.1
 
 
@@ -49,8 +49,8 @@ class _Candidate:
         return self.model.form
 
     @property
-    def way(self) -> str:
-        return Way(self.form.algorithm, self.segment_bytes).text
+    def method(self) -> str:
+        return Method(self.form.algorithm, self.segment_bytes).text
 
     @property
     def work(self) -> tuple:
@@ -207,22 +207,22 @@ def advise_collective(
 
 
 def _contradicted(first: Alternative, models: Sequence[AlgorithmModel], size_bytes: int) -> list[str]:
-    """A sentence where another way than the first, other segments included, took clearly less when it was
+    """A sentence where another method than the first, other segments included, took clearly less when it was
     measured."""
     timed_s = {
-        Way(model.form.algorithm, segment).text: time_s
+        Method(model.form.algorithm, segment).text: time_s
         for model in models
         for segment in model.measured
         if (time_s := model.measured_s(size_bytes, segment)) is not None
     }
-    if first.way not in timed_s:
+    if first.method not in timed_s:
         return []
     best = min(timed_s, key=timed_s.__getitem__)
-    if timed_s[best] >= (1 - KEPT) * timed_s[first.way]:
+    if timed_s[best] >= (1 - KEPT) * timed_s[first.method]:
         return []
-    times = [format_seconds(timed_s[way]) for way in (first.way, best)]
+    times = [format_seconds(timed_s[method]) for method in (first.method, best)]
     return [
-        f"when this very point was measured, {first.way} took {times[0]} and {best} {times[1]}: believe "
+        f"when this very point was measured, {first.method} took {times[0]} and {best} {times[1]}: believe "
         "the measurement, or repeat it"
     ]
 
@@ -241,7 +241,8 @@ def _doubts(ranked: Sequence[Alternative], forms: Sequence[CollectiveForm]) -> l
         return []
     told = " and ".join(f"{name} by {100 * error:.0f} %" for name, error in zip(compared, known, strict=True))
     return [
-        f"{best.way} is predicted to take {100 * saved:.0f} % less than {DEFAULT}, and the forms err by more "
+        f"{best.method} is predicted to take {100 * saved:.0f} % less than {DEFAULT}, and the forms "
+        "err by more "
         f"in the median of the points measured: {told}; measure both there before relying on it"
     ]
 
@@ -289,7 +290,7 @@ def _alternative(
     if measured_s is not None:
         extra["measured_s"] = measured_s
     return Alternative(
-        candidate.way,
+        candidate.method,
         time_s,
         gain,
         _how_to(candidate, placed, family),
@@ -308,8 +309,8 @@ def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
 
 def _how_to(candidate: _Candidate, placed: Placed, family: str | None) -> str:
     if not _can_be_told(candidate.form, family) and not candidate.form.algorithm.startswith(OWN):
-        return f"take {candidate.way}, as this MPI's manual tells"
-    return setting(family or "", candidate.form.operation, candidate.way, placed.ranks)
+        return f"take {candidate.method}, as this MPI's manual tells"
+    return setting(family or "", candidate.form.operation, candidate.method, placed.ranks)
 
 
 def _can_be_told(form: CollectiveForm, family: str | None) -> bool:
@@ -329,7 +330,7 @@ def _stretch(start: int, end: int, candidate: _Candidate, placed: Placed, family
     }
     if beyond:
         extra["extrapolated"] = sorted(beyond)
-    return Stretch(start, end, candidate.way, _how_to(candidate, placed, family), extra)
+    return Stretch(start, end, candidate.method, _how_to(candidate, placed, family), extra)
 
 
 def _configure(
@@ -341,11 +342,11 @@ def _configure(
     if family is None or not of_mpi:
         return None
     regions, lost = _regions(of_mpi, placed), []
-    told = any(region.way != DEFAULT for region in regions)
+    told = any(region.method != DEFAULT for region in regions)
     if told and family == "openmpi" and _has_nodes_of_several_ranks(placed):
         # Rules count where the component `tuned` goes first: its own choice is not that of `han`, which is
         # what the MPI does by itself on such nodes.
-        lost = [region for region in regions if region.way == DEFAULT]
+        lost = [region for region in regions if region.method == DEFAULT]
         regions = _regions([one for one in of_mpi if one.form.algorithm != DEFAULT], placed)
     settings = configuration(family, operation, regions, size_bytes)
     return replace(settings, left_out=(*settings.left_out, *lost))
@@ -355,7 +356,7 @@ def _regions(candidates: Sequence[_Candidate], placed: Placed) -> list[Region]:
     found = _Question(candidates).over_sizes().regions()
     last = len(found) - 1
     return [
-        Region(one.way, placed.ranks, start if k else 0, None if k == last else end)
+        Region(one.method, placed.ranks, start if k else 0, None if k == last else end)
         for k, (start, end, one) in enumerate(found)
     ]
 

@@ -1,4 +1,4 @@
-"""Advise how to send a buffer that threads fill: the way, its partitions, where that changes with size."""
+"""Advise how to send a buffer that threads fill: the method, its partitions, where that changes with size."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from earlybird.data.units import format_bytes
 from earlybird.predict.pipelined import (
     BULK,
     FROM_LEVELS,
-    WayModel,
+    MethodModel,
+    method_models,
     pipeline_level,
-    predict_ways,
+    predict_methods,
     reservations,
-    way_models,
 )
 
 SMALLEST_BYTES, LARGEST_BYTES = 512, 1 << 30
 # Sizes are tried this many to an octave, then the change is halved in until it is known to that share.
 _PER_OCTAVE, _KNOWN_TO = 2, 0.01
-# A way that is more work must be predicted to take less by this share; so must more partitions.
+# A method that is more work must be predicted to take less by this share; so must more partitions.
 WORTH = 0.05
-# At crossovers a way is kept until another one takes less by this share: near equals must not alternate.
+# At crossovers a method is kept until another one takes less by this share: near equals must not alternate.
 KEPT = 0.1
-# From the least work for the author of a program to the most; ways not named come last.
+# From the least work for the author of a program to the most; methods not named come last.
 _WORK = ("single", "partitioned", "earlybird", "many", "stream")
 # Without a measurement that says more, at most so many partitions are considered.
 MAX_PARTITIONS = 128
@@ -55,7 +55,7 @@ DelayRate = Callable[[int], float]
 
 @dataclass(frozen=True)
 class _Question:
-    models: Sequence[WayModel]
+    models: Sequence[MethodModel]
     threads: int
     delay_rate: DelayRate
     mpi: str
@@ -70,32 +70,32 @@ class _Question:
     def delay_s(self, size_bytes, partitions: int):
         return self.delay_rate(partitions // self.threads) * size_bytes / partitions
 
-    def best(self, size_bytes: float) -> tuple[WayModel, int]:
-        """The way and number of partitions with the least time at a size, or less work and at most WORTH
+    def best(self, size_bytes: float) -> tuple[MethodModel, int]:
+        """The method and number of partitions with the least time at a size, or less work and at most WORTH
         more of it."""
         times_s = self._times_s(size_bytes)
-        of_way_s = np.nanmin(times_s, axis=1)
-        k = worthwhile(self.models, of_way_s)
-        p = int(np.argmax(times_s[k] <= of_way_s[k] / (1 - WORTH)))
+        of_method_s = np.nanmin(times_s, axis=1)
+        k = worthwhile(self.models, of_method_s)
+        p = int(np.argmax(times_s[k] <= of_method_s[k] / (1 - WORTH)))
         return self.models[k], self.partitions[p]
 
-    def keeps(self, model: WayModel, size_bytes: float) -> bool:
-        """Whether no other way takes less by more than KEPT."""
-        of_way_s = np.nanmin(self._times_s(size_bytes), axis=1)
-        return bool((1 - KEPT) * of_way_s[self.models.index(model)] <= of_way_s.min())
+    def keeps(self, model: MethodModel, size_bytes: float) -> bool:
+        """Whether no other method takes less by more than KEPT."""
+        of_method_s = np.nanmin(self._times_s(size_bytes), axis=1)
+        return bool((1 - KEPT) * of_method_s[self.models.index(model)] <= of_method_s.min())
 
     def _times_s(self, size_bytes: float) -> np.ndarray:
         """(W, P) seconds."""
         return np.array([[self._time_s(m, size_bytes, p) for p in self.partitions] for m in self.models])
 
-    def _time_s(self, model: WayModel, size_bytes: float, partitions: int) -> float:
+    def _time_s(self, model: MethodModel, size_bytes: float, partitions: int) -> float:
         # A partition of less than a byte is none; threads that have too few bytes for one each still send.
         if size_bytes < partitions != self.threads:
             return np.nan
         return float(model.time_s(size_bytes, partitions, self.delay_s(size_bytes, partitions)))
 
-    def best_partitions(self, model: WayModel, size_bytes: int) -> int:
-        """The fewest that are within WORTH of the least time of a way, of those that divide the size."""
+    def best_partitions(self, model: MethodModel, size_bytes: int) -> int:
+        """The fewest that are within WORTH of the least time of a method, of those that divide the size."""
         possible = [p for p in self.partitions if size_bytes % p == 0 and size_bytes >= p] or [self.threads]
         times_s = [self._time_s(model, size_bytes, p) for p in possible]
         return next(p for p, t in zip(possible, times_s, strict=True) if t <= min(times_s) / (1 - WORTH))
@@ -110,7 +110,7 @@ def advise_pipeline(
     level: str | None = None,
     asked: dict[str, Any] | None = None,
 ) -> Advice:
-    """Rank every way the profile tells of, each with its best number of partitions, and seek crossovers.
+    """Rank every method the profile tells of, each with its best number of partitions, and seek crossovers.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def advise_pipeline(
     gains are over `single`. Crossovers are sought from 512 B to 1 GiB.
     """
     level = pipeline_level(profile, level)
-    models, left_out = _comparable(way_models(profile, level, threads))
+    models, left_out = _comparable(method_models(profile, level, threads))
     question = _Question(models, threads, delay_rate, str(profile.context.get("flavour", "mpich")))
     alternatives = [_alternative(question, model, size_bytes) for model in models]
     ranked = _rank(alternatives, models)
@@ -147,24 +147,25 @@ def advise_pipeline(
 
 
 def _kept_beyond(stretches: Sequence[Stretch], first: Alternative, size_bytes: int) -> list[str]:
-    """Why the sizes at which ways change name another way for the size asked about than is first there."""
+    """Why the sizes at which methods change name another method for the size asked about than is first
+    there."""
 
     def named(one: Alternative | Stretch) -> str:
-        return one.way + (f" with {one.extra['vcis']} contexts" if "vcis" in one.extra else "")
+        return one.method + (f" with {one.extra['vcis']} contexts" if "vcis" in one.extra else "")
 
     return [
         f"among the sizes {named(stretch)} is kept for {format_bytes(size_bytes)} though {named(first)} is "
-        f"advised: to change there another way must take {KEPT:.0%} less"
+        f"advised: to change there another method must take {KEPT:.0%} less"
         for stretch in stretches
         if stretch.from_bytes <= size_bytes < stretch.to_bytes and named(stretch) != named(first)
     ]
 
 
-def _comparable(models: list[WayModel]) -> tuple[list[WayModel], list[str]]:
-    """The ways to choose from, and a sentence on those left out.
+def _comparable(models: list[MethodModel]) -> tuple[list[MethodModel], list[str]]:
+    """The methods to choose from, and a sentence on those left out.
 
     Latency and bandwidth come from another benchmark, and threads hold one another up: neither what levels
-    nor what other threads say of one way stands beside what pipelines say of two others.
+    nor what other threads say of one method stands beside what pipelines say of two others.
     """
     measured = [model for model in models if model.source != FROM_LEVELS]
     if len(measured) < 2:
@@ -176,25 +177,25 @@ def _comparable(models: list[WayModel]) -> tuple[list[WayModel], list[str]]:
             "measures them, fit that run too"
         )
     alike = [model for model in measured if model.source == measured[0].source]
-    if len({model.way for model in alike}) < 2:
+    if len({model.method for model in alike}) < 2:
         return measured, told
     if others := _names(model for model in measured if model not in alike):
         told.append(
-            f"measured with other threads than {measured[0].way} and so left out: {others}; `earlybird "
-            "measure pipeline --threads T --ways all -o RUN` measures them alike, fit that run too"
+            f"measured with other threads than {measured[0].method} and so left out: {others}; `earlybird "
+            "measure pipeline --threads T --methods all -o RUN` measures them alike, fit that run too"
         )
     return alike, told
 
 
-def _names(models: Iterable[WayModel]) -> str:
-    return ", ".join(dict.fromkeys(model.way for model in models))
+def _names(models: Iterable[MethodModel]) -> str:
+    return ", ".join(dict.fromkeys(model.method for model in models))
 
 
-def _alternative(question: _Question, model: WayModel, size_bytes: int) -> Alternative:
+def _alternative(question: _Question, model: MethodModel, size_bytes: int) -> Alternative:
     partitions = question.best_partitions(model, size_bytes)
     delay_s = question.delay_s(size_bytes, partitions)
-    bulk = [one for one in question.models if one.way == BULK][:1]
-    found = predict_ways([*bulk, model], size_bytes, partitions, delay_s)[-1]
+    bulk = [one for one in question.models if one.method == BULK][:1]
+    found = predict_methods([*bulk, model], size_bytes, partitions, delay_s)[-1]
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
     extra |= {
         "partitions": partitions,
@@ -203,7 +204,7 @@ def _alternative(question: _Question, model: WayModel, size_bytes: int) -> Alter
         "source": found.source,
     }
     return Alternative(
-        model.way,
+        model.method,
         found.time_s,
         found.gain,
         how_to(model, partitions, question.mpi),
@@ -213,9 +214,9 @@ def _alternative(question: _Question, model: WayModel, size_bytes: int) -> Alter
     )
 
 
-def how_to(model: WayModel, partitions: int, mpi: str) -> str:
+def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     """What an author does, and sets, to send so."""
-    name, _, bound = model.way.partition(":")
+    name, _, bound = model.method.partition(":")
     words = DO.get(name, name).format(partitions=partitions, mpi=mpi)
     settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
     if model.vcis is not None and mpi == "intel":
@@ -225,13 +226,14 @@ def how_to(model: WayModel, partitions: int, mpi: str) -> str:
     return f"{words}; {' '.join(settings)}" if settings else words
 
 
-def worthwhile(models: Sequence[WayModel], time_s: Sequence[float]) -> int:
-    """The index of the way with the least work among those that take at most WORTH more than the quickest."""
+def worthwhile(models: Sequence[MethodModel], time_s: Sequence[float]) -> int:
+    """The index of the method with the least work among those that take at most WORTH more than the
+    quickest."""
     near = [k for k, one_s in enumerate(time_s) if one_s <= min(time_s) / (1 - WORTH)]
     return min(near, key=lambda k: _work(models[k]))
 
 
-def _rank(alternatives: list[Alternative], models: Sequence[WayModel]) -> list[Alternative]:
+def _rank(alternatives: list[Alternative], models: Sequence[MethodModel]) -> list[Alternative]:
     """The worthwhile one first, the others by time."""
     first = alternatives[worthwhile(models, [one.time_s for one in alternatives])]
     rest = sorted((one for one in alternatives if one is not first), key=lambda one: one.time_s)
@@ -239,7 +241,7 @@ def _rank(alternatives: list[Alternative], models: Sequence[WayModel]) -> list[A
 
 
 def _stretches(question: _Question) -> list[Stretch]:
-    """From small to large sizes: a way is kept until another one takes less by more than KEPT."""
+    """From small to large sizes: a method is kept until another one takes less by more than KEPT."""
     octaves = (LARGEST_BYTES // SMALLEST_BYTES).bit_length() - 1
     sizes = SMALLEST_BYTES * 2.0 ** (np.arange(octaves * _PER_OCTAVE + 1) / _PER_OCTAVE)
     found = question.best(sizes[0])
@@ -253,7 +255,7 @@ def _stretches(question: _Question) -> list[Stretch]:
     return [_stretch(question, start, end, *found) for (start, found), end in zip(begins, ends, strict=True)]
 
 
-def _last_kept(question: _Question, model: WayModel, low: float, high: float) -> float:
+def _last_kept(question: _Question, model: MethodModel, low: float, high: float) -> float:
     """The size up to which `model` is kept, which it is at `low` and is not at `high`."""
     while high > low * (1 + _KNOWN_TO):
         middle = (low * high) ** 0.5
@@ -261,16 +263,16 @@ def _last_kept(question: _Question, model: WayModel, low: float, high: float) ->
     return low
 
 
-def _stretch(question: _Question, start: int, end: int, model: WayModel, partitions: int) -> Stretch:
+def _stretch(question: _Question, start: int, end: int, model: MethodModel, partitions: int) -> Stretch:
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
     extra |= {"partitions": partitions, "source": model.source}
     if model.measured:
         low, high = model.measured["size_bytes"]
         extra["extrapolated"] = bool(start < low or end > high)
-    return Stretch(start, end, model.way, how_to(model, partitions, question.mpi), extra)
+    return Stretch(start, end, model.method, how_to(model, partitions, question.mpi), extra)
 
 
-def _work(model: WayModel) -> tuple:
-    name, _, bound = model.way.partition(":")
+def _work(model: MethodModel) -> tuple:
+    name, _, bound = model.method.partition(":")
     place = _WORK.index(name) if name in _WORK else len(_WORK)
-    return place, bool(bound), model.vcis or 0, model.way
+    return place, bool(bound), model.vcis or 0, model.method

@@ -24,7 +24,7 @@ from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 
-_COLUMNS = ("way", "algorithm", "segment_bytes", "time_s", "gain", "form", "do")
+_COLUMNS = ("method", "algorithm", "segment_bytes", "time_s", "gain", "form", "do")
 
 
 def collective(
@@ -109,7 +109,7 @@ def _print(advice: Advice) -> None:
 def _row(place: int, one: Alternative) -> list[Any]:
     return [
         place,
-        name_of(one.way),
+        name_of(one.method),
         format_seconds(one.time_s),
         " .. ".join(map(format_seconds, one.time_interval_s)) if one.time_interval_s else "",
         "" if one.gain is None else f"{one.gain:.2f}",
@@ -122,12 +122,12 @@ def _stretch_row(one: Stretch) -> list[str]:
     return [
         format_bytes(one.from_bytes),
         format_bytes(one.to_bytes),
-        name_of(one.way),
+        name_of(one.method),
         f"extrapolated: {', '.join(one.extra['extrapolated'])}" if "extrapolated" in one.extra else "",
     ]
 
 
-def name_of(way: str) -> str:
+def name_of(method: str) -> str:
     """`pipeline:8192` as people read it."""
-    algorithm, colon, segment = way.partition(":")
+    algorithm, colon, segment = method.partition(":")
     return f"{algorithm}, segments of {format_bytes(int(segment))}" if colon else algorithm

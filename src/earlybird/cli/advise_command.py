@@ -23,7 +23,7 @@ from earlybird.cli.predict_pipeline import checked_size, load_profiles
 from earlybird.data.advice import Advice, Alternative, Stretch
 from earlybird.data.units import format_bytes, format_seconds
 
-_COLUMNS = ("way", "vcis", "partitions", "messages", "message_bytes", "time_s", "gain", "source", "do")
+_COLUMNS = ("method", "vcis", "partitions", "messages", "message_bytes", "time_s", "gain", "source", "do")
 
 
 def pipeline(
@@ -40,11 +40,11 @@ def pipeline(
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """How to send a buffer that threads fill: the way, the number of partitions, and what it gains.
+    """How to send a buffer that threads fill: the method, the number of partitions, and what it gains.
 
-    Every way the profile tells of, with the number of partitions that takes least; then the sizes from 512 B
-    to 1 GiB at which another way becomes the best. With --ai, --ci and --frequency the delay rate follows the
-    number of partitions as in (9) of Gillis et al. 2023; --gamma is the same for all of them.
+    Every method the profile tells of, with the number of partitions that takes least; then the sizes from
+    512 B to 1 GiB at which another method becomes the best. With --ai, --ci and --frequency the delay rate
+    follows the number of partitions as in (9) of Gillis et al. 2023; --gamma is the same for all of them.
     """
     joined = load_profiles(profile)
     size_bytes = checked_size(size, threads, threads)
@@ -60,14 +60,16 @@ def pipeline(
 def _print(advice: Advice) -> None:
     asked = advice.asked
     print_table(
-        ["", "way", "partitions", "messages", "time", "gain", "95 %", "from"],
+        ["", "method", "partitions", "messages", "time", "gain", "95 %", "from"],
         [_row(k, one, advice.asked["size_bytes"]) for k, one in enumerate(advice.ranked, start=1)],
     )
     print()
     for k, one in enumerate(advice.ranked, start=1):
         print(f"{k}. {one.do}")
     print()
-    print_table(["from", "to", "best way", "partitions", ""], [_stretch_row(one) for one in advice.stretches])
+    print_table(
+        ["from", "to", "best method", "partitions", ""], [_stretch_row(one) for one in advice.stretches]
+    )
     threads = asked["threads"]
     note(
         f"{asked['level']}: {format_bytes(asked['size_bytes'])} of {threads} "
@@ -85,7 +87,7 @@ def _row(place: int, one: Alternative, size_bytes: int) -> list[Any]:
     interval = one.gain_interval and " .. ".join(f"{bound:.2f}" for bound in one.gain_interval)
     return [
         place,
-        _name(one.way, one.extra),
+        _name(one.method, one.extra),
         one.extra["partitions"],
         _messages(one.extra["messages"], one.extra["message_bytes"], size_bytes),
         format_seconds(one.time_s),
@@ -99,14 +101,14 @@ def _stretch_row(one: Stretch) -> list[Any]:
     return [
         format_bytes(one.from_bytes),
         format_bytes(one.to_bytes),
-        _name(one.way, one.extra),
+        _name(one.method, one.extra),
         one.extra["partitions"],
         "extrapolated in part" if one.extra.get("extrapolated") else "",
     ]
 
 
-def _name(way: str, extra) -> str:
-    return f"{way}, {extra['vcis']} contexts" if "vcis" in extra else way
+def _name(method: str, extra) -> str:
+    return f"{method}, {extra['vcis']} contexts" if "vcis" in extra else method
 
 
 command = make_group(

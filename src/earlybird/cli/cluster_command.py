@@ -31,7 +31,7 @@ NameOption = Annotated[
 def up(
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = 2,
     rate: Annotated[
-        str, typer.Option(help="What every node's link carries each way, such as 200mbit.")
+        str, typer.Option(help="What every node's link carries in each direction, such as 200mbit.")
     ] = "200mbit",
     name: Annotated[str, typer.Option(help="What to call it.")] = "virtual",
     check: Annotated[bool, typer.Option(help="Measure the links: 3 s.")] = True,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.cli.common import note
-from earlybird.compare.trees import WayProof, prove
-from earlybird.compare.ways import Ratio, chained_ratio, paired_ratio
+from earlybird.compare.methods import Ratio, chained_ratio, paired_ratio
+from earlybird.compare.trees import MethodProof, prove
 from earlybird.data import units
 from earlybird.data.collective_algorithms import (
     COMPLETION,
@@ -13,7 +13,7 @@ from earlybird.data.collective_algorithms import (
     OPERATIONS,
     REDUCE_LOCAL,
     ROOTED,
-    parse_way,
+    parse_method,
 )
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches, rank_medians_of_launches
@@ -22,16 +22,16 @@ from earlybird.models.tree_proof import CONTRADICTED, NOT_TOLD, PROVEN
 
 KERNEL = "collective"
 HEADER = (
-    "operation", "mapped by", "P", "size", "way", "completion", "launches from", "to", "mean", "root",
+    "operation", "mapped by", "P", "size", "method", "completion", "launches from", "to", "mean", "root",
     "over default", "from", "to", "tree", "launches", "state",
 )  # fmt: skip
-# Ways that every launch of an MPI has which is told of algorithms at its start.
+# Methods that every launch of an MPI has which is told of algorithms at its start.
 _COMMON = ("own-binomial", "own-linear")
-_LOCAL_WAY = "MPI_Reduce_local"
+_LOCAL_METHOD = "MPI_Reduce_local"
 
 
 def collective_rows(run: Run, samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """A row for each way at each point, in order of operation, mapping, ranks, size and way."""
+    """A row for each method at each point, in order of operation, mapping, ranks, size and method."""
     proofs = prove(samples, run.launches())
     by_point: dict[tuple, list[Sample]] = {}
     for sample in samples:
@@ -50,7 +50,7 @@ def warn_of_contradictions(run: Run, samples: Sequence[Sample]) -> None:
 
 def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], proofs) -> dict[str, Any]:
     config = samples[0].config
-    operation, way = config["operation"], samples[0].way
+    operation, method = config["operation"], samples[0].method
     medians = [sample.median_s() for sample in samples]
     of_ranks = rank_medians_of_launches(samples)
     rooted = operation in ROOTED
@@ -65,7 +65,7 @@ def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], 
         "root": config["root"] if rooted else None,
         "size_bytes": config["size_bytes"],
         "datatype": config.get("datatype"),
-        "way": way or _LOCAL_WAY,
+        "method": method or _LOCAL_METHOD,
         "time_s": median_of_launches(samples),
         "fastest_launch_s": min(medians),
         "slowest_launch_s": max(medians),
@@ -75,7 +75,7 @@ def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], 
         "over_default_low": ratio and ratio.low,
         "over_default_high": ratio and ratio.high,
         "over_default_through": through,
-        **_told_of_tree(proofs, operation, way, config),
+        **_told_of_tree(proofs, operation, method, config),
         "launches": len(samples),
         "converged": sum(sample.converged for sample in samples),
         "oversubscribed": any(sample.oversubscribed for sample in samples),
@@ -87,8 +87,8 @@ def _over_default(
 ) -> tuple[Ratio | None, str | None]:
     """How many times longer than the MPI's choice, from calls in turn; where no launch held both, by way of
     one of ours that was beside either."""
-    kernel, quantity, way, config = samples[0].point()
-    if way in (None, DEFAULT):
+    kernel, quantity, method, config = samples[0].point()
+    if method in (None, DEFAULT):
         return None, None
     default = by_point.get((kernel, quantity, DEFAULT, config), ())
     if ratio := paired_ratio(samples, default):
@@ -101,9 +101,9 @@ def _over_default(
 
 
 def _told_of_tree(
-    proofs: Mapping[tuple, WayProof], operation: str, way: str | None, config: Mapping[str, Any]
+    proofs: Mapping[tuple, MethodProof], operation: str, method: str | None, config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    key = (operation, way, config["ranks"], config["map_by"], config["root"])
+    key = (operation, method, config["ranks"], config["map_by"], config["root"])
     if key in proofs:
         told = proofs[key]
         return {
@@ -128,9 +128,9 @@ def _told_of_tree(
 def _order(row: Mapping[str, Any]) -> tuple:
     operation = row["operation"]
     place = OPERATIONS.index(operation) if operation in OPERATIONS else len(OPERATIONS)
-    way = parse_way(row["way"])
-    kind = 0 if way.name == DEFAULT else 1 if way.is_forced else 2
-    return place, row["map_by"], row["ranks"], row["size_bytes"], kind, way.name, way.segment_bytes
+    method = parse_method(row["method"])
+    kind = 0 if method.name == DEFAULT else 1 if method.is_forced else 2
+    return place, row["map_by"], row["ranks"], row["size_bytes"], kind, method.name, method.segment_bytes
 
 
 def collective_cells(row: Mapping[str, Any], state: str) -> list[Any]:
@@ -142,7 +142,7 @@ def collective_cells(row: Mapping[str, Any], state: str) -> list[Any]:
         row["map_by"],
         row["ranks"],
         "" if row["operation"] == "barrier" else units.format_bytes(row["size_bytes"]),
-        row["way"],
+        row["method"],
         *("" if row[name] is None else units.format_seconds(row[name]) for name in times),
         *("" if row[name] is None else ratio_words(row[name]) for name in ratios),
         _tree_words(row),
@@ -195,11 +195,11 @@ def collective_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def check_osu(groups: Sequence[Group]) -> None:
     """Refuse what does not fit into one column of sizes: several operations, mappings, numbers of ranks or
-    ways."""
+    methods."""
     points = [point for group in groups for point in group.points if point["operation"] != REDUCE_LOCAL]
     columns = {(point["operation"], point["map_by"], point["ranks"]) for point in points}
-    ways = {way for group in groups for way in group.ways}
-    if len(columns) > 1 or len(ways - {DEFAULT}) > 1:
+    methods = {method for group in groups for method in group.methods}
+    if len(columns) > 1 or len(methods - {DEFAULT}) > 1:
         raise InputError(
             "--format osu prints one column: measure one --op, one --map-by, one of --ranks and one "
             "--algorithm"
@@ -207,10 +207,10 @@ def check_osu(groups: Sequence[Group]) -> None:
 
 
 def print_osu(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The mean over ranks in us, as the OSU benchmarks define it, of the one way asked for."""
+    """The mean over ranks in us, as the OSU benchmarks define it, of the one method asked for."""
     rows = [row for row in rows if row["operation"] != REDUCE_LOCAL]
-    asked = {row["way"] for row in rows} - {DEFAULT} or {DEFAULT}
+    asked = {row["method"] for row in rows} - {DEFAULT} or {DEFAULT}
     print("# Size       Avg Latency(us)")
     for row in rows:
-        if row["way"] in asked:
+        if row["method"] in asked:
             print(f"{row['size_bytes']:<10d}{row['mean_s'] * 1e6:>18.2f}")

@@ -224,7 +224,7 @@ def _print_tables(profile: Profile, choices) -> None:
     if forms := pipeline_forms(profile):
         print()
         print_table(
-            ("pipelines", "way", "threads", "contexts", "messages", "protocols", "error",
+            ("pipelines", "method", "threads", "contexts", "messages", "protocols", "error",
              "held-out partitions", "held-out size"),
             [_pipeline_row(form) for form in forms],
         )  # fmt: skip
@@ -263,7 +263,7 @@ def _pipeline_row(form: PipelineForm) -> tuple:
     messages = form.parameters.messages
     errors = (form.extra.get(key) for key in ("error", "held_out_error", "held_out_error_sizes"))
     return (
-        form.level, form.way, form.threads, form.vcis or "",
+        form.level, form.method, form.threads, form.vcis or "",
         f"up to {format_bytes(messages)}" if isinstance(messages, int) else messages,
         len(form.parameters.protocols), *map(_per_cent, errors),
     )  # fmt: skip

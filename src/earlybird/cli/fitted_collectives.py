@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.cli.fitted_pipelines import profiles_of
 from earlybird.compare.trees import prove
-from earlybird.data.collective_algorithms import PROOF, parse_way
+from earlybird.data.collective_algorithms import PROOF, parse_method
 from earlybird.data.collective_form import collective_forms
 from earlybird.data.insaghi import load_report
 from earlybird.data.profile import Profile
@@ -61,13 +61,13 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
     counted: dict[tuple, Hops] = {}
     for sample in samples:
         config, point = sample.config, sample.point()
-        way = parse_way(sample.way)
-        key = config["operation"], way.name, str(config.get("mpi", ""))
+        method = parse_method(sample.method)
+        key = config["operation"], method.name, str(config.get("mpi", ""))
         if key not in forms or point in chosen[key]:
             continue
         hops = _hops(forms[key].structure, config, launches.get(sample.launch, {}), counted)
         if hops is not None:
-            chosen[key][point] = hops, int(config["size_bytes"]), way.segment_bytes
+            chosen[key][point] = hops, int(config["size_bytes"]), method.segment_bytes
     result: dict[tuple, float] = {}
     for key, points in chosen.items():
         if points:
@@ -93,7 +93,7 @@ def _hops(
 
 
 def _proofs(run: MeasuredRun) -> Iterable[Proof]:
-    """Of every MPI of a run, the ways that were to run along a tree."""
+    """Of every MPI of a run, the methods that were to run along a tree."""
     by_mpi: dict[str, list[Sample]] = {}
     for sample in run.samples:
         if sample.quantity == PROOF:
@@ -104,7 +104,7 @@ def _proofs(run: MeasuredRun) -> Iterable[Proof]:
                 edges = [f"{parent}->{child}" for parent, child in one.proof.edges or ()]
                 seen = one.proof.seen or " ".join(edges)
                 yield Proof(
-                    mpi, one.operation, one.way, one.ranks, one.map_by, one.tree, one.proof.verdict, seen
+                    mpi, one.operation, one.method, one.ranks, one.map_by, one.tree, one.proof.verdict, seen
                 )
 
 

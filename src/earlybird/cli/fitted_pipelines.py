@@ -6,16 +6,16 @@ from typing import Any
 
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
-from earlybird.predict.pipelined import MEASURED, WayModel, way_models
+from earlybird.predict.pipelined import MEASURED, MethodModel, method_models
 from earlybird.report.curves import profile_mpi
 from earlybird.report.material import Material, MeasuredRun
 
 
 def with_fitted_pipelines(material: Material) -> Material:
     """`material` with the seconds that the profiles' models give every measured pipeline they were fitted
-    for: its way, level, threads and contexts."""
+    for: its method, level, threads and contexts."""
     fitted: dict[tuple, float] = {}
-    known: dict[tuple, dict[tuple, WayModel]] = {}
+    known: dict[tuple, dict[tuple, MethodModel]] = {}
     for run in material.runs:
         samples = {sample.point(): sample for sample in run.samples if _has_delay(sample)}
         for profile in profiles_of(run, material.profiles):
@@ -26,7 +26,7 @@ def with_fitted_pipelines(material: Material) -> Material:
                 key = (id(profile), config["level"], config.get("threads", 1))
                 if key not in known:
                     known[key] = _models(profile, *key[1:])
-                model = known[key].get((sample.way, config.get("vcis")))
+                model = known[key].get((sample.method, config.get("vcis")))
                 if model is not None:
                     fitted[point] = _fitted_s(model, config)
     return replace(material, fitted_pipelines=fitted)
@@ -43,15 +43,15 @@ def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile
     return sorted(profiles, key=lambda profile: all(one.get("id") != run_id for one in profile.runs))
 
 
-def _models(profile: Profile, level: str, threads: int) -> dict[tuple, WayModel]:
+def _models(profile: Profile, level: str, threads: int) -> dict[tuple, MethodModel]:
     return {
-        (model.way, model.vcis): model
-        for model in way_models(profile, level, threads)
+        (model.method, model.vcis): model
+        for model in method_models(profile, level, threads)
         if model.source == MEASURED
     }
 
 
-def _fitted_s(model: WayModel, config: Mapping[str, Any]) -> float:
+def _fitted_s(model: MethodModel, config: Mapping[str, Any]) -> float:
     size, partitions = config["size_bytes"], config["partitions"]
     delay_s = config.get("gamma_s_per_byte", 0.0) * (size // partitions)
     return float(model.time_s(size, partitions, delay_s))

@@ -21,7 +21,7 @@ from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
-from earlybird.measure.groups import DRAWN_WAYS, Library, Place
+from earlybird.measure.groups import DRAWN_METHODS, Library, Place
 from earlybird.models.pipelined import delay_rate_s_per_byte
 from earlybird.toolchain.build import features, has_library, require_built
 
@@ -150,7 +150,7 @@ def machine_of(launcher: Launcher) -> dict[str, Any]:
 def expected_times(profile: Profile):
     """Seconds of every rank that `profile` stands for, at one point of a kernel."""
     from earlybird.predict.exchange import predict_exchange
-    from earlybird.predict.pipelined import way_models
+    from earlybird.predict.pipelined import method_models
 
     def times_s(kernel: str, point, request: Request) -> np.ndarray:
         if kernel == "exchange":
@@ -159,8 +159,8 @@ def expected_times(profile: Profile):
         size_bytes = point["size_bytes"]
         if kernel == "pipeline":
             delay_s = _delay_rate(point) * (size_bytes // point["partitions"])
-            models = way_models(profile, point["level"], point.get("threads", 1))
-            model = next(model for model in models if model.way == point["way"])
+            models = method_models(profile, point["level"], point.get("threads", 1))
+            model = next(model for model in models if model.method == point["method"])
             return np.array([float(model.time_s(size_bytes, point["partitions"], delay_s))])
         protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
         competitors = point.get("competitors", 1)
@@ -201,7 +201,7 @@ def _with_library(place: Place, flavour: flavours.Flavour) -> Place:
 
 
 def _pretended_place(profile: Profile) -> Place:
-    from earlybird.predict.pipelined import FROM_LEVELS, way_models
+    from earlybird.predict.pipelined import FROM_LEVELS, method_models
 
     def largest(level: str) -> int:
         return max(max(protocol.bandwidth_bytes_per_s) for protocol in profile.levels[level].protocols)
@@ -209,7 +209,7 @@ def _pretended_place(profile: Profile) -> Place:
     cores = {level: largest(level) for level in LEVELS if level in profile.levels}
     # Beside the two that follow from latency and bandwidth, those that were measured on every level.
     measured = [
-        {model.way for model in way_models(profile, level, 1) if model.source != FROM_LEVELS}
+        {model.method for model in method_models(profile, level, 1) if model.source != FROM_LEVELS}
         for level in cores
     ]
-    return Place(cores, drawn_ways=DRAWN_WAYS.union(set.intersection(*measured)))
+    return Place(cores, drawn_methods=DRAWN_METHODS.union(set.intersection(*measured)))

@@ -46,7 +46,7 @@ Earlybird shows what MPI communication costs, process by process.
 
 def run() -> None:
     """Entry point of the console script; shows a traceback only where EARLYBIRD_DEBUG asks for it."""
-    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same orderly way.
+    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same orderly method.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         status = _dispatch(sys.argv[1:])

@@ -42,7 +42,7 @@ from earlybird.measure import suites
 from earlybird.measure.groups import Group, Library, Options, Place
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", *suite_options.OF_ALL)
-FIRST_PIPELINE_WAYS = "single,many"  # of runs that do not name their ways
+FIRST_PIPELINE_METHODS = "single,many"  # of runs that do not name their methods
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 
@@ -75,7 +75,7 @@ def measure(
     levels: suite_options.LevelsOption = None,
     partitions: suite_options.PartitionsOption = None,
     gamma: suite_options.GammaOption = None,
-    ways: suite_options.WaysOption = None,
+    methods: suite_options.MethodsOption = None,
     window: suite_options.WindowOption = None,
     aggregation: suite_options.AggregationOption = None,
     vcis: suite_options.VcisOption = None,
@@ -137,7 +137,7 @@ def measure(
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
         if "pipeline" in settings["suites"]:
-            settings = {"ways": FIRST_PIPELINE_WAYS} | settings
+            settings = {"methods": FIRST_PIPELINE_METHODS} | settings
         settings = dict.fromkeys(suite_options.LATER_SETTINGS) | settings
         effort = extend(effort, launches, budget)
         if suite and list(suite) != settings["suites"]:
@@ -154,7 +154,7 @@ def measure(
         }
         refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
         refuse_changes(run, settings, of_pipeline | of_collective)
-        refuse_changes(run, settings, {"ways": ways, "window": window, "reproduce": reproduce})
+        refuse_changes(run, settings, {"methods": methods, "window": window, "reproduce": reproduce})
         if _takes_counts(settings["suites"]):
             refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
     else:
@@ -184,7 +184,7 @@ def measure(
             **of_pipeline,
             **of_collective,
             "reproduce": reproduce,
-            "ways": ways,
+            "methods": methods,
             "window": window,
         }
     chosen = suites.find_suites(settings["suites"])

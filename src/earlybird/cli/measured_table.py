@@ -51,7 +51,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
                 continue
             if kernel == collective_table.KERNEL:
                 cells = [collective_table.collective_cells(row, _state(row)) for row in of_kernel]
-                print_table(collective_table.HEADER, cells, left=("way", "tree"))
+                print_table(collective_table.HEADER, cells, left=("method", "tree"))
                 for remark in collective_table.collective_remarks(of_kernel):
                     print(remark)
                 continue

@@ -1,19 +1,20 @@
-"""What `measure` prints of the suite `msgrate`: the messages per second of each way and number of threads."""
+"""What `measure` prints of the suite `msgrate`: the messages per second of each method and number of
+threads."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from earlybird.compare.ways import paired_ratio
+from earlybird.compare.methods import paired_ratio
 from earlybird.data import units
 from earlybird.data.run import Run, Sample, median_of_launches, thread_medians_of_launches
-from earlybird.measure.msgrate import CONTEXTS, MSGRATE_WAYS, PER_THREAD, PROCESSES, SHARED
+from earlybird.measure.msgrate import CONTEXTS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
 from earlybird.report.words import counted
 
 HEADER = (
     "level",
     "size",
     "threads",
-    "way",
+    "method",
     "contexts",
     "Mmsg/s",
     "launches from",
@@ -29,16 +30,16 @@ _MOST_NAMED = 4  # threads whose rates are listed one by one
 
 
 def msgrate_values(samples: Sequence[Sample], shared: Sequence[Sample]) -> dict[str, Any]:
-    """Of one way at one point: its rates, and how many times that of `shared`, the samples of one
+    """Of one method at one point: its rates, and how many times that of `shared`, the samples of one
     communicator for all threads at that point; None where no launch measured both in turn."""
     config = samples[0].config
     threads, window = config["threads"], config["window"]
     medians = [sample.median_s() for sample in samples]
     of_threads = thread_medians_of_launches(samples)
     rates = None if of_threads is None else (window / of_threads).tolist()
-    ratio = paired_ratio(shared, samples) if samples[0].way != SHARED else None
+    ratio = paired_ratio(shared, samples) if samples[0].method != SHARED else None
     return {
-        "way": samples[0].way,
+        "method": samples[0].method,
         "threads": threads,
         "window": window,
         "vcis": config.get("vcis"),
@@ -55,10 +56,13 @@ def msgrate_values(samples: Sequence[Sample], shared: Sequence[Sample]) -> dict[
 
 
 def msgrate_order(row: dict[str, Any]) -> tuple:
-    """Where a row stands among those of its suite: ways with contexts after those without, processes last."""
-    way = MSGRATE_WAYS.index(row["way"]) if row["way"] in MSGRATE_WAYS else len(MSGRATE_WAYS)
+    """Where a row stands among those of its suite: methods with contexts after those without, processes
+    last."""
+    method = (
+        MSGRATE_METHODS.index(row["method"]) if row["method"] in MSGRATE_METHODS else len(MSGRATE_METHODS)
+    )
     place = row["level"], row["size_bytes"], row["window"], row["threads"]
-    return *place, row["way"] == PROCESSES, row["vcis"] or 0, way
+    return *place, row["method"] == PROCESSES, row["vcis"] or 0, method
 
 
 def msgrate_cells(row: dict[str, Any], state: str) -> list[Any]:
@@ -68,7 +72,7 @@ def msgrate_cells(row: dict[str, Any], state: str) -> list[Any]:
         row["level"],
         units.format_bytes(row["size_bytes"]),
         row["threads"],
-        row["way"],
+        row["method"],
         row["vcis"] or "",
         *(_millions(row[name]) for name in ("rate_per_s", "slowest_launch_per_s", "fastest_launch_per_s")),
         _of_threads(row["thread_rates_per_s"]),
@@ -103,8 +107,8 @@ def msgrate_remarks(run: Run, rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _without_contexts(run: Run, rows: Sequence[dict[str, Any]]) -> list[str]:
     """Why some numbers of threads have no row with contexts."""
-    several = {row["threads"] for row in rows if row["way"] == PER_THREAD and row["threads"] > 1}
-    with_contexts = {row["threads"] for row in rows if row["way"] == CONTEXTS}
+    several = {row["threads"] for row in rows if row["method"] == PER_THREAD and row["threads"] > 1}
+    with_contexts = {row["threads"] for row in rows if row["method"] == CONTEXTS}
     launches = run.launches()
     versions = {str(launch.get("library_version", "")).split(" ")[0] for launch in launches}
     if several and "Open" in versions:

@@ -1,9 +1,9 @@
-"""What `measure` prints of the suite `pipeline`: the time-to-solution of each way and what it gains."""
+"""What `measure` prints of the suite `pipeline`: the time-to-solution of each method and what it gains."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from earlybird.compare.ways import paired_ratio
+from earlybird.compare.methods import paired_ratio
 from earlybird.data import units
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
@@ -15,8 +15,9 @@ _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 
 def pipeline_values(samples: Sequence[Sample], bulk: Sequence[Sample]) -> dict[str, Any]:
-    """Of one way at one point: its gain over `bulk`, the samples of `single` at that point, and the gain that
-    equation (4) of Gillis et al. 2023 gives at the bandwidth of `single`; None where `bulk` is empty.
+    """Of one method at one point: its gain over `bulk`, the samples of `single` at that point, and the
+    gain that equation (4) of Gillis et al. 2023 gives at the bandwidth of `single`; None where `bulk` is
+    empty.
 
     Where all partitions are computed, gamma is that of equation (9).
     """
@@ -27,7 +28,7 @@ def pipeline_values(samples: Sequence[Sample], bulk: Sequence[Sample]) -> dict[s
     beta = size_bytes / median_of_launches(bulk) if bulk else None
     ratio = paired_ratio(bulk, samples)
     return {
-        "way": samples[0].way,
+        "method": samples[0].method,
         "partitions": partitions,
         "threads": threads,
         "vcis": config.get("vcis"),
@@ -54,15 +55,15 @@ def _computation(config: Mapping[str, Any], partitions_per_thread: int) -> dict[
 
 
 def pipeline_order(row: dict[str, Any]) -> tuple:
-    """Sorts rows by point, and those of a point with `single` first and then the way that gains most."""
-    point = (*_point(row)[2:], row["way"] != BULK)
+    """Sorts rows by point, and those of a point with `single` first and then the method that gains most."""
+    point = (*_point(row)[2:], row["method"] != BULK)
     return (*point, -(row["gain"] or 0.0))
 
 
 def pipeline_table(
     rows: Sequence[dict[str, Any]], state: Callable[[dict[str, Any]], str]
 ) -> tuple[list[str], list[list[Any]]]:
-    """Header and lines, in the order of `rows`; what all ways of a point share stands on its first line.
+    """Header and lines, in the order of `rows`; what all methods of a point share stands on its first line.
 
     Columns of threads and contexts appear where there is more than one thread, and where contexts were asked
     for.
@@ -70,7 +71,7 @@ def pipeline_table(
     threads = any(row["threads"] > 1 for row in rows)
     vcis = any(row["vcis"] is not None for row in rows)
     header = ["level", "size", *(["threads"] if threads else []), *(["VCIs"] if vcis else []), "partitions",
-              "gamma", "gamma*beta", "equation (4)", "way", "time", "gain", "from", "to", "covers",
+              "gamma", "gamma*beta", "equation (4)", "method", "time", "gain", "from", "to", "covers",
               "launches", "state"]  # fmt: skip
     lines, before = [], None
     for row in rows:
@@ -85,13 +86,13 @@ def pipeline_table(
             _figure(row["gamma_beta"], ".2f"),
             _figure(row["gain_theory"], ".2f"),
         ]
-        own = [row["way"], units.format_seconds(row["time_s"]), *_gain(row), row["launches"], state(row)]
+        own = [row["method"], units.format_seconds(row["time_s"]), *_gain(row), row["launches"], state(row)]
         lines.append([*(shared if first else [""] * len(shared)), *own])
     return header, lines
 
 
 def _point(row: dict[str, Any]) -> tuple:
-    """What the ways of a point share, as far as it is told."""
+    """What the methods of a point share, as far as it is told."""
     return (
         row["level"], row["size_bytes"], row["threads"], row["vcis"] or 0, row["partitions"],
         row["gamma_s_per_byte"], row.get("compute_s_per_byte", -1.0),
@@ -100,7 +101,7 @@ def _point(row: dict[str, Any]) -> tuple:
 
 def _gain(row: dict[str, Any]) -> list[str]:
     """Blank for `single`, which is what others are compared with."""
-    if row["way"] == BULK:
+    if row["method"] == BULK:
         return [""] * 4
     figures = [_figure(row[name], ".2f") for name in ("gain", "gain_low", "gain_high")]
     return [*figures, _figure(row["gain_coverage"], ".0%")]
@@ -112,15 +113,15 @@ def _figure(value: float | None, form: str) -> str:
 
 def pipeline_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What to know of the table of these rows, a line each, to be printed below it."""
-    ways = [row for row in rows if row["way"] != BULK]
+    methods = [row for row in rows if row["method"] != BULK]
     remarks = []
-    if any(row["gain"] is not None for row in ways):
+    if any(row["gain"] is not None for row in methods):
         remarks.append(
-            "gain: the median of the ratios, single over this way, of times taken in turn in one launch; "
+            "gain: the median of the ratios, single over this method, of times taken in turn in one launch; "
             "the ratio of the two medians under time may differ"
         )
-    for level in dict.fromkeys(row["level"] for row in ways):
-        faint = [row for row in ways if row["level"] == level and _is_faint(row)]
+    for level in dict.fromkeys(row["level"] for row in methods):
+        faint = [row for row in methods if row["level"] == level and _is_faint(row)]
         if faint:
             gamma = _CLEAR_GAMMA_BETA / max(row["bulk_bandwidth_bytes_per_s"] for row in faint)
             remarks.append(

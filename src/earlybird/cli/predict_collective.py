@@ -20,7 +20,7 @@ from earlybird.predict.collective import (
 )
 
 SCHEMA = "earlybird.collective-prediction/1"
-_COLUMNS = ("way", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
+_COLUMNS = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
             "extrapolated")  # fmt: skip
 
 OperationOption = Annotated[str, typer.Option("--op", help="The operation, such as bcast or reduce.")]
@@ -69,7 +69,9 @@ def collective(
     if size is None and op != "barrier":
         raise InputError(f"nothing says how many bytes {op} moves; add --size, such as --size 64KiB")
     placed, notes = place(forms, ranks, layout, map_by, root)
-    answer = predict_collective(forms, placed, size_bytes, None if algorithm is None else read_way(algorithm))
+    answer = predict_collective(
+        forms, placed, size_bytes, None if algorithm is None else read_method(algorithm)
+    )
     notes = [*notes, *answer.notes]
     for reservation in notes:
         note(f"warning: {reservation}")
@@ -112,7 +114,7 @@ def require_size(operation: str, size_bytes: int) -> None:
         raise InputError(f"--size is {size_bytes} bytes of {operation}; give {allowed}")
 
 
-def read_way(text: str) -> str:
+def read_method(text: str) -> str:
     """`pipeline:8KiB` as samples name it, `pipeline:8192`."""
     name, colon, segment = text.partition(":")
     return f"{name}:{parse_bytes(segment, '--algorithm')}" if colon else name
@@ -125,7 +127,7 @@ def _to_json(one: AlgorithmPrediction) -> dict[str, Any]:
 
 def _csv_row(one: AlgorithmPrediction) -> list[Any]:
     low, high = one.time_interval_s or (None, None)
-    return [one.way, one.algorithm, one.segment_bytes, one.time_s, low, high, one.form, one.tree,
+    return [one.method, one.algorithm, one.segment_bytes, one.time_s, low, high, one.form, one.tree,
             " ".join(one.extrapolated)]  # fmt: skip
 
 

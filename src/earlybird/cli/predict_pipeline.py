@@ -1,4 +1,4 @@
-"""`earlybird predict pipeline`: what every way to send a buffer in partitions will take."""
+"""`earlybird predict pipeline`: what every method to send a buffer in partitions will take."""
 
 from typing import Annotated, Any
 
@@ -21,16 +21,16 @@ from earlybird.data.profile import Profile, load_profile
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 from earlybird.predict import merge_profiles
 from earlybird.predict.pipelined import (
-    WayModel,
-    WayPrediction,
+    MethodModel,
+    MethodPrediction,
+    method_models,
     pipeline_level,
-    predict_ways,
+    predict_methods,
     reservations,
-    way_models,
 )
 
 SCHEMA = "earlybird.pipeline-prediction/1"
-_COLUMNS = ("way", "vcis", "time_s", "time_low_s", "time_high_s", "gain", "gain_low", "gain_high",
+_COLUMNS = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "gain", "gain_low", "gain_high",
             "messages", "message_bytes", "source")  # fmt: skip
 
 
@@ -47,16 +47,17 @@ def pipeline(
     frequency: FrequencyOption = None,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
-    way: Annotated[str | None, typer.Option("--way", help="This way alone, such as many.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="This method alone, such as many.")] = None,
     level: LevelOption = None,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """What every way to send a buffer in partitions takes, and its gain over one message at the end.
+    """What every method to send a buffer in partitions takes, and its gain over one message at the end.
 
     The joined model of docs/models.md: messages leave one after another when they are ready, the last
     partition gamma times its size later than the others. Times are from when it is ready until the receiver
-    has everything. Ways that the profile holds no pipelines of are predicted from its latency and bandwidth.
+    has everything. Methods that the profile holds no pipelines of are predicted from its latency and
+    bandwidth.
     """
     joined = load_profiles(profile)
     num_partitions = threads if partitions is None else partitions
@@ -64,13 +65,13 @@ def pipeline(
     rate = delay_rate(gamma, ai, ci, frequency, epsilon, delta)(num_partitions // threads)
     refuse_long_delay(rate, size_bytes // num_partitions)
     level = pipeline_level(joined, level)
-    models = way_models(joined, level, threads)
+    models = method_models(joined, level, threads)
     delay_s = rate * (size_bytes // num_partitions)
-    chosen = _only(way, models, predict_ways(models, size_bytes, num_partitions, delay_s))
+    chosen = _only(method, models, predict_methods(models, size_bytes, num_partitions, delay_s))
     notes = reservations([model for model, _ in chosen], size_bytes, num_partitions, rate)
     for reservation in notes:
         note(f"warning: {reservation}")
-    ways = [_to_json(found) for _, found in chosen]
+    methods = [_to_json(found) for _, found in chosen]
     if json or format is Format.json:
         print_json(
             {
@@ -81,16 +82,16 @@ def pipeline(
                 "size_bytes": size_bytes,
                 "gamma_s_per_byte": rate,
                 "delay_s": delay_s,
-                "ways": ways,
+                "methods": methods,
                 "profile_id": joined.id,
                 "notes": notes,
             }
         )
     elif format is Format.csv:
-        print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, ways)])
+        print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, methods)])
     else:
         print_table(
-            ["way", "time", "95 %", "gain", "95 %", "messages", "largest", "from"],
+            ["method", "time", "95 %", "gain", "95 %", "messages", "largest", "from"],
             [_cells(found) for _, found in chosen],
         )
         note(
@@ -124,36 +125,36 @@ def checked_size(size: str, threads: int, partitions: int) -> int:
 
 
 def _only(
-    way: str | None, models: list[WayModel], predictions: list[WayPrediction]
-) -> list[tuple[WayModel, WayPrediction]]:
+    method: str | None, models: list[MethodModel], predictions: list[MethodPrediction]
+) -> list[tuple[MethodModel, MethodPrediction]]:
     pairs = list(zip(models, predictions, strict=True))
-    chosen = [pair for pair in pairs if way in (None, pair[0].way)]
+    chosen = [pair for pair in pairs if method in (None, pair[0].method)]
     if not chosen:
-        known = ", ".join(dict.fromkeys(model.way for model in models))
-        raise InputError(f"--way is {way!r} and the profile tells of {known}; give one of these")
+        known = ", ".join(dict.fromkeys(model.method for model in models))
+        raise InputError(f"--method is {method!r} and the profile tells of {known}; give one of these")
     return chosen
 
 
-def _to_json(found: WayPrediction) -> dict[str, Any]:
+def _to_json(found: MethodPrediction) -> dict[str, Any]:
     value = {name: item for name, item in vars(found).items() if item is not None}
     return value | {"message_bytes": round(found.message_bytes), "gain": found.gain}
 
 
-def _flat(way: dict[str, Any]) -> dict[str, Any]:
-    row = dict(way)
+def _flat(method: dict[str, Any]) -> dict[str, Any]:
+    row = dict(method)
     for name, columns in (
         ("time_interval_s", ("time_low_s", "time_high_s")),
         ("gain_interval", ("gain_low", "gain_high")),
     ):
-        row |= dict(zip(columns, way.get(name, (None, None)), strict=True))
+        row |= dict(zip(columns, method.get(name, (None, None)), strict=True))
     return row
 
 
-def _cells(found: WayPrediction) -> list[str]:
+def _cells(found: MethodPrediction) -> list[str]:
     time_interval = found.time_interval_s and " .. ".join(map(format_seconds, found.time_interval_s))
     gain_interval = found.gain_interval and " .. ".join(f"{bound:.2f}" for bound in found.gain_interval)
     return [
-        found.way if found.vcis is None else f"{found.way}, {found.vcis} contexts",
+        found.method if found.vcis is None else f"{found.method}, {found.vcis} contexts",
         format_seconds(found.time_s),
         time_interval or "",
         "" if found.gain is None else f"{found.gain:.2f}",

@@ -7,7 +7,7 @@ import typer
 
 from earlybird.cli.delay_rates import parse_noise
 from earlybird.data import units
-from earlybird.data.collective_algorithms import Way
+from earlybird.data.collective_algorithms import Method
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import MOST_THREADS, Options
 from earlybird.measure.pipeline import AGGREGATED
@@ -16,7 +16,7 @@ from earlybird.measure.pipeline import AGGREGATED
 OF_ALL = ("sizes", "buffers", "competitors", "levels")
 OF_PIPELINE = ("partitions", "gamma", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta")
 OF_COLLECTIVE = ("op", "algorithm", "ranks", "segments", "map-by", "root", "proof")
-LATER_SETTINGS = (*OF_PIPELINE, "reproduce", "ways", "window", "thread_counts", *OF_COLLECTIVE)
+LATER_SETTINGS = (*OF_PIPELINE, "reproduce", "methods", "window", "thread_counts", *OF_COLLECTIVE)
 
 # From one size of a range to the next, also with --quick.
 _FACTOR, _QUICK_FACTOR = 2, 16
@@ -35,10 +35,10 @@ PartitionsOption = Annotated[
 GammaOption = Annotated[
     str | None, typer.Option(help="pipeline: delay of the last partition, such as 100us/MB or 0,1us/kB.")
 ]
-WaysOption = Annotated[
+MethodsOption = Annotated[
     str | None,
     typer.Option(
-        help="pipeline: ways to send, such as many,rma-fence,earlybird:4KiB, or all; msgrate: shared, "
+        help="pipeline: methods to send, such as many,rma-fence,earlybird:4KiB, or all; msgrate: shared, "
         "per-thread, per-thread-contexts, processes."
     ),
 ]
@@ -119,7 +119,7 @@ def options_of(settings: dict[str, Any]) -> Options:
             settings["epsilon"],
             settings["delta"],
         ),
-        ways=_split(settings["ways"], _way),
+        methods=_split(settings["methods"], _method),
         aggregation_bytes=_split(
             settings["aggregation"], lambda word: units.parse_bytes(word, "--aggregation")
         ),
@@ -195,7 +195,7 @@ def _algorithm(word: str) -> str:
     name, colon, segment = word.partition(":")
     if not colon:
         return name
-    return Way(name, units.parse_bytes(segment, f"--algorithm has {word}, its segment")).text
+    return Method(name, units.parse_bytes(segment, f"--algorithm has {word}, its segment")).text
 
 
 def _counts(option: str, text: str | None, allowed: str) -> tuple[int, ...] | None:
@@ -221,8 +221,10 @@ def _window(word: str) -> int:
     return int(word)
 
 
-def _way(word: str) -> str:
+def _method(word: str) -> str:
     """`earlybird:4KiB` -> `earlybird:4096`; other names stay as they are."""
     if not word.startswith(AGGREGATED):
         return word
-    return f"{AGGREGATED}{units.parse_bytes(word.removeprefix(AGGREGATED), f'--ways has {word}, its bound')}"
+    return (
+        f"{AGGREGATED}{units.parse_bytes(word.removeprefix(AGGREGATED), f'--methods has {word}, its bound')}"
+    )

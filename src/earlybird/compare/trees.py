@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.collective_algorithms import DOWNWARD, PROOF, ROOTED, family_of, parse_way, tree_of
+from earlybird.data.collective_algorithms import DOWNWARD, PROOF, ROOTED, family_of, parse_method, tree_of
 from earlybird.data.errors import InputError
 from earlybird.data.run import Sample
 from earlybird.models.tree_proof import CONTRADICTED, NOT_TOLD, TreeProof, judge_tree, late_ranks
@@ -14,11 +14,12 @@ from earlybird.models.trees import TREES
 
 
 @dataclass(frozen=True)
-class WayProof:
-    """What was seen of `way` of `operation` among `ranks`, mapped by `map_by`, asked to run along `tree`."""
+class MethodProof:
+    """What was seen of `method` of `operation` among `ranks`, mapped by `map_by`, asked to run along
+    `tree`."""
 
     operation: str
-    way: str
+    method: str
     ranks: int
     map_by: str
     root: int
@@ -28,7 +29,7 @@ class WayProof:
     @property
     def key(self) -> tuple:
         """What the samples of its times have in common with it."""
-        return self.operation, self.way, self.ranks, self.map_by, self.root
+        return self.operation, self.method, self.ranks, self.map_by, self.root
 
     def contradiction(self) -> str | None:
         """A sentence where another tree ran than the one asked for."""
@@ -39,13 +40,13 @@ class WayProof:
         if seen is None and edges is not None:
             seen = "along " + " ".join(f"{parent}->{child}" for parent, child in edges)
         return (
-            f"{self.way} of {self.operation} among {self.ranks} ranks is not what ran: it was to run along "
-            f"the tree {self.tree} and ran {seen or 'otherwise'}"
+            f"{self.method} of {self.operation} among {self.ranks} ranks is not what ran: it was to "
+            f"run along the tree {self.tree} and ran {seen or 'otherwise'}"
         )
 
 
-def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> dict[tuple, WayProof]:
-    """By `WayProof.key`; where a way was tried several times the last that told something counts.
+def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> dict[tuple, MethodProof]:
+    """By `MethodProof.key`; where a method was tried several times the last that told something counts.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> d
     launches : launch records, which tell the MPI of each sample's `launch`.
     """
     families = {launch["id"]: family_of(launch) for launch in launches}
-    found: dict[tuple, WayProof] = {}
+    found: dict[tuple, MethodProof] = {}
     for sample in samples:
         if sample.quantity != PROOF or sample.config["operation"] not in ROOTED:
             continue
@@ -63,17 +64,17 @@ def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> d
     return found
 
 
-def _prove(sample: Sample, family: str | None) -> WayProof:
+def _prove(sample: Sample, family: str | None) -> MethodProof:
     config = sample.config
     operation, root = config["operation"], config["root"]
     delayed = np.array(sample.extra.get("delayed_ranks", ()), dtype=int)
     times_s = sample.rank_times_s
     if times_s is None or delayed.shape != (len(times_s),) or not (delayed >= 0).all():
         raise InputError(
-            f"a sample {PROOF} of {sample.way} does not tell which ranks were delayed; the file was changed "
-            "by hand"
+            f"a sample {PROOF} of {sample.method} does not tell which ranks were delayed; the file was "
+            "changed by hand"
         )
-    tree = tree_of(family, operation, parse_way(sample.way).name)
+    tree = tree_of(family, operation, parse_method(sample.method).name)
     late = late_ranks(times_s, delayed, config["delay_s"])
     proof = judge_tree(late, delayed, tree, root, upward=operation not in DOWNWARD)
-    return WayProof(operation, sample.way, config["ranks"], config["map_by"], root, tree, proof)
+    return MethodProof(operation, sample.method, config["ranks"], config["map_by"], root, tree, proof)

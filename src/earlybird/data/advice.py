@@ -13,11 +13,11 @@ SCHEMA = "earlybird.advice/1"
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to do what was asked about.
+    """One method to do what was asked about.
 
     Attributes
     ----------
-    way : its name.
+    method : its name.
     do : the setting, command or change of the program that does it.
     gain : the time of what the advice compares with (`Advice.baseline`) over this one's; None if unknown.
     time_interval_s, gain_interval : (low, high) of 95 %, of the parameters alone; None where the profile has
@@ -25,7 +25,7 @@ class Alternative:
     extra : what else belongs to the alternative, such as its number of partitions.
     """
 
-    way: str
+    method: str
     time_s: float
     gain: float | None
     do: str
@@ -34,7 +34,7 @@ class Alternative:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        value = {"way": self.way, "time_s": self.time_s, "gain": self.gain, "do": self.do}
+        value = {"method": self.method, "time_s": self.time_s, "gain": self.gain, "do": self.do}
         for name in ("time_interval_s", "gain_interval"):
             if (interval := getattr(self, name)) is not None:
                 value[name] = list(interval)
@@ -43,16 +43,16 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Sizes from `from_bytes` to `to_bytes` for which one way is advised; a crossover lies between two."""
+    """Sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two."""
 
     from_bytes: int
     to_bytes: int
-    way: str
+    method: str
     do: str
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        value = {name: getattr(self, name) for name in ("from_bytes", "to_bytes", "way", "do")}
+        value = {name: getattr(self, name) for name in ("from_bytes", "to_bytes", "method", "do")}
         return value | dict(self.extra)
 
 
@@ -113,10 +113,11 @@ def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Adv
 
 
 def _alternative(value: Mapping[str, Any]) -> Alternative:
-    known = {"way", "time_s", "gain", "do", "time_interval_s", "gain_interval"}
+    value = files.with_present_keys(value)
+    known = {"method", "time_s", "gain", "do", "time_interval_s", "gain_interval"}
     gain = value.get("gain")
     return Alternative(
-        str(value["way"]),
+        str(value["method"]),
         float(value["time_s"]),
         None if gain is None else float(gain),
         str(value["do"]),
@@ -127,11 +128,12 @@ def _alternative(value: Mapping[str, Any]) -> Alternative:
 
 
 def _stretch(value: Mapping[str, Any]) -> Stretch:
-    known = {"from_bytes", "to_bytes", "way", "do"}
+    value = files.with_present_keys(value)
+    known = {"from_bytes", "to_bytes", "method", "do"}
     return Stretch(
         int(value["from_bytes"]),
         int(value["to_bytes"]),
-        str(value["way"]),
+        str(value["method"]),
         str(value["do"]),
         {key: item for key, item in value.items() if key not in known},
     )

@@ -35,7 +35,7 @@ _OWN = {
 
 
 @dataclass(frozen=True)
-class Way:
+class Method:
     """An algorithm by name, and its segments: 0 bytes, one segment of everything."""
 
     name: str
@@ -56,12 +56,12 @@ class Way:
         return not self.is_own and self.name != DEFAULT
 
 
-def parse_way(text: str) -> Way:
+def parse_method(text: str) -> Method:
     """`pipeline:8192` -> its name and segment in bytes; InputError where that is no whole number."""
     name, colon, segment = text.partition(":")
     if colon and not segment.isdecimal():
         raise InputError(f"the algorithm {text!r} names no segment; give whole bytes, such as {name}:8192")
-    return Way(name, int(segment or 0))
+    return Method(name, int(segment or 0))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Forcing:
     communicator: Mapping[str, str] = field(default_factory=dict)
     call: Mapping[str, str] = field(default_factory=dict)
 
-    def lines(self, way: str) -> list[str]:
+    def lines(self, method: str) -> list[str]:
         """Of a kernel's --settings file."""
-        kinds = ((way, self.communicator), (f"{way} @call", self.call))
+        kinds = ((method, self.communicator), (f"{method} @call", self.call))
         return [
             " ".join([head, *(f"{name}={value}" for name, value in variables.items())])
             for head, variables in kinds
@@ -89,7 +89,7 @@ class Forcing:
         ]
 
 
-# MPIs of which `default` is their free choice also in a launch that forces other ways.
+# MPIs of which `default` is their free choice also in a launch that forces other methods.
 STAYS_FREE = ("mpich", "openmpi")
 FAMILY_NAMES = {
     "mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI", "simgrid": "SimGrid's SMPI",
@@ -146,27 +146,27 @@ def elements(size_bytes: int) -> tuple[str, int]:
     return ("byte", size_bytes) if size_bytes % 8 else ("double", size_bytes // 8)
 
 
-def why_not(family: str | None, operation: str, way: Way, ranks: int, size_bytes: int) -> str | None:
+def why_not(family: str | None, operation: str, method: Method, ranks: int, size_bytes: int) -> str | None:
     """What an algorithm of the MPI's needs that is not so here, without which the MPI takes another one in
     silence; None where all is well."""
-    if not way.is_forced:
+    if not method.is_forced:
         return None
-    needs = find_algorithm(family, operation, way.name).needs
+    needs = find_algorithm(family, operation, method.name).needs
     if needs is None:
         return None
     told, holds = NEEDS[needs]
-    asked = Asked(ranks, elements(size_bytes)[1], size_bytes, way.segment_bytes)
+    asked = Asked(ranks, elements(size_bytes)[1], size_bytes, method.segment_bytes)
     return None if holds(asked) else told
 
 
-def forcing(family: str | None, operation: str, way: Way, ranks: int) -> Forcing:
-    """What makes an MPI of `family` take `way` on communicators of `ranks`, on one node or several; of
+def forcing(family: str | None, operation: str, method: Method, ranks: int) -> Forcing:
+    """What makes an MPI of `family` take `method` on communicators of `ranks`, on one node or several; of
     `default` what undoes that."""
-    if way.is_own or family not in FAMILIES:
+    if method.is_own or family not in FAMILIES:
         return Forcing()
-    algorithm = find_algorithm(family, operation, way.name) if way.is_forced else None
+    algorithm = find_algorithm(family, operation, method.name) if method.is_forced else None
     make = {"mpich": _mpich, "openmpi": _openmpi, "intel": _intel, "simgrid": _simgrid}[family]
-    return make(operation, algorithm, _Filling(way.segment_bytes, ranks))
+    return make(operation, algorithm, _Filling(method.segment_bytes, ranks))
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ class _Filling:
 
 
 def _openmpi(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """On several nodes `han` goes before `tuned`, so that communicators of forced ways are born with another
-    priority (PR 12866 of Open MPI made it writable)."""
+    """On several nodes `han` goes before `tuned`, so that communicators of forced methods are born with
+    another priority (PR 12866 of Open MPI made it writable)."""
     prefix = f"coll_tuned_{operation}_algorithm"
     of_all = {"coll_tuned_use_dynamic_rules": "0", "coll_tuned_priority": "30", prefix: "0"}
     if algorithm is None:

@@ -8,10 +8,10 @@ from earlybird.data.collective_algorithms import (
     DEFAULT,
     FAMILY_NAMES,
     PER_PAIR,
-    Way,
+    Method,
     find_algorithm,
     forcing,
-    parse_way,
+    parse_method,
 )
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS, Algorithm
@@ -27,16 +27,16 @@ _NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that take no hee
 
 @dataclass(frozen=True)
 class Region:
-    """Sizes from `from_bytes` to `to_bytes`, None without end, for which `ranks` are to take `way`."""
+    """Sizes from `from_bytes` to `to_bytes`, None without end, for which `ranks` are to take `method`."""
 
-    way: str
+    method: str
     ranks: int
     from_bytes: int = 0
     to_bytes: int | None = None
 
     def describe(self) -> str:
         end = "up" if self.to_bytes is None else f"to {self.to_bytes}"
-        return f"{self.way} from {self.from_bytes} bytes {end}"
+        return f"{self.method} from {self.from_bytes} bytes {end}"
 
 
 @dataclass(frozen=True)
@@ -64,33 +64,33 @@ def configuration(
 
     InputError for our own algorithms, which no MPI can be told to take.
     """
-    ways = [parse_way(region.way) for region in regions]
-    for way in ways:
-        if way.is_own:
+    methods = [parse_method(region.method) for region in regions]
+    for method in methods:
+        if method.is_own:
             raise InputError(
-                f"{way.text} is our own algorithm, which no MPI can be told to take; leave it out"
+                f"{method.text} is our own algorithm, which no MPI can be told to take; leave it out"
             )
-        if way.is_forced:
-            find_algorithm(family, operation, way.name)
-    if not any(way.is_forced for way in ways):
+        if method.is_forced:
+            find_algorithm(family, operation, method.name)
+    if not any(method.is_forced for method in methods):
         return _shell(family, operation, {}, regions, ())
     if family == "openmpi":
-        return _rules(operation, regions, ways)
-    told = _intel_ranges(operation, regions, ways) if family == "intel" and len(regions) > 1 else None
+        return _rules(operation, regions, methods)
+    told = _intel_ranges(operation, regions, methods) if family == "intel" and len(regions) > 1 else None
     if told is not None:
         return _shell(family, operation, told, regions, ())
     if size_bytes is None:
         told_of = max(regions, key=_span)
     else:
         told_of = next((one for one in reversed(regions) if one.from_bytes <= size_bytes), regions[0])
-    variables = _variables(family, operation, parse_way(told_of.way), told_of.ranks)
-    left_out = tuple(region for region in regions if region.way != told_of.way)
+    variables = _variables(family, operation, parse_method(told_of.method), told_of.ranks)
+    left_out = tuple(region for region in regions if region.method != told_of.method)
     return _shell(family, operation, variables, (told_of,), left_out)
 
 
-def setting(family: str, operation: str, way: str, ranks: int) -> str:
+def setting(family: str, operation: str, method: str, ranks: int) -> str:
     """What to write before the command that starts a job, for all sizes alike."""
-    parsed = parse_way(way)
+    parsed = parse_method(method)
     if parsed.is_own:
         return "call our own algorithm instead of the MPI's"
     if parsed.name == DEFAULT:
@@ -101,11 +101,11 @@ def setting(family: str, operation: str, way: str, ranks: int) -> str:
     return " ".join(f"{name}={value}" for name, value in variables.items())
 
 
-def _variables(family: str, operation: str, way: Way, ranks: int) -> dict[str, str]:
-    """The environment that forces `way`, everything that could be written at run time included."""
-    if way.name == DEFAULT:
+def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[str, str]:
+    """The environment that forces `method`, everything that could be written at run time included."""
+    if method.name == DEFAULT:
         return {}
-    forced = forcing(family, operation, way, ranks)
+    forced = forcing(family, operation, method, ranks)
     told = dict(forced.environment)
     for name, value in forced.call.items():
         words = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
@@ -132,7 +132,7 @@ def _smpirun_words(variables: dict[str, str]) -> list[str]:
     return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 
-def _rules(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> Configuration:
+def _rules(operation: str, regions: Sequence[Region], methods: Sequence[Method]) -> Configuration:
     """From how many bytes on, among at least so many ranks, which algorithm, with which segments; sizes
     of blocks count all blocks."""
     ranks = regions[0].ranks
@@ -144,11 +144,13 @@ def _rules(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> Co
         f"{ranks}  # from so many ranks on",
         f"{len(regions)}  # sizes; of each: from so many bytes on, algorithm, fan-out, bytes of a segment",
     ]
-    for index, (region, way) in enumerate(zip(regions, ways, strict=True)):
-        algorithm = find_algorithm("openmpi", operation, way.name) if way.is_forced else Algorithm(0)
+    for index, (region, method) in enumerate(zip(regions, methods, strict=True)):
+        algorithm = find_algorithm("openmpi", operation, method.name) if method.is_forced else Algorithm(0)
         # Without a rule from 0 bytes on no rule of the file counts.
         first = region.from_bytes * blocks if index else 0
-        lines.append(f"{first} {algorithm.choice} {algorithm.fan_out} {way.segment_bytes}  # {way.text}")
+        lines.append(
+            f"{first} {algorithm.choice} {algorithm.fan_out} {method.segment_bytes}  # {method.text}"
+        )
     use = (
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
         "OMPI_MCA_coll_tuned_priority=90"
@@ -156,26 +158,29 @@ def _rules(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> Co
     return Configuration("rules", "\n".join(lines) + "\n", use)
 
 
-def _intel_ranges(operation: str, regions: Sequence[Region], ways: Sequence[Way]) -> dict[str, str] | None:
+def _intel_ranges(
+    operation: str, regions: Sequence[Region], methods: Sequence[Method]
+) -> dict[str, str] | None:
     """One variable with a range of sizes for each region; None where the algorithms need different values of
     another variable. 2021.18.1 takes no heed of a range that stands alone, nor of numbers of ranks."""
     known = FAMILIES["intel"][operation]
-    found = [known[way.name] if way.is_forced else None for way in ways]
+    found = [known[method.name] if method.is_forced else None for method in methods]
     name = f"I_MPI_ADJUST_{operation.upper()}"
     presets = [0 if one is None else one.choice or one.preset for one in found]
-    if None not in presets and not any(way.segment_bytes for way in ways):
+    if None not in presets and not any(method.segment_bytes for method in methods):
         return {name: _ranges(presets, regions)}
     if None in found or any(one.choice for one in found if one is not None):
         return None
-    of_ways = [
-        _variables("intel", operation, way, region.ranks) for way, region in zip(ways, regions, strict=True)
+    of_methods = [
+        _variables("intel", operation, method, region.ranks)
+        for method, region in zip(methods, regions, strict=True)
     ]
     merged: dict[str, str] = {}
-    for variables in of_ways:
+    for variables in of_methods:
         for key, value in variables.items():
             if key != name + _NETWORK and merged.setdefault(key, value) != value:
                 return None
-    return merged | {name + _NETWORK: _ranges([one[name + _NETWORK] for one in of_ways], regions)}
+    return merged | {name + _NETWORK: _ranges([one[name + _NETWORK] for one in of_methods], regions)}
 
 
 def _ranges(choices: Sequence[object], regions: Sequence[Region]) -> str:

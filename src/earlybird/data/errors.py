@@ -1,4 +1,4 @@
-"""The two ways a command ends badly: the input was wrong (exit 2) or the work failed (exit 1)."""
+"""The two methods a command ends badly: the input was wrong (exit 2) or the work failed (exit 1)."""
 
 
 class EarlybirdError(Exception):

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,15 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(
             f"the {what} {path} cannot be read: {error.strerror}; check its permissions"
         ) from error
+
+
+# Keys in the files of earlier versions, and what they are called now.
+FORMER_KEYS = {"way": "method", "ways": "methods"}
+
+
+def with_present_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object as this version names its keys, whichever version wrote it."""
+    return {FORMER_KEYS.get(key, key): item for key, item in value.items()}
 
 
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:

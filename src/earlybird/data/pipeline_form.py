@@ -1,4 +1,4 @@
-"""The fitted model of one way to send a buffer in partitions: an entry of a profile's `forms`."""
+"""The fitted model of one method to send a buffer in partitions: an entry of a profile's `forms`."""
 
 import math
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.files import with_present_keys
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Profile
 from earlybird.data.units import MAX_BYTES
@@ -71,17 +72,17 @@ class JoinedParameters:
 
 @dataclass(frozen=True)
 class PipelineForm:
-    """One way's parameters, with where they hold.
+    """One method's parameters, with where they hold.
 
     Attributes
     ----------
     vcis : contexts that were asked of the MPI; None for its default.
     range : each of RANGES to the lowest and highest measured.
-    replicates : parameters fitted to resampled launches; number k of all ways of a profile drew the same.
+    replicates : parameters fitted to resampled launches; number k of all methods of a profile drew the same.
     extra : keys beside these, such as `held_out_error`; they survive a rewrite.
     """
 
-    way: str
+    method: str
     level: str
     threads: int
     parameters: JoinedParameters
@@ -93,7 +94,7 @@ class PipelineForm:
     def to_json(self) -> dict[str, Any]:
         what: dict[str, Any] = {
             "operation": "pipeline",
-            "way": self.way,
+            "method": self.method,
             "level": self.level,
             "threads": self.threads,
         }
@@ -120,10 +121,12 @@ def pipeline_forms(profile: Profile) -> list[PipelineForm]:
 
 def pipeline_form_from_json(value: Mapping[str, Any], where: str = "the form") -> PipelineForm:
     """Build a PipelineForm from its JSON object, checking every number."""
-    what = value["what"]
-    way, level, threads, vcis = (what.get(key) for key in ("way", "level", "threads", "vcis"))
-    if not isinstance(way, str) or level not in LEVELS:
-        raise InputError(f"{where} is of way {way!r} and level {level!r}; levels are {', '.join(LEVELS)}")
+    what = with_present_keys(value["what"])
+    method, level, threads, vcis = (what.get(key) for key in ("method", "level", "threads", "vcis"))
+    if not isinstance(method, str) or level not in LEVELS:
+        raise InputError(
+            f"{where} is of method {method!r} and level {level!r}; levels are {', '.join(LEVELS)}"
+        )
     for name, count in (
         ("threads", 1 if threads is None else threads),
         ("vcis", 1 if vcis is None else vcis),
@@ -139,7 +142,7 @@ def pipeline_form_from_json(value: Mapping[str, Any], where: str = "the form") -
             raise InputError(f"{where}: 'range' must give {name} as [lowest, highest]")
     known = {"what", "form", "parameters", "range", "replicates"}
     return PipelineForm(
-        way,
+        method,
         level,
         1 if threads is None else threads,
         _parameters(value.get("parameters"), where),

@@ -44,14 +44,14 @@ class Sample:
     converged: bool = True
     oversubscribed: bool = False
     validated: bool = True
-    way: str | None = None
+    method: str | None = None
     rounds: np.ndarray | None = None
     rank_times_s: np.ndarray | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def point(self) -> tuple:
         """What was measured, apart from the launch: samples of one point differ by launch alone."""
-        return (self.kernel, self.quantity, self.way, tuple(sorted(self.config.items())))
+        return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
     def steady_times_s(self) -> np.ndarray:
         """times_s without the warm-up."""
@@ -62,8 +62,8 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {"kernel": self.kernel, "quantity": self.quantity}
-        if self.way is not None:
-            value["way"] = self.way
+        if self.method is not None:
+            value["method"] = self.method
         value |= {"config": dict(self.config), "launch": self.launch, "times_s": self.times_s.tolist()}
         if self.rounds is not None:
             value["rounds"] = self.rounds.tolist()
@@ -78,6 +78,7 @@ def sample_from_json(value: Any, where: str = "the sample") -> Sample:
     """Build a Sample from one line's JSON object; raises InputError naming what is wrong with it."""
     known = {field.name for field in fields(Sample)} - {"extra"}
     try:
+        value = files.with_present_keys(value)
         times_s = np.array(value["times_s"], dtype=float)
         sample = Sample(
             kernel=value["kernel"],
@@ -90,7 +91,7 @@ def sample_from_json(value: Any, where: str = "the sample") -> Sample:
             converged=bool(value.get("converged", True)),
             oversubscribed=bool(value.get("oversubscribed", False)),
             validated=bool(value.get("validated", True)),
-            way=value.get("way"),
+            method=value.get("method"),
             rounds=None if value.get("rounds") is None else np.array(value["rounds"], dtype=np.int64),
             rank_times_s=None
             if value.get("rank_times_s") is None
@@ -163,6 +164,8 @@ class Run:
                 f"{path} is not a run folder (no run.json in it); give a folder that `measure` made"
             )
         header = files.read_json(path / "run.json", "run", SCHEMA)
+        if isinstance(header.get("settings"), dict):
+            header["settings"] = files.with_present_keys(header["settings"])
         if not isinstance(header.get("id"), str):
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` made")
         return cls(path, header)

@@ -22,7 +22,7 @@ from earlybird.models.collective import (
 from earlybird.models.regression import fit_line
 
 GROUP = ["operation", "algorithm", "mpi"]
-POINT = ["way", "segment_bytes", "map_by", "placement", "ranks", "size_bytes", "root"]
+POINT = ["method", "segment_bytes", "map_by", "placement", "ranks", "size_bytes", "root"]
 
 # Of gather and scatter, messages inside a tree are of the data of several ranks: linear alone has them alike.
 _WHOLE_BUFFER = ("bcast", "reduce")
@@ -155,7 +155,7 @@ class PointReader:
             medians.ranks.to_numpy(),
             medians.size_bytes.to_numpy(),
             medians.map_by.to_numpy(),
-            medians.way.to_numpy(),
+            medians.method.to_numpy(),
             int(rows.ranks[rows.oversubscribed.astype(bool)].min()) if rows.oversubscribed.any() else 0,
         )
 
@@ -167,12 +167,12 @@ class PointReader:
 
 
 def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
-    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same ways at the
-    same process counts, and those that no other one measured the same as. All algorithms use the same draws,
-    so that those of one launch share their luck."""
+    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same methods at
+    the same process counts, and those that no other one measured the same as. All algorithms use the same
+    draws, so that those of one launch share their luck."""
     strata: dict[frozenset, list[str]] = {}
     for launch, rows in table.groupby("launch"):
-        points = rows[["operation", "way", "map_by", "ranks"]].drop_duplicates()
+        points = rows[["operation", "method", "map_by", "ranks"]].drop_duplicates()
         strata.setdefault(frozenset(map(tuple, points.to_numpy())), []).append(launch)
     random = np.random.default_rng(SEED)
     draws = [

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pandas
 
-from earlybird.data.collective_algorithms import OPERATIONS, family_of, parse_way
+from earlybird.data.collective_algorithms import OPERATIONS, family_of, parse_method
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
 
 KERNEL = "collective"
-# One row per point, way and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean over
-# ranks, as OSU's benchmarks print, `root_s` when the root was done; both NaN where ranks were not kept.
-# `family` is whose algorithms they are, whatever `mpi` is called here.
-COLUMNS = ("operation", "way", "algorithm", "segment_bytes", "mpi", "family", "map_by", "placement", "ranks",
+# One row per point, method and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean
+# over ranks, as OSU's benchmarks print, `root_s` when the root was done; both NaN where ranks were not
+# kept. `family` is whose algorithms they are, whatever `mpi` is called here.
+COLUMNS = ("operation", "method", "algorithm", "segment_bytes", "mpi", "family", "map_by", "placement",
+"ranks",
            "size_bytes", "root", "launch", "time_s", "mean_s", "root_s", "oversubscribed",
            "converged")  # fmt: skip
 REDUCTION_COLUMNS = ("size_bytes", "launch", "time_s")
@@ -87,21 +88,22 @@ class CollectiveReader:
             ) from error
         usable = (
             operation in OPERATIONS and map_by in MAPPINGS and ranks >= 2 and 0 <= root < ranks
-            and size_bytes >= 0 and median_s > 0 and sample.way is not None
+            and size_bytes >= 0 and median_s > 0 and sample.method is not None
         )  # fmt: skip
         if not usable:
             raise InputError(
-                f"{run.path}: a collective sample says operation={operation} way={sample.way} ranks={ranks} "
+                f"{run.path}: a collective sample says operation={operation} method={sample.method} "
+                f"ranks={ranks} "
                 f"root={root} map_by={map_by} size_bytes={size_bytes} and a median of {median_s:g} s; times "
                 "are above 0, roots among the ranks, of which there are 2 or more: measure again"
             )
-        way = parse_way(sample.way)
+        method = parse_method(sample.method)
         placement = self._place(run, sample, str(layout), map_by, ranks)
         mean_s, root_s = _over_ranks(sample, ranks, root)
         mpi = str(config.get("mpi", ""))
         family = family_of(self._launches.get((run.id, sample.launch), {})) or mpi
         self._rows.append(
-            (operation, way.text, way.name, way.segment_bytes, mpi, family, map_by, placement,
+            (operation, method.text, method.name, method.segment_bytes, mpi, family, map_by, placement,
              ranks, size_bytes, root, launch, median_s, mean_s, root_s, sample.oversubscribed,
              sample.converged)
         )  # fmt: skip

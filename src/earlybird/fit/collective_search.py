@@ -19,11 +19,11 @@ POINTS_PER_PARAMETER = 3
 # An element whose coefficient is 0 changes AICc by rounding alone, and would come in for that.
 LEAST_FALL = 1e-3
 MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
-# What a point waits for: the way through the tree, before the link and the work.
-_WAY = 0
+# What a point waits for: the path through the tree, before the link and the work.
+_PATH = 0
 _LINK_COLUMN = ("beta_s_per_byte", 0, BETWEEN_NODES)
 # To begin with a link, or work, takes what this share of the points allows it; points of which that is less
-# than a share of the time wait for the way.
+# than a share of the time wait for the path.
 QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
 # Where absolute values count, a logarithm below this pulls no harder.
 NEAR = 0.01
@@ -46,7 +46,7 @@ class Points:
     ranks: np.ndarray
     size_bytes: np.ndarray
     map_by: np.ndarray
-    way: np.ndarray
+    path: np.ndarray
     crowded_from_ranks: int = 0  # the fewest ranks that shared cores; 0 where none did
 
     def only(self, chosen: np.ndarray) -> "Points":
@@ -239,21 +239,21 @@ def _most_likely(
     features: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
 ) -> np.ndarray:
     """Coefficients of 0 or more with the least squares, or the least `absolute` values, of
-    ln(predicted/measured), where the way, the link or the work takes longest.
+    ln(predicted/measured), where the path, the link or the work takes longest.
 
     Given which of them each point waits for, the model is linear: that and the coefficients take turns.
     Weights make the squares of differences have the slope that the squares, or absolute values, of logarithms
     have at the prediction before; 1/T to begin with.
     """
-    way_alone = not features[1:].any()
+    path_alone = not features[1:].any()
     points = np.arange(len(time_s))
     guess = _guess(features, time_s)
     best, least = guess, np.inf
     weight = 1 / time_s
     waits_for = _parts_s(features, guess, offset_s).argmax(axis=0)
-    for _ in range(MAX_TURNS if way_alone and not absolute else MAX_TURNS_OF_PARTS):
+    for _ in range(MAX_TURNS if path_alone and not absolute else MAX_TURNS_OF_PARTS):
         active = features[waits_for, points]
-        rest_s = time_s - np.where(waits_for == _WAY, offset_s, 0.0)
+        rest_s = time_s - np.where(waits_for == _PATH, offset_s, 0.0)
         found = _not_negative(active * weight[:, None], rest_s * weight)
         parts_s = _parts_s(features, found, offset_s)
         predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
@@ -276,15 +276,15 @@ def _most_likely(
 
 
 def _parts_s(features: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarray) -> np.ndarray:
-    """(3, n) seconds of the way, the link and the work."""
+    """(3, n) seconds of the path, the link and the work."""
     parts_s = features @ coefficients
-    parts_s[_WAY] += offset_s
+    parts_s[_PATH] += offset_s
     return parts_s
 
 
 def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
-    """What the quickest points allow each coefficient beside the way: none takes longer than was measured.
-    The way then explains what is left of the others."""
+    """What the quickest points allow each coefficient beside the path: none takes longer than was measured.
+    The path then explains what is left of the others."""
     beside = features[1:].sum(axis=0)
     guess = np.zeros(features.shape[2])
     for column in np.flatnonzero(beside.any(axis=0)):
@@ -292,10 +292,10 @@ def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
         guess[column] = np.percentile(time_s[inside] / beside[inside, column], QUICKEST_PERCENT)
     others_s = (beside * guess).max(axis=1, initial=0.0)
     free = others_s < FREE_SHARE * time_s
-    way = features[_WAY].any(axis=0)
-    if free.sum() >= max(way.sum(), 1):
-        way_features = features[_WAY][np.ix_(free, way)]
-        guess[way] = _not_negative(way_features / time_s[free, None], np.ones(free.sum()))
+    path = features[_PATH].any(axis=0)
+    if free.sum() >= max(path.sum(), 1):
+        path_features = features[_PATH][np.ix_(free, path)]
+        guess[path] = _not_negative(path_features / time_s[free, None], np.ones(free.sum()))
     return guess
 
 

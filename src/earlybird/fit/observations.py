@@ -34,13 +34,13 @@ class Observations:
     Attributes
     ----------
     table : one row per point and launch with the columns source ("contention", "pingpong", or "pipeline": its
-        way `single`, at levels without the others), level, n
+        method `single`, at levels without the others), level, n
         (processes of a group receiving at once), size_bytes, launch, time_s (median of the steady
         iterations), oversubscribed, converged.
     completions : one row per point and launch with the columns level, size_bytes, receiver ("prompt" or
         "late"), launch, share (time until the send was complete over time until the message had arrived,
         median of the steady iterations), oversubscribed.
-    pipelines : one row per point, way and launch with the columns of `pipelined.COLUMNS`.
+    pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
     collectives : times of collectives; where there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
     runs : {"id", "sha256"} of each run read.
@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         [_pipeline(run, sample, threads.get((run.id, sample.launch), 1)) for run, sample in piped]
     )
     untimed = {s.config.get("level") for _, s in piped} - {s.config.get("level") for _, s in timed}
-    bulk = _plainest(pipelines[(pipelines.way == "single") & pipelines.level.isin(untimed)])
+    bulk = _plainest(pipelines[(pipelines.method == "single") & pipelines.level.isin(untimed)])
     table = _table(
         [_observation(run, sample) for run, sample in timed] + [_bulk(row) for row in bulk.itertuples()]
     )
@@ -209,7 +209,7 @@ def _tells_completion(sample: Sample) -> bool:
 def _is_pipeline(sample: Sample) -> bool:
     """With a fixed delay of the last partition; of computations with noise only the spread is known."""
     fixed = sample.kernel == "pipeline" and "gamma_s_per_byte" in sample.config
-    return fixed and sample.quantity == "time_to_solution" and sample.way is not None
+    return fixed and sample.quantity == "time_to_solution" and sample.method is not None
 
 
 def _noise_words(samples: Iterable[tuple[Run, Sample]]) -> str:
@@ -245,7 +245,7 @@ def _pipeline(run: Run, sample: Sample, threads_of_launch: int) -> dict[str, Any
             f"{', '.join(LEVELS)}, counts at least 1, times above 0: measure again"
         )
     values = (
-        sample.way, level, threads, vcis, size_bytes, partitions, gamma_s_per_byte,
+        sample.method, level, threads, vcis, size_bytes, partitions, gamma_s_per_byte,
         f"{run.id}/{sample.launch}", sample.median_s(), sample.oversubscribed,
     )  # fmt: skip
     return dict(zip(pipelined.COLUMNS, values, strict=True))
@@ -281,7 +281,7 @@ def _bulk(row) -> dict[str, Any]:
 
 def _bulk_warnings(bulk: pandas.DataFrame) -> tuple[str, ...]:
     return tuple(
-        f"{level}: latency and bandwidth are those of one message at a time, the way single of pipelines; "
+        f"{level}: latency and bandwidth are those of one message at a time, the method single of pipelines; "
         "`earlybird measure contention -o RUN` tells what competition costs, fit that run together with these"
         for level in LEVELS
         if (bulk.level == level).any()

@@ -1,4 +1,4 @@
-"""Pipelines to the parameters of the joined model: one set for each way, level, threads and contexts."""
+"""Pipelines to the parameters of the joined model: one set for each method, level, threads and contexts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, Pipel
 from earlybird.models.pipelined import possible_messages, share_beyond
 
 # The columns of a table of pipelines, one row per point and launch; `vcis` is 0 for the MPI's default.
-COLUMNS = ("way", "level", "threads", "vcis", "size_bytes", "partitions", "gamma_s_per_byte", "launch",
+COLUMNS = ("method", "level", "threads", "vcis", "size_bytes", "partitions", "gamma_s_per_byte", "launch",
            "time_s", "oversubscribed")  # fmt: skip
-GROUP = ["way", "level", "threads", "vcis"]
+GROUP = ["method", "level", "threads", "vcis"]
 POINT = ["size_bytes", "partitions", "gamma_s_per_byte"]
 
-# What a way sends, where it is known; of the others both are tried and the better one is kept.
+# What a method sends, where it is known; of the others both are tried and the better one is kept.
 MESSAGES: dict[str, tuple[str, ...]] = {"single": ("one",), "many": ("each",), "earlybird": ("planned",)}
 EITHER = ("one", "each")
 # An error that small decides nothing more, and a point that is met so well pulls no harder.
@@ -59,7 +59,7 @@ class _Structure:
 
     Attributes
     ----------
-    messages : what the way sends, see `models.pipelined.possible_messages`.
+    messages : what the method sends, see `models.pipelined.possible_messages`.
     min_bytes : where protocols begin, in bytes of a message.
     own_latency : whether every protocol has a latency of its own; else all share one.
     shares_slope : (C,) index of the protocol whose bandwidth each uses.
@@ -123,13 +123,13 @@ class _Fit:
 
 
 def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
-    """The joined model of every way, level, number of threads and of contexts in `table` (see COLUMNS).
+    """The joined model of every method, level, number of threads and of contexts in `table` (see COLUMNS).
 
     Parameters are not negative and minimise the mean relative error of the medians over launches. There are
     a latency, an overhead per message and a bandwidth to begin with; a further protocol, a latency of its own
     for each, a bandwidth of its own beyond some buffer size, an overlap below 1 and a cost per partition come
     in one by one while 2 n ln(mean relative error + ERROR_FLOOR) + p ln n falls (n points, p parameters).
-    Ways with fewer than MIN_POINTS points are left out.
+    Methods with fewer than MIN_POINTS points are left out.
     """
     launches = _Launches(table)
     draws = _draws(table)
@@ -143,18 +143,18 @@ def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
 
 
 def warnings(table: pandas.DataFrame) -> list[str]:
-    """What to be wary of in the forms of `table`, and why a way has none."""
+    """What to be wary of in the forms of `table`, and why a method has none."""
     texts = []
     few: dict[str, list[str]] = {}
     single: dict[str, list[str]] = {}
-    for (way, level, *_), rows in table.groupby(GROUP, sort=False):
+    for (method, level, *_), rows in table.groupby(GROUP, sort=False):
         if len(rows[POINT].drop_duplicates()) < MIN_POINTS:
-            few.setdefault(level, []).append(way)
-        elif way != "single" and rows.partitions.nunique() == 1:
-            single.setdefault(level, []).append(way)
-    for level, ways in few.items():
+            few.setdefault(level, []).append(method)
+        elif method != "single" and rows.partitions.nunique() == 1:
+            single.setdefault(level, []).append(method)
+    for level, methods in few.items():
         texts.append(
-            f"{level}: pipelines of {', '.join(dict.fromkeys(ways))} have fewer than {MIN_POINTS} points, "
+            f"{level}: pipelines of {', '.join(dict.fromkeys(methods))} have fewer than {MIN_POINTS} points, "
             "too few for a model; measure more --sizes, --partitions or --gamma"
         )
     for (level, threads), rows in table[table.oversubscribed.astype(bool)].groupby(["level", "threads"]):
@@ -162,9 +162,9 @@ def warnings(table: pandas.DataFrame) -> list[str]:
             f"{level}: {len(rows)} samples of pipelines with {threads} thread{'' if threads == 1 else 's'} "
             "had more of them than cores, so they show the scheduler too"
         )
-    for level, ways in single.items():
+    for level, methods in single.items():
         texts.append(
-            f"{level}: pipelines of {', '.join(dict.fromkeys(ways))} have one number of partitions, which "
+            f"{level}: pipelines of {', '.join(dict.fromkeys(methods))} have one number of partitions, which "
             "cannot tell the latency from what every message costs; measure several, --partitions 1,4,32"
         )
     for level, rows in table.groupby("level", sort=False):
@@ -183,7 +183,7 @@ def _form(
     what: dict[str, Any], rows: pandas.DataFrame, points: _Points, resampled: Sequence[_Points]
 ) -> PipelineForm:
     fit = min(
-        (_search(points, messages) for messages in _messages_of(what["way"])), key=lambda f: f.criterion
+        (_search(points, messages) for messages in _messages_of(what["method"])), key=lambda f: f.criterion
     )
     design = _design(points, fit.structure)
     errors = _errors(design.predict_s(fit.parameters), points)
@@ -194,7 +194,7 @@ def _form(
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
     return PipelineForm(
-        str(what["way"]),
+        str(what["method"]),
         str(what["level"]),
         int(what["threads"]),
         _parameters(points, fit.structure, fit.parameters),
@@ -205,17 +205,18 @@ def _form(
     )
 
 
-def _messages_of(way: str) -> tuple[str | int, ...]:
-    name, _, bound = way.partition(":")
+def _messages_of(method: str) -> tuple[str | int, ...]:
+    name, _, bound = method.partition(":")
     if bound.isdigit() and int(bound):
         return (int(bound),)
     return MESSAGES.get(name, ("each",) if name.startswith("rma-") or name == "stream" else EITHER)
 
 
 class _Launches:
-    """The times of every way, as medians over launches: of `single` plainly, of another way as the median
-    ratio to the `single` of the same launch, times the median of `single`. Launches differ, and not every
-    launch has every way: so what differs between launches is not taken for a difference between ways."""
+    """The times of every method, as medians over launches: of `single` plainly, of another method as the
+    median ratio to the `single` of the same launch, times the median of `single`. Launches differ, and not
+    every launch has every method: so what differs between launches is not taken for a difference between
+    methods."""
 
     def __init__(self, table: pandas.DataFrame):
         self._time_s = {
@@ -224,7 +225,7 @@ class _Launches:
         }
 
     def points(self, key: tuple, draw: Sequence[str] | None = None) -> _Points:
-        """Of the way, level, threads and contexts `key`, of the launches drawn (None: of each once)."""
+        """Of the method, level, threads and contexts `key`, of the launches drawn (None: of each once)."""
         times = _drawn(self._time_s[key], draw)
         time_s = times.median(axis=1)
         bulk = self._time_s.get(("single", *key[1:]))
@@ -431,9 +432,9 @@ def _refit(points: _Points, fit: _Fit) -> np.ndarray:
 
 
 def _draws(table: pandas.DataFrame) -> list[list[str]]:
-    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same ways.
+    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same methods.
 
-    All ways use the same draws, so that ways of the same launches share their luck.
+    All methods use the same draws, so that methods of the same launches share their luck.
     """
     strata: dict[frozenset, list[str]] = {}
     for launch, rows in table.groupby("launch"):

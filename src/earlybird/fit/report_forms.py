@@ -53,7 +53,7 @@ class Grid:
 
     ranks: np.ndarray
     size_bytes: np.ndarray
-    way: np.ndarray
+    method: np.ndarray
     map_by: np.ndarray
     time_us: np.ndarray
     break_ranks: int
@@ -66,7 +66,7 @@ class Grid:
 def grid(rows: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> Grid:
     """Medians over launches of `column`; `break_ranks` are the cores of a node."""
     medians = rows.groupby(POINT)[column].median().dropna().reset_index()
-    names = ("ranks", "size_bytes", "way", "map_by")
+    names = ("ranks", "size_bytes", "method", "map_by")
     arrays = {name: medians[name].to_numpy() for name in names}
     return Grid(**arrays, time_us=medians[column].to_numpy(dtype=float) * US, break_ranks=break_ranks)
 
@@ -81,9 +81,9 @@ def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
     ranks = points.ranks.astype(float)
     if form == 3:
         columns = {}
-        pairs = sorted({*zip(points.way.tolist(), points.map_by.tolist(), strict=True)})
+        pairs = sorted({*zip(points.method.tolist(), points.map_by.tolist(), strict=True)})
         names = {pair: f"Algorithm_Allocation{pair[0].capitalize()}-{pair[1]}" for pair in pairs}
-        here = {pair: (points.way == pair[0]) & (points.map_by == pair[1]) for pair in pairs}
+        here = {pair: (points.method == pair[0]) & (points.map_by == pair[1]) for pair in pairs}
         for pair in pairs:
             columns[f"log2(MPI_Processes):{names[pair]}"] = np.where(here[pair], np.log2(ranks), 0.0)
         for pair in pairs:
@@ -182,11 +182,11 @@ def regressions(table: pandas.DataFrame, break_ranks: int, column: str = "time_s
     found = []
     for operation, rows in table.groupby("operation", sort=False):
         small = rows[rows.size_bytes == smallest_size(rows)]
-        for way, of_way in small.groupby("way", sort=False):
-            for map_by, mapped in of_way.groupby("map_by", sort=False):
+        for method, of_method in small.groupby("method", sort=False):
+            for map_by, mapped in of_method.groupby("map_by", sort=False):
                 form = 2 if map_by == "node" else 1
                 points = grid(mapped, break_ranks, column)
-                found.append(_regression(operation, f"{way} by {map_by}", points, form, str(way)))
+                found.append(_regression(operation, f"{method} by {map_by}", points, form, str(method)))
         sized = rows[rows.size_bytes > 0]
         if sized.size_bytes.nunique() > 1:
             found.append(_regression(operation, "all sizes", grid(sized, break_ranks, column), 3, ""))
@@ -197,12 +197,12 @@ def smallest_size(rows: pandas.DataFrame) -> int:
     return int(rows.size_bytes.min())
 
 
-def _regression(operation: str, what: str, points: Grid, form: int, way: str) -> Regression | None:
+def _regression(operation: str, what: str, points: Grid, form: int, method: str) -> Regression | None:
     """None where there are no more points than coefficients."""
     # Half a second, and only here.
     import statsmodels.api as statsmodels
 
-    algorithm = way.partition(":")[0]
+    algorithm = method.partition(":")[0]
     columns = _independent(design(points, form, algorithm)) if len(points.ranks) else {}
     if len(points.ranks) <= len(columns) or len(np.unique(points.ranks)) < 2:
         return None

@@ -58,9 +58,9 @@ def run_kernel(
         pattern = scratch / "pattern.bin"
         pattern.write_bytes(request.pattern.triples().tobytes())
         words += ["--pattern", str(pattern)]
-    if request.ways:
-        words += ["--ways", ",".join(request.ways)]
-    if settings := [line for way, one in request.settings.items() for line in one.lines(way)]:
+    if request.methods:
+        words += ["--methods", ",".join(request.methods)]
+    if settings := [line for method, one in request.settings.items() for line in one.lines(method)]:
         path = scratch / "settings.txt"
         path.write_text("".join(f"{line}\n" for line in settings))
         words += ["--settings", str(path)]
@@ -104,8 +104,8 @@ def run_kernel(
         "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
         "set_by_launcher": sorted(set_by_us),
         "settings": {
-            way: {"communicator": dict(one.communicator), "call": dict(one.call)}
-            for way, one in request.settings.items()
+            method: {"communicator": dict(one.communicator), "call": dict(one.call)}
+            for method, one in request.settings.items()
         },
         "preloaded": [str(library_path(mpi))] if request.preload else [],
         "command_line": words,
@@ -135,7 +135,7 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
         told["clock"]["residual_s"] = _clock_residual_s(samples, num_hosts == 1 or job.one_clock)
     record |= told | {
         "placement": observed,
-        # Which way messages went inside a node or between nodes is the library's secret.
+        # Which path messages took inside a node or between nodes is the library's secret.
         "transport": {0: "unknown", 1: "intra-node"}.get(num_hosts, "inter-node"),
         "exit": ended.exit_status,
         "duration_s": round(ended.duration_s, 3),

@@ -40,12 +40,12 @@ class Rules:
 class Request:
     """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says.
 
-    A kernel that knows several ways measures all of `ways` at every point and leaves a sample for each.
+    A kernel that knows several methods measures all of `methods` at every point and leaves a sample for each.
     `preload`: the ranks, and nothing else, get libearlybird. `threads` of every rank, None: as the launcher
     says; `vcis`: communication contexts that each rank's MPI is asked for, None: as many as it makes itself;
     `streams`: for how many MPIX_Stream it is asked to keep further ones. `environment` are variables of this
-    launch, `settings` the control variables by which ways differ. `proving`: the first point also leaves,
-    ahead of its own samples, one for each way that tells which tree it took.
+    launch, `settings` the control variables by which methods differ. `proving`: the first point also leaves,
+    ahead of its own samples, one for each method that tells which tree it took.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Request:
     pattern: Pattern | None = None
     time_limit_s: float = 3600.0
     stall_limit_s: float = 60.0
-    ways: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
     preload: bool = False
     threads: int | None = None
     vcis: int | None = None
@@ -67,8 +67,8 @@ class Request:
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""
-        ways = max(len(self.ways), 1)
-        return max(num_samples - (ways if self.proving else 0), 0) // ways
+        methods = max(len(self.methods), 1)
+        return max(num_samples - (methods if self.proving else 0), 0) // methods
 
 
 # Hears how many points of a launch are done, and the sample of the last one where it is known by then.

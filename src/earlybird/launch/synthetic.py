@@ -13,8 +13,8 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample
 from earlybird.launch.launcher import Heard, Launched, Request
 
-# Seconds of every rank for one point of a kernel: (kernel, words of the point and the `way` where there are
-# several, request) -> array, one entry per rank.
+# Seconds of every rank for one point of a kernel: (kernel, words of the point and the `method` where there
+# are several, request) -> array, one entry per rank.
 ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
 
 QUANTITIES = {
@@ -66,8 +66,8 @@ class SyntheticLauncher:
         factor = random.lognormal(0.0, self.launch_noise)
         samples = []
         for count, point in enumerate(request.points, start=1):
-            for way in request.ways or (None,):
-                samples.append(self._sample(request, point, way, factor, random))
+            for method in request.methods or (None,):
+                samples.append(self._sample(request, point, method, factor, random))
             progress(count, samples[-1])
         layout = request.layout
         record = {
@@ -106,11 +106,11 @@ class SyntheticLauncher:
         self,
         request: Request,
         point: Mapping[str, Any],
-        way: str | None,
+        method: str | None,
         factor: float,
         random: np.random.Generator,
     ) -> Sample:
-        words = dict(point) if way is None else dict(point) | {"way": way}
+        words = dict(point) if method is None else dict(point) | {"method": method}
         expected_s = self.expected_times(request.kernel, words, request)
         noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
@@ -122,8 +122,8 @@ class SyntheticLauncher:
             launch=request.id,
             times_s=rank_times_s.max(axis=1) if request.kernel == "exchange" else rank_times_s[:, -1],
             rank_times_s=rank_times_s if ranks_kept else None,
-            way=way,
-            rounds=None if way is None else np.arange(self.iterations),
+            method=method,
+            rounds=None if method is None else np.arange(self.iterations),
             extra=_delays(point, self.iterations) if request.kernel == "pipeline" else {},
         )
 

@@ -69,9 +69,9 @@ def _inter_node() -> Ability:
 
 
 def _virtual_cluster() -> Ability:
-    way = namespaces.find_way()
-    if isinstance(way, namespaces.Refusal):
-        return Ability(False, way.cause, way.remedy)
+    mode = namespaces.find_mode()
+    if isinstance(mode, namespaces.Refusal):
+        return Ability(False, mode.cause, mode.remedy)
     return Ability(True)
 
 

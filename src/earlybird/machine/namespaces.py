@@ -25,13 +25,13 @@ _SWITCHES = {
 
 
 @dataclass(frozen=True)
-class Way:
+class Mode:
     """How namespaces are made here: directly, or inside one user namespace where an ordinary user is root."""
 
     user_namespace: bool
 
     def unshare(self, *kinds: str) -> list[str]:
-        """The words before a program that gets new namespaces, such as `net` or `pid`, beside the way's
+        """The words before a program that gets new namespaces, such as `net` or `pid`, beside the mode's
         own."""
         own = ["--user", "--map-root-user"] if self.user_namespace else []
         return ["unshare", *own, *(f"--{kind}" for kind in kinds)]
@@ -52,41 +52,41 @@ class Refusal:
 
 
 @functools.cache
-def find_way() -> Way | Refusal:
+def find_mode() -> Mode | Refusal:
     """How a network of namespaces can be made here, tried out in a child process that leaves nothing
     behind."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         return Refusal(f"{', '.join(missing)} (util-linux) is not on PATH", "install the package util-linux")
     told = []
-    for way in (Way(user_namespace=False), Way(user_namespace=True)):
-        words = [*way.unshare("net", "uts", "ipc", "pid", "mount", "fork", "kill-child", "mount-proc")]
+    for mode in (Mode(user_namespace=False), Mode(user_namespace=True)):
+        words = [*mode.unshare("net", "uts", "ipc", "pid", "mount", "fork", "kill-child", "mount-proc")]
         probe = [*words, sys.executable, "-m", "earlybird.machine.namespaces"]
         try:
             result = subprocess.run(probe, capture_output=True, text=True, timeout=_PROBE_LIMIT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             return Refusal(f"namespaces cannot be tried out: {error}", "run `unshare --net true` to see why")
         if result.returncode == 0:
-            return way
+            return mode
         words = (result.stderr.strip() or result.stdout.strip() or "no word why").splitlines()[-1]
         told.append(words)
     return _explain(told)
 
 
-def require_way() -> Way:
-    """As `find_way`; InputError saying which permission is missing and how to get it."""
-    way = find_way()
-    if isinstance(way, Refusal):
-        raise InputError(f"a virtual cluster cannot be made here: {way.cause}; {way.remedy}")
-    return way
+def require_mode() -> Mode:
+    """As `find_mode`; InputError saying which permission is missing and how to get it."""
+    mode = find_mode()
+    if isinstance(mode, Refusal):
+        raise InputError(f"a virtual cluster cannot be made here: {mode.cause}; {mode.remedy}")
+    return mode
 
 
 def _explain(told: list[str], folder: Path = Path("/proc/sys"), user: int | None = None) -> Refusal:
-    """What the attempts `told`, root's way first, and the switches in `folder` mean for the user `user`."""
+    """What the attempts `told`, root's mode first, and the switches in `folder` mean for the user `user`."""
     if (os.geteuid() if user is None else user) == 0:
         return Refusal(
-            f"root's way does not work ({told[0]}): CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, or a filter "
-            "of system calls forbids unshare",
+            f"root's mode does not work ({told[0]}): CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, or a "
+            "filter of system calls forbids unshare",
             "allow the container both, and the system calls unshare and setns (docker run --privileged does)",
         )
     for name, (forbidden, remedy) in _SWITCHES.items():

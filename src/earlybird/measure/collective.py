@@ -10,17 +10,24 @@ from earlybird.data.collective_algorithms import (
     REDUCE_LOCAL,
     REDUCTIONS,
     ROOTED,
-    Way,
+    Method,
     elements,
     forcing,
-    parse_way,
+    parse_method,
     why_not,
 )
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.units import format_bytes
 from earlybird.machine.flavours import SIMULATED
-from earlybird.measure.collective_ways import ALL, ALL_OWN, DEFAULT_OPERATIONS, applies, launches, ways_of
+from earlybird.measure.collective_methods import (
+    ALL,
+    ALL_OWN,
+    DEFAULT_OPERATIONS,
+    applies,
+    launches,
+    methods_of,
+)
 from earlybird.measure.groups import MIB, Group, Options, Place, carried_bytes, powers, refuse_large
 
 COLLECTIVE_OPTIONS = (
@@ -34,9 +41,10 @@ _MOST_PER_CORE, _MOST_RANKS = 8, 64
 
 
 def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
-    """Every operation among the first P ranks of the whole machine, by each mapping, in every way.
+    """Every operation among the first P ranks of the whole machine, by each mapping, in every method.
 
-    What can be interleaved in one launch is: all ways, but for those that an MPI is told of when it starts.
+    What can be interleaved in one launch is: all methods, but for those that an MPI is told of when it
+    starts.
     """
     if place.library is None:
         raise InputError(
@@ -60,13 +68,13 @@ def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     _check_ranks(ranks, options, operations, place)
     result = []
     for operation in operations:
-        ways = ways_of(operation, options, place)
+        methods = methods_of(operation, options, place)
         for map_by in mappings:
             for num_ranks in ranks:
                 layout = first_ranks(place, num_ranks, map_by)
-                points = _points(operation, options, ways, place, mpi, layout, map_by)
+                points = _points(operation, options, methods, place, mpi, layout, map_by)
                 proves = operation in ROOTED and _proves(options, num_ranks, ranks)
-                result += _groups(points, ways, layout, place, proves)
+                result += _groups(points, methods, layout, place, proves)
     _refuse_never(result, options, operations, place)
     if set(operations) & set(REDUCTIONS) and place.family != SIMULATED:  # where adding up takes no time
         result.append(_reduce_local(options, place, mpi, min(ranks), mappings[0]))
@@ -85,19 +93,19 @@ def first_ranks(place: Place, num_ranks: int, map_by: str) -> Layout:
 
 def remarks(options: Options, place: Place) -> list[str]:
     """What is asked for and not measured everywhere, or measured twice, a sentence each."""
-    asked = {parse_way(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
+    asked = {parse_method(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
     found = _alike(options, place)
     for operation in options.operations or DEFAULT_OPERATIONS:
-        for way in ways_of(operation, options, place):
-            if way.name not in asked or not way.is_forced:
+        for method in methods_of(operation, options, place):
+            if method.name not in asked or not method.is_forced:
                 continue
             needed = {
-                why_not(place.family, operation, way, num_ranks, size)
+                why_not(place.family, operation, method, num_ranks, size)
                 for num_ranks in options.ranks or _default_ranks(place)
                 for size in _sizes(operation, options, place, num_ranks)
             }
             found += [
-                f"{way.text} of {operation} needs {need} and is left out elsewhere"
+                f"{method.text} of {operation} needs {need} and is left out elsewhere"
                 for need in sorted(needed - {None})
             ]
     return found
@@ -173,11 +181,17 @@ def _sizes(operation: str, options: Options, place: Place, num_ranks: int) -> tu
 
 
 def _points(
-    operation: str, options: Options, ways: Sequence[Way], place: Place, mpi: str, layout: Layout, map_by: str
+    operation: str,
+    options: Options,
+    methods: Sequence[Method],
+    place: Place,
+    mpi: str,
+    layout: Layout,
+    map_by: str,
 ) -> list[dict[str, Any]]:
     sizes = _sizes(operation, options, place, layout.num_ranks)
     refuse_large(sizes)
-    _check_memory(operation, max(sizes), ways, layout, place)
+    _check_memory(operation, max(sizes), methods, layout, place)
     return [
         _point(operation, mpi, layout, map_by, size, options.root or 0 if operation in ROOTED else 0)
         for size in sizes
@@ -192,7 +206,9 @@ def _point(operation: str, mpi: str, layout: Layout, map_by: str, size: int, roo
     return point | ({"datatype": elements(size)[0]} if operation in (*REDUCTIONS, REDUCE_LOCAL) else {})
 
 
-def _check_memory(operation: str, size_bytes: int, ways: Sequence[Way], layout: Layout, place: Place) -> None:
+def _check_memory(
+    operation: str, size_bytes: int, methods: Sequence[Method], layout: Layout, place: Place
+) -> None:
     """Refuse buffers for which the ranks of a node have no room together, of all nodes where these are but
     pretended."""
     if place.memory_bytes is None:
@@ -200,7 +216,7 @@ def _check_memory(operation: str, size_bytes: int, ways: Sequence[Way], layout: 
     one_machine = place.link_bytes_per_s is not None or place.family == SIMULATED
     together = layout.node * 0 if one_machine else layout.node
     most = int(max((together == node).sum() for node in set(together.tolist())))
-    needed_bytes = _buffers(operation, most, layout.num_ranks, ways) * size_bytes
+    needed_bytes = _buffers(operation, most, layout.num_ranks, methods) * size_bytes
     if needed_bytes > place.memory_bytes:
         raise InputError(
             f"{operation} of {format_bytes(size_bytes)} among {layout.num_ranks} ranks needs "
@@ -209,12 +225,12 @@ def _check_memory(operation: str, size_bytes: int, ways: Sequence[Way], layout: 
         )
 
 
-def _buffers(operation: str, here: int, ranks: int, ways: Sequence[Way]) -> int:
+def _buffers(operation: str, here: int, ranks: int, methods: Sequence[Method]) -> int:
     """How many buffers of the size asked for the kernel has on a machine with `here` of the ranks, the root
     among them."""
     if operation == "reduce":
-        # Ours receive from every child into memory of its own, all ways' at a time.
-        return here + 1 + sum(way.is_own for way in ways) * (ranks - 1)
+        # Ours receive from every child into memory of its own, all methods' at a time.
+        return here + 1 + sum(method.is_own for method in methods) * (ranks - 1)
     if operation in ("gather", "scatter"):
         return here + ranks
     of_each = {"bcast": 1, "allreduce": 2, "allgather": 1 + ranks, "alltoall": 2 * ranks}
@@ -222,14 +238,14 @@ def _buffers(operation: str, here: int, ranks: int, ways: Sequence[Way]) -> int:
 
 
 def _groups(
-    points: Sequence[dict[str, Any]], ways: Sequence[Way], layout: Layout, place: Place, proves: bool
+    points: Sequence[dict[str, Any]], methods: Sequence[Method], layout: Layout, place: Place, proves: bool
 ) -> list[Group]:
-    """The launches of these points: apart where different ways apply, and where an MPI is told at its
+    """The launches of these points: apart where different methods apply, and where an MPI is told at its
     start."""
     operation = points[0]["operation"]
-    alike: dict[tuple[Way, ...], list[dict[str, Any]]] = {}
+    alike: dict[tuple[Method, ...], list[dict[str, Any]]] = {}
     for point in points:
-        here = tuple(way for way in ways if applies(way, ways, point, place.family))
+        here = tuple(method for method in methods if applies(method, methods, point, place.family))
         alike.setdefault(here, []).append(point)
     result, proven = [], set()
     smallest_first = sorted(alike.items(), key=lambda one: min(point["size_bytes"] for point in one[1]))
@@ -237,18 +253,19 @@ def _groups(
         # Large messages may be apart from small ones: their senders wait, and seem to be below who is late.
         new = not set(here) <= proven
         proven |= set(here)
-        for launch_ways, environment in launches(operation, here, layout.num_ranks, place.family):
+        for launch_methods, environment in launches(operation, here, layout.num_ranks, place.family):
             settings = {
-                way.text: made
-                for way in launch_ways
-                if (made := forcing(place.family, operation, way, layout.num_ranks)).lines(way.text)
+                method.text: made
+                for method in launch_methods
+                if (made := forcing(place.family, operation, method, layout.num_ranks)).lines(method.text)
             }
-            if not any(way.is_forced for way in launch_ways):
+            if not any(method.is_forced for method in launch_methods):
                 # Nothing to undo: `default` is then what a person's own settings make of it.
                 settings, environment = {}, {}
             result.append(
                 Group(
-                    "collective", layout, tuple(same), ways=tuple(way.text for way in launch_ways),
+                    "collective", layout, tuple(same),
+                    methods=tuple(method.text for method in launch_methods),
                     link_bytes_per_s=place.link_bytes_per_s, environment=environment, settings=settings,
                     proves=proves and new,
                 )
@@ -258,23 +275,23 @@ def _groups(
 
 def _refuse_never(groups: Sequence[Group], options: Options, operations: Sequence[str], place: Place) -> None:
     """Raise InputError for an algorithm asked for by name that applies at no point."""
-    measured = {(group.points[0]["operation"], way) for group in groups for way in group.ways}
+    measured = {(group.points[0]["operation"], method) for group in groups for method in group.methods}
     for word in options.algorithms or ():
         if word in (ALL, ALL_OWN):
             continue
-        ways = [
-            (operation, way)
+        methods = [
+            (operation, method)
             for operation in operations
-            for way in ways_of(operation, options, place)
-            if way.name == parse_way(word).name
+            for method in methods_of(operation, options, place)
+            if method.name == parse_method(word).name
         ]
-        if any((operation, way.text) in measured for operation, way in ways):
+        if any((operation, method.text) in measured for operation, method in methods):
             continue
-        operation, way = ways[0]
+        operation, method = methods[0]
         size = max(_sizes(operation, options, place, 2))
-        needed = why_not(place.family, operation, way, max(options.ranks or _default_ranks(place)), size)
+        needed = why_not(place.family, operation, method, max(options.ranks or _default_ranks(place)), size)
         raise InputError(
-            f"--algorithm has {way.text}, which needs {needed}; give --ranks and --sizes that have it"
+            f"--algorithm has {method.text}, which needs {needed}; give --ranks and --sizes that have it"
         )
 
 

@@ -17,8 +17,8 @@ MIB = 1 << 20
 # Beyond it is a slip of the pen; see native/harness/command_line.cpp.
 MOST_THREADS = 1024
 
-# The ways of pipelines whose times follow from latency and bandwidth.
-DRAWN_WAYS = frozenset(("single", "many"))
+# The methods of pipelines whose times follow from latency and bandwidth.
+DRAWN_METHODS = frozenset(("single", "many"))
 
 # Communication contexts of the MPICH that PyPI has, 5.0.2, those of streams included: 32 end its MPI_Init.
 MPICH_WHEEL_CONTEXTS = 31
@@ -36,20 +36,20 @@ _PROOF_DELAY_S, _PROOF_RANKS = 0.1, 8
 
 @dataclass(frozen=True)
 class Group:
-    """Points that one launch can measure together: same kernel, same placement, same ways (if it has any).
+    """Points that one launch can measure together: same kernel, same placement, same methods (if it has any).
 
     `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
     `threads` of every rank, None: as many as the launcher gives; `vcis`: communication contexts that each
     rank's MPI is asked for, None: as many as it makes itself; `streams`: for how many MPIX_Stream more are
     kept. `preload`: the ranks get libearlybird. `environment` are further variables of the launch, `settings`
-    the control variables by which its ways differ. `proves`: which tree each way takes is told once.
+    the control variables by which its methods differ. `proves`: which tree each method takes is told once.
     """
 
     kernel: str
     layout: Layout
     points: tuple[dict[str, Any], ...]
     pattern: Pattern | None = None
-    ways: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
     link_bytes_per_s: float | None = None
     threads: int | None = None
     vcis: int | None = None
@@ -61,16 +61,16 @@ class Group:
 
     @property
     def proof_s(self) -> float:
-        """What it takes to tell which tree each way takes; see native/kernels/collective.cpp."""
+        """What it takes to tell which tree each method takes; see native/kernels/collective.cpp."""
         num_ranks = self.layout.num_ranks
         delay_s = _PROOF_DELAY_S if num_ranks <= _PROOF_RANKS else _PROOF_DELAY_S / 2
-        return len(self.ways) * min(num_ranks, 2 * _PROOF_RANKS) * delay_s
+        return len(self.methods) * min(num_ranks, 2 * _PROOF_RANKS) * delay_s
 
     def link_s(self, point: Mapping[str, Any]) -> float:
-        """For how long an iteration of `point`, one of each way, keeps a link busy at least."""
+        """For how long an iteration of `point`, one of each method, keeps a link busy at least."""
         if self.link_bytes_per_s is None:
             return 0.0
-        return max(len(self.ways), 1) * self._link_bytes(point) / self.link_bytes_per_s
+        return max(len(self.methods), 1) * self._link_bytes(point) / self.link_bytes_per_s
 
     def _link_bytes(self, point: Mapping[str, Any]) -> float:
         if self.pattern is not None:
@@ -117,7 +117,7 @@ OPTION_WORDS = {
     "partitions": "--partitions",
     "gammas_s_per_byte": "--gamma",
     "noise": "--ai",
-    "ways": "--ways",
+    "methods": "--methods",
     "aggregation_bytes": "--aggregation",
     "vcis": "--vcis",
     "window": "--window",
@@ -147,11 +147,11 @@ class Noise:
 class Options:
     """What a person may choose; None leaves it to the suite.
 
-    `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise; `ways`
-    and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts of the MPI;
-    `reproduce` names the paper whose figures are measured. Of collectives `operations`, `algorithms`,
-    `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and `proof` for which
-    numbers of ranks it is told which tree an algorithm took: all, largest or none.
+    `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise;
+    `methods` and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts
+    of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
+    `algorithms`, `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and
+    `proof` for which numbers of ranks it is told which tree an algorithm took: all, largest or none.
     """
 
     quick: bool = False
@@ -162,7 +162,7 @@ class Options:
     partitions: tuple[int, ...] | None = None
     gammas_s_per_byte: tuple[float, ...] | None = None
     noise: Noise | None = None
-    ways: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
     aggregation_bytes: tuple[int, ...] | None = None
     vcis: tuple[int, ...] | None = None
     window: int | None = None
@@ -208,8 +208,8 @@ class Place:
     Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
     `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it. `family` is that of
     the MPI (`mpich`, `openmpi`, `intel`) and `library` what it has; None where times are drawn, of the
-    pipelines' ways `drawn_ways`. `memory_bytes` is what the ranks of a node may take, None where it is not
-    known; `sockets` are those of a node.
+    pipelines' methods `drawn_methods`. `memory_bytes` is what the ranks of a node may take, None where it
+    is not known; `sockets` are those of a node.
     """
 
     cores: Mapping[str, int]
@@ -218,7 +218,7 @@ class Place:
     nodes: int = 1
     family: str | None = None
     library: Library | None = None
-    drawn_ways: frozenset[str] = DRAWN_WAYS
+    drawn_methods: frozenset[str] = DRAWN_METHODS
     memory_bytes: int | None = None
     sockets: int = 1
 

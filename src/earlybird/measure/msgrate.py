@@ -15,10 +15,10 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 
-# The ways: one communicator for all threads, one for each, the same with a communication context of the MPI
-# for each, and single-threaded processes instead of threads.
+# The methods: one communicator for all threads, one for each, the same with a communication context of the
+# MPI for each, and single-threaded processes instead of threads.
 SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
-MSGRATE_WAYS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
+MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 
 _MPICH_CONTEXTS = 64  # what an MPICH may be built for; the one of PyPI is built for fewer
@@ -29,12 +29,12 @@ _MOST_BYTES = 1 << 30  # of a rank's messages at once
 def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     """Windows of messages from every thread of one rank to those of another, on every level.
 
-    Ways that need no setting of their own share launches. Contexts are asked for when a launch begins, so the
-    way that has them has launches of its own, with `shared` beside it where an MPI with contexts lets threads
-    share a communicator; processes instead of threads are other ranks.
+    Methods that need no setting of their own share launches. Contexts are asked for when a launch begins,
+    so the method that has them has launches of its own, with `shared` beside it where an MPI with contexts
+    lets threads share a communicator; processes instead of threads are other ranks.
     """
-    ways = options.ways or _default_ways(place)
-    _check_ways(ways, options, place, mpi)
+    methods = options.methods or _default_methods(place)
+    _check_methods(methods, options, place, mpi)
     window = WINDOW if options.window is None else options.window
     if not 1 <= window <= _MOST_WINDOW:
         raise InputError(f"--window is {window}; give 1 to {_MOST_WINDOW} messages, such as {WINDOW}")
@@ -42,40 +42,40 @@ def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     refuse_large(sizes)
     result = []
     for level in levels_of(options, place):
-        if options.ways is not None and CONTEXTS in ways and hangs_with_contexts(level, place):
-            refuse_hanging(f"--ways has {CONTEXTS}")
+        if options.methods is not None and CONTEXTS in methods and hangs_with_contexts(level, place):
+            refuse_hanging(f"--methods has {CONTEXTS}")
         for threads in options.threads or _thread_counts(level, place, options.quick):
             _check_room(threads, window, max(sizes))
             points = tuple(
                 {"mpi": mpi, "level": level, "size_bytes": size, "window": window, "threads": threads}
                 for size in sizes
             )
-            result += _groups(points, threads, ways, level, place, mpi)
+            result += _groups(points, threads, methods, level, place, mpi)
     if not result:
         raise InputError(
-            f"the way {CONTEXTS} differs from the others from 2 threads on; give --threads 2 or more"
+            f"the method {CONTEXTS} differs from the others from 2 threads on; give --threads 2 or more"
         )
     return result
 
 
-def _groups(points, threads: int, ways, level: str, place: Place, mpi: str) -> list[Group]:
+def _groups(points, threads: int, methods, level: str, place: Place, mpi: str) -> list[Group]:
     link = link_of(level, place)
     pair = pair_layout(level, 1, place)
     found = []
-    together = tuple(way for way in (SHARED, PER_THREAD) if way in ways)
+    together = tuple(method for method in (SHARED, PER_THREAD) if method in methods)
     if together:
-        found.append(Group("msgrate", pair, points, ways=together, link_bytes_per_s=link, threads=threads))
+        found.append(Group("msgrate", pair, points, methods=together, link_bytes_per_s=link, threads=threads))
     has_contexts = threads <= most_contexts(place, mpi) and not hangs_with_contexts(level, place)
-    if CONTEXTS in ways and threads > 1 and has_contexts:
+    if CONTEXTS in methods and threads > 1 and has_contexts:
         # Intel MPI, once split, wants a communicator to be called from its own thread alone.
-        beside = (SHARED,) if SHARED in ways and place.family == "mpich" else ()
+        beside = (SHARED,) if SHARED in methods and place.family == "mpich" else ()
         asking = tuple(point | {"vcis": threads} for point in points)
         more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
-        found.append(Group("msgrate", pair, asking, ways=(*beside, CONTEXTS), **more))
-    if PROCESSES in ways:
+        found.append(Group("msgrate", pair, asking, methods=(*beside, CONTEXTS), **more))
+    if PROCESSES in methods:
         # Within a socket both ranks of a pair count.
         layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, place)
-        found.append(Group("msgrate", layout, points, ways=(PROCESSES,), link_bytes_per_s=link, threads=1))
+        found.append(Group("msgrate", layout, points, methods=(PROCESSES,), link_bytes_per_s=link, threads=1))
     return found
 
 
@@ -87,27 +87,31 @@ def most_contexts(place: Place, mpi: str) -> int:
     return 0 if place.family == "openmpi" else MOST_THREADS
 
 
-def _default_ways(place: Place) -> tuple[str, ...]:
-    return tuple(way for way in MSGRATE_WAYS if way != CONTEXTS or place.family in ("mpich", "intel"))
+def _default_methods(place: Place) -> tuple[str, ...]:
+    return tuple(
+        method for method in MSGRATE_METHODS if method != CONTEXTS or place.family in ("mpich", "intel")
+    )
 
 
-def _check_ways(ways: tuple[str, ...], options: Options, place: Place, mpi: str) -> None:
-    for way in ways:
-        if way not in MSGRATE_WAYS:
-            raise InputError(f"--ways has {way!r}; the ways of msgrate are {', '.join(MSGRATE_WAYS)}")
-    if options.ways is None or CONTEXTS not in ways:
+def _check_methods(methods: tuple[str, ...], options: Options, place: Place, mpi: str) -> None:
+    for method in methods:
+        if method not in MSGRATE_METHODS:
+            raise InputError(
+                f"--methods has {method!r}; the methods of msgrate are {', '.join(MSGRATE_METHODS)}"
+            )
+    if options.methods is None or CONTEXTS not in methods:
         return
     most = most_contexts(place, mpi)
     if not most:
         raise InputError(
-            f"--ways has {CONTEXTS} and {mpi} has no communication contexts that a program could ask for; "
+            f"--methods has {CONTEXTS} and {mpi} has no communication contexts that a program could ask for; "
             "leave it out, or measure MPICH or Intel MPI (--mpi mpich, --mpi intel)"
         )
     for threads in options.threads or ():
         if threads > most:
             raise InputError(
                 f"--threads has {threads} and {mpi} has at most {most} communication contexts; give at most "
-                f"{most} threads, or leave {CONTEXTS} out of --ways"
+                f"{most} threads, or leave {CONTEXTS} out of --methods"
             )
 
 

@@ -1,5 +1,5 @@
 """The suite `pipeline`: a buffer in partitions that become ready on the threads of a rank, sent in several
-ways."""
+methods."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ from earlybird.measure.groups import (
 
 # What all others are compared with, in every launch.
 BULK = "single"
-# Every way of native/kernels/ways but `earlybird-fresh`, which is for bench/ alone.
-WAYS = (
+# Every method of native/kernels/methods but `earlybird-fresh`, which is for bench/ alone.
+METHODS = (
     "single", "many", "earlybird", "partitioned", "rma-single-passive", "rma-many-passive",
     "rma-single-active", "rma-many-active", "rma-fence", "stream",
 )  # fmt: skip
-ALL_WAYS = "all"
+ALL_METHODS = "all"
 # `earlybird` with a bound of aggregation in bytes.
 AGGREGATED = "earlybird:"
 # Unless a person names some: cheap, and what most programs choose between.
-DEFAULT_WAYS = ("single", "many", "earlybird", "partitioned")
+DEFAULT_METHODS = ("single", "many", "earlybird", "partitioned")
 PIPELINE_OPTIONS = (
-    "sizes_bytes", "levels", "partitions", "threads", "ways", "aggregation_bytes", "vcis",
+    "sizes_bytes", "levels", "partitions", "threads", "methods", "aggregation_bytes", "vcis",
     "gammas_s_per_byte", "noise", "reproduce",
 )  # fmt: skip
 
@@ -51,10 +51,10 @@ _LONGEST_S = 1.0
 
 @dataclass(frozen=True)
 class _Kind:
-    """Ways that one launch can hold: `partitioned` is the MPI's own only where libearlybird is not loaded,
-    and contexts that an MPI keeps for streams are taken from what the other ways would meet."""
+    """Methods that one launch can hold: `partitioned` is the MPI's own only where libearlybird is not loaded,
+    and contexts that an MPI keeps for streams are taken from what the other methods would meet."""
 
-    ways: tuple[str, ...]
+    methods: tuple[str, ...]
     preload: bool = False
     streams: bool = False
 
@@ -66,7 +66,7 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     Sizes are those of whole buffers, numbers of partitions those of all threads together. Where the rate of a
     link is known, the delay is chosen for it: that of a fast network would show nothing on a slow one.
     """
-    ways = ways_of(options, place)
+    methods = methods_of(options, place)
     _check_vcis(options, place)
     result = []
     for level in levels_of(options, place):
@@ -76,10 +76,10 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
         for threads in options.threads or (options.launcher_threads,):
             for vcis in options.vcis or (None,):
                 points = _points(options, level, place, mpi, threads, vcis)
-                for kind in _kinds(ways, options, place, level, threads, vcis):
+                for kind in _kinds(methods, options, place, level, threads, vcis):
                     result.append(
                         Group(
-                            "pipeline", layout, points, ways=kind.ways, link_bytes_per_s=link,
+                            "pipeline", layout, points, methods=kind.methods, link_bytes_per_s=link,
                             threads=threads, vcis=vcis, streams=threads if kind.streams else 0,
                             preload=kind.preload,
                         )
@@ -87,73 +87,76 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     return result
 
 
-def ways_of(options: Options, place: Place) -> tuple[str, ...]:
-    """The ways to compare, `single` first; InputError for one that is unknown or that the MPI has not."""
-    asked = (*(options.ways or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
-    if options.ways is None:
-        asked = (*(way for way in DEFAULT_WAYS if is_here(way, place)), *asked)
+def methods_of(options: Options, place: Place) -> tuple[str, ...]:
+    """The methods to compare, `single` first; InputError for one that is unknown or that the MPI has not."""
+    asked = (*(options.methods or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
+    if options.methods is None:
+        asked = (*(method for method in DEFAULT_METHODS if is_here(method, place)), *asked)
     chosen = [BULK]
-    for way in asked:
-        if way == ALL_WAYS:
-            chosen += [way for way in WAYS if is_here(way, place)]
+    for method in asked:
+        if method == ALL_METHODS:
+            chosen += [method for method in METHODS if is_here(method, place)]
             continue
-        if way not in WAYS and not way.startswith(AGGREGATED):
+        if method not in METHODS and not method.startswith(AGGREGATED):
             raise InputError(
-                f"--ways has {way!r}; the ways are {', '.join(WAYS)}, {AGGREGATED}BYTES and {ALL_WAYS}"
+                f"--methods has {method!r}; the methods are {', '.join(METHODS)}, {AGGREGATED}BYTES "
+                f"and {ALL_METHODS}"
             )
-        if not is_here(way, place):
-            raise InputError(f"--ways has {way} and {_why_not(way, place)}")
-        chosen.append(way)
+        if not is_here(method, place):
+            raise InputError(f"--methods has {method} and {_why_not(method, place)}")
+        chosen.append(method)
     return tuple(dict.fromkeys(chosen))
 
 
-def is_here(way: str, place: Place) -> bool:
-    """Whether the MPI, or the launcher that draws times, has this way."""
+def is_here(method: str, place: Place) -> bool:
+    """Whether the MPI, or the launcher that draws times, has this method."""
     library = place.library
     if library is None:
-        return way in place.drawn_ways
+        return method in place.drawn_methods
     needed = {"partitioned": library.partitioned, "stream": library.streams}
-    return library.earlybird if way.startswith("earlybird") else needed.get(way, True)
+    return library.earlybird if method.startswith("earlybird") else needed.get(method, True)
 
 
-def _why_not(way: str, place: Place) -> str:
+def _why_not(method: str, place: Place) -> str:
     library = place.library
     if library is None:
-        drawn = ", ".join(sorted(place.drawn_ways))
+        drawn = ", ".join(sorted(place.drawn_methods))
         return f"the launcher synthetic draws the times of {drawn} alone; leave it out"
-    if way.startswith("earlybird"):
+    if method.startswith("earlybird"):
         return (
             f"libearlybird is not built for {library.name}; leave it out, or run `earlybird build --mpi "
             f"{library.name}`"
         )
-    what = "no partitioned communication of its own" if way == "partitioned" else "no streams (MPIX_Stream)"
+    what = (
+        "no partitioned communication of its own" if method == "partitioned" else "no streams (MPIX_Stream)"
+    )
     return f"{library.name} has {what}; leave it out, or give an --mpi that has, such as mpich"
 
 
 def _kinds(
-    ways: Iterable[str], options: Options, place: Place, level: str, threads: int, vcis: int | None
+    methods: Iterable[str], options: Options, place: Place, level: str, threads: int, vcis: int | None
 ) -> list[_Kind]:
-    """The launches that `ways` need, each with `single` to compare with."""
-    interposed = tuple(way for way in ways if way.startswith("earlybird"))
-    common = tuple(way for way in ways if way not in (*interposed, "partitioned", "stream"))
-    own = tuple(way for way in ways if way == "partitioned")
+    """The launches that `methods` need, each with `single` to compare with."""
+    interposed = tuple(method for method in methods if method.startswith("earlybird"))
+    common = tuple(method for method in methods if method not in (*interposed, "partitioned", "stream"))
+    own = tuple(method for method in methods if method == "partitioned")
     kinds = []
     if own or not interposed:
         kinds.append(_Kind((*common, *own)))
     if interposed:
         kinds.append(_Kind((*common, *interposed), preload=True))
-    if "stream" in ways and _streams_fit(options, place, level, threads, vcis):
+    if "stream" in methods and _streams_fit(options, place, level, threads, vcis):
         kinds.append(_Kind((BULK, "stream"), streams=True))
     # `single` alone tells nothing that the other launches do not.
-    return [kind for kind in kinds if kind.ways != (BULK,)] or kinds[:1]
+    return [kind for kind in kinds if kind.methods != (BULK,)] or kinds[:1]
 
 
 def _streams_fit(options: Options, place: Place, level: str, threads: int, vcis: int | None) -> bool:
     """Whether the MPI has contexts for a stream per thread; InputError where streams were asked for."""
-    asked = options.ways is not None and "stream" in options.ways
+    asked = options.methods is not None and "stream" in options.methods
     if hangs_with_contexts(level, place):
         if asked:
-            refuse_hanging("--ways has stream")
+            refuse_hanging("--methods has stream")
         return False
     contexts = (vcis or 1) + threads
     if place.library is None or place.library.name != "mpich" or contexts <= MPICH_WHEEL_CONTEXTS:
@@ -161,8 +164,8 @@ def _streams_fit(options: Options, place: Place, level: str, threads: int, vcis:
     if not asked:
         return False
     raise InputError(
-        f"--ways has stream, which takes {threads} contexts beside the {vcis or 1} of --vcis, and the MPICH "
-        f"of PyPI has {MPICH_WHEEL_CONTEXTS} in all; give fewer --threads or --vcis"
+        f"--methods has stream, which takes {threads} contexts beside the {vcis or 1} of --vcis, and "
+        f"the MPICH of PyPI has {MPICH_WHEEL_CONTEXTS} in all; give fewer --threads or --vcis"
     )
 
 

@@ -15,7 +15,7 @@ from earlybird.measure.groups import (
     levels_of,
     powers,
 )
-from earlybird.measure.pipeline import AGGREGATED, ALL_WAYS, default_gamma, is_here, pipeline_groups
+from earlybird.measure.pipeline import AGGREGATED, ALL_METHODS, default_gamma, is_here, pipeline_groups
 
 PAPERS = ("gillis",)
 BUDGET_S, QUICK_BUDGET_S = 300.0, 60.0
@@ -25,7 +25,7 @@ _LARGEST_BYTES = 16 * MIB
 _AGGREGATION_BYTES = (512, 1 << 10, 1 << 12, 1 << 14)
 _COMPARED = ("single", "many", "earlybird", "partitioned")
 # What the set decides itself.
-_DECIDED = ("sizes_bytes", "partitions", "gammas_s_per_byte", "noise", "ways", "aggregation_bytes", "vcis")
+_DECIDED = ("sizes_bytes", "partitions", "gammas_s_per_byte", "noise", "methods", "aggregation_bytes", "vcis")
 
 
 def groups_of_pipeline(options: Options, place: Place, mpi: str) -> list[Group]:
@@ -71,29 +71,29 @@ def _figures(options: Options, place: Place) -> dict[int, Options]:
     def sizes(first: int) -> tuple[int, ...]:
         return powers(max(last, first), 16 if options.quick else 4, first)
 
-    def ways(*names: str) -> tuple[str, ...]:
+    def methods(*names: str) -> tuple[str, ...]:
         return tuple(name for name in names if is_here(name, place))
 
     common = replace(options, reproduce=None, levels=(level,), threads=(1,))
     contention = replace(
         common, threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
-        ways=ways(*_COMPARED, "rma-single-passive", "rma-many-passive"),
+        methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),
     )  # fmt: skip
     gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", place))
     # On a slow link the paper's gamma would show nothing: its gamma*beta is kept there.
     gamma = default_gamma(level, place)
     figures = {
         4: replace(
-            common, partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), ways=(ALL_WAYS,)
+            common, partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), methods=(ALL_METHODS,)
         ),
         5: contention,
         7: replace(
             common, threads=(few,), partitions=(32 * PAPER_FEW_THREADS,), sizes_bytes=sizes(512),
-            gammas_s_per_byte=(0.0,), ways=ways(*_COMPARED), aggregation_bytes=gathered or None,
+            gammas_s_per_byte=(0.0,), methods=methods(*_COMPARED), aggregation_bytes=gathered or None,
         ),
         8: replace(
             common, threads=(few,), partitions=(PAPER_FEW_THREADS,), sizes_bytes=sizes(1 << 10),
-            gammas_s_per_byte=(gamma,), ways=ways(*_COMPARED, "rma-single-passive"),
+            gammas_s_per_byte=(gamma,), methods=methods(*_COMPARED, "rma-single-passive"),
         ),
     }  # fmt: skip
     if place.family == "mpich" and not hangs_with_contexts(level, place):

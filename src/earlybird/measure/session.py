@@ -99,7 +99,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             continue
         request = Request(
             _launch_id(run, group), group.kernel, points, group.layout,
-            _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.ways,
+            _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.methods,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
             environment=group.environment, settings=group.settings, proving=proving,
         )  # fmt: skip
@@ -164,7 +164,7 @@ def _order_of_launches(plan: Plan, order: random.Random) -> list[tuple[int, Grou
 
 
 class _Held:
-    """How many launches have measured each point; a point of several ways is held when all of them are."""
+    """How many launches have measured each point; a point of several methods is held when all of them are."""
 
     def __init__(self, samples: Iterable[Sample]):
         self._launches: Counter = Counter()
@@ -174,16 +174,16 @@ class _Held:
     def add(self, samples: Iterable[Sample]) -> None:
         for sample in samples:
             if sample.quantity == PROOF:
-                self._proofs.add(_proof_key(sample.way, sample.config))
+                self._proofs.add(_proof_key(sample.method, sample.config))
             else:
-                self._launches[_key(sample.kernel, sample.way, sample.config)] += 1
+                self._launches[_key(sample.kernel, sample.method, sample.config)] += 1
 
     def has_proof(self, group: Group, point: Mapping[str, Any]) -> bool:
-        """Whether it is known of every way which tree it takes among these ranks."""
-        return all(_proof_key(way, point) in self._proofs for way in group.ways)
+        """Whether it is known of every method which tree it takes among these ranks."""
+        return all(_proof_key(method, point) in self._proofs for method in group.methods)
 
     def launches(self, group: Group, point: Mapping[str, Any]) -> int:
-        return min(self._launches[_key(group.kernel, way, point)] for way in group.ways or (None,))
+        return min(self._launches[_key(group.kernel, method, point)] for method in group.methods or (None,))
 
     def points(self, plan: Plan) -> int:
         """Points times launches, those beyond what `plan` asks for not counted."""
@@ -193,13 +193,13 @@ class _Held:
         return all(self.launches(group, point) > 0 for group in plan.groups for point in group.points)
 
 
-def _key(kernel: str, way: str | None, config: Mapping[str, Any]) -> tuple:
+def _key(kernel: str, method: str | None, config: Mapping[str, Any]) -> tuple:
     # What version 0.1.0 measured was of one thread and did not say so.
-    return (kernel, way, *sorted(item for item in config.items() if item != ("threads", 1)))
+    return (kernel, method, *sorted(item for item in config.items() if item != ("threads", 1)))
 
 
-def _proof_key(way: str | None, config: Mapping[str, Any]) -> tuple:
-    return (way, *(config.get(key) for key in ("mpi", "operation", "ranks", "layout", "root")))
+def _proof_key(method: str | None, config: Mapping[str, Any]) -> tuple:
+    return (method, *(config.get(key) for key in ("mpi", "operation", "ranks", "layout", "root")))
 
 
 def _smallest(points: Sequence[Mapping[str, Any]]) -> int:
@@ -207,11 +207,11 @@ def _smallest(points: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _share_budget(plan: Plan, group: Group) -> Rules:
-    """The rules of a launch of `group`, with an even share of the budget for every way of every point."""
-    series = plan.launches * sum(len(g.points) * max(len(g.ways), 1) for g in plan.groups)
+    """The rules of a launch of `group`, with an even share of the budget for every method of every point."""
+    series = plan.launches * sum(len(g.points) * max(len(g.methods), 1) for g in plan.groups)
     share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(series, 1)
     share_s = min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S)
-    return replace(plan.rules, budget_s=share_s * max(len(group.ways), 1))
+    return replace(plan.rules, budget_s=share_s * max(len(group.methods), 1))
 
 
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:

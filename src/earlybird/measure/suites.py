@@ -137,7 +137,7 @@ SUITES = {
         ),
         Suite(
             "pipeline",
-            "ways to send a buffer that threads fill in partitions, and what each gains",
+            "methods to send a buffer that threads fill in partitions, and what each gains",
             PIPELINE_OPTIONS,
             groups_of_pipeline,
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
@@ -145,7 +145,7 @@ SUITES = {
         Suite(
             "msgrate",
             "messages per second of 1..T threads: one communicator, one each, contexts, or processes",
-            ("sizes_bytes", "levels", "window", "threads", "ways"),
+            ("sizes_bytes", "levels", "window", "threads", "methods"),
             msgrate_groups,
             "earlybird measure msgrate --threads 1,2,4 -o run",
         ),

@@ -6,7 +6,7 @@ segments of m_s bytes, h = alpha + beta*m_s by the type of the hop and gamma per
 - linear: Gamma(P)*(alpha + beta*m), 1 <= Gamma <= P-1: one message, and P-2 that cost a share of it each;
 - pipeline: the sum of h over the P-1 hops of the chain and n-1 times h of its slowest hop, (P+n-2)*h where
   all hops are alike;
-- binomial: n times the sum of h over the longest way through the tree, k*n*h with k = ceil(log2 P) where all
+- binomial: n times the sum of h over the longest path through the tree, k*n*h with k = ceil(log2 P) where all
   hops are alike.
 
 What runs along no tree that is known is given terms in 1, log2 P, P-1 and (P-1)/P, each once per call and
@@ -104,7 +104,7 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
 
 def _sent_at_once(parent: np.ndarray, child: np.ndarray, level: np.ndarray) -> np.ndarray:
     """(NUM_LEVELS, 2) what bytes count for where a rank sends to all its children at once: none of them has
-    the data before all have. Of a single segment along the longest such way; every further one leaves when
+    the data before all have. Of a single segment along the longest such path; every further one leaves when
     the root has sent the one before to all."""
     num_ranks = len(parent) + 1
     sends = np.zeros((num_ranks, NUM_LEVELS))
@@ -262,16 +262,16 @@ class CollectiveCosts:
 
 
 def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
-    """(n,) seconds from the common start until the last rank is done: T = max(way, link, work).
+    """(n,) seconds from the common start until the last rank is done: T = max(path, link, work).
 
-    The way is that of the segments through the tree; a link that stores what it cannot carry yet, and cores
+    The path is that of the segments through the tree; a link that stores what it cannot carry yet, and cores
     that ranks share, work beside it and are what is waited for where they have more to do.
 
     Stops holding where ranks or messages disturb one another otherwise than by sharing a node's link or the
     cores, and where a placement has hops of a type whose coefficients are 0 because it was not measured.
     """
     protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
-    way_s = (
+    path_s = (
         (calls.alpha * costs.alpha_s[protocol]).sum(axis=(1, 2))
         + (calls.beta_of(costs.shared, costs.swift_bytes) * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
         + costs.gamma_r_s_per_byte * calls.reduced_bytes
@@ -282,7 +282,7 @@ def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
     link_s_per_byte = costs.link_s_per_byte
     if costs.swift_bytes:
         link_s_per_byte = np.maximum(link_s_per_byte, costs.beta_s_per_byte[protocol, 0, BETWEEN_NODES])
-    return np.maximum(np.maximum(way_s, link_s_per_byte * calls.link_bytes), np.where(crowded, work_s, 0.0))
+    return np.maximum(np.maximum(path_s, link_s_per_byte * calls.link_bytes), np.where(crowded, work_s, 0.0))
 
 
 def by_socket_us(

@@ -78,7 +78,7 @@ def delay_rate_s_per_byte(
 
 @dataclass(frozen=True, eq=False)
 class PipelineCosts:
-    """Parameters of the joined model, for one way of sending.
+    """Parameters of the joined model, for one method of sending.
 
     Attributes
     ----------
@@ -150,8 +150,8 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     busy_s = trains.count * (costs.overhead_s[protocol] + trains.size_bytes * s_per_byte)
     left_s = np.cumsum(busy_s[..., ::-1], axis=-1)[..., ::-1]
     head_start_s = costs.overlap * (trains.ready_s[..., -1:] - trains.ready_s)
-    way_s = (left_s - head_start_s).max(axis=-1)
-    return way_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
+    method_s = (left_s - head_start_s).max(axis=-1)
+    return method_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
 
 
 def share_beyond(buffer_bytes: np.ndarray, swift_bytes: float) -> np.ndarray:
@@ -195,7 +195,7 @@ def late_last(
 def possible_messages(
     messages: str | int, num_partitions: np.ndarray, partition_bytes: np.ndarray, delay_s: np.ndarray
 ) -> list[Trains]:
-    """What a way may send, of which it sends what takes least.
+    """What a method may send, of which it sends what takes least.
 
     `messages` is "one" for all partitions together, "each" for one message per partition, a number of bytes
     for as many whole partitions per message as fit them (at least one), "planned" for libearlybird's plan:

@@ -44,7 +44,7 @@ def reaches(tree: str, ranks: int, root: int = 0) -> np.ndarray:
 def critical_path(
     parent: np.ndarray, child: np.ndarray, level: np.ndarray, num_levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hops of the longest way from the root to a rank that is done last, sends of one rank in turn.
+    """Hops of the longest path from the root to a rank that is done last, sends of one rank in turn.
 
     A rank that sends is busy for the whole hop, as in T = sum over rounds of (alpha + beta*m). One hop of a
     higher level is taken to outweigh any number of hops of lower ones.
@@ -65,7 +65,7 @@ def critical_path(
     before = [-1] * len(parent)
     ends: list[tuple[int, ...]] = []
     for edge, (a, b, kind) in enumerate(zip(parent.tolist(), child.tolist(), level.tolist(), strict=True)):
-        # Counts from the slowest type to the quickest, so that tuples compare as the ways do.
+        # Counts from the slowest type to the quickest, so that tuples compare as the paths do.
         place = num_levels - 1 - kind
         end = (*busy[a][:place], busy[a][place] + 1, *busy[a][place + 1 :])
         before[edge] = last_of[a]

@@ -10,8 +10,8 @@ from earlybird.data.collective_algorithms import (
     FAMILY_NAMES,
     OPERATIONS,
     ROOTED,
-    Way,
-    parse_way,
+    Method,
+    parse_method,
     why_not,
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters, collective_forms
@@ -79,7 +79,7 @@ class AlgorithmModel:
         """Seconds from the common start until the last rank is done.
 
         Without a known tree, at and between sizes that were measured on this placement, interpolated in
-        logarithms: what an MPI chooses by itself changes with the size in ways that no form has.
+        logarithms: what an MPI chooses by itself changes with the size in methods that no form has.
         """
         interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
         return (
@@ -124,7 +124,7 @@ class AlgorithmModel:
 class AlgorithmPrediction:
     """What one algorithm takes; `extrapolated` names what of it was not measured."""
 
-    way: str
+    method: str
     algorithm: str
     segment_bytes: int
     time_s: float
@@ -276,18 +276,18 @@ def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarra
 def predict_collective(
     forms: Sequence[CollectiveForm], placed: Placed, size_bytes: int, only: str | None = None
 ) -> Answer:
-    """Seconds of every algorithm with every size of segments measured, or of the way `only`: an algorithm
+    """Seconds of every algorithm with every size of segments measured, or of the method `only`: an algorithm
     with or without the bytes of a segment."""
-    chosen = forms if only is None else _only(forms, parse_way(only))
+    chosen = forms if only is None else _only(forms, parse_method(only))
     models, notes = algorithm_models(chosen, placed, size_bytes)
     predictions = []
     for model in models:
         segments = model.form.segments_bytes
         if only is not None and ":" in only:
-            segments = (parse_way(only).segment_bytes,)
+            segments = (parse_method(only).segment_bytes,)
         for segment in segments:
             if needed := refusal(model.form, placed.ranks, size_bytes, segment):
-                notes.append(f"{Way(model.form.algorithm, segment).text} is left out: it needs {needed}")
+                notes.append(f"{Method(model.form.algorithm, segment).text} is left out: it needs {needed}")
             else:
                 predictions.append(_predict(model, placed, size_bytes, segment))
     if not predictions:
@@ -377,7 +377,7 @@ def _predict(
         # Medians of few launches, drawn again, may all lie to one side of the fit.
         interval = min(float(low), time_s), max(float(high), time_s)
     return AlgorithmPrediction(
-        Way(form.algorithm, segment_bytes).text,
+        Method(form.algorithm, segment_bytes).text,
         form.algorithm,
         segment_bytes,
         time_s,
@@ -419,18 +419,18 @@ def _is_mapped(form: CollectiveForm, map_by: str) -> bool:
     return not form.map_by or map_by in form.map_by
 
 
-def _only(forms: Sequence[CollectiveForm], way: Way) -> list[CollectiveForm]:
-    found = [form for form in forms if form.algorithm == way.name]
+def _only(forms: Sequence[CollectiveForm], method: Method) -> list[CollectiveForm]:
+    found = [form for form in forms if form.algorithm == method.name]
     if not found:
         known = ", ".join(form.algorithm for form in forms)
         raise InputError(
-            f"--algorithm is {way.text!r} and of {forms[0].operation} the profile holds {known}; give one of "
-            "these, or measure it"
+            f"--algorithm is {method.text!r} and of {forms[0].operation} the profile holds {known}; "
+            "give one of these, or measure it"
         )
-    if way.segment_bytes and found[0].tree in (None, "linear") and not any(found[0].segments_bytes):
+    if method.segment_bytes and found[0].tree in (None, "linear") and not any(found[0].segments_bytes):
         raise InputError(
-            f"--algorithm is {way.text!r} and {way.name} of {forms[0].operation} was measured without "
-            f"segments; give {way.name}"
+            f"--algorithm is {method.text!r} and {method.name} of {forms[0].operation} was measured without "
+            f"segments; give {method.name}"
         )
     return found
 
@@ -449,7 +449,7 @@ def refusal(form: CollectiveForm, ranks: int, size_bytes: int, segment_bytes: in
     if family not in FAMILY_NAMES:
         return None
     try:
-        return why_not(family, form.operation, Way(form.algorithm, segment_bytes), ranks, size_bytes)
+        return why_not(family, form.operation, Method(form.algorithm, segment_bytes), ranks, size_bytes)
     except InputError:
         return None  # measured by a version that knew it
 

@@ -1,4 +1,4 @@
-"""Predict a buffer in partitions: what each way of sending it takes, by the joined model of `models`."""
+"""Predict a buffer in partitions: what each method of sending it takes, by the joined model of `models`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,27 +14,27 @@ from earlybird.data.units import format_bytes
 from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages
 
 BULK = "single"
-# What the ways send that need no measurement of their own: the profile's levels price any message.
+# What the methods send that need no measurement of their own: the profile's levels price any message.
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
 MEASURED, FROM_LEVELS = "measured", "levels"
 INTERVAL_PERCENT = (2.5, 97.5)
 
 
 @dataclass(frozen=True, eq=False)
-class WayModel:
-    """One way of sending with the costs that its times follow from.
+class MethodModel:
+    """One method of sending with the costs that its times follow from.
 
     Attributes
     ----------
     messages : what it sends, see `models.pipelined.possible_messages`.
     vcis : contexts asked of the MPI, None for its default.
-    replicates : costs from resampled launches; number k of all ways belong together.
+    replicates : costs from resampled launches; number k of all methods belong together.
     source : "measured", "measured with T threads", or "levels": latency and bandwidth of the profile.
     measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest that the costs were
         fitted to; empty for levels.
     """
 
-    way: str
+    method: str
     messages: str | int
     costs: PipelineCosts
     source: str
@@ -66,13 +66,13 @@ class WayModel:
 
 
 @dataclass(frozen=True)
-class WayPrediction:
-    """What one way takes; `gain` is the time of one message over it, None where nothing tells that.
+class MethodPrediction:
+    """What one method takes; `gain` is the time of one message over it, None where nothing tells that.
 
     `message_bytes` is the size of the largest of its messages.
     """
 
-    way: str
+    method: str
     vcis: int | None
     time_s: float
     gain: float | None
@@ -104,37 +104,37 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
     )
 
 
-def way_models(profile: Profile, level: str, threads: int) -> list[WayModel]:
-    """Every way that the profile tells of at a level: the measured ones, with the number of threads nearest
-    to `threads`, and from latency and bandwidth those of `A_PRIORI` that were not measured."""
+def method_models(profile: Profile, level: str, threads: int) -> list[MethodModel]:
+    """Every method that the profile tells of at a level: the measured ones, with the number of threads
+    nearest to `threads`, and from latency and bandwidth those of `A_PRIORI` that were not measured."""
     measured: dict[tuple[str, int | None], PipelineForm] = {}
     for form in pipeline_forms(profile):
-        key = form.way, form.vcis
+        key = form.method, form.vcis
         known = measured.get(key)
         if form.level == level and (known is None or _distance(form, threads) < _distance(known, threads)):
             measured[key] = form
     models = [_of_form(form, threads) for form in measured.values()]
     if level in profile.levels:
-        ways = {form.way for form in measured.values()}
+        methods = {form.method for form in measured.values()}
         costs = _costs_of_level(profile.levels[level])
         models += [
-            WayModel(way, messages, costs, FROM_LEVELS)
-            for way, messages in A_PRIORI.items()
-            if way not in ways
+            MethodModel(method, messages, costs, FROM_LEVELS)
+            for method, messages in A_PRIORI.items()
+            if method not in methods
         ]
-    return sorted(models, key=lambda model: (model.way != BULK, model.way, model.vcis or 0))
+    return sorted(models, key=lambda model: (model.method != BULK, model.method, model.vcis or 0))
 
 
-def predict_ways(
-    models: Sequence[WayModel], size_bytes: int, partitions: int, delay_s: float
-) -> list[WayPrediction]:
+def predict_methods(
+    models: Sequence[MethodModel], size_bytes: int, partitions: int, delay_s: float
+) -> list[MethodPrediction]:
     """Time and gain of each of `models` for a buffer whose last partition is `delay_s` late."""
-    bulk = next((model for model in models if model.way == BULK), None)
+    bulk = next((model for model in models if model.method == BULK), None)
     return [_predict(model, bulk, size_bytes, partitions, delay_s) for model in models]
 
 
-def _predict(model, bulk, size_bytes, partitions, delay_s) -> WayPrediction:
-    def times(one: WayModel) -> tuple[float, np.ndarray]:
+def _predict(model, bulk, size_bytes, partitions, delay_s) -> MethodPrediction:
+    def times(one: MethodModel) -> tuple[float, np.ndarray]:
         drawn = [one.time_s(size_bytes, partitions, delay_s, costs) for costs in one.replicates]
         return float(one.time_s(size_bytes, partitions, delay_s)), np.array(drawn)
 
@@ -145,8 +145,8 @@ def _predict(model, bulk, size_bytes, partitions, delay_s) -> WayPrediction:
         gain = bulk_s / time_s
         if len(drawn_s) and len(drawn_s) == len(bulk_drawn_s):
             gain_interval = _interval(bulk_drawn_s / drawn_s, gain)
-    return WayPrediction(
-        model.way,
+    return MethodPrediction(
+        model.method,
         model.vcis,
         time_s,
         gain,
@@ -158,11 +158,11 @@ def _predict(model, bulk, size_bytes, partitions, delay_s) -> WayPrediction:
 
 
 def reservations(
-    models: Sequence[WayModel], size_bytes: int, partitions: int, gamma_s_per_byte: float
+    models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float
 ) -> list[str]:
     """Where a prediction leaves what was measured, a sentence each."""
     notes = []
-    unmeasured = [model.way for model in models if model.source == FROM_LEVELS]
+    unmeasured = [model.method for model in models if model.source == FROM_LEVELS]
     if unmeasured:
         notes.append(
             f"not measured as pipelines: {', '.join(unmeasured)}; predicted from the profile's latency and "
@@ -170,9 +170,9 @@ def reservations(
         )
     for source in dict.fromkeys(model.source for model in models):
         if source not in (MEASURED, FROM_LEVELS):
-            ways = ", ".join(dict.fromkeys(model.way for model in models if model.source == source))
+            methods = ", ".join(dict.fromkeys(model.method for model in models if model.source == source))
             notes.append(
-                f"{source}: {ways}; how the threads asked for hold one another up is not in these times; "
+                f"{source}: {methods}; how the threads asked for hold one another up is not in these times; "
                 "`earlybird measure pipeline --threads T -o RUN` measures it"
             )
     for words, name, value, form in (
@@ -184,18 +184,18 @@ def reservations(
         for model in models:
             low, high = model.measured.get(name, (value, value))
             if not low <= value <= high and (name == "size_bytes" or model.messages != "one"):
-                beyond.setdefault((low, high), []).append(model.way)
-        for (low, high), ways in beyond.items():
+                beyond.setdefault((low, high), []).append(model.method)
+        for (low, high), methods in beyond.items():
             notes.append(
                 f"{words} were measured from {form(low)} to {form(high)}; {form(value)} is extrapolated "
-                f"({', '.join(dict.fromkeys(ways))})"
+                f"({', '.join(dict.fromkeys(methods))})"
             )
     return notes
 
 
-def _of_form(form: PipelineForm, threads: int) -> WayModel:
-    return WayModel(
-        form.way,
+def _of_form(form: PipelineForm, threads: int) -> MethodModel:
+    return MethodModel(
+        form.method,
         form.parameters.messages,
         _costs(form.parameters),
         MEASURED if form.threads == threads else f"measured with {_counted(form.threads, 'thread')}",

@@ -23,7 +23,7 @@ MEANS = (
 )
 # Named differently in a table than in the file.
 _COLUMNS = {"message_bytes": "message size", "source": "known from"}
-# Told by the name of the way, or of no use to who follows the advice.
+# Shown by the name of the method, or of no use to who follows the advice.
 _TOLD_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form")
 _BRIEF = 4  # alternatives in the terminal
 
@@ -60,10 +60,10 @@ def advice_chapter(given: tuple[Advice, ...], exchange: bool = False) -> Chapter
 
 def _sentence(advice: Advice) -> str:
     first, what = advice.ranked[0], words.capital(advice_words.title(advice))
-    way = advice_words.name(first.way, first.extra)
-    if first.way == advice.baseline:
-        return f"{what}: {way} is already the best, there is nothing to gain."
-    return f"{what}: with {way} it is predicted to take {format_seconds(first.time_s)}, {_gain(advice)}."
+    method = advice_words.name(first.method, first.extra)
+    if first.method == advice.baseline:
+        return f"{what}: {method} is already the best, there is nothing to gain."
+    return f"{what}: with {method} it is predicted to take {format_seconds(first.time_s)}, {_gain(advice)}."
 
 
 def _gain(advice: Advice) -> str:
@@ -72,9 +72,9 @@ def _gain(advice: Advice) -> str:
 
 def _step(advice: Advice) -> Step:
     first = advice.ranked[0]
-    way = advice_words.name(first.way, first.extra)
+    method = advice_words.name(first.method, first.extra)
     return Step(
-        f"{words.capital(advice_words.title(advice))}: {way}.",
+        f"{words.capital(advice_words.title(advice))}: {method}.",
         f"Predicted {advice_words.takes(first)}, {_gain(advice)}.",
         first.do,
     )
@@ -106,7 +106,7 @@ def _alternatives(advice: Advice) -> Table:
     ]
     rows = [
         [
-            advice_words.name(one.way, one.extra),
+            advice_words.name(one.method, one.extra),
             format_seconds(one.time_s),
             advice_words.spread(one.time_interval_s, format_seconds) if one.time_interval_s else "-",
             "-" if one.gain is None else f"{one.gain:.2f}",
@@ -120,7 +120,7 @@ def _alternatives(advice: Advice) -> Table:
         _COLUMNS.get(key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " ")) for key in keys
     ]
     header = [
-        "way",
+        "method",
         "time",
         "95 %",
         "gain",
@@ -135,7 +135,7 @@ def _alternatives(advice: Advice) -> Table:
 def _brief(advice: Advice) -> Table:
     rows = [
         [
-            advice_words.name(one.way, one.extra),
+            advice_words.name(one.method, one.extra),
             advice_words.takes(one),
             "-" if one.gain is None else f"{one.gain:.2f}",
             advice_words.spread(one.gain_interval, "{:.2f}".format) if one.gain_interval else "-",
@@ -144,7 +144,7 @@ def _brief(advice: Advice) -> Table:
     ]
     left = len(advice.ranked) - _BRIEF
     more = f"; {words.counted(left, 'more alternative')} on the page" if left > 0 else ""
-    return Table(words.capital(advice_words.title(advice)) + more, ["way", "time", "gain", "95 %"], rows)
+    return Table(words.capital(advice_words.title(advice)) + more, ["method", "time", "gain", "95 %"], rows)
 
 
 def _config(advice: Advice) -> Mapping[str, Any]:
@@ -166,12 +166,12 @@ def _crossovers(advice: Advice) -> Table:
         [
             format_bytes(one.from_bytes),
             format_bytes(one.to_bytes),
-            advice_words.name(one.way, one.extra),
+            advice_words.name(one.method, one.extra),
             one.do,
             advice_words.extrapolated(one.extra),
         ]
         for one in advice.stretches
     ]
     return Table(
-        f"Best by size: {advice_words.title(advice)}", ["from", "to", "best way", "what to do", ""], rows
+        f"Best by size: {advice_words.title(advice)}", ["from", "to", "best method", "what to do", ""], rows
     )

@@ -1,4 +1,4 @@
-"""The sizes for which each way is advised, as a strip of colours that change where crossovers lie."""
+"""The sizes for which each method is advised, as a strip of colours that change where crossovers lie."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     named: set[str] = set()
     data: list[dict[str, Any]] = []
     for one in stretches:
-        name = advice_words.name(one.way, one.extra)
+        name = advice_words.name(one.method, one.extra)
         data.append(_block(one, name, name not in named))
         named.add(name)
     ends = [stretches[0].from_bytes, stretches[-1].to_bytes]
@@ -29,7 +29,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     return Figure(
         id,
         f"Best by size: {_without_size(advice)}",
-        "Each colour and letter is a way; touch it for what to do.",
+        "Each colour and letter is a method; touch it for what to do.",
         [*data, _letters(stretches)],
         axes.layout(
             axes.size_axis([max(size, 1) for size in ends]),
@@ -55,9 +55,9 @@ def _block(one: Stretch, name: str, first: bool) -> dict[str, Any]:
         "y": [0, 0, 1, 1, 0],
         "mode": "lines",
         "fill": "toself",
-        "fillcolor": axes.color(one.way),
+        "fillcolor": axes.color(one.method),
         "line": {"color": "var(--card)", "width": 2},
-        "name": axes.label(f"{words.way_letters(one.way)}: {name}"),
+        "name": axes.label(f"{words.method_letters(one.method)}: {name}"),
         "legendgroup": name,
         "showlegend": first,
         "hoveron": "fills",
@@ -75,7 +75,7 @@ def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
         low, high = max(one.from_bytes, 1), one.to_bytes
         if high / low >= whole**_ROOM:
             middles.append((low * high) ** 0.5)
-            texts.append(axes.label(words.way_letters(one.way)))
+            texts.append(axes.label(words.method_letters(one.method)))
     return {
         "x": middles,
         "y": [0.5] * len(middles),
@@ -89,7 +89,7 @@ def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
 
 def _sentence(stretches: Sequence[Stretch]) -> str:
     """`Best is one message up to 105 KiB, a message per partition from there on.`"""
-    names = [advice_words.name(one.way, one.extra) for one in stretches]
+    names = [advice_words.name(one.method, one.extra) for one in stretches]
     if len(stretches) == 1:
         return f"Best at every size is {names[0]}."
     spans = [f"{names[0]} up to {format_bytes(stretches[0].to_bytes)}"]

@@ -49,20 +49,20 @@ def _told(key: str, value: Any) -> str:
         return f"{plain} {value}"
 
 
-def name(way: str, extra: Mapping[str, Any]) -> str:
-    """A way with the contexts that it asks of the MPI."""
+def name(method: str, extra: Mapping[str, Any]) -> str:
+    """A method with the contexts that it asks of the MPI."""
     contexts = extra.get("vcis")
-    return words.way(way) + (f", {words.counted(contexts, 'context')}" if _is_number(contexts) else "")
+    return words.method(method) + (f", {words.counted(contexts, 'context')}" if _is_number(contexts) else "")
 
 
 def gain(advice: Advice, one: Alternative) -> str:
     """`2.40 times as fast as one message (95 %: 2.20 to 2.60)`."""
-    if one.way == advice.baseline:
+    if one.method == advice.baseline:
         return "what it is compared with"
     if one.gain is None:
         return "a gain is not known"
     between = f" (95 %: {spread(one.gain_interval, _two_digits)})" if one.gain_interval else ""
-    return f"{one.gain:.2f} times as fast as {words.way(advice.baseline)}{between}"
+    return f"{one.gain:.2f} times as fast as {words.method(advice.baseline)}{between}"
 
 
 def takes(one: Alternative) -> str:
@@ -92,7 +92,7 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
 
 
 def gain_over(advice: Advice) -> str:
-    return f"; gain over {words.way(advice.baseline)}" if advice.baseline else ""
+    return f"; gain over {words.method(advice.baseline)}" if advice.baseline else ""
 
 
 def extra_cell(key: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Axes and colours of all figures: sizes as 1 KiB, times as us, one colour per flavour, model and way."""
+"""Axes and colours of all figures: sizes as 1 KiB, times as us, one colour per flavour, model and method."""
 
 import html
 import math
@@ -114,7 +114,7 @@ SYMBOLS = {
     "tree": "triangle-ne",
     "two-ranks": "diamond-wide",
 }
-# Ways of one family share a hue and differ in their lines, for readers who see few colours and for print.
+# Methods of one family share a hue and differ in their lines, for readers who see few colours and for print.
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
@@ -126,23 +126,23 @@ ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour, model or way (`earlybird:4096` has that of `earlybird`, our own `own-linear`
-    that of `linear`); `faint` is the same colour for shading and raw samples."""
+    """CSS variable of a flavour, model or method (`earlybird:4096` has that of `earlybird`, our own
+    `own-linear` that of `linear`); `faint` is the same colour for shading and raw samples."""
     name = name if name in PALETTE else _base(name)
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
 def symbol(name: str) -> str:
-    """The marker of a flavour, model or way, the same on every plot; open for our own collectives."""
+    """The marker of a flavour, model or method, the same on every plot; open for our own collectives."""
     base = _base(name)
     if base in words.ALGORITHMS:
         return _by_bound(name, _SEGMENT_SYMBOLS, SYMBOLS[base]) + "-open" * name.startswith(words.OWN)
     return SYMBOLS.get(name) or _by_bound(name, _BOUND_SYMBOLS, "asterisk-open")
 
 
-def dash(way: str) -> str:
-    """The line of a way, the same on every plot; segments of collectives differ in it."""
-    return DASHES.get(way) or _by_bound(way, _BOUND_DASHES, "solid")
+def dash(method: str) -> str:
+    """The line of a method, the same on every plot; segments of collectives differ in it."""
+    return DASHES.get(method) or _by_bound(method, _BOUND_DASHES, "solid")
 
 
 def _base(name: str) -> str:

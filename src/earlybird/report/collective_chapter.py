@@ -78,12 +78,12 @@ def _sentences(found: Sequence[Collective]) -> list[str]:
 def _sentence(one: Collective) -> str:
     points = one.of_ranks(one.ranks()[-1])
     ends = [points[0], points[-1]] if len(points) > 1 else points
-    ways, times = zip(*(fastest_words(one, point) for point in ends), strict=True)
+    methods, times = zip(*(fastest_words(one, point) for point in ends), strict=True)
     sizes = [f"{format_bytes(point.size_bytes)} ({time})" for point, time in zip(ends, times, strict=True)]
-    if len(set(ways)) == 1:
-        told = f"{ways[0]} for {words.listed(sizes)}"
+    if len(set(methods)) == 1:
+        told = f"{methods[0]} for {words.listed(sizes)}"
     else:
-        told = words.listed([f"{way} for {size}" for way, size in zip(ways, sizes, strict=True)])
+        told = words.listed([f"{method} for {size}" for method, size in zip(methods, sizes, strict=True)])
     mapped = f" mapped by {one.map_by}" if one.map_by else ""
     what = f"{words.capital(words.operation(one.operation))} with {one.label}"
     ranks = words.counted(points[0].ranks, "rank")
@@ -103,7 +103,7 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
     what = words.counted(len(proofs), "check")
     lines = [f"That an algorithm ran as asked was checked by delaying ranks: of {what} {told}."]
     wrong = [
-        f"{words.way(one.way)} ({words.operation(one.operation)}, {words.flavour(one.mpi)}, "
+        f"{words.method(one.method)} ({words.operation(one.operation)}, {words.flavour(one.mpi)}, "
         f"{words.counted(one.ranks, 'rank')})"
         for one in proofs
         if one.verdict == "contradicted"

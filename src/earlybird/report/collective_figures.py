@@ -82,51 +82,53 @@ def _size_figure(id: str, one: Collective) -> Figure:
 
 
 class _Lines:
-    """The traces of every way over `points`: measured `data`, `fitted` ones, all `times_s`, how many are
+    """The traces of every method over `points`: measured `data`, `fitted` ones, all `times_s`, how many are
     `hidden`."""
 
     def __init__(
         self, one: Collective, points: Sequence[CollectivePoint], x: Callable[[CollectivePoint], float]
     ):
-        ways = [way for way in one.ways() if any(way in point.time_s for point in points)]
-        shown = set(_shown(ways, points))
-        self.hidden = len(ways) - len(shown)
+        methods = [method for method in one.methods() if any(method in point.time_s for point in points)]
+        shown = set(_shown(methods, points))
+        self.hidden = len(methods) - len(shown)
         self.data: list[dict[str, Any]] = []
         self.fitted: list[dict[str, Any]] = []
         self.times_s: list[float] = []
-        for way in ways:
-            cells = [point for point in points if way in point.time_s]
-            name = axes.label(words.capital(words.way(way)))
-            spreads = [point.time_s[way] for point in cells]
-            told = [hover(name, point, way) for point in cells]
-            self.data += spread_traces(way, name, list(map(x, cells)), spreads, told, shown=way in shown)
-            known = [point for point in cells if way in point.fitted_s and way in shown]
+        for method in methods:
+            cells = [point for point in points if method in point.time_s]
+            name = axes.label(words.capital(words.method(method)))
+            spreads = [point.time_s[method] for point in cells]
+            told = [hover(name, point, method) for point in cells]
+            self.data += spread_traces(
+                method, name, list(map(x, cells)), spreads, told, shown=method in shown
+            )
+            known = [point for point in cells if method in point.fitted_s and method in shown]
             if known:
-                told = [_fitted_hover(way, point) for point in known]
-                times_s = [point.fitted_s[way] for point in known]
+                told = [_fitted_hover(method, point) for point in known]
+                times_s = [point.fitted_s[method] for point in known]
                 first = not self.fitted
                 self.fitted.append(
-                    fitted_trace(way, "Fitted model", list(map(x, known)), times_s, told, first)
+                    fitted_trace(method, "Fitted model", list(map(x, known)), times_s, told, first)
                 )
                 self.times_s += times_s
-            self.times_s += [time_s for spread in spreads for time_s in spread if way in shown]
+            self.times_s += [time_s for spread in spreads for time_s in spread if method in shown]
 
 
-def _shown(ways: Sequence[str], points: Sequence[CollectivePoint]) -> list[str]:
+def _shown(methods: Sequence[str], points: Sequence[CollectivePoint]) -> list[str]:
     """At most MAX_LINES: the MPI's own choice, the fastest anywhere, then the fastest at the last point."""
     fastest = {point.fastest() for point in points}
     last = points[-1].time_s
 
-    def place(way: str) -> tuple:
-        return way != DEFAULT, way not in fastest, last[way][0] if way in last else math.inf
+    def place(method: str) -> tuple:
+        return method != DEFAULT, method not in fastest, last[method][0] if method in last else math.inf
 
-    return sorted(ways, key=place)[:MAX_LINES]
+    return sorted(methods, key=place)[:MAX_LINES]
 
 
-def hover(name: str, point: CollectivePoint, way: str) -> str:
-    middle, low, high = point.time_s[way]
+def hover(name: str, point: CollectivePoint, method: str) -> str:
+    middle, low, high = point.time_s[method]
     launches = words.counted(point.num_launches, "launch", "launches")
-    gain = point.gain(way)
+    gain = point.gain(method)
     beside = f"<br>{gain:.2f} times as fast as the MPI's own choice" if gain is not None else ""
     return (
         f"{name}<br>{words.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
@@ -135,17 +137,17 @@ def hover(name: str, point: CollectivePoint, way: str) -> str:
     )
 
 
-def _fitted_hover(way: str, point: CollectivePoint) -> str:
-    fitted_s = point.fitted_s[way]
-    off = words.signed_percent(fitted_s / point.time_s[way][0] - 1) if point.time_s[way][0] > 0 else ""
+def _fitted_hover(method: str, point: CollectivePoint) -> str:
+    fitted_s = point.fitted_s[method]
+    off = words.signed_percent(fitted_s / point.time_s[method][0] - 1) if point.time_s[method][0] > 0 else ""
     return (
-        f"{axes.label(f'fitted model, {words.way(way)}')}<br>{words.counted(point.ranks, 'rank')}, "
+        f"{axes.label(f'fitted model, {words.method(method)}')}<br>{words.counted(point.ranks, 'rank')}, "
         f"{format_bytes(point.size_bytes)}: {format_seconds(fitted_s)} ({off})"
     )
 
 
 def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
-    name = axes.label(f"{curve.source}, {words.way(curve.algorithm)}")
+    name = axes.label(f"{curve.source}, {words.method(curve.algorithm)}")
     return {
         "x": list(curve.ranks),
         # Straight lines fall below 0 for few ranks.
@@ -174,7 +176,7 @@ def _caption(
     points: Sequence[CollectivePoint], fitted: bool, hidden: int, published: Sequence[dict[str, Any]]
 ) -> str:
     parts = [COMPLETION]
-    if any(is_own(way) for point in points for way in point.time_s):
+    if any(is_own(method) for point in points for method in point.time_s):
         parts.append("Open marks: our own algorithms, on point-to-point calls.")
     if fitted:
         parts.append("Dashed, without marks: the fitted model.")
@@ -190,33 +192,33 @@ def _caption(
 def _ranks_sentence(one: Collective, points: Sequence[CollectivePoint]) -> str:
     """`Among 8 ranks binomial tree is the fastest (12 us, 1.30 times as fast as the MPI's own choice).`"""
     last = points[-1]
-    way, told = fastest_words(one, last)
+    method, told = fastest_words(one, last)
     among = f"Among {words.counted(last.ranks, 'rank')}"
-    if way == words.way(DEFAULT) and len(last.time_s) > 1:
-        return f"{among} nothing is clearly faster than {way} ({told})."
-    return f"{among} {way} is the fastest ({told})."
+    if method == words.method(DEFAULT) and len(last.time_s) > 1:
+        return f"{among} nothing is clearly faster than {method} ({told})."
+    return f"{among} {method} is the fastest ({told})."
 
 
 def fastest_words(one: Collective, point: CollectivePoint) -> tuple[str, str]:
     """The fastest algorithm at a point, the one that tables and maps name, and its time with what that gains
     over the MPI's own choice."""
-    best = one.best_ways(point.ranks, one.ways())
-    way = best[one.of_ranks(point.ranks).index(point)] or point.fastest()
-    time = format_seconds(point.time_s[way][0])
-    gain = point.gain(way)
+    best = one.best_methods(point.ranks, one.methods())
+    method = best[one.of_ranks(point.ranks).index(point)] or point.fastest()
+    time = format_seconds(point.time_s[method][0])
+    gain = point.gain(method)
     beside = f", {gain:.2f} times as fast as the MPI's own choice" if gain is not None else ""
-    return words.way(way), time + beside
+    return words.method(method), time + beside
 
 
 def _size_sentence(one: Collective, ranks: int) -> str:
     """`Fastest is the MPI's own choice up to 4 KiB and pipeline in segments of 8 KiB from 8 KiB.`"""
-    best = one.best_ways(ranks, one.ways())
+    best = one.best_methods(ranks, one.methods())
     if "" in best:
         return "The clock did not resolve every time."
     sizes = [point.size_bytes for point in one.of_ranks(ranks)]
     starts = [k for k in range(len(best)) if not k or best[k] != best[k - 1]]
     if len(starts) == 1:
-        return f"At no size is another clearly faster than {words.way(best[0])}."
-    spans = [f"{words.way(best[0])} up to {format_bytes(sizes[starts[1] - 1])}"]
-    spans += [f"{words.way(best[k])} from {format_bytes(sizes[k])}" for k in starts[1:]]
+        return f"At no size is another clearly faster than {words.method(best[0])}."
+    spans = [f"{words.method(best[0])} up to {format_bytes(sizes[starts[1] - 1])}"]
+    spans += [f"{words.method(best[k])} from {format_bytes(sizes[k])}" for k in starts[1:]]
     return f"Fastest is {words.listed_briefly(spans, 4)}."

@@ -52,7 +52,8 @@ def collective_forms(material: Material) -> list[Form]:
             if isinstance(what, Mapping) and {"operation", "algorithm"} <= what.keys():
                 found += _of_algorithm(label, what, value)
     return sorted(
-        found, key=lambda form: (operation_order(form.operation), form.label, words.way_order(form.algorithm))
+        found,
+        key=lambda form: (operation_order(form.operation), form.label, words.method_order(form.algorithm)),
     )
 
 
@@ -88,7 +89,7 @@ def forms_table(forms: Sequence[Form]) -> Table:
         [
             words.operation(form.operation),
             form.label,
-            words.way(form.algorithm),
+            words.method(form.algorithm),
             form.points,
             _name(form),
             "-" if form.aicc is None else f"{form.aicc:.0f}",
@@ -155,7 +156,7 @@ def brief_forms_table(forms: Sequence[Form]) -> Table:
     """The forms that predictions use, on all points."""
     rows = [
         [
-            f"{words.operation(form.operation)}, {words.way(form.algorithm)}",
+            f"{words.operation(form.operation)}, {words.method(form.algorithm)}",
             form.label,
             *(_percent(getattr(form, key)) for key in _ERRORS),
         ]

@@ -1,4 +1,4 @@
-"""Figures of collectives by mapping: each algorithm with its ranks placed in each of several ways."""
+"""Figures of collectives by mapping: each algorithm with its ranks placed in each of several methods."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ LOOKS = {"core": ("solid", "circle"), "socket": ("dash", "square"), "node": ("do
 
 
 def mapping_figures(found: Sequence[Collective]) -> list[Figure]:
-    """For every operation and MPI with several mappings: each base algorithm, mapped in each way."""
+    """For every operation and MPI with several mappings: each base algorithm, with each mapping."""
     groups: dict[tuple[str, str], list[Collective]] = {}
     for one in found:
         groups.setdefault((one.operation, one.label), []).append(one)
@@ -33,10 +33,10 @@ def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Fi
         return None
     data, times_s = [], []
     for one, points in parts:
-        for way in _typical(one):
-            cells = [point for point in points if way in point.time_s]
-            data.append(_mapping_trace(one, way, cells))
-            times_s += [point.time_s[way][0] for point in cells]
+        for method in _typical(one):
+            cells = [point for point in points if method in point.time_s]
+            data.append(_mapping_trace(one, method, cells))
+            times_s += [point.time_s[method][0] for point in cells]
     counts = [point.ranks for _, points in parts for point in points]
     first = parts[0][0]
     chosen = {name: text for name, text in sized(first, size_bytes).items() if name != "mapped by"}
@@ -54,24 +54,24 @@ def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Fi
 
 
 def _typical(one: Collective) -> list[str]:
-    """One way of each base algorithm: the MPI's, or ours where it has none; the first of its segments."""
+    """One method of each base algorithm: the MPI's, or ours where it has none; the first of its segments."""
     chosen: dict[str, str] = {}
-    for way in [*one.mpi_ways(), *one.ways()]:
-        chosen.setdefault(base(way).removeprefix(words.OWN), way)
+    for method in [*one.mpi_methods(), *one.methods()]:
+        chosen.setdefault(base(method).removeprefix(words.OWN), method)
     return list(chosen.values())
 
 
-def _mapping_trace(one: Collective, way: str, cells: Sequence[CollectivePoint]) -> dict[str, Any]:
+def _mapping_trace(one: Collective, method: str, cells: Sequence[CollectivePoint]) -> dict[str, Any]:
     dash, mark = LOOKS.get(one.map_by, ("longdash", "x"))
-    name = axes.label(f"{words.capital(words.way(way))}, by {one.map_by}")
+    name = axes.label(f"{words.capital(words.method(method))}, by {one.map_by}")
     return {
         "x": [point.ranks for point in cells],
-        "y": [point.time_s[way][0] for point in cells],
+        "y": [point.time_s[method][0] for point in cells],
         "mode": "lines+markers",
         "name": name,
-        "line": {"color": axes.color(way), "width": 2, "dash": dash},
-        "marker": {"color": axes.color(way), "size": 7, "symbol": mark},
-        "hovertext": [hover(name, point, way) for point in cells],
+        "line": {"color": axes.color(method), "width": 2, "dash": dash},
+        "marker": {"color": axes.color(method), "size": 7, "symbol": mark},
+        "hovertext": [hover(name, point, method) for point in cells],
         "hoverinfo": "text",
     }
 
@@ -79,21 +79,21 @@ def _mapping_trace(one: Collective, way: str, cells: Sequence[CollectivePoint]) 
 def _mapping_sentence(parts: Sequence[tuple[Collective, Sequence[CollectivePoint]]]) -> str:
     """What the MPI's own choice, or what both have, costs more with the slower mapping at the most ranks."""
     shared = set.intersection(*({point.ranks for point in points} for _, points in parts))
-    ways = set.intersection(*(set(_typical(one)) for one, _ in parts))
-    if not shared or not ways:
+    methods = set.intersection(*(set(_typical(one)) for one, _ in parts))
+    if not shared or not methods:
         return "The mappings were measured with different ranks or algorithms."
     ranks = max(shared)
-    way = DEFAULT if DEFAULT in ways else min(ways, key=words.way_order)
+    method = DEFAULT if DEFAULT in methods else min(methods, key=words.method_order)
     times_s = {
-        one.map_by: point.time_s[way][0]
+        one.map_by: point.time_s[method][0]
         for one, points in parts
         for point in points
-        if point.ranks == ranks and way in point.time_s
+        if point.ranks == ranks and method in point.time_s
     }
     if len(times_s) < 2:
         return "The mappings were measured with different ranks or algorithms."
     slow, quick = max(times_s, key=times_s.get), min(times_s, key=times_s.get)
     return (
-        f"Among {words.counted(ranks, 'rank')}, {words.way(way)} takes {times_s[slow] / times_s[quick]:.2f} "
-        f"times as long with ranks mapped by {slow} as by {quick}."
+        f"Among {words.counted(ranks, 'rank')}, {words.method(method)} takes "
+        f"{times_s[slow] / times_s[quick]:.2f} times as long with ranks mapped by {slow} as by {quick}."
     )

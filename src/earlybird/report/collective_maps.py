@@ -10,8 +10,8 @@ from earlybird.report import axes, words
 from earlybird.report.collective_choices import choice, setting_words
 from earlybird.report.collectives import Collective, CollectivePoint, base
 from earlybird.report.fastest import TIE
+from earlybird.report.method_map import MAX_TICKS, Cell, MethodMap, band_axis
 from earlybird.report.parts import Figure
-from earlybird.report.way_map import MAX_TICKS, Cell, WayMap, band_axis
 
 MAX_ROWS = 16  # numbers of ranks drawn
 _FILLED = 2 / 3
@@ -24,14 +24,14 @@ def map_figures(k: int, one: Collective) -> list[Figure]:
     if len(one.ranks()) < 2 or len(one.sizes()) < 2:
         return []
     kinds = (
-        ("mpi", "of the MPI's algorithms", one.mpi_ways()),
-        ("all", "of all algorithms, ours among them", one.ways()),
+        ("mpi", "of the MPI's algorithms", one.mpi_methods()),
+        ("all", "of all algorithms, ours among them", one.methods()),
     )
     figures, before = [], None
-    for kind, name, ways in kinds:
-        drawing = _map(one, ways)
+    for kind, name, methods in kinds:
+        drawing = _map(one, methods)
         # Where ours are nowhere the fastest, a second map would be the first again.
-        if len(ways) > 1 and drawing.filled() >= _FILLED and drawing.cells != before:
+        if len(methods) > 1 and drawing.filled() >= _FILLED and drawing.cells != before:
             figures.append(_figure(f"collective-best-{kind}-{k}", one, name, drawing))
             before = drawing.cells
     return [*figures, _surface(f"collective-surface-{k}", one)]
@@ -45,28 +45,30 @@ def _rows(one: Collective) -> list[int]:
     return sorted({counts[0], counts[-1], *(count for count in counts if count & (count - 1) == 0)})
 
 
-def _map(one: Collective, ways: Sequence[str]) -> WayMap:
+def _map(one: Collective, methods: Sequence[str]) -> MethodMap:
     rows, columns = _rows(one), one.sizes()
     cells = {}
     for row, ranks in enumerate(rows):
-        for point, way in zip(one.of_ranks(ranks), one.best_ways(ranks, ways), strict=True):
-            if way:
-                gain = point.gain(way)
+        for point, method in zip(one.of_ranks(ranks), one.best_methods(ranks, methods), strict=True):
+            if method:
+                gain = point.gain(method)
                 figure = f"{gain:.1f}" if gain is not None else ""
-                cells[row, columns.index(point.size_bytes)] = Cell(base(way), figure, _hover(point, way))
-    return WayMap(
+                cells[row, columns.index(point.size_bytes)] = Cell(
+                    base(method), figure, _hover(point, method)
+                )
+    return MethodMap(
         cells, [str(row) for row in rows], [format_bytes(size) for size in columns], "ranks", "size"
     )
 
 
-def _hover(point: CollectivePoint, way: str) -> str:
-    gain = point.gain(way)
+def _hover(point: CollectivePoint, method: str) -> str:
+    gain = point.gain(method)
     much = f"<br><b>{gain:.2f}</b> times as fast as the MPI's own choice" if gain is not None else ""
     where = f"{format_bytes(point.size_bytes)}, {words.counted(point.ranks, 'rank')}"
-    return f"{where}<br>{axes.label(words.way(way))}: {format_seconds(point.time_s[way][0])}{much}"
+    return f"{where}<br>{axes.label(words.method(method))}: {format_seconds(point.time_s[method][0])}{much}"
 
 
-def _figure(id: str, one: Collective, which: str, drawing: WayMap) -> Figure:
+def _figure(id: str, one: Collective, which: str, drawing: MethodMap) -> Figure:
     return Figure(
         id,
         f"The fastest {which}: {setting_words(one)}",
@@ -81,9 +83,9 @@ def _figure(id: str, one: Collective, which: str, drawing: WayMap) -> Figure:
     )
 
 
-def _sentence(drawing: WayMap) -> str:
-    counts = Counter(cell.way for cell in drawing.cells.values()).most_common()
-    told = [f"{words.way(way)} in {number}" for way, number in counts]
+def _sentence(drawing: MethodMap) -> str:
+    counts = Counter(cell.method for cell in drawing.cells.values()).most_common()
+    told = [f"{words.method(method)} in {number}" for method, number in counts]
     of = words.counted(len(drawing.cells), "combination")
     return f"Of {of} of size and ranks, fastest is {words.listed_briefly(told, 5)}."
 
@@ -149,7 +151,7 @@ def _times(point: CollectivePoint | None) -> str:
     if point is None:
         return ""
     ordered = sorted(point.time_s.items(), key=lambda item: item[1][0])
-    lines = [f"{axes.label(words.way(way))}: {format_seconds(spread[0])}" for way, spread in ordered]
+    lines = [f"{axes.label(words.method(method))}: {format_seconds(spread[0])}" for method, spread in ordered]
     return f"<b>{_where(point)}</b><br>" + "<br>".join(lines)
 
 

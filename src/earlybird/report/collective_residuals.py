@@ -40,8 +40,8 @@ def _figure(
     id: str, one: Collective, errors: Sequence[_Error], against: str, x: Callable[[CollectivePoint], float]
 ) -> Figure:
     drawn = errors[:: -(-len(errors) // MAX_POINTS)]
-    ways = [way for way in one.ways() if any(told == way for _, told, _ in drawn)]
-    last = max(len(ways) - 1, 1)
+    methods = [method for method in one.methods() if any(told == method for _, told, _ in drawn)]
+    last = max(len(methods) - 1, 1)
     far = sum(error > FAR for _, _, error in drawn)
     axis = (
         axes.log_count_axis([point.ranks for point, _, _ in drawn], "ranks")
@@ -55,8 +55,10 @@ def _figure(
         f"Error of the model against {against}: {setting_words(one)}",
         caption,
         [
-            _trace(way, [told for told in drawn if told[1] == way], x, SIDE[against] ** (2 * k / last - 1))
-            for k, way in enumerate(ways)
+            _trace(
+                method, [told for told in drawn if told[1] == method], x, SIDE[against] ** (2 * k / last - 1)
+            )
+            for k, method in enumerate(methods)
         ],
         axes.layout(axis, axes.percent_axis([min(error, FAR) for _, _, error in drawn], "relative error")),
         sentence=_sentence(errors) if against == "ranks" else _furthest(errors),
@@ -65,15 +67,15 @@ def _figure(
 
 
 def _trace(
-    way: str, told: Sequence[_Error], x: Callable[[CollectivePoint], float], beside: float
+    method: str, told: Sequence[_Error], x: Callable[[CollectivePoint], float], beside: float
 ) -> dict[str, Any]:
-    name = axes.label(words.capital(words.way(way)))
+    name = axes.label(words.capital(words.method(method)))
     return {
         "x": [round(x(point) * beside, 6) for point, _, _ in told],
         "y": [min(error, FAR) for _, _, error in told],
         "mode": "markers",
         "name": name,
-        "marker": {"color": axes.color(way), "size": 7, "opacity": 0.75, "symbol": axes.symbol(way)},
+        "marker": {"color": axes.color(method), "size": 7, "opacity": 0.75, "symbol": axes.symbol(method)},
         "hovertext": [
             f"{name}<br>{words.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
             f"<b>{words.signed_percent(error)}</b>"
@@ -92,8 +94,8 @@ def _sentence(errors: Sequence[_Error]) -> str:
 
 
 def _furthest(errors: Sequence[_Error]) -> str:
-    point, way, error = max(errors, key=lambda told: abs(told[2]))
+    point, method, error = max(errors, key=lambda told: abs(told[2]))
     return (
-        f"Furthest off is {words.way(way)} among {words.counted(point.ranks, 'rank')} with "
+        f"Furthest off is {words.method(method)} among {words.counted(point.ranks, 'rank')} with "
         f"{format_bytes(point.size_bytes)}: {words.signed_percent(error)}."
     )

@@ -19,20 +19,20 @@ def times_tables(found: Sequence[Collective]) -> list[Table]:
 
 
 def _times_table(one: Collective) -> Table:
-    ways = one.ways()
+    methods = one.methods()
     rows = [
         [
             str(point.ranks) + " *" * point.oversubscribed,
             format_bytes(point.size_bytes),
             str(point.num_launches),
-            *(_cell(point, way) for way in ways),
+            *(_cell(point, method) for method in methods),
         ]
         for point in one.points[:MAX_ROWS]
     ]
     left = len(one.points) - MAX_ROWS
     more = f"; {words.counted(left, 'more row')} in the run folder" if left > 0 else ""
     caption = f"Times: {_what(one)}{_star([one])}{more}"
-    return Table(caption, ["ranks", "size", "launches", *map(words.way, ways)], rows)
+    return Table(caption, ["ranks", "size", "launches", *map(words.method, methods)], rows)
 
 
 def _what(one: Collective) -> str:
@@ -40,12 +40,12 @@ def _what(one: Collective) -> str:
     return f"{words.operation(one.operation)}, {one.label}{mapped}"
 
 
-def _cell(point: CollectivePoint, way: str) -> str:
-    if way not in point.time_s:
+def _cell(point: CollectivePoint, method: str) -> str:
+    if method not in point.time_s:
         return "-"
-    middle, low, high = point.time_s[way]
+    middle, low, high = point.time_s[method]
     between = f" ({format_seconds(low)} to {format_seconds(high)})" if low < high else ""
-    model = f"; model {format_seconds(point.fitted_s[way])}" if way in point.fitted_s else ""
+    model = f"; model {format_seconds(point.fitted_s[method])}" if method in point.fitted_s else ""
     return format_seconds(middle) + between + model
 
 
@@ -54,21 +54,21 @@ def brief_table(found: Sequence[Collective]) -> Table:
     rows = []
     for one in found[:BRIEF_SETTINGS]:
         points = one.of_ranks(one.ranks()[-1])
-        best = one.best_ways(points[0].ranks, one.ways())
+        best = one.best_methods(points[0].ranks, one.methods())
         last = len(points) - 1
         for k in sorted({round(last * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)}):
-            point, way = points[k], best[k]
-            if not way:  # nothing that the clock resolved
+            point, method = points[k], best[k]
+            if not method:  # nothing that the clock resolved
                 continue
-            gain = point.gain(way)
+            gain = point.gain(method)
             rows.append(
                 [
                     f"{words.operation(one.operation)}, {one.label}"
                     + f", by {one.map_by}" * bool(one.map_by),
                     str(point.ranks) + " *" * point.oversubscribed,
                     format_bytes(point.size_bytes),
-                    words.way(way),
-                    format_seconds(point.time_s[way][0]),
+                    words.method(method),
+                    format_seconds(point.time_s[method][0]),
                     f"{gain:.2f}" if gain is not None else "-",
                 ]
             )
@@ -82,18 +82,18 @@ def crossovers_table(found: Sequence[Collective]) -> Table:
     """A row for each size at which the fastest of the MPI's algorithms changes."""
     rows = []
     for one in found:
-        ways = one.mpi_ways()
-        for ranks in one.ranks() if len(ways) > 1 and len(one.sizes()) > 1 else []:
-            best = [way for way in one.best_ways(ranks, ways) if way]
-            changes = one.crossovers(ranks, ways)
+        methods = one.mpi_methods()
+        for ranks in one.ranks() if len(methods) > 1 and len(one.sizes()) > 1 else []:
+            best = [method for method in one.best_methods(ranks, methods) if method]
+            changes = one.crossovers(ranks, methods)
             what = [words.operation(one.operation), one.label, one.map_by or "-", str(ranks)]
             if not changes and best:
-                rows.append([*what, words.way(best[0]), "at every size", ""])
+                rows.append([*what, words.method(best[0]), "at every size", ""])
             for change in changes:
                 if change.before and change.after:
                     low, high = map(format_bytes, change.between)
-                    after = f"{about(change.size_bytes)}: {words.way(change.after)}"
-                    rows.append([*what, words.way(change.before), after, f"{low} to {high}"])
+                    after = f"{about(change.size_bytes)}: {words.method(change.after)}"
+                    rows.append([*what, words.method(change.before), after, f"{low} to {high}"])
     header = ["operation", "MPI", "mapped by", "ranks", "fastest", "until", "seen between"]
     return Table("Where the fastest of the MPI's algorithms changes", header, rows[:MAX_ROWS])
 
@@ -103,7 +103,7 @@ def proofs_table(proofs: Sequence[Proof]) -> Table:
         [
             words.operation(one.operation),
             words.flavour(one.mpi),
-            words.way(one.way),
+            words.method(one.method),
             str(one.ranks),
             one.map_by or "-",
             one.tree,

@@ -30,32 +30,32 @@ class CollectivePoint:
     num_launches: int
     oversubscribed: bool
 
-    def gain(self, way: str) -> float | None:
+    def gain(self, method: str) -> float | None:
         """How many times as fast as the MPI's own choice; None where that was not measured. By medians of
         launches where no times were taken in turn."""
-        if way in self.gains:
-            return self.gains[way][0]
-        if way == DEFAULT or not {way, DEFAULT} <= self.time_s.keys() or self.time_s[way][0] <= 0:
+        if method in self.gains:
+            return self.gains[method][0]
+        if method == DEFAULT or not {method, DEFAULT} <= self.time_s.keys() or self.time_s[method][0] <= 0:
             return None
-        return self.time_s[DEFAULT][0] / self.time_s[way][0]
+        return self.time_s[DEFAULT][0] / self.time_s[method][0]
 
-    def speeds(self, ways: Iterable[str]) -> dict[str, Spread]:
-        """Of `ways`: as times of the MPI's own choice where all of them were taken in turn with it, else
+    def speeds(self, methods: Iterable[str]) -> dict[str, Spread]:
+        """Of `methods`: as times of the MPI's own choice where all of them were taken in turn with it, else
         1/s."""
-        here = [way for way in ways if way in self.time_s]
+        here = [method for method in methods if method in self.time_s]
         in_turn = {DEFAULT: (1.0, 1.0, 1.0)} | dict(self.gains)
-        if all(way in in_turn for way in here):
-            return {way: in_turn[way] for way in here}
-        return fastest.inverse({way: self.time_s[way] for way in here})
+        if all(method in in_turn for method in here):
+            return {method: in_turn[method] for method in here}
+        return fastest.inverse({method: self.time_s[method] for method in here})
 
     def fastest(self) -> str:
         speeds = self.speeds(self.time_s)
-        return max(speeds, key=lambda way: speeds[way][0]) if speeds else next(iter(self.time_s))
+        return max(speeds, key=lambda method: speeds[method][0]) if speeds else next(iter(self.time_s))
 
 
 @dataclass(frozen=True)
 class Collective:
-    """What one run measured of one operation of an MPI, its ranks mapped in one way; points by ranks, then
+    """What one run measured of one operation of an MPI, its ranks mapped in one method; points by ranks, then
     size."""
 
     mpi: str
@@ -64,13 +64,13 @@ class Collective:
     map_by: str
     points: tuple[CollectivePoint, ...]
 
-    def ways(self) -> list[str]:
+    def methods(self) -> list[str]:
         """The MPI's own choice first, ours after the MPI's."""
-        return sorted({way for point in self.points for way in point.time_s}, key=words.way_order)
+        return sorted({method for point in self.points for method in point.time_s}, key=words.method_order)
 
-    def mpi_ways(self) -> list[str]:
+    def mpi_methods(self) -> list[str]:
         """Without ours."""
-        return [way for way in self.ways() if not is_own(way)]
+        return [method for method in self.methods() if not is_own(method)]
 
     def ranks(self) -> list[int]:
         return sorted({point.ranks for point in self.points})
@@ -86,36 +86,36 @@ class Collective:
         """By ranks."""
         return [point for point in self.points if point.size_bytes == size_bytes]
 
-    def best_ways(self, ranks: int, ways: Sequence[str]) -> list[str]:
-        """The best of `ways` at each size, the MPI's own choice until another is clearly faster."""
-        return fastest.best_ways(self._speeds(ranks, ways), DEFAULT)
+    def best_methods(self, ranks: int, methods: Sequence[str]) -> list[str]:
+        """The best of `methods` at each size, the MPI's own choice until another is clearly faster."""
+        return fastest.best_methods(self._speeds(ranks, methods), DEFAULT)
 
-    def crossovers(self, ranks: int, ways: Sequence[str]) -> list[Crossover]:
+    def crossovers(self, ranks: int, methods: Sequence[str]) -> list[Crossover]:
         sizes = [point.size_bytes for point in self.of_ranks(ranks)]
-        return fastest.crossovers(sizes, self._speeds(ranks, ways), DEFAULT)
+        return fastest.crossovers(sizes, self._speeds(ranks, methods), DEFAULT)
 
-    def _speeds(self, ranks: int, ways: Sequence[str]) -> list[dict[str, Spread]]:
-        return [point.speeds(ways) for point in self.of_ranks(ranks)]
+    def _speeds(self, ranks: int, methods: Sequence[str]) -> list[dict[str, Spread]]:
+        return [point.speeds(methods) for point in self.of_ranks(ranks)]
 
     def errors(self) -> Iterator[tuple[CollectivePoint, str, float]]:
-        """(fitted - measured)/measured of every point and way that has a fitted model."""
+        """(fitted - measured)/measured of every point and method that has a fitted model."""
         for point in self.points:
-            for way, fitted_s in point.fitted_s.items():
-                if way in point.time_s and point.time_s[way][0] > 0:
-                    yield point, way, fitted_s / point.time_s[way][0] - 1
+            for method, fitted_s in point.fitted_s.items():
+                if method in point.time_s and point.time_s[method][0] > 0:
+                    yield point, method, fitted_s / point.time_s[method][0] - 1
 
     def order(self) -> tuple:
         return (operation_order(self.operation), self.label, map_order(self.map_by))
 
 
-def is_own(way: str) -> bool:
+def is_own(method: str) -> bool:
     """Whether it is ours, on point-to-point calls, and no setting of the MPI."""
-    return way.startswith(words.OWN)
+    return method.startswith(words.OWN)
 
 
-def base(way: str) -> str:
+def base(method: str) -> str:
     """`pipeline` of `pipeline:8192`, `own-pipeline` of `own-pipeline:8192`."""
-    return way.partition(":")[0]
+    return method.partition(":")[0]
 
 
 def operation_order(name: str) -> tuple[int, str]:
@@ -157,7 +157,7 @@ def collectives(material: Material) -> list[Collective]:
 
 def is_told(sample: Sample) -> bool:
     """Whether it is a timed collective that says what was measured."""
-    if (sample.kernel, sample.quantity) != (KERNEL, TIMED) or sample.way is None:
+    if (sample.kernel, sample.quantity) != (KERNEL, TIMED) or sample.method is None:
         return False
     ranks, size = (number_or_none(sample.config.get(key)) for key in ("ranks", "size_bytes"))
     return "operation" in sample.config and None not in (ranks, size) and ranks >= 1 and size >= 0
@@ -167,18 +167,21 @@ def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[C
     at: dict[tuple[int, int], dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         where = int(sample.config["ranks"]), int(sample.config["size_bytes"])
-        at[where][sample.way].append(sample)
+        at[where][sample.method].append(sample)
     points = []
-    for (ranks, size_bytes), ways in sorted(at.items()):
-        model = {way: fitted.get(found[0].point()) for way, found in ways.items()}
-        of_all = [sample for found in ways.values() for sample in found]
+    for (ranks, size_bytes), methods in sorted(at.items()):
+        model = {method: fitted.get(found[0].point()) for method, found in methods.items()}
+        of_all = [sample for found in methods.values() for sample in found]
         points.append(
             CollectivePoint(
                 ranks,
                 size_bytes,
-                {way: fastest.spread([one.median_s() for one in found]) for way, found in ways.items()},
-                {way: gain for way in ways if (gain := _gain(ways, way)) is not None},
-                {way: time_s for way, time_s in model.items() if time_s is not None},
+                {
+                    method: fastest.spread([one.median_s() for one in found])
+                    for method, found in methods.items()
+                },
+                {method: gain for method in methods if (gain := _gain(methods, method)) is not None},
+                {method: time_s for method, time_s in model.items() if time_s is not None},
                 len({sample.launch for sample in of_all}),
                 any(sample.oversubscribed for sample in of_all),
             )
@@ -186,15 +189,15 @@ def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[C
     return tuple(points)
 
 
-def _gain(ways: Mapping[str, Sequence[Sample]], way: str) -> Spread | None:
+def _gain(methods: Mapping[str, Sequence[Sample]], method: str) -> Spread | None:
     """Over the MPI's own choice; where no launch held both, by way of one of ours that was beside either."""
-    default = ways.get(DEFAULT, ())
-    if way == DEFAULT or not default:
+    default = methods.get(DEFAULT, ())
+    if method == DEFAULT or not default:
         return None
-    if gain := fastest.paired_gain(default, ways[way]):
+    if gain := fastest.paired_gain(default, methods[method]):
         return gain
-    for common in (ways[name] for name in sorted(ways) if is_own(name)):
-        found, of_default = fastest.paired_gain(common, ways[way]), fastest.paired_gain(common, default)
+    for common in (methods[name] for name in sorted(methods) if is_own(name)):
+        found, of_default = fastest.paired_gain(common, methods[method]), fastest.paired_gain(common, default)
         if found and of_default:
             return found[0] / of_default[0], found[1] / of_default[2], found[2] / of_default[1]
     return None

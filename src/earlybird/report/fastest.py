@@ -1,4 +1,4 @@
-"""Which way is the fastest at each size, and where that changes: of pipelines as of collectives."""
+"""Which method is the fastest at each size, and where that changes: of pipelines as of collectives."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,16 +9,17 @@ import numpy as np
 
 from earlybird.data.run import Sample, round_ratios
 
-# A way replaces the best one at the size before where it is faster by more than this, and faster in every
+# A method replaces the best one at the size before where it is faster by more than this, and faster in every
 # launch than the other in any: launches differ by as much.
 TIE = 0.05
 Spread = tuple[float, float, float]  # median over launches, lowest and highest launch
-Speeds = Mapping[str, Spread]  # of every way, in any unit: higher is faster
+Speeds = Mapping[str, Spread]  # of every method, in any unit: higher is faster
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """Where the best way changes as sizes grow: `size_bytes` is interpolated between two measured sizes."""
+    """Where the best method changes as sizes grow: `size_bytes` is interpolated between two measured
+    sizes."""
 
     before: str
     after: str
@@ -45,25 +46,27 @@ def spread(values: Sequence[float]) -> Spread:
 
 def inverse(times_s: Mapping[str, Spread]) -> dict[str, Spread]:
     """Speeds, 1/s, from times."""
-    return {way: (1 / middle, 1 / high, 1 / low) for way, (middle, low, high) in times_s.items() if low > 0}
+    return {
+        method: (1 / middle, 1 / high, 1 / low) for method, (middle, low, high) in times_s.items() if low > 0
+    }
 
 
-def best_ways(speeds: Sequence[Speeds], first: str) -> list[str]:
-    """The best way at each size, "" where none was measured; `first` stands until another is clearly faster,
-    and so does every way after it."""
+def best_methods(speeds: Sequence[Speeds], first: str) -> list[str]:
+    """The best method at each size, "" where none was measured; `first` stands until another is clearly
+    faster, and so does every method after it."""
     best: list[str] = []
     for at_size in speeds:
         before = best[-1] if best else first
-        better = {way: speed[0] for way, speed in at_size.items() if _beats(speed, at_size.get(before))}
+        better = {method: speed[0] for method, speed in at_size.items() if _beats(speed, at_size.get(before))}
         best.append(max(better, key=better.get) if better else before if before in at_size else "")
     return best
 
 
 def crossovers(sizes_bytes: Sequence[int], speeds: Sequence[Speeds], first: str) -> list[Crossover]:
-    """Every change of `best_ways`, sizes ascending."""
+    """Every change of `best_methods`, sizes ascending."""
     return [
         _crossover(sizes_bytes[: k + 1], speeds, before, after)
-        for k, (before, after) in enumerate(pairwise(best_ways(speeds, first)), start=1)
+        for k, (before, after) in enumerate(pairwise(best_methods(speeds, first)), start=1)
         if before != after
     ]
 

@@ -161,7 +161,7 @@ def _congestion(one: Pipeline) -> list[str]:
 
 
 def _aggregation(one: Pipeline) -> list[str]:
-    bounds = [way for way in one.ways() if way.startswith("earlybird:")]
+    bounds = [method for method in one.methods() if method.startswith("earlybird:")]
     if not bounds:
         return []
     what = f"{_threads(one, 4)}, {one.setting.partitions} partitions, gathered"
@@ -169,18 +169,18 @@ def _aggregation(one: Pipeline) -> list[str]:
     return _penalty(one, what, bounds[-1])
 
 
-def _penalty(one: Pipeline, what: str, way: str) -> list[str]:
-    points = [point for point in one.points if way in point.gain]
+def _penalty(one: Pipeline, what: str, method: str) -> list[str]:
+    points = [point for point in one.points if method in point.gain]
     if not points:
         return []
     also = [
-        f"{words.way(other)} {1 / points[0].gain[other][0]:.2f}"
+        f"{words.method(other)} {1 / points[0].gain[other][0]:.2f}"
         for other in ("earlybird", "partitioned", "many")
-        if other != way and other in points[0].gain
+        if other != method and other in points[0].gain
     ]
-    here = _spread(_inverse(points[0].gain[way]))
-    if way != "earlybird":
-        here += f" ({words.way(way)})"
+    here = _spread(_inverse(points[0].gain[method]))
+    if method != "earlybird":
+        here += f" ({words.method(method)})"
     return [what, here, "; ".join(also) or "-", format_bytes(points[0].size_bytes)]
 
 
@@ -191,7 +191,9 @@ def _early_bird(one: Pipeline) -> list[str]:
     last = points[-1]
     also = [f"equation (4) {last.gain_theory:.2f}"] if last.gain_theory is not None else []
     also += [
-        f"{words.way(way)} {last.gain[way][0]:.2f}" for way in ("many", "partitioned") if way in last.gain
+        f"{words.method(method)} {last.gain[method][0]:.2f}"
+        for method in ("many", "partitioned")
+        if method in last.gain
     ]
     return [
         f"{_threads(one, 4)}, {words.counted(one.setting.partitions, 'partition')}, the last one late by "

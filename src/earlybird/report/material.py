@@ -59,7 +59,7 @@ class Proof:
 
     mpi: str
     operation: str
-    way: str
+    method: str
     ranks: int
     map_by: str
     tree: str

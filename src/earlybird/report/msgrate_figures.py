@@ -1,4 +1,4 @@
-"""Figures and table of message rates in chapter 2: messages per second against threads, a line per way."""
+"""Figures and table of message rates in chapter 2: messages per second against threads, a line per method."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -6,11 +6,11 @@ from typing import Any
 
 from earlybird.data.units import format_bytes
 from earlybird.report import axes, words
-from earlybird.report.msgrates import WAYS, MessageRates, RatePoint, millions
+from earlybird.report.msgrates import METHODS, MessageRates, RatePoint, millions
 from earlybird.report.parts import Figure, Table
 
 MAX_SETTINGS = 6  # of level, size and window that are drawn; the table has all
-# Runs and MPIs of one figure share the colours of their ways and differ in these.
+# Runs and MPIs of one figure share the colours of their methods and differ in these.
 _DASHES = ("solid", "dot", "dashdot", "longdash")
 _MOST_NAMED = 4  # threads whose rates are listed one by one
 
@@ -27,7 +27,7 @@ def rate_figures(found: Sequence[MessageRates]) -> list[Figure]:
 
 
 def rates_table(found: Sequence[MessageRates]) -> Table:
-    """A row per number of threads and way."""
+    """A row per number of threads and method."""
     rows = [
         [
             one.label,
@@ -35,24 +35,24 @@ def rates_table(found: Sequence[MessageRates]) -> Table:
             format_bytes(one.size_bytes),
             str(one.window),
             f"{point.threads}{' *' if point.oversubscribed else ''}",
-            WAYS.get(way, way),
+            METHODS.get(method, method),
             "-" if point.vcis is None else str(point.vcis),
             millions(point.rate_per_s[0]),
             f"{millions(point.rate_per_s[1])} to {millions(point.rate_per_s[2])}",
             _of_threads(point),
         ]
         for one in found
-        for way, point in one.rows()
+        for method, point in one.rows()
     ]
     star = " (*: more threads than cores)" if any(row[4].endswith("*") for row in rows) else ""
-    header = ["MPI", "where", "size", "window", "threads", "way", "contexts", "Mmsg/s", "launches",
+    header = ["MPI", "where", "size", "window", "threads", "method", "contexts", "Mmsg/s", "launches",
               "per thread"]  # fmt: skip
     return Table(f"Message rates of threads, million messages per second{star}", header, rows)
 
 
 def brief_rates_table(found: Sequence[MessageRates]) -> Table:
     table = rates_table(found)
-    names = ("MPI", "where", "size", "threads", "way", "contexts", "Mmsg/s", "launches")
+    names = ("MPI", "where", "size", "threads", "method", "contexts", "Mmsg/s", "launches")
     chosen = [table.header.index(name) for name in names]
     return Table(table.caption, names, [[row[k] for k in chosen] for row in table.rows])
 
@@ -62,8 +62,8 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
     data = [
         trace
         for number, one in enumerate(group)
-        for way, points in one.drawn().items()
-        for trace in _traces(number, len(group), one, way, points)
+        for method, points in one.drawn().items()
+        for trace in _traces(number, len(group), one, method, points)
     ]
     points = [point for one in group for found in one.drawn().values() for point in found]
     rates = [rate for point in points for rate in point.rate_per_s]
@@ -83,21 +83,21 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
 
 
 def _traces(
-    number: int, of: int, one: MessageRates, way: str, points: Sequence[RatePoint]
+    number: int, of: int, one: MessageRates, method: str, points: Sequence[RatePoint]
 ) -> list[dict[str, Any]]:
-    x, color = [point.threads for point in points], axes.color(way)
-    said = WAYS.get(way, way)
+    x, color = [point.threads for point in points], axes.color(method)
+    said = METHODS.get(method, method)
     name = axes.label(f"{one.label}, {said}" if of > 1 else words.capital(said))
     edge = {
         "x": x,
         "mode": "lines",
         "line": {"width": 0, "color": color},
-        "fillcolor": axes.color(way, faint=True),
+        "fillcolor": axes.color(method, faint=True),
         "hoverinfo": "skip",
         "showlegend": False,
         "legendgroup": name,
     }
-    symbols = [axes.symbol(way) + ("-open" if point.oversubscribed else "") for point in points]
+    symbols = [axes.symbol(method) + ("-open" if point.oversubscribed else "") for point in points]
     return [
         edge | {"y": [point.rate_per_s[1] for point in points]},
         edge | {"y": [point.rate_per_s[2] for point in points], "fill": "tonexty"},

@@ -1,4 +1,4 @@
-"""Message rates of chapter 2: messages per second of each way and number of threads, from the samples."""
+"""Message rates of chapter 2: messages per second of each method and number of threads, from the samples."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from earlybird.report import words
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import Material
 
-# The ways in the order in which they are told; the last is the ceiling of the others.
-WAYS = {
+# The methods in the order in which they are told; the last is the ceiling of the others.
+METHODS = {
     "shared": "one communicator",
     "per-thread": "a communicator each",
     "per-thread-contexts": "a communicator and a context each",
     "processes": "processes",
 }
 CONTEXTS, PROCESSES = "per-thread-contexts", "processes"
-Key = tuple[str, bool]  # a way, and whether contexts were asked for
+Key = tuple[str, bool]  # a method, and whether contexts were asked for
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class MessageRates:
     size_bytes: int
     window: int
     label: str
-    ways: Mapping[Key, tuple[RatePoint, ...]]
+    methods: Mapping[Key, tuple[RatePoint, ...]]
 
     @property
     def setting(self) -> tuple[str, int, int]:
@@ -60,13 +60,14 @@ class MessageRates:
         return self.level, self.size_bytes, self.window
 
     def drawn(self) -> dict[str, tuple[RatePoint, ...]]:
-        """way -> its points, without what only stands beside contexts where anything else is there."""
-        own = {key: points for key, points in self.ways.items() if not key[1] or key[0] == CONTEXTS}
-        return {way: points for (way, _), points in (own or self.ways).items()}
+        """method -> its points, without what only stands beside contexts where anything else is there."""
+        own = {key: points for key, points in self.methods.items() if not key[1] or key[0] == CONTEXTS}
+        return {method: points for (method, _), points in (own or self.methods).items()}
 
     def rows(self) -> list[tuple[str, RatePoint]]:
-        """(way, point) by number of threads, then in the order of the ways, without contexts before with."""
-        found = [(way, point) for (way, _), points in self.ways.items() for point in points]
+        """(method, point) by number of threads, then in the order of the methods, without contexts before
+        with."""
+        found = [(method, point) for (method, _), points in self.methods.items() for point in points]
         return sorted(found, key=lambda row: row[1].threads)
 
 
@@ -81,20 +82,25 @@ def message_rates(material: Material) -> list[MessageRates]:
     for (level, size_bytes, window, mpi, run_name), samples in groups.items():
         several = sum(key[:4] == (level, size_bytes, window, mpi) for key in groups) > 1
         label = words.flavour(mpi) + (f" ({run_name})" if several else "")
-        result.append(MessageRates(mpi, level, size_bytes, window, label, _ways(samples, window)))
+        result.append(MessageRates(mpi, level, size_bytes, window, label, _methods(samples, window)))
     return sorted(result, key=lambda one: (words.level_order(one.level), *one.setting[1:], one.label))
 
 
 def rates_sentences(found: Sequence[MessageRates]) -> list[str]:
-    """Per MPI, level and size: what the ways reach with the most threads that had a core each, or else with
-    the fewest that had not."""
+    """Per MPI, level and size: what the methods reach with the most threads that had a core each, or else
+    with the fewest that had not."""
     sentences = []
     for one in found:
-        ways = one.drawn()
-        threads = _told_threads(ways)
-        rates = {way: point for way, points in ways.items() for point in points if point.threads == threads}
-        texts = [f"{millions(rates[way].rate_per_s[0])} with {name}" for way, name in WAYS.items()
-                 if way in rates and way != PROCESSES]  # fmt: skip
+        methods = one.drawn()
+        threads = _told_threads(methods)
+        rates = {
+            method: point
+            for method, points in methods.items()
+            for point in points
+            if point.threads == threads
+        }
+        texts = [f"{millions(rates[method].rate_per_s[0])} with {name}" for method, name in METHODS.items()
+                 if method in rates and method != PROCESSES]  # fmt: skip
         if PROCESSES in rates:
             texts.append(f"{millions(rates[PROCESSES].rate_per_s[0])} as {_counted_processes(threads)}")
         crowded = any(point.oversubscribed for point in rates.values())
@@ -116,8 +122,8 @@ def _counted_processes(number: int) -> str:
     return words.counted(number, "pair of processes", "pairs of processes")
 
 
-def _told_threads(ways: Mapping[str, Sequence[RatePoint]]) -> int:
-    points = [point for points in ways.values() for point in points]
+def _told_threads(methods: Mapping[str, Sequence[RatePoint]]) -> int:
+    points = [point for points in methods.values() for point in points]
     crowded = {point.threads for point in points if point.oversubscribed and point.threads > 1}
     alone = {point.threads for point in points} - crowded
     return max(alone) if alone - {1} or not crowded else min(crowded)
@@ -126,24 +132,24 @@ def _told_threads(ways: Mapping[str, Sequence[RatePoint]]) -> int:
 def _setting(sample: Sample) -> tuple[str, int, int] | None:
     config = sample.config
     values = [number_or_none(config.get(key)) for key in ("size_bytes", "window", "threads")]
-    if sample.kernel != "msgrate" or sample.way is None or None in values or min(values[1:]) < 1:
+    if sample.kernel != "msgrate" or sample.method is None or None in values or min(values[1:]) < 1:
         return None
     return str(config.get("level", "")), int(values[0]), int(values[1])
 
 
-def _ways(samples: Sequence[Sample], window: int) -> dict[Key, tuple[RatePoint, ...]]:
+def _methods(samples: Sequence[Sample], window: int) -> dict[Key, tuple[RatePoint, ...]]:
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     for sample in samples:
         vcis = number_or_none(sample.config.get("vcis"))
-        groups[(sample.way, None if vcis is None else int(vcis), int(sample.config["threads"]))].append(
+        groups[(sample.method, None if vcis is None else int(vcis), int(sample.config["threads"]))].append(
             sample
         )
-    ways: dict[Key, list[RatePoint]] = defaultdict(list)
-    for (way, vcis, threads), found in groups.items():
-        ways[way, vcis is not None].append(_point(threads, vcis, window, found))
-    order = list(WAYS)
-    keys = sorted(ways, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
-    return {key: tuple(sorted(ways[key], key=lambda point: point.threads)) for key in keys}
+    methods: dict[Key, list[RatePoint]] = defaultdict(list)
+    for (method, vcis, threads), found in groups.items():
+        methods[method, vcis is not None].append(_point(threads, vcis, window, found))
+    order = list(METHODS)
+    keys = sorted(methods, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
+    return {key: tuple(sorted(methods[key], key=lambda point: point.threads)) for key in keys}
 
 
 def _point(threads: int, vcis: int | None, window: int, samples: Sequence[Sample]) -> RatePoint:

@@ -1,4 +1,5 @@
-"""Figures of pipelines: time against size per way, and how many times as fast as one message each way is."""
+"""Figures of pipelines: time against size per method, and the speed-up of each method over a single
+message."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -18,7 +19,7 @@ _Cell = tuple[PipelinePoint, Spread]
 
 
 def pipeline_figures(found: Sequence[Pipeline]) -> list[Figure]:
-    """A pair of figures for every setting: times of all ways, and their ratios to one message."""
+    """A pair of figures for every setting: times of all methods, and their ratios to one message."""
     figures = []
     for k, one in enumerate(found[:MAX_SETTINGS]):
         figures += [_time_figure(k, one), _gain_figure(k, one)]
@@ -31,9 +32,9 @@ def pipeline_figures(found: Sequence[Pipeline]) -> list[Figure]:
 
 def _time_figure(k: int, one: Pipeline) -> Figure:
     data, times = [], []
-    for way in one.ways():
-        cells = [(point, point.time_s[way]) for point in one.points if way in point.time_s]
-        data += _traces(way, cells, format_seconds)
+    for method in one.methods():
+        cells = [(point, point.time_s[method]) for point in one.points if method in point.time_s]
+        data += _traces(method, cells, format_seconds)
         times += [time_s for _, spread in cells for time_s in spread]
     fitted = _fitted_traces(one)
     times += [time_s for trace in fitted for time_s in trace["y"]]
@@ -65,14 +66,16 @@ def _lateness(one: Pipeline) -> str:
 def _time_sentence(one: Pipeline) -> str:
     """`Fastest is one message up to 64 KiB, libearlybird from 128 KiB.`, and how far off the model is."""
     runs = [
-        (way, [point.size_bytes for _, point in group])
-        for way, group in groupby(zip(one.best_ways(), one.points, strict=True), key=lambda pair: pair[0])
+        (method, [point.size_bytes for _, point in group])
+        for method, group in groupby(
+            zip(one.best_methods(), one.points, strict=True), key=lambda pair: pair[0]
+        )
     ]
     if len(runs) == 1:
-        text = f"At no size is another clearly faster than {words.way(runs[0][0])}."
+        text = f"At no size is another clearly faster than {words.method(runs[0][0])}."
     else:
-        spans = [f"{words.way(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
-        spans += [f"{words.way(way)} from {format_bytes(sizes[0])}" for way, sizes in runs[1:]]
+        spans = [f"{words.method(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
+        spans += [f"{words.method(method)} from {format_bytes(sizes[0])}" for method, sizes in runs[1:]]
         text = f"Fastest is {words.listed(spans)}."
     error = one.fitted_error()
     return text + (
@@ -84,13 +87,13 @@ def _gain_figure(k: int, one: Pipeline) -> Figure:
     id, title = f"pipeline-gain-{k}", f"Beside one message: {setting_words(one)}"
     data: list[dict[str, Any]] = []
     values: list[float] = []
-    for way in one.ways():
-        cells = [(point, point.gain[way]) for point in one.points if way in point.gain]
+    for method in one.methods():
+        cells = [(point, point.gain[method]) for point in one.points if method in point.gain]
         if cells:
-            data += _traces(way, cells, lambda gain: f"{gain:.2f} times as fast as one message")
+            data += _traces(method, cells, lambda gain: f"{gain:.2f} times as fast as one message")
             values += [gain for _, spread in cells for gain in spread]
     if not data:
-        why = "No launch measured one message and another way in turn, and only such times make a ratio."
+        why = "No launch measured one message and another method in turn, and only such times make a ratio."
         return Figure(id, title, "", why_not=why, choice=choice(one))
     data.insert(0, _bulk_line(one))
     caption = (
@@ -127,10 +130,11 @@ def _gain_sentence(one: Pipeline) -> str:
 
 
 def gain_words(point: PipelinePoint, setting: Setting) -> str:
-    """How a buffer of this size goes with the best way but one message, and what equation (4) says of it."""
-    way = max(point.gain, key=lambda name: point.gain[name][0])
-    gain = point.gain[way][0]
-    size, name = format_bytes(point.size_bytes), words.way(way)
+    """How a buffer of this size goes with the best method but one message, and what equation (4) says of
+    it."""
+    method = max(point.gain, key=lambda name: point.gain[name][0])
+    gain = point.gain[method][0]
+    size, name = format_bytes(point.size_bytes), words.method(method)
     if gain < 1:
         return f"{size} takes {1 / gain:.3g} times as long with {name} as in one message"
     theory = setting.delay_rate() and point.gain_theory
@@ -146,30 +150,33 @@ def _x(points: Sequence[PipelinePoint]) -> list[float]:
     return [point.size_bytes or axes.ZERO_BYTES_AT for point in points]
 
 
-def _traces(way: str, cells: Sequence[_Cell], text: Callable[[float], str]) -> list[dict[str, Any]]:
-    name = axes.label(words.capital(words.way(way)))
+def _traces(method: str, cells: Sequence[_Cell], text: Callable[[float], str]) -> list[dict[str, Any]]:
+    name = axes.label(words.capital(words.method(method)))
     hover = [
         f"{name}<br>{format_bytes(point.size_bytes)}: <b>{text(middle)}</b><br>"
         f"{words.counted(point.num_launches, 'launch', 'launches')}: {text(low)} to {text(high)}"
         for point, (middle, low, high) in cells
     ]
-    return spread_traces(way, name, _x([point for point, _ in cells]), [spread for _, spread in cells], hover)
+    return spread_traces(
+        method, name, _x([point for point, _ in cells]), [spread for _, spread in cells], hover
+    )
 
 
 def _fitted_traces(one: Pipeline) -> list[dict[str, Any]]:
-    """The fitted model of every way that has one; a single entry of the legend hides and shows them all."""
+    """The fitted model of every method that has one; a single entry of the legend hides and shows them
+    all."""
     traces = []
-    for way in one.ways():
-        points = [point for point in one.points if way in point.fitted_s]
+    for method in one.methods():
+        points = [point for point in one.points if method in point.fitted_s]
         if not points:
             continue
-        name = axes.label(f"fitted model, {words.way(way)}")
+        name = axes.label(f"fitted model, {words.method(method)}")
         hover = [
-            f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[way])}"
+            f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[method])}"
             for point in points
         ]
-        fitted = [point.fitted_s[way] for point in points]
-        traces.append(fitted_trace(way, "Fitted model", _x(points), fitted, hover, not traces))
+        fitted = [point.fitted_s[method] for point in points]
+        traces.append(fitted_trace(method, "Fitted model", _x(points), fitted, hover, not traces))
     return traces
 
 
@@ -180,7 +187,7 @@ def _bulk_line(one: Pipeline) -> dict[str, Any]:
         "x": _x(points),
         "y": [1.0] * len(points),
         "mode": "lines+markers",
-        "name": words.capital(words.way(BULK)),
+        "name": words.capital(words.method(BULK)),
         "line": {"color": axes.color(BULK), "width": 2},
         "marker": {"color": axes.color(BULK), "size": 6, "symbol": axes.symbol(BULK)},
         "hoverinfo": "skip",

@@ -1,4 +1,4 @@
-"""The numbers behind the figures of pipelines, and the sizes at which the best way changes, as text."""
+"""The numbers behind the figures of pipelines, and the sizes at which the best method changes, as text."""
 
 from collections.abc import Callable, Sequence
 
@@ -25,37 +25,39 @@ _ALWAYS = ("MPI", "where", "partitions", "delay")
 
 
 def pipelines_table(found: Sequence[Pipeline]) -> Table:
-    """A row per size and way; the gain over one message and what equation (4) says."""
+    """A row per size and method; the gain over one message and what equation (4) says."""
     names = _telling(found, _ALWAYS)
     modelled = any(point.fitted_s for one in found for point in one.points)
     rows = []
     for one in found:
         setting = [_SETTING[name](one) for name in names]
         for point in one.points:
-            for way in [way for way in one.ways() if way in point.time_s]:
-                rows.append([*setting, *_cells(point, way), *([_fitted(point, way)] if modelled else [])])
+            for method in [method for method in one.methods() if method in point.time_s]:
+                rows.append(
+                    [*setting, *_cells(point, method), *([_fitted(point, method)] if modelled else [])]
+                )
     header = [*names, "size", "sent as", "time", "launches", "gain", "gain of launches", "equation (4)"]
     return Table(_CAPTION + _star(found), header + (["fitted model"] if modelled else []), rows)
 
 
 def brief_pipelines_table(found: Sequence[Pipeline]) -> Table:
-    """Of few sizes of the first pipelines, one message and the best way."""
+    """Of few sizes of the first pipelines, one message and the best method."""
     names = _telling(found, ())
     rows = []
     for one in found[:BRIEF_SETTINGS]:
-        setting, best = [_SETTING[name](one) for name in names], one.best_ways()
+        setting, best = [_SETTING[name](one) for name in names], one.best_methods()
         rows += [[*setting, *_brief_cells(one.points[k], best[k])] for k in _few(len(one.points))]
     caption = _CAPTION + _star(found) + _more(len(found) - BRIEF_SETTINGS, "more setting")
     return Table(caption, [*names, "size", "in one", "fastest", "time", "gain", "eq. (4)"], rows)
 
 
-def _brief_cells(point: PipelinePoint, way: str) -> list[str]:
-    gain, theory = point.gain.get(way), point.gain_theory
+def _brief_cells(point: PipelinePoint, method: str) -> list[str]:
+    gain, theory = point.gain.get(method), point.gain_theory
     return [
         format_bytes(point.size_bytes),
         format_seconds(point.time_s[BULK][0]) if BULK in point.time_s else "-",
-        words.way(way) if way else "-",
-        format_seconds(point.time_s[way][0]) if way in point.time_s else "-",
+        words.method(method) if method else "-",
+        format_seconds(point.time_s[method][0]) if method in point.time_s else "-",
         f"{gain[0]:.2f}" if gain else "-",
         f"{theory:.2f}" if theory is not None else "-",
     ]
@@ -66,12 +68,12 @@ def _few(count: int) -> list[int]:
     return sorted({round((count - 1) * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)})
 
 
-def _cells(point: PipelinePoint, way: str) -> list[str]:
-    time_s, low_s, high_s = point.time_s[way]
-    gain = point.gain.get(way)
+def _cells(point: PipelinePoint, method: str) -> list[str]:
+    time_s, low_s, high_s = point.time_s[method]
+    gain = point.gain.get(method)
     return [
         format_bytes(point.size_bytes),
-        words.way(way),
+        words.method(method),
         format_seconds(time_s),
         f"{format_seconds(low_s)} to {format_seconds(high_s)}",
         f"{gain[0]:.2f}" if gain else "-",
@@ -80,33 +82,33 @@ def _cells(point: PipelinePoint, way: str) -> list[str]:
     ]
 
 
-def _fitted(point: PipelinePoint, way: str) -> str:
-    if way not in point.fitted_s:
+def _fitted(point: PipelinePoint, method: str) -> str:
+    if method not in point.fitted_s:
         return "-"
-    fitted_s = point.fitted_s[way]
-    return f"{format_seconds(fitted_s)} ({words.signed_percent(fitted_s / point.time_s[way][0] - 1)})"
+    fitted_s = point.fitted_s[method]
+    return f"{format_seconds(fitted_s)} ({words.signed_percent(fitted_s / point.time_s[method][0] - 1)})"
 
 
 def crossovers_table(found: Sequence[Pipeline]) -> Table:
-    """The best way of small buffers of every pipeline, and a row for each size at which it changes."""
+    """The best method of small buffers of every pipeline, and a row for each size at which it changes."""
     names = _telling(found, ())
     rows = []
     for one in found:
-        if len(one.points) < 2 or len(one.ways()) < 2:
+        if len(one.points) < 2 or len(one.methods()) < 2:
             continue
         setting = [_SETTING[name](one) for name in names]
         smallest, largest = (format_bytes(one.points[k].size_bytes) for k in (0, -1))
         changes = one.crossovers()
         if not changes:
             rows.append(
-                [*setting, words.way(one.best_ways()[0]), "at every size", f"{smallest} to {largest}"]
+                [*setting, words.method(one.best_methods()[0]), "at every size", f"{smallest} to {largest}"]
             )
         for change in changes:
             low, high = map(format_bytes, change.between)
-            after = f"{about(change.size_bytes)}: {words.way(change.after)}"
-            rows.append([*setting, words.way(change.before), after, f"{low} to {high}"])
+            after = f"{about(change.size_bytes)}: {words.method(change.after)}"
+            rows.append([*setting, words.method(change.before), after, f"{low} to {high}"])
     return Table(
-        f"Where the fastest way changes{_star(found)}",
+        f"Where the fastest method changes{_star(found)}",
         [*names, "fastest", "until", "seen between"],
         rows,
         wide=True,

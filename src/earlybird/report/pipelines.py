@@ -1,4 +1,4 @@
-"""Pipelines: the time of each way to send a buffer in partitions, its gain, and where the best changes."""
+"""Pipelines: the time of each method to send a buffer in partitions, its gain, and where the best changes."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,10 @@ BULK = "single"
 
 @dataclass(frozen=True)
 class PipelinePoint:
-    """One size of a whole buffer: the time of every way, and the gain over one message of every other way.
+    """One size of a whole buffer: the time of every method, and the gain over one message of every other
+    method.
 
-    `fitted_s` holds what a profile's fitted model says of the ways that it knows.
+    `fitted_s` holds what a profile's fitted model says of the methods that it knows.
     """
 
     size_bytes: int
@@ -32,7 +33,7 @@ class PipelinePoint:
     def speeds(self) -> dict[str, Spread]:
         """How many times as fast as one message; where that was not measured, 1/s.
 
-        Ratios of times taken in turn, not of medians: some ways are measured in launches of their own.
+        Ratios of times taken in turn, not of medians: some methods are measured in launches of their own.
         """
         if BULK in self.time_s and self.gain:
             return {BULK: (1.0, 1.0, 1.0)} | dict(self.gain)
@@ -96,13 +97,14 @@ class Pipeline:
     oversubscribed: bool = False
     reproduces: str = ""  # the paper whose figures the run sets out to measure
 
-    def ways(self) -> list[str]:
+    def methods(self) -> list[str]:
         """One message first."""
-        return sorted({way for point in self.points for way in point.time_s}, key=words.way_order)
+        return sorted({method for point in self.points for method in point.time_s}, key=words.method_order)
 
-    def best_ways(self) -> list[str]:
-        """The best way at each size, "" where none was measured; it changes where another is clearly so."""
-        return fastest.best_ways(self._speeds(), BULK)
+    def best_methods(self) -> list[str]:
+        """The best method at each size, "" where none was measured; it changes where another is clearly
+        so."""
+        return fastest.best_methods(self._speeds(), BULK)
 
     def crossovers(self) -> list[Crossover]:
         return fastest.crossovers([point.size_bytes for point in self.points], self._speeds(), BULK)
@@ -111,12 +113,12 @@ class Pipeline:
         return [point.speeds() for point in self.points]
 
     def fitted_error(self) -> float | None:
-        """The median over sizes and ways of |fitted - measured|/measured; None without a fitted model."""
+        """The median over sizes and methods of |fitted - measured|/measured; None without a fitted model."""
         errors = [
-            abs(fitted_s / point.time_s[way][0] - 1)
+            abs(fitted_s / point.time_s[method][0] - 1)
             for point in self.points
-            for way, fitted_s in point.fitted_s.items()
-            if way in point.time_s and point.time_s[way][0] > 0
+            for method, fitted_s in point.fitted_s.items()
+            if method in point.time_s and point.time_s[method][0] > 0
         ]
         return float(np.median(errors)) if errors else None
 
@@ -160,7 +162,7 @@ def _reproduces(run: MeasuredRun) -> str:
 def _setting(sample: Sample) -> Setting | None:
     """None for a sample that says too little of what it measured."""
     config = sample.config
-    if sample.kernel != "pipeline" or sample.way is None:
+    if sample.kernel != "pipeline" or sample.method is None:
         return None
     noise = [number_or_none(config.get(key)) for key in ("compute_s_per_byte", "epsilon", "delta")]
     partitions, size = (number_or_none(config.get(key)) for key in ("partitions", "size_bytes"))
@@ -183,21 +185,26 @@ def _points(
 ) -> tuple[PipelinePoint, ...]:
     by_size: dict[int, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        by_size[int(sample.config["size_bytes"])][sample.way].append(sample)
+        by_size[int(sample.config["size_bytes"])][sample.method].append(sample)
     points = []
-    for size_bytes, ways in sorted(by_size.items()):
-        bulk = ways.get(BULK, [])
-        gains = {way: fastest.paired_gain(bulk, found) for way, found in ways.items() if way != BULK}
+    for size_bytes, methods in sorted(by_size.items()):
+        bulk = methods.get(BULK, [])
+        gains = {
+            method: fastest.paired_gain(bulk, found) for method, found in methods.items() if method != BULK
+        }
         theory = gain_theory(setting, size_bytes, median_of_launches(bulk)) if bulk else None
-        model = {way: fitted.get(found[0].point()) for way, found in ways.items()}
+        model = {method: fitted.get(found[0].point()) for method, found in methods.items()}
         points.append(
             PipelinePoint(
                 size_bytes,
-                {way: fastest.spread([sample.median_s() for sample in found]) for way, found in ways.items()},
-                {way: gain for way, gain in gains.items() if gain is not None},
+                {
+                    method: fastest.spread([sample.median_s() for sample in found])
+                    for method, found in methods.items()
+                },
+                {method: gain for method, gain in gains.items() if gain is not None},
                 theory,
-                len({sample.launch for found in ways.values() for sample in found}),
-                {way: time_s for way, time_s in model.items() if time_s is not None},
+                len({sample.launch for found in methods.values() for sample in found}),
+                {method: time_s for method, time_s in model.items() if time_s is not None},
             )
         )
     return tuple(points)

@@ -1,4 +1,4 @@
-"""A line of medians with the shading between its lowest and highest launch, one look for each way."""
+"""A line of medians with the shading between its lowest and highest launch, one style per method."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from earlybird.report.fastest import Spread
 
 
 def spread_traces(
-    way: str,
+    method: str,
     name: str,
     x: Sequence[float],
     spreads: Sequence[Spread],
@@ -16,15 +16,15 @@ def spread_traces(
     *,
     shown: bool = True,
 ) -> list[dict[str, Any]]:
-    """The traces of one way; those not `shown` wait in the legend until a reader touches them."""
-    color = axes.color(way)
+    """The traces of one method; those not `shown` wait in the legend until a reader touches them."""
+    color = axes.color(method)
     common: dict[str, Any] = {"x": list(x), "legendgroup": name} | (
         {} if shown else {"visible": "legendonly"}
     )
     edge = common | {
         "mode": "lines",
         "line": {"width": 0, "color": color},
-        "fillcolor": axes.color(way, faint=True),
+        "fillcolor": axes.color(method, faint=True),
         "hoverinfo": "skip",
         "showlegend": False,
     }
@@ -36,8 +36,8 @@ def spread_traces(
             "y": [spread[0] for spread in spreads],
             "mode": "lines+markers",
             "name": name,
-            "line": {"color": color, "width": 2, "dash": axes.dash(way)},
-            "marker": {"color": color, "size": 7, "symbol": axes.symbol(way)},
+            "line": {"color": color, "width": 2, "dash": axes.dash(method)},
+            "marker": {"color": color, "size": 7, "symbol": axes.symbol(method)},
             "hovertext": list(hover),
             "hoverinfo": "text",
         },
@@ -45,9 +45,9 @@ def spread_traces(
 
 
 def fitted_trace(
-    way: str, name: str, x: Sequence[float], y: Sequence[float], hover: Sequence[str], first: bool
+    method: str, name: str, x: Sequence[float], y: Sequence[float], hover: Sequence[str], first: bool
 ) -> dict[str, Any]:
-    """What a fitted model says of one way; a single entry of the legend, the `first`, stands for all."""
+    """What a fitted model says of one method; a single entry of the legend, the `first`, stands for all."""
     return {
         "x": list(x),
         "y": list(y),
@@ -56,8 +56,8 @@ def fitted_trace(
         "legendgroup": name,
         "showlegend": first,
         "legendrank": 2000,
-        "line": {"color": axes.color(way), "width": 1.4, "dash": "3px,3px"},
-        "marker": {"color": axes.color(way), "size": 9, "symbol": "line-ew-open"},
+        "line": {"color": axes.color(method), "width": 1.4, "dash": "3px,3px"},
+        "marker": {"color": axes.color(method), "size": 9, "symbol": "line-ew-open"},
         "hovertext": list(hover),
         "hoverinfo": "text",
     }

@@ -12,8 +12,9 @@ FLAVOURS = {
     "simgrid": "SimGrid's SMPI",
 }
 LEVELS = {"intra_socket": "within a socket", "inter_socket": "between sockets", "inter_node": "between nodes"}
-# Ways to send a buffer in partitions, in the order of legends: their words and the letters of a small cell.
-WAYS = {
+# Methods to send a buffer in partitions, in the order of legends: their words and the letters of a small
+# cell.
+METHODS = {
     "single": ("one message", "S"),
     "many": ("a message per partition", "M"),
     "partitioned": ("the MPI's partitioned calls", "P"),
@@ -77,13 +78,13 @@ def level(name: str) -> str:
     return LEVELS.get(name, name.replace("_", " "))
 
 
-def way(name: str) -> str:
+def method(name: str) -> str:
     """`earlybird:4096` is libearlybird with at most 4096 bytes in a message that gathers partitions;
     `own-pipeline:4096` our pipeline, in segments of as many."""
     known, _, bound = name.partition(":")
-    if known not in WAYS:
+    if known not in METHODS:
         return algorithm(name)
-    text = WAYS[known][0]
+    text = METHODS[known][0]
     return (
         f"{text}, up to {format_bytes(int(bound))}"
         if bound.isdecimal()
@@ -105,20 +106,20 @@ def operation(name: str) -> str:
     return OPERATIONS.get(name, name)
 
 
-def way_letters(name: str) -> str:
+def method_letters(name: str) -> str:
     """One or two letters for a cell too small for words; `o` before what is ours."""
     known = name.partition(":")[0]
-    if known in WAYS:
-        return WAYS[known][1]
+    if known in METHODS:
+        return METHODS[known][1]
     base = known.removeprefix(OWN)
     return "o" * (base != known) + (ALGORITHMS[base][1] if base in ALGORITHMS else base[:2])
 
 
-def way_order(name: str) -> tuple[int, bool, int, str]:
-    """Sorts ways as WAYS and ALGORITHMS do, ours after the MPI's, the bounds of one way by size."""
+def method_order(name: str) -> tuple[int, bool, int, str]:
+    """Sorts methods as METHODS and ALGORITHMS do, ours after the MPI's, the bounds of one method by size."""
     known, _, bound = name.partition(":")
     base = known.removeprefix(OWN)
-    names = [*WAYS, *ALGORITHMS]
+    names = [*METHODS, *ALGORITHMS]
     position = names.index(base) if base in names else len(names)
     return position, base != known, int(bound) if bound.isdecimal() else -1, name
 

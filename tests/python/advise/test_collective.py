@@ -41,8 +41,8 @@ def trees(mpi="openmpi"):
     )
 
 
-def exact_s(way, size, ranks=8):
-    algorithm, _, segment = way.partition(":")
+def exact_s(method, size, ranks=8):
+    algorithm, _, segment = method.partition(":")
     if algorithm == "binomial":
         return 3 * (HOP["alpha_s"] + HOP["beta_s_per_byte"] * size)
     if algorithm == "linear":
@@ -61,8 +61,8 @@ def test_the_best_algorithm_comes_first_with_the_best_segments():
     assert [one.extra["algorithm"] for one in advice.ranked] == ["pipeline", "binomial", "linear"]
     best = advice.ranked[0]
     every = {f"pipeline:{1 << k}": exact_s(f"pipeline:{1 << k}", LARGEST) for k in range(10, 19)}
-    assert best.way == min(every, key=every.get)
-    assert best.time_s == pytest.approx(every[best.way])
+    assert best.method == min(every, key=every.get)
+    assert best.time_s == pytest.approx(every[best.method])
     assert best.do.endswith(f"segmentsize={best.extra['segment_bytes']}")
     assert best.gain is None and advice.baseline == ""
 
@@ -77,12 +77,12 @@ def test_an_algorithm_of_one_size_is_ranked_at_no_other():
     )
     linear, *_ = trees()
     advice, settings = advise(linear, of_one_size)
-    assert [one.way for one in advice.ranked] == ["linear"]
-    assert {one.way for one in advice.stretches} == {"linear"} and "binomial" not in settings.text
+    assert [one.method for one in advice.ranked] == ["linear"]
+    assert {one.method for one in advice.stretches} == {"linear"} and "binomial" not in settings.text
     (said,) = advice.notes
     assert said.startswith("binomial is not ranked at 4 MiB") and "measured at 8 B alone" in said
     best, *_ = advise(linear, of_one_size, size_bytes=8)[0].ranked
-    assert best.way == "binomial"
+    assert best.method == "binomial"
 
 
 def test_times_measured_at_the_point_asked_for_stand_beside_the_forms():
@@ -90,7 +90,7 @@ def test_times_measured_at_the_point_asked_for_stand_beside_the_forms():
     linear["measured"] = [[8, 1024, 0, "node", 2e-4]]
     binomial["measured"] = [[8, 1024, 0, "node", 1e-4], [4, 1024, 0, "node", 9.0]]
     advice, _ = advise(linear, binomial, size_bytes=1024)
-    assert [(one.way, one.extra["measured_s"]) for one in advice.ranked] == [
+    assert [(one.method, one.extra["measured_s"]) for one in advice.ranked] == [
         ("binomial", 1e-4),
         ("linear", 2e-4),
     ]
@@ -121,7 +121,7 @@ def test_without_a_time_of_default_at_the_size_asked_for_there_is_no_gain():
     _, _, binomial = trees()
     of_one_size = form("default", range={"ranks": [2, 8], "size_bytes": [8, 8]})
     advice, _ = advise(of_one_size, binomial)
-    assert [one.way for one in advice.ranked] == ["binomial"]
+    assert [one.method for one in advice.ranked] == ["binomial"]
     assert advice.ranked[0].gain is None and advice.baseline == ""
 
 
@@ -137,8 +137,8 @@ def test_the_quickest_barrier_is_advised_and_written():
     profile = profile_from_json({"schema": "earlybird.profile/1", "levels": {}, "forms": forms})
     advice, settings = advise_collective(profile, "barrier", 8)
     best = advice.ranked[0]
-    assert (best.way, best.extra["form"], best.time_s) == ("dissemination", "interpolated", 2e-5)
-    assert [one.way for one in advice.stretches] == ["dissemination"] and not settings.idle
+    assert (best.method, best.extra["form"], best.time_s) == ("dissemination", "interpolated", 2e-5)
+    assert [one.method for one in advice.stretches] == ["dissemination"] and not settings.idle
     assert advise_collective(profile, "barrier", 7)[0].ranked[0].extra["form"] == "empirical"
 
 
@@ -156,25 +156,27 @@ def test_rules_do_not_name_what_open_mpi_does_by_itself_on_nodes_of_several_rank
     _, pipeline, _ = trees()
     _, settings = advise(default, pipeline, layout="4x1x2")
     assert settings.kind == "rules" and "default" not in settings.text
-    assert [region.way for region in settings.left_out] == ["default"]
+    assert [region.method for region in settings.left_out] == ["default"]
     _, alone = advise(default, pipeline)
     assert "default" in alone.text and not alone.left_out
     _, idle = advise(form("default", hop={"alpha_s": 1e-9}), pipeline, layout="4x1x2")
     assert idle.idle and idle.kind == "shell" and not idle.left_out
 
 
-def test_crossovers_are_where_another_way_takes_clearly_less():
+def test_crossovers_are_where_another_method_takes_clearly_less():
     advice, _ = advise(*trees())
-    assert advice.stretches[0].way == "binomial" and advice.stretches[0].from_bytes == 1
+    assert advice.stretches[0].method == "binomial" and advice.stretches[0].from_bytes == 1
     assert advice.stretches[-1].to_bytes == LARGEST
     for before, after in itertools.pairwise(advice.stretches):
         size = before.to_bytes
         assert size == after.from_bytes
         # Just beyond it the next one takes less by KEPT; it did not well before.
-        assert exact_s(after.way, round(1.05 * size)) < (1 - KEPT) * 1.02 * exact_s(
-            before.way, round(1.05 * size)
+        assert exact_s(after.method, round(1.05 * size)) < (1 - KEPT) * 1.02 * exact_s(
+            before.method, round(1.05 * size)
         )
-        assert exact_s(after.way, round(0.7 * size)) > (1 - KEPT) * exact_s(before.way, round(0.7 * size))
+        assert exact_s(after.method, round(0.7 * size)) > (1 - KEPT) * exact_s(
+            before.method, round(0.7 * size)
+        )
 
 
 def test_an_algorithm_is_advised_only_at_sizes_at_which_the_mpi_takes_it():
@@ -183,7 +185,7 @@ def test_an_algorithm_is_advised_only_at_sizes_at_which_the_mpi_takes_it():
     split = form("split-binary", segments=(4096,), hop=quick)
     for asked in (1024, LARGEST):
         advice, settings = advise(*trees(), split, size_bytes=asked)
-        assert [one.way for one in advice.stretches] == ["binomial", "split-binary:4096"]
+        assert [one.method for one in advice.stretches] == ["binomial", "split-binary:4096"]
         assert advice.stretches[1].from_bytes == pytest.approx(8192, rel=0.02)
         assert "4 0 4096" in settings.text
         ranked = {one.extra["algorithm"] for one in advice.ranked}
@@ -200,11 +202,11 @@ def test_gains_are_over_what_the_mpi_does_by_itself():
     slow = {"alpha_s": 3 * 2e-5, "beta_s_per_byte": 9 * 8e-9}
     advice, _ = advise(*trees(), form("default", hop=slow), size_bytes=1)
     assert advice.baseline == "default"
-    gains = {one.way: one.gain for one in advice.ranked}
+    gains = {one.method: one.gain for one in advice.ranked}
     assert gains["default"] == 1
     assert gains["binomial"] == pytest.approx(1, rel=0.01)
     # Of equals the one that needs no setting.
-    assert advice.ranked[0].way == "default"
+    assert advice.ranked[0].method == "default"
     assert advice.ranked[0].do == "nothing: it is what the MPI does by itself"
 
 
@@ -212,10 +214,10 @@ def test_ours_are_advised_but_no_mpi_is_told_to_take_them():
     quick = {"alpha_s": 1e-6, "beta_s_per_byte": 1e-9}
     own = form("own-binomial", "binomial-doubling", hop=quick)
     advice, settings = advise(*trees(), own)
-    assert advice.ranked[0].way == "own-binomial"
+    assert advice.ranked[0].method == "own-binomial"
     assert "own" not in settings.text and "pipeline" in settings.text
     advice, _ = advise(*trees(), own, mpi_only=True)
-    assert advice.ranked[0].way.startswith("pipeline:")
+    assert advice.ranked[0].method.startswith("pipeline:")
     with pytest.raises(InputError, match="leave --mpi-only out"):
         advise(own, mpi_only=True)
     assert advise(own)[1] is None
@@ -260,6 +262,8 @@ def test_a_gain_within_the_errors_of_the_forms_is_doubted():
     for error, doubted in ((0.1, False), (0.3, True)):
         forms = form("binomial", "binomial-doubling", error=error), form("default", hop=slow, error=0.05)
         advice, _ = advise(*forms, size_bytes=1)
-        assert advice.ranked[0].way == "binomial" and advice.ranked[0].gain == pytest.approx(1.25, rel=0.01)
+        assert advice.ranked[0].method == "binomial" and advice.ranked[0].gain == pytest.approx(
+            1.25, rel=0.01
+        )
         told = "binomial is predicted to take 20 % less than default, and the forms err by more"
         assert any(told in note for note in advice.notes) == doubted

@@ -1,4 +1,4 @@
-"""Advice on pipelines: the best way first, crossovers where the formulas cross, the settings named."""
+"""Advice on pipelines: the best method first, crossovers where the formulas cross, the settings named."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from earlybird.data.profile import profile_from_json
 BANDWIDTH = 1e10
 
 
-def form(way, messages, latency_s, overhead_s, **what):
+def form(method, messages, latency_s, overhead_s, **what):
     return {
-        "what": {"operation": "pipeline", "way": way, "level": "intra_socket", "threads": 4} | what,
+        "what": {"operation": "pipeline", "method": method, "level": "intra_socket", "threads": 4} | what,
         "form": "joined",
         "parameters": {
             "messages": messages,
@@ -37,21 +37,21 @@ def always(gamma):
     return lambda theta: gamma
 
 
-def test_the_way_with_the_least_time_is_first_with_its_gain_and_what_to_do():
+def test_the_method_with_the_least_time_is_first_with_its_gain_and_what_to_do():
     # gamma*beta = 4: all but the last partition of 4 is on its way before that is ready.
     advice = advise_pipeline(profile(*TWO), 1 << 22, 4, always(4e-10))
     first = advice.ranked[0]
-    assert (first.way, first.extra["partitions"], first.extra["messages"]) == ("many", 4, 4)
+    assert (first.method, first.extra["partitions"], first.extra["messages"]) == ("many", 4, 4)
     single_s, many_s = 1e-6 + (1 << 22) / BANDWIDTH, 2e-6 + (1 << 20) / BANDWIDTH
     assert first.time_s == pytest.approx(many_s)
     assert first.gain == pytest.approx(single_s / many_s)
     assert "a communicator for each thread" in first.do
-    assert [one.way for one in advice.ranked] == ["many", "single", "earlybird"]
+    assert [one.method for one in advice.ranked] == ["many", "single", "earlybird"]
 
 
 def test_the_crossover_lies_where_the_formulas_cross():
     advice = advise_pipeline(profile(*TWO), 1 << 22, 4, always(4e-10))
-    assert [stretch.way for stretch in advice.stretches] == ["single", "many"]
+    assert [stretch.method for stretch in advice.stretches] == ["single", "many"]
     assert (advice.stretches[0].from_bytes, advice.stretches[-1].to_bytes) == (512, 1 << 30)
     at = advice.stretches[1].from_bytes
     assert advice.stretches[0].to_bytes == at
@@ -65,8 +65,8 @@ def test_the_crossover_lies_where_the_formulas_cross():
 
 def test_without_a_delay_one_message_is_advised_everywhere():
     advice = advise_pipeline(profile(*TWO), 1 << 22, 4, always(0.0))
-    assert advice.ranked[0].way == "single"
-    assert [stretch.way for stretch in advice.stretches] == ["single"]
+    assert advice.ranked[0].method == "single"
+    assert [stretch.method for stretch in advice.stretches] == ["single"]
 
 
 def test_a_delay_that_grows_with_partitions_asks_for_more_of_them():
@@ -78,7 +78,7 @@ def test_a_delay_that_grows_with_partitions_asks_for_more_of_them():
 def test_less_work_is_advised_where_more_gains_too_little():
     near = form("many", "each", 0.0, 0.99e-6)
     advice = advise_pipeline(profile(form("single", "one", 1e-6, 0.0), near, TWO[2]), 4, 4, always(1.0))
-    assert advice.ranked[0].way == "single"
+    assert advice.ranked[0].method == "single"
     assert advice.ranked[1].time_s < advice.ranked[0].time_s
 
 
@@ -91,7 +91,7 @@ def test_contexts_and_aggregation_come_with_their_settings(flavour, setting):
         form("many", "each", 1e-6, 1e-6), form("earlybird:4096", 4096, 1e-6, 1e-6),
     ]  # fmt: skip
     do = {
-        (one.way, one.extra.get("vcis")): one.do
+        (one.method, one.extra.get("vcis")): one.do
         for one in advise_pipeline(profile(*forms, flavour=flavour), 1 << 22, 4, always(4e-10)).ranked
     }
     assert setting in do["many", 16] and setting not in do["many", None]
@@ -104,24 +104,24 @@ def test_partitions_divide_the_size():
     assert all(12000 % one.extra["partitions"] == 0 for one in advice.ranked)
 
 
-def test_a_way_kept_at_a_crossover_though_another_is_advised_is_explained():
+def test_a_method_kept_at_a_crossover_though_another_is_advised_is_explained():
     """Just below the size where `many` takes 10 % less it takes more than 5 % less."""
     changes = advise_pipeline(profile(*TWO), 1 << 22, 4, always(4e-10))
     assert not any("is kept for" in note for note in changes.notes)
     below = 4 * round(0.98 * changes.stretches[0].to_bytes / 4)
     advice = advise_pipeline(profile(*TWO), below, 4, always(4e-10))
-    assert (advice.ranked[0].way, advice.stretches[0].way) == ("many", "single")
+    assert (advice.ranked[0].method, advice.stretches[0].method) == ("many", "single")
     (told,) = [note for note in advice.notes if "is kept for" in note]
     assert "single is kept" in told and "many is advised" in told and "10% less" in told
 
 
-def test_ways_measured_with_other_threads_do_not_stand_beside_those_with_the_same():
-    """One message of 4 threads takes longer than of one: beside it every way of one thread would gain."""
+def test_methods_measured_with_other_threads_do_not_stand_beside_those_with_the_same():
+    """One message of 4 threads takes longer than of one: beside it every method of one thread would gain."""
     alone = form("rma-fence", "each", 1e-9, 1e-9, threads=1)
     advice = advise_pipeline(profile(*TWO, alone), 1 << 22, 4, always(4e-10))
-    assert {one.way for one in advice.ranked} == {"single", "many", "earlybird"}
+    assert {one.method for one in advice.ranked} == {"single", "many", "earlybird"}
     assert any("with other threads than single and so left out: rma-fence" in note for note in advice.notes)
     advice = advise_pipeline(profile(*TWO, alone), 1 << 22, 2, always(4e-10))
     assert any("with other threads than single" in note for note in advice.notes)
     only = advise_pipeline(profile(TWO[0], alone), 1 << 22, 4, always(4e-10))
-    assert "rma-fence" in {one.way for one in only.ranked}
+    assert "rma-fence" in {one.method for one in only.ranked}

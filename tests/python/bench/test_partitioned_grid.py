@@ -1,4 +1,4 @@
-"""The verdicts on the grid: which way is the better one, what ratios come out, what a criterion says."""
+"""The verdicts on the grid: which method is the better one, what ratios come out, what a criterion says."""
 
 import pytest
 
@@ -7,26 +7,30 @@ from bench.partitioned_grid import Cell, cells_of, read_samples, verdicts, write
 from earlybird.data.run import sample_from_json
 
 
-def sample(way, launch, times_us, **config):
+def sample(method, launch, times_us, **config):
     config = {"mpi": "mpich", "size_bytes": 8192, "partitions": 4, "gamma_s_per_byte": 0.0} | config
     return sample_from_json({
-        "kernel": "pipeline", "quantity": "time_to_solution", "way": way, "config": config, "launch": launch,
+        "kernel": "pipeline", "quantity": "time_to_solution", "method": method, "config": config,
+        "launch": launch,
         "times_s": [time * 1e-6 for time in times_us], "rounds": list(range(len(times_us))),
     })  # fmt: skip
 
 
 def three_launches():
-    # The launches differ threefold; inside each, ours takes 1.1 times the better way.
+    # The launches differ threefold; inside each, ours takes 1.1 times the better method.
     for number, pace in enumerate((1, 3, 2)):
         times = {"single": 20, "many": 10, "earlybird": 11, "earlybird-fresh": 15, "partitioned": 30}
-        for kind, ways in (("with", partitioned_grid.WAYS[True]), ("without", partitioned_grid.WAYS[False])):
-            for way in ways:
+        for kind, methods in (
+            ("with", partitioned_grid.METHODS[True]),
+            ("without", partitioned_grid.METHODS[False]),
+        ):
+            for method in methods:
                 yield sample(
-                    way, f"mpich-{number}-{kind}", [times[way] * pace * drift for drift in (1, 2, 4)]
+                    method, f"mpich-{number}-{kind}", [times[method] * pace * drift for drift in (1, 2, 4)]
                 )
 
 
-def test_ratios_are_of_rounds_to_the_way_that_is_better_over_all_launches(tmp_path):
+def test_ratios_are_of_rounds_to_the_method_that_is_better_over_all_launches(tmp_path):
     write_samples(tmp_path / "kept.json.gz", [], list(three_launches()))
     for samples in (list(three_launches()), read_samples(tmp_path / "kept.json.gz")):
         (cell,) = cells_of(samples)

@@ -9,11 +9,11 @@ from earlybird.data.run import sample_from_json
 SIZES, PARTITIONS, GAMMAS = (512, 8192, 1 << 17, 1 << 20), (1, 4, 32), (0.0, 1e-9)
 
 
-def true_s(way, size, partitions, gamma):
+def true_s(method, size, partitions, gamma):
     delay_s = gamma * size / partitions
     each_s = 1e-6 + size / partitions / 1e10
     many_s = 1e-6 + max(partitions * each_s - delay_s, each_s)
-    return {"single": 2e-6 + size / 1e10, "many": many_s, "earlybird-fresh": 1e-9}[way]
+    return {"single": 2e-6 + size / 1e10, "many": many_s, "earlybird-fresh": 1e-9}[method]
 
 
 def grid(times_s=true_s, threads=None):
@@ -22,13 +22,13 @@ def grid(times_s=true_s, threads=None):
         for size in SIZES:
             for partitions in PARTITIONS:
                 for gamma in GAMMAS:
-                    for way in ("single", "many", "earlybird-fresh"):
+                    for method in ("single", "many", "earlybird-fresh"):
                         yield sample_from_json({
-                            "kernel": "pipeline", "quantity": "time_to_solution", "way": way,
+                            "kernel": "pipeline", "quantity": "time_to_solution", "method": method,
                             "config": {"mpi": "mpich", "level": "intra_socket", "size_bytes": size,
                                        "partitions": partitions, "gamma_s_per_byte": gamma} | of_threads,
                             "launch": launch, "rounds": [0, 1, 2],
-                            "times_s": [times_s(way, size, partitions, gamma)] * 3,
+                            "times_s": [times_s(method, size, partitions, gamma)] * 3,
                         })  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_advice_that_the_measurement_contradicts_is_told_as_slower():
     models = pipeline_advice.models_of(pipeline_advice.table_of(samples, pipeline_advice.cells_of(samples)))
     # What takes eight times as long as the model thinks.
     cells = pipeline_advice.cells_of(
-        grid(lambda way, *where: true_s(way, *where) * (8 if way == "many" else 1))
+        grid(lambda method, *where: true_s(method, *where) * (8 if method == "many" else 1))
     )
     choice = next(
         choice
@@ -65,7 +65,7 @@ def test_advice_that_the_measurement_contradicts_is_told_as_slower():
         if choice.cell.where == (1 << 20, 4, 1e-9)
     )
     assert (choice.advised, choice.quickest) == ("many", "single")
-    right_s = {way: true_s(way, 1 << 20, 4, 1e-9) for way in ("single", "many")}
+    right_s = {method: true_s(method, 1 << 20, 4, 1e-9) for method in ("single", "many")}
     assert choice.slower == pytest.approx(8 * right_s["many"] / right_s["single"])
 
 
@@ -73,7 +73,7 @@ def test_the_report_of_kept_samples_states_verdicts(tmp_path, capsys):
     write_samples(tmp_path / "kept.json", [], list(grid()))
     assert pipeline_advice.main(["--from", str(tmp_path / "kept.json")]) == 0
     out = capsys.readouterr().out
-    assert "24 cells" in out and "asked: at most 1.10, met" in out and "always the same way: single" in out
+    assert "24 cells" in out and "asked: at most 1.10, met" in out and "always the same method: single" in out
 
 
 def test_a_grid_of_two_threads_is_judged_by_models_of_two_threads(tmp_path, capsys):

@@ -14,9 +14,9 @@ PROTOCOL = {"latency_s": 1e-6, "overhead_s": 1e-6, "bandwidth_bytes_per_s": 1e10
 LEVEL = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e10}}]}
 
 
-def form(way, messages):
+def form(method, messages):
     return {
-        "what": {"operation": "pipeline", "way": way, "level": "intra_socket", "threads": 8},
+        "what": {"operation": "pipeline", "method": method, "level": "intra_socket", "threads": 8},
         "form": "joined",
         "parameters": {"messages": messages, "protocols": [PROTOCOL]},
         "range": {"size_bytes": [512, 1 << 26], "partitions": [8, 64], "gamma_s_per_byte": [0, 1e-9]},
@@ -45,28 +45,28 @@ def earlybird(monkeypatch, capsys, tmp_path):
 ASKED = ["--threads", 8, "--size", "64MiB", "--gamma", "100us/MB", "--profile", "p.json"]
 
 
-def test_predict_pipeline_gives_seconds_and_gain_of_every_way(earlybird):
+def test_predict_pipeline_gives_seconds_and_gain_of_every_method(earlybird):
     status, out, err = earlybird("predict", "pipeline", *ASKED, "--partitions", 64, "--json")
     value = json.loads(out)
     assert (status, value["schema"]) == (0, "earlybird.pipeline-prediction/1")
     assert value["delay_s"] == pytest.approx(100e-12 * 2**20)
-    ways = {way["way"]: way for way in value["ways"]}
+    methods = {method["method"]: method for method in value["methods"]}
     bulk_s = 2e-6 + 2**26 / 1e10
-    assert ways["single"]["time_s"] == pytest.approx(bulk_s)
-    assert ways["many"]["time_s"] == pytest.approx(1e-6 + 64e-6 + 2**26 / 1e10 - 100e-12 * 2**20)
-    assert ways["many"]["gain"] == pytest.approx(bulk_s / ways["many"]["time_s"])
-    assert ways["many"]["gain_interval"] == pytest.approx([ways["many"]["gain"]] * 2)
-    assert (ways["single"]["source"], ways["earlybird"]["source"]) == ("measured", "levels")
+    assert methods["single"]["time_s"] == pytest.approx(bulk_s)
+    assert methods["many"]["time_s"] == pytest.approx(1e-6 + 64e-6 + 2**26 / 1e10 - 100e-12 * 2**20)
+    assert methods["many"]["gain"] == pytest.approx(bulk_s / methods["many"]["time_s"])
+    assert methods["many"]["gain_interval"] == pytest.approx([methods["many"]["gain"]] * 2)
+    assert (methods["single"]["source"], methods["earlybird"]["source"]) == ("measured", "levels")
     assert "not measured as pipelines: earlybird" in err
 
 
-def test_predict_pipeline_of_one_way_as_table_and_csv(earlybird):
-    words = ["predict", "pipeline", *ASKED, "--way", "many"]
+def test_predict_pipeline_of_one_method_as_table_and_csv(earlybird):
+    words = ["predict", "pipeline", *ASKED, "--method", "many"]
     _, out, err = earlybird(*words)
     assert out.splitlines()[1].split()[0] == "many" and "8 of 8 MiB" not in out
     assert "64 MiB in 8 partitions of 8 threads" in err and "not measured" not in err
     (row,) = csv.DictReader(io.StringIO(earlybird(*words, "--format", "csv")[1]))
-    assert (row["way"], row["messages"], row["message_bytes"]) == ("many", "8", str(1 << 23))
+    assert (row["method"], row["messages"], row["message_bytes"]) == ("many", "8", str(1 << 23))
     assert float(row["gain_low"]) == pytest.approx(float(row["gain"]))
 
 
@@ -88,7 +88,7 @@ def test_advise_pipeline_as_json_is_advice(earlybird):
         "size_bytes": 1 << 26,
         "gamma": "100us/MB",
     }
-    assert advice.ranked[0].way == "many" and advice.ranked[0].gain > 1
+    assert advice.ranked[0].method == "many" and advice.ranked[0].gain > 1
     assert advice.stretches[0].from_bytes == 512
 
 
@@ -128,10 +128,10 @@ def test_wrong_input_is_one_sentence_and_exit_2(earlybird, command, words, says)
     [
         (["--partitions", 12], "give a multiple of 8"),
         (["--partitions", 0], "--partitions is 0"),
-        (["--way", "pigeon"], "the profile tells of single, earlybird, many"),
+        (["--method", "pigeon"], "the profile tells of single, earlybird, many"),
     ],
 )
-def test_wrong_partitions_and_ways_are_refused(earlybird, words, says):
+def test_wrong_partitions_and_methods_are_refused(earlybird, words, says):
     status, _, err = earlybird("predict", "pipeline", *ASKED, *words)
     assert status == 2 and says in err and err.count("\n") == 1
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     write_run(
         path / "run",
         planted_s,
-        ways=("linear", "pipeline:8192", "binomial"),
+        methods=("linear", "pipeline:8192", "binomial"),
         operations=("bcast", "reduce"),
         ranks=(2, 3, 4, 6, 8),
         sizes=SIZES[::2],
@@ -97,12 +97,12 @@ def test_predict_gives_seconds_of_every_algorithm(earlybird):
     node = [0, 1, 2, 3, 0, 1, 2]
 
     for one in value["algorithms"]:
-        exact_s = planted_s("bcast", one["way"], np.array(node), np.zeros(7, dtype=int), 65536)
+        exact_s = planted_s("bcast", one["method"], np.array(node), np.zeros(7, dtype=int), 65536)
         assert one["time_s"] == pytest.approx(exact_s, rel=0.1)
         assert one["time_interval_s"][0] <= one["time_s"] <= one["time_interval_s"][1]
     status, out, _ = earlybird(*words, "--profile", "p.json", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert [row["way"] for row in rows] == ["linear", "pipeline:8192", "binomial"]
+    assert [row["method"] for row in rows] == ["linear", "pipeline:8192", "binomial"]
 
 
 def test_predict_beyond_the_machine_warns_and_shows_what_was_published(earlybird):
@@ -135,7 +135,7 @@ def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
     status, out, _ = earlybird(*words, "--json")
     assert json.loads(out)["schema"] == "earlybird.advice/1"
     status, out, _ = earlybird(*words, "--format", "csv")
-    assert out.startswith("way,algorithm,segment_bytes,time_s,gain,form,do\n")
+    assert out.startswith("method,algorithm,segment_bytes,time_s,gain,form,do\n")
 
 
 @pytest.mark.parametrize("command", EXAMPLES)

@@ -27,21 +27,22 @@ POINT = {
 RANK_TIMES_S = np.array([1.0, 4.0, 2.0, 1.0]) * 1e-6  # of the root 1 the longest: their mean 2 us
 
 
-def times(way, factor=1.0, launch="l", config=POINT, rounds=6):
+def times(method, factor=1.0, launch="l", config=POINT, rounds=6):
     of_ranks = np.tile(RANK_TIMES_S * factor, (rounds, 1))
     return Sample(
-        "collective", "completion", config, launch, of_ranks.max(axis=1), way=way, rank_times_s=of_ranks,
+        "collective", "completion", config, launch, of_ranks.max(axis=1), method=method,
+        rank_times_s=of_ranks,
         rounds=np.arange(rounds),
     )  # fmt: skip
 
 
-def proof(way, late_of, config=POINT):
+def proof(method, late_of, config=POINT):
     """`late_of` says of every delayed rank who else was late."""
     late = np.full((4, 4), 1e-5)
     for delayed, ranks in late_of.items():
         late[delayed, [delayed, *ranks]] = 0.1
     return Sample(
-        "collective", "delayed_completion", config | {"delay_s": 0.1}, "l", late.max(axis=1), way=way,
+        "collective", "delayed_completion", config | {"delay_s": 0.1}, "l", late.max(axis=1), method=method,
         rank_times_s=late, extra={"delayed_ranks": [0, 1, 2, 3]},
     )  # fmt: skip
 
@@ -62,21 +63,21 @@ def test_completion_mean_over_ranks_and_root_are_told_apart(run):
     assert cells["state"] == "converged" and json.dumps(row)
 
 
-def test_ways_are_compared_with_the_free_choice_in_their_launch(run):
+def test_methods_are_compared_with_the_free_choice_in_their_launch(run):
     rows = collective_rows(run, [times("linear", 3), times("default"), times("own-linear", 2)])
-    assert [row["way"] for row in rows] == ["default", "linear", "own-linear"]
+    assert [row["method"] for row in rows] == ["default", "linear", "own-linear"]
     assert [row["over_default"] for row in rows] == [None, pytest.approx(3), pytest.approx(2)]
     assert any("calls in turn in one launch" in remark for remark in collective_remarks(rows))
 
 
-def test_a_way_with_a_launch_of_its_own_is_compared_by_way_of_ours(run):
+def test_a_method_with_a_launch_of_its_own_is_compared_by_method_of_ours(run):
     apart = [
         times("linear", 6, "k"),
         times("own-binomial", 2, "k"),
         times("own-binomial"),
         times("default", 2),
     ]
-    row = next(row for row in collective_rows(run, apart) if row["way"] == "linear")
+    row = next(row for row in collective_rows(run, apart) if row["method"] == "linear")
     assert (row["over_default"], row["over_default_through"]) == (pytest.approx(1.5), "own-binomial")
     assert any("by way of own-binomial" in remark for remark in collective_remarks([row]))
 
@@ -85,10 +86,10 @@ LINEAR = {0: [1], 1: [], 2: [1], 3: [1]}  # to the root 1
 CHAIN = {0: [1, 2, 3], 1: [], 2: [1], 3: [1, 2]}  # 0 -> 3 -> 2 -> 1
 
 
-def test_the_tree_that_ran_is_told_of_each_way(run, capsys):
+def test_the_tree_that_ran_is_told_of_each_method(run, capsys):
     samples = [times("linear"), times("pipeline"), times("default")]
     rows = collective_rows(run, [*samples, proof("linear", LINEAR), proof("pipeline", LINEAR)])
-    told = {row["way"]: dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] for row in rows}
+    told = {row["method"]: dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] for row in rows}
     assert told == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
     warn_of_contradictions(run, [proof("linear", LINEAR), proof("pipeline", LINEAR)])
     said = capsys.readouterr().err
@@ -109,20 +110,20 @@ def test_adding_up_without_messages_has_a_row_of_its_own(run):
         np.full(6, 1e-8), rank_times_s=np.full((6, 4), 1e-8),
     )  # fmt: skip
     rows = collective_rows(run, [local, times("default")])
-    assert [row["way"] for row in rows] == ["default", "MPI_Reduce_local"]
+    assert [row["method"] for row in rows] == ["default", "MPI_Reduce_local"]
     assert rows[1]["root_s"] is None and rows[1]["over_default"] is None
 
 
-def test_osu_columns_are_the_mean_over_ranks_of_the_one_way_asked_for(run, capsys):
+def test_osu_columns_are_the_mean_over_ranks_of_the_one_method_asked_for(run, capsys):
     print_osu(collective_rows(run, [times("default"), times("linear", 3)]))
     assert capsys.readouterr().out.split() == ["#", "Size", "Avg", "Latency(us)", "8", "6.00"]
     print_osu(collective_rows(run, [times("default")]))
     assert capsys.readouterr().out.split()[-1] == "2.00"
 
 
-def test_osu_columns_hold_one_way_of_one_operation():
-    def group(ways, **more):
-        return Group("collective", parse_layout("1x1x4"), (POINT | more,), ways=ways)
+def test_osu_columns_hold_one_method_of_one_operation():
+    def group(methods, **more):
+        return Group("collective", parse_layout("1x1x4"), (POINT | more,), methods=methods)
 
     check_osu([group(("default", "linear"))])
     for groups in (

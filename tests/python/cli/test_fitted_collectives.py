@@ -31,10 +31,10 @@ def profile(algorithm="pipeline", tree="chain", **more):
     return profile_from_json(value | {"levels": {"intra_socket": LEVEL}})
 
 
-def sample(way="pipeline:1000", launch="0", quantity="completion", **config):
+def sample(method="pipeline:1000", launch="0", quantity="completion", **config):
     common = {"mpi": "openmpi", "operation": "bcast", "ranks": 4, "layout": "2x1x2", "map_by": "core",
               "size_bytes": 4000, "root": 0}  # fmt: skip
-    return Sample("collective", quantity, common | config, launch, np.ones(3), way=way)
+    return Sample("collective", quantity, common | config, launch, np.ones(3), method=method)
 
 
 def placement(*nodes):
@@ -59,7 +59,7 @@ def test_the_hops_are_those_of_the_placement_that_was_observed():
 
 @pytest.mark.parametrize(
     "other",
-    [{"mpi": "mpich"}, {"operation": "reduce"}, {"way": "linear"}, {"quantity": "other"},
+    [{"mpi": "mpich"}, {"operation": "reduce"}, {"method": "linear"}, {"quantity": "other"},
      {"layout": "somewhere"}],
 )  # fmt: skip
 def test_nothing_is_told_of_what_was_not_fitted(other):
@@ -89,21 +89,21 @@ def test_published_regressions_are_of_the_operations_mappings_and_sizes_measured
     assert not told(sample(operation="barrier", size_bytes=0, map_by="node")).references
 
 
-def late(way, *late_ranks):
+def late(method, *late_ranks):
     """A proof among four ranks, each delayed in turn: `late_ranks` are those late with rank k."""
     times_s = np.full((4, 4), 1e-5)
     for k, ranks in enumerate(late_ranks):
         times_s[k, [k, *ranks]] = 0.1
-    one = sample(way, quantity="delayed_completion", delay_s=0.1)
+    one = sample(method, quantity="delayed_completion", delay_s=0.1)
     return replace(one, times_s=np.full(4, 0.1), rank_times_s=times_s, extra={"delayed_ranks": [0, 1, 2, 3]})
 
 
-def test_what_ran_is_told_of_the_ways_that_run_along_a_tree():
+def test_what_ran_is_told_of_the_methods_that_run_along_a_tree():
     linear, chain = ([1, 2, 3], [], [], []), ([1, 2, 3], [2, 3], [3], [])
     samples = late("linear", *linear), late("pipeline:1000", *linear), late("own-pipeline:8", *chain)
     launches = ({"id": "0", "library_version": "Open MPI v5.0.8", "placement": placement(0, 0, 0, 0)},)
-    proofs = {one.way: one for one in told(*samples, sample(), launches=launches).proofs}
-    assert {way: (one.tree, one.verdict, one.seen) for way, one in proofs.items()} == {
+    proofs = {one.method: one for one in told(*samples, sample(), launches=launches).proofs}
+    assert {method: (one.tree, one.verdict, one.seen) for method, one in proofs.items()} == {
         "linear": ("linear", "proven", "linear"),
         "pipeline:1000": ("chain", "contradicted", "linear"),
         "own-pipeline:8": ("chain", "proven", "chain"),

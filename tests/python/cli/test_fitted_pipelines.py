@@ -14,7 +14,7 @@ LEVEL = {"protocols": [{"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]
 def profile(overhead_s=1e-6, run_id="other"):
     protocol = {"latency_s": 1e-6, "overhead_s": overhead_s, "bandwidth_bytes_per_s": 1e9}
     form = {
-        "what": {"operation": "pipeline", "way": "many", "level": "intra_socket", "threads": 2},
+        "what": {"operation": "pipeline", "method": "many", "level": "intra_socket", "threads": 2},
         "form": "joined",
         "parameters": {"messages": "each", "protocols": [protocol]},
         "range": {"size_bytes": [64, 1 << 20], "partitions": [1, 16], "gamma_s_per_byte": [0, 1.0]},
@@ -25,10 +25,10 @@ def profile(overhead_s=1e-6, run_id="other"):
     )  # fmt: skip
 
 
-def sample(way="many", **config):
+def sample(method="many", **config):
     common = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 4000, "partitions": 4, "threads": 2,
               "gamma_s_per_byte": 0.0}  # fmt: skip
-    return Sample("pipeline", "time_to_solution", common | config, "0", np.ones(3), way=way)
+    return Sample("pipeline", "time_to_solution", common | config, "0", np.ones(3), method=method)
 
 
 def fitted(*samples, profiles=()):
@@ -37,7 +37,7 @@ def fitted(*samples, profiles=()):
     return with_fitted_pipelines(material).fitted_pipelines
 
 
-def test_times_of_the_way_level_and_threads_that_were_fitted_are_there():
+def test_times_of_the_method_level_and_threads_that_were_fitted_are_there():
     early, late = sample(), sample(gamma_s_per_byte=1.0)
     assert fitted(early, late) == {
         early.point(): pytest.approx(4 * 2e-6 + 1e-6),
@@ -48,7 +48,7 @@ def test_times_of_the_way_level_and_threads_that_were_fitted_are_there():
 
 @pytest.mark.parametrize(
     "other",
-    [{"threads": 4}, {"vcis": 4}, {"level": "inter_node"}, {"mpi": "openmpi"}, {"way": "single"},
+    [{"threads": 4}, {"vcis": 4}, {"level": "inter_node"}, {"mpi": "openmpi"}, {"method": "single"},
      {"compute_s_per_byte": 1e-9, "epsilon": 0.1, "delta": 0.0}],
 )  # fmt: skip
 def test_nothing_is_told_of_what_was_not_fitted(other):

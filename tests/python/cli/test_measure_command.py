@@ -89,12 +89,12 @@ def test_osu_format_of_several_columns_is_refused_before_measuring(earlybird, pl
     assert told.splitlines()[0] == "# Size      Bandwidth (MB/s)"
 
 
-def test_pipeline_tells_what_each_way_takes_and_gains(earlybird, planted):
+def test_pipeline_tells_what_each_method_takes_and_gains(earlybird, planted):
     """4 partitions of 256 KiB, 3 us and 10 GB/s for each message, the last 20 us late."""
     gamma = ("--gamma", f"{20e-6 / 2**18:.15g}", "--sizes", "1MiB")
     words = ("measure", "pipeline", *SYNTHETIC, *gamma, "--quiet")
     told = json.loads(earlybird(*words, "-o", "run", "--json").stdout)["points"]
-    assert [row["way"] for row in told] == ["single", "many"]
+    assert [row["method"] for row in told] == ["single", "many"]
     assert {(row["partitions"], row["launches"]) for row in told} == {(4, 5)}
     single, many = told
     bulk_s, partition_s = 3e-6 + 2**20 / 1e10, 3e-6 + 2**18 / 1e10
@@ -128,7 +128,7 @@ def test_pipeline_without_a_delay_pays_every_latency(earlybird, planted):
     """Equation (5) of Gillis et al. 2023: many small messages take as many times as long as one."""
     words = ("--sizes", "8", "--gamma", "0", "--partitions", "1,8", "--quiet", "-o", "run", "--json")
     rows = json.loads(earlybird("measure", "pipeline", *SYNTHETIC, *words).stdout)["points"]
-    gains = {row["partitions"]: row["gain"] for row in rows if row["way"] == "many"}
+    gains = {row["partitions"]: row["gain"] for row in rows if row["method"] == "many"}
     assert gains == {1: pytest.approx(1, rel=0.02), 8: pytest.approx(1 / 8, rel=0.02)}
 
 
@@ -138,7 +138,7 @@ def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp
     samples = tmp_path / "run" / "samples.ndjson"
     lines = samples.read_text().splitlines(keepends=True)
     assert len(lines) == 2 * 2 * 2
-    samples.write_text("".join(lines[:5]))  # killed between the two ways of a point
+    samples.write_text("".join(lines[:5]))  # killed between the two methods of a point
     earlybird("measure", "--resume", "-o", "run", "--gamma", "1us/kB")
     resumed = samples.read_text().splitlines(keepends=True)
     assert resumed[:5] == lines[:5] and len(resumed) == 5 + 4
@@ -149,12 +149,22 @@ def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp
     refused(earlybird(*resume, "--partitions", "2", check=False), "--partitions is 2")
 
 
-def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_ways(earlybird, planted, tmp_path):
-    """Its settings name no ways, and its points no threads."""
+def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_methods(earlybird, planted, tmp_path):
+    """Its settings name no methods, and its points no threads."""
     words = ("--sizes", "6", "--partitions", "2", "--gamma", "1us/kB", "--launches", "2", "--quiet")
     earlybird("measure", "pipeline", *SYNTHETIC, *words, "-o", "run")
     header = json.loads((tmp_path / "run" / "run.json").read_text())
-    for name in ("ways", "aggregation", "vcis", "ai", "ci", "frequency", "epsilon", "delta", "thread_counts"):
+    for name in (
+        "methods",
+        "aggregation",
+        "vcis",
+        "ai",
+        "ci",
+        "frequency",
+        "epsilon",
+        "delta",
+        "thread_counts",
+    ):
         del header["settings"][name]
     (tmp_path / "run" / "run.json").write_text(json.dumps(header))
     samples = tmp_path / "run" / "samples.ndjson"
@@ -164,7 +174,7 @@ def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_ways(earlybird, pla
     samples.write_text("".join(json.dumps(sample) + "\n" for sample in old))
     before = samples.read_bytes()
     rows = json.loads(earlybird("measure", "--resume", "-o", "run", "--json").stdout)["points"]
-    assert [(row["way"], row["threads"]) for row in rows] == [("single", 1), ("many", 1)]
+    assert [(row["method"], row["threads"]) for row in rows] == [("single", 1), ("many", 1)]
     assert samples.read_bytes() == before
 
 
@@ -178,7 +188,7 @@ def test_a_run_begun_before_there_were_pipelines_is_resumed(earlybird, planted, 
     refused(earlybird("measure", "--resume", "-o", "run", "--gamma", "0", check=False), "begun without it")
 
 
-def test_ways_have_no_osu_format(earlybird, planted, refused, tmp_path):
+def test_methods_have_no_osu_format(earlybird, planted, refused, tmp_path):
     words = ("measure", "pipeline", *SYNTHETIC, "--sizes", "8", "--format", "osu", "-o", "run")
     refused(earlybird(*words, check=False), "--format osu", "pipeline")
     assert not (tmp_path / "run").exists()

@@ -13,7 +13,7 @@ from earlybird.cli.msgrate_table import (
 from earlybird.data.run import Run, Sample
 
 
-def samples(way, threads, rates, **more):
+def samples(method, threads, rates, **more):
     """Samples of launches that send so many million messages per second, threads as fast as 2 : 3 : 4 ..."""
     config = {"mpi": "here", "level": "inter_node", "size_bytes": 8, "window": 64, "threads": threads} | more
     found = []
@@ -21,15 +21,15 @@ def samples(way, threads, rates, **more):
         time_s = threads * 64 / (rate * 1e6)
         of_threads = time_s * 2 / np.arange(2, 2 + threads)
         found.append(
-            Sample("msgrate", "time_per_window", config, str(launch), np.full(4, time_s), way=way,
+            Sample("msgrate", "time_per_window", config, str(launch), np.full(4, time_s), method=method,
                    rounds=np.arange(4), extra={"thread_times_s": np.tile(of_threads, (4, 1)).tolist()})
         )  # fmt: skip
     return found
 
 
-def row(way, threads, rates, shared=(), oversubscribed=False, **more):
+def row(method, threads, rates, shared=(), oversubscribed=False, **more):
     place = {"level": "inter_node", "size_bytes": 8, "launches": len(rates), "oversubscribed": oversubscribed}
-    return place | msgrate_values(samples(way, threads, rates, **more), shared)
+    return place | msgrate_values(samples(method, threads, rates, **more), shared)
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def test_many_threads_are_told_from_the_slowest_to_the_fastest():
     assert msgrate_cells(row("per-thread", 1, (4.0,)), "")[HEADER.index("per thread")] == ""
 
 
-def test_rows_stand_by_threads_then_ways_with_processes_last():
+def test_rows_stand_by_threads_then_methods_with_processes_last():
     rows = [row("processes", 2, (7.0,)), row("per-thread-contexts", 2, (6.0,), vcis=2),
             row("shared", 2, (0.7,), vcis=2), row("per-thread", 2, (0.8,)), row("shared", 2, (0.7,)),
             row("processes", 1, (3.0,)), row("shared", 1, (3.0,))]  # fmt: skip
-    told = [(one["threads"], one["way"], one["vcis"]) for one in sorted(rows, key=msgrate_order)]
+    told = [(one["threads"], one["method"], one["vcis"]) for one in sorted(rows, key=msgrate_order)]
     assert told == [
         (1, "shared", None),
         (1, "processes", None),

@@ -1,5 +1,5 @@
-"""What is printed of pipelines: a line per way, what all ways of a point share on the first, the best way
-first."""
+"""What is printed of pipelines: a line per method, what all methods of a point share on the first, the
+best method first."""
 
 import numpy as np
 import pytest
@@ -10,22 +10,22 @@ from earlybird.data.run import Sample
 TIMES_S = {"single": 8e-6, "rma-fence": 16e-6, "many": 4e-6, "earlybird:512": 5e-6}
 
 
-def samples(way, **more):
+def samples(method, **more):
     config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 4000, "partitions": 4} | more
     config = {"gamma_s_per_byte": 1e-9} | config if "compute_s_per_byte" not in more else config
     return [
-        Sample("pipeline", "time_to_solution", config, launch, np.full(8, TIMES_S[way]), way=way,
+        Sample("pipeline", "time_to_solution", config, launch, np.full(8, TIMES_S[method]), method=method,
                rounds=np.arange(8))
         for launch in ("0", "1")
     ]  # fmt: skip
 
 
-def rows(ways=tuple(TIMES_S), **more):
+def rows(methods=tuple(TIMES_S), **more):
     bulk = samples("single", **more)
     found = [
-        pipeline_values(samples(way, **more), bulk)
-        | {"level": "intra_socket", "size_bytes": 4000, "time_s": TIMES_S[way], "launches": 2}
-        for way in ways
+        pipeline_values(samples(method, **more), bulk)
+        | {"level": "intra_socket", "size_bytes": 4000, "time_s": TIMES_S[method], "launches": 2}
+        for method in methods
     ]
     return sorted(found, key=pipeline_order)
 
@@ -34,10 +34,10 @@ def lines(*of_points):
     return pipeline_table([row for point in of_points for row in point], lambda row: "converged")
 
 
-def test_single_comes_first_and_the_slowest_way_last():
+def test_single_comes_first_and_the_slowest_method_last():
     header, cells = lines(rows())
-    way = header.index("way")
-    assert [line[way] for line in cells] == ["single", "many", "earlybird:512", "rma-fence"]
+    method = header.index("method")
+    assert [line[method] for line in cells] == ["single", "many", "earlybird:512", "rma-fence"]
     gain = header.index("gain")
     assert [line[gain] for line in cells] == ["", "2.00", "1.60", "0.50"]
     # Once for the point: 4000 B in 8 us are 0.5 GB/s, times 1000 us/MB.

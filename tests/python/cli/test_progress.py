@@ -7,7 +7,9 @@ from earlybird.data.run import Sample
 
 
 def sample(quantity):
-    return Sample("collective", quantity, {"ranks": 4, "size_bytes": 8}, "0", np.full(5, 0.1), way="linear")
+    return Sample(
+        "collective", quantity, {"ranks": 4, "size_bytes": 8}, "0", np.full(5, 0.1), method="linear"
+    )
 
 
 def test_the_time_of_the_point_before_is_told_but_not_of_a_proof(capsys):

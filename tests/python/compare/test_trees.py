@@ -12,7 +12,7 @@ LAUNCHES = [{"id": "m", "library_version": "MPICH Version: 5.0.2"}]
 DELAY_S = 0.1
 
 
-def proof(way, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
+def proof(method, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
     below = reaches(ran, ranks, root)
     late = below.T if operation in ("reduce", "gather") else below
     config = {
@@ -20,7 +20,7 @@ def proof(way, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
         "size_bytes": 8, "root": root, "delay_s": DELAY_S,
     }  # fmt: skip
     return Sample(
-        "collective", "delayed_completion", config, launch, np.full(ranks, DELAY_S), way=way,
+        "collective", "delayed_completion", config, launch, np.full(ranks, DELAY_S), method=method,
         rank_times_s=np.where(late, DELAY_S + 2e-5, 1e-5),
         extra={"delayed_ranks": list(range(ranks))} | more,
     )  # fmt: skip
@@ -30,7 +30,7 @@ def test_what_ran_is_compared_with_the_tree_of_that_mpi():
     found = prove(
         [proof("binomial", "binomial-halving"), proof("own-binomial", "binomial-doubling")], LAUNCHES
     )
-    assert {one.way: (one.proof.verdict, one.tree) for one in found.values()} == {
+    assert {one.method: (one.proof.verdict, one.tree) for one in found.values()} == {
         "binomial": ("proven", "binomial-halving"),
         "own-binomial": ("proven", "binomial-doubling"),
     }

@@ -5,13 +5,13 @@ import pytest
 from earlybird.data.collective_algorithms import (
     DEFAULT,
     OPERATIONS,
-    Way,
+    Method,
     elements,
     family_of,
     forcing,
     mpi_algorithms,
     own_algorithms,
-    parse_way,
+    parse_method,
     tree_of,
     why_not,
 )
@@ -21,13 +21,13 @@ from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS
 from earlybird.models.trees import TREES
 
 
-def test_a_way_is_named_with_its_segment_and_without_where_it_has_none():
-    assert parse_way("pipeline:8192") == Way("pipeline", 8192)
-    assert parse_way("pipeline:8192").text == "pipeline:8192"
-    assert parse_way("own-binomial:0").text == "own-binomial"
-    assert not parse_way(DEFAULT).is_forced and not parse_way("own-linear").is_forced
+def test_a_method_is_named_with_its_segment_and_without_where_it_has_none():
+    assert parse_method("pipeline:8192") == Method("pipeline", 8192)
+    assert parse_method("pipeline:8192").text == "pipeline:8192"
+    assert parse_method("own-binomial:0").text == "own-binomial"
+    assert not parse_method(DEFAULT).is_forced and not parse_method("own-linear").is_forced
     with pytest.raises(InputError, match="names no segment"):
-        parse_way("pipeline:8KiB")
+        parse_method("pipeline:8KiB")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -35,7 +35,7 @@ def test_a_way_is_named_with_its_segment_and_without_where_it_has_none():
 def test_every_algorithm_differs_from_the_others_in_what_forces_it(family, operation):
     names = mpi_algorithms(family, operation)
     assert names or family == "simgrid"
-    forced = [forcing(family, operation, Way(name), 8) for name in (*names, DEFAULT)]
+    forced = [forcing(family, operation, Method(name), 8) for name in (*names, DEFAULT)]
     assert len({str(one) for one in forced}) == len(forced)
     for name in (*names, *own_algorithms(operation)):
         assert tree_of(family, operation, name) in (*TREES, None)
@@ -62,28 +62,30 @@ def test_mpich_calls_its_numbers_by_words_in_the_environment():
 
 
 def test_the_free_choice_is_told_again_where_calls_differ_in_one_launch():
-    forced = forcing("mpich", "bcast", Way("binomial"), 4)
-    free = forcing("mpich", "bcast", Way(DEFAULT), 4)
+    forced = forcing("mpich", "bcast", Method("binomial"), 4)
+    free = forcing("mpich", "bcast", Method(DEFAULT), 4)
     assert set(free.call) <= set(forced.call)
     assert free.call["MPIR_CVAR_BCAST_DEVICE_COLLECTIVE"] == "1"
-    openmpi = forcing("openmpi", "bcast", Way(DEFAULT), 4).communicator
+    openmpi = forcing("openmpi", "bcast", Method(DEFAULT), 4).communicator
     assert openmpi["coll_tuned_use_dynamic_rules"] == "0" and openmpi["coll_tuned_bcast_algorithm"] == "0"
 
 
-def test_lines_of_settings_are_a_way_and_its_variables():
-    lines = forcing("openmpi", "reduce", Way("pipeline", 4096), 4).lines("pipeline:4096")
+def test_lines_of_settings_are_a_method_and_its_variables():
+    lines = forcing("openmpi", "reduce", Method("pipeline", 4096), 4).lines("pipeline:4096")
     assert lines == [
         "pipeline:4096 coll_tuned_use_dynamic_rules=1 coll_tuned_priority=90 coll_tuned_reduce_algorithm=3 "
         "coll_tuned_reduce_algorithm_segmentsize=4096"
     ]
     assert (
-        forcing("mpich", "bcast", Way("binomial"), 4).lines("binomial")[0].startswith("binomial @call MPIR_")
+        forcing("mpich", "bcast", Method("binomial"), 4)
+        .lines("binomial")[0]
+        .startswith("binomial @call MPIR_")
     )
-    assert forcing("intel", "bcast", Way("binomial"), 4).lines("binomial") == []
+    assert forcing("intel", "bcast", Method("binomial"), 4).lines("binomial") == []
 
 
 @pytest.mark.parametrize(
-    ("way", "ranks", "size", "needed"),
+    ("method", "ranks", "size", "needed"),
     [
         ("scatter-allgather", 6, 8, "a power of two of ranks"),
         ("scatter-allgather", 8, 8, None),
@@ -91,12 +93,12 @@ def test_lines_of_settings_are_a_way_and_its_variables():
         ("own-linear", 6, 8, None),
     ],
 )
-def test_what_an_algorithm_needs_is_told(way, ranks, size, needed):
-    assert why_not("mpich", "bcast", Way(way), ranks, size) == needed
+def test_what_an_algorithm_needs_is_told(method, ranks, size, needed):
+    assert why_not("mpich", "bcast", Method(method), ranks, size) == needed
 
 
 @pytest.mark.parametrize(
-    ("way", "size", "needed"),
+    ("method", "size", "needed"),
     [
         ("split-binary", 1, True),
         ("split-binary", 2, False),
@@ -104,13 +106,13 @@ def test_what_an_algorithm_needs_is_told(way, ranks, size, needed):
         ("split-binary:4096", 8192, False),
     ],
 )
-def test_a_split_tree_needs_a_segment_in_each_half(way, size, needed):
-    assert (why_not("openmpi", "bcast", parse_way(way), 5, size) is not None) == needed
+def test_a_split_tree_needs_a_segment_in_each_half(method, size, needed):
+    assert (why_not("openmpi", "bcast", parse_method(method), 5, size) is not None) == needed
 
 
 def test_a_reduction_by_halves_needs_an_element_each():
-    assert why_not("intel", "reduce", Way("rabenseifner"), 8, 56) is not None
-    assert why_not("intel", "reduce", Way("rabenseifner"), 8, 64) is None
+    assert why_not("intel", "reduce", Method("rabenseifner"), 8, 56) is not None
+    assert why_not("intel", "reduce", Method("rabenseifner"), 8, 64) is None
     assert elements(64) == ("double", 8) and elements(7) == ("byte", 7)
 
 
@@ -155,12 +157,12 @@ def test_rules_of_blocks_count_all_blocks():
 
 def test_mpich_takes_the_algorithm_of_most_sizes_and_the_others_are_named():
     made = configuration("mpich", "reduce", REGIONS)
-    assert made.kind == "shell" and [region.way for region in made.left_out] == ["linear"]
+    assert made.kind == "shell" and [region.method for region in made.left_out] == ["linear"]
     assert 'export MPIR_CVAR_REDUCE_INTRA_ALGORITHM="binomial"' in made.text
     assert "# not told" in made.text
     # Of the size asked for where there is one.
     large = configuration("mpich", "reduce", REGIONS, size_bytes=2048)
-    assert [region.way for region in large.left_out] == ["binomial"]
+    assert [region.method for region in large.left_out] == ["binomial"]
 
 
 def test_intel_takes_ranges_of_sizes_where_one_variable_tells_them_apart():
@@ -171,7 +173,9 @@ def test_intel_takes_ranges_of_sizes_where_one_variable_tells_them_apart():
     )
     assert 'export I_MPI_ADJUST_REDUCE="2:0-1023;5:1024-2147483647"' in presets.text
     mixed = configuration("intel", "bcast", [Region("linear", 8, 0, 1023), Region("pipeline", 8, 1024)])
-    assert [region.way for region in mixed.left_out] == ["pipeline"] or mixed.left_out[0].way == "linear"
+    assert [region.method for region in mixed.left_out] == ["pipeline"] or mixed.left_out[
+        0
+    ].method == "linear"
 
 
 def test_no_mpi_can_be_told_of_our_own_algorithms():
@@ -185,4 +189,4 @@ def test_a_simulation_is_given_words_of_smpirun():
     assert setting("simgrid", "bcast", "linear", 8) == "--cfg=smpi/bcast:flattree"
     made = configuration("simgrid", "bcast", REGIONS)
     assert "--cfg=smpi/bcast:binomial_tree" in made.text.splitlines() and "smpirun" in made.use
-    assert [region.way for region in made.left_out] == ["linear"]
+    assert [region.method for region in made.left_out] == ["linear"]

@@ -25,7 +25,7 @@ def test_run_1_loads_with_its_unterminated_line_left_out():
     assert [launch["version"] for launch in run.launches()] == ["4.2.1"]
     assert pingpong.median_s() == 5e-7
     assert pingpong.batch == 100
-    assert exchange.way == "irecv-first"
+    assert exchange.method == "irecv-first"
     assert exchange.rank_times_s.tolist() == [[1e-6, 2e-6], [3e-6, 1.5e-6]]
     assert exchange.rounds.tolist() == [0, 1]
     assert exchange.oversubscribed and not exchange.converged
@@ -78,10 +78,10 @@ def test_comparison_1_loads():
 def test_advice_1_loads():
     advice = load_advice(GOLDEN / "advice-1.json")
     many, single = advice.ranked
-    assert (many.way, many.gain, many.gain_interval) == ("many", 1.14, (1.12, 1.16))
+    assert (many.method, many.gain, many.gain_interval) == ("many", 1.14, (1.12, 1.16))
     assert many.extra == {"partitions": 8, "source": "measured"}
     assert single.gain is None and single.time_interval_s is None
-    assert [(one.from_bytes, one.to_bytes, one.way) for one in advice.stretches] == [
+    assert [(one.from_bytes, one.to_bytes, one.method) for one in advice.stretches] == [
         (512, 108000, "single"), (108000, 1 << 30, "many")
     ]  # fmt: skip
     assert (advice.operation, advice.asked["threads"], advice.baseline) == ("pipeline", 8, "single")

@@ -114,7 +114,7 @@ def test_matrix_market_row_sends_to_column_from_one(tmp_path):
     assert load_pattern(path).triples().tolist() == [[0, 1, 5], [2, 0, 0], [0, 1, 7]]
 
 
-def test_symmetric_matrix_market_entry_is_a_message_each_way(tmp_path):
+def test_symmetric_matrix_market_entry_is_a_message_each_method(tmp_path):
     path = tmp_path / "p.mtx"
     path.write_text("%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n2 1 5\n3 1 6\n")
     messages = {tuple(row) for row in load_pattern(path).triples().tolist()}

@@ -9,7 +9,7 @@ from earlybird.data.pipeline_form import pipeline_form_from_json, pipeline_forms
 from earlybird.data.profile import Profile
 
 FORM = {
-    "what": {"operation": "pipeline", "way": "many", "level": "intra_socket", "threads": 4, "vcis": 16},
+    "what": {"operation": "pipeline", "method": "many", "level": "intra_socket", "threads": 4, "vcis": 16},
     "form": "joined",
     "parameters": {
         "messages": "each",
@@ -35,14 +35,14 @@ def test_a_form_comes_back_as_it_is():
 
 def test_other_forms_of_a_profile_are_passed_over():
     others = ({"what": {"operation": "pingpong"}, "form": "piecewise_postal"}, {"what": 3}, "text")
-    assert [form.way for form in pipeline_forms(Profile({}, forms=(*others, FORM)))] == ["many"]
+    assert [form.method for form in pipeline_forms(Profile({}, forms=(*others, FORM)))] == ["many"]
 
 
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
         (("what", "level"), "moon", "level 'moon'"),
-        (("what", "way"), 3, "way 3"),
+        (("what", "method"), 3, "method 3"),
         (("what", "threads"), 0, "threads is 0"),
         (("parameters", "messages"), "some", "messages is 'some'"),
         (("parameters", "messages"), 0, "messages is 0"),

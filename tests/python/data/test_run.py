@@ -36,7 +36,7 @@ def samples(draw) -> Sample:
         times_s,
         config=draw(st.dictionaries(st.text(), st.integers() | st.text() | st.booleans(), max_size=3)),
         launch=draw(st.text()),
-        way=draw(st.none() | st.text()),
+        method=draw(st.none() | st.text()),
         warmup=draw(st.integers(0, len(times_s) - 1)),
         batch=draw(st.integers(1, 100)),
         converged=draw(st.booleans()),
@@ -76,7 +76,7 @@ def test_existing_folder_is_refused_and_left_alone(tmp_path):
         new_run(tmp_path / "empty")
 
 
-def test_full_disk_leaves_no_folder_in_the_way(tmp_path, monkeypatch):
+def test_full_disk_leaves_no_folder_in_the_method(tmp_path, monkeypatch):
     def disk_is_full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -160,9 +160,9 @@ def test_warmup_is_kept_and_not_used():
     assert with_warmup.median_s() == 2.0
 
 
-def test_points_differ_by_config_and_way_but_not_by_launch():
+def test_points_differ_by_config_and_method_but_not_by_launch():
     assert sample(launch="0").point() == sample(launch="1").point()
-    assert sample(way="a").point() != sample(way="b").point()
+    assert sample(method="a").point() != sample(method="b").point()
     assert sample(config={"mpi": "openmpi"}).point() != sample().point()
 
 

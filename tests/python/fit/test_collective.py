@@ -41,7 +41,7 @@ def planted(tmp_path_factory):
     path = write_run(
         tmp_path_factory.mktemp("planted") / "run",
         planted_s,
-        ways=("linear", "pipeline:8192", "pipeline:65536", "binomial"),
+        methods=("linear", "pipeline:8192", "pipeline:65536", "binomial"),
         map_by=("node", "core"),
         shape="4x1x2",
     )
@@ -92,10 +92,10 @@ def test_every_tree_is_named_and_tells_where_it_holds(planted):
 
 
 def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):
-    def ring_s(operation, way, node, socket, size):
+    def ring_s(operation, method, node, socket, size):
         return (len(node) - 1) * (1e-5 + size * 1e-9)
 
-    path = write_run(tmp_path / "run", ring_s, ways=("ring", "default"), operations=("allgather",))
+    path = write_run(tmp_path / "run", ring_s, methods=("ring", "default"), operations=("allgather",))
     for form in forms_of(path).values():
         assert form.tree is None
         assert form.to_json()["form"] == "empirical"
@@ -108,8 +108,8 @@ def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):
 
 def test_placement_observed_counts_before_the_one_asked_for(tmp_path):
     """Without a record of it the layout is believed; both give the same here."""
-    told = forms_of(write_run(tmp_path / "told", planted_s, ways=("pipeline",)))
-    asked = forms_of(write_run(tmp_path / "asked", planted_s, ways=("pipeline",), placement=False))
+    told = forms_of(write_run(tmp_path / "told", planted_s, methods=("pipeline",)))
+    asked = forms_of(write_run(tmp_path / "asked", planted_s, methods=("pipeline",), placement=False))
     assert told["pipeline"].to_json()["parameters"] == asked["pipeline"].to_json()["parameters"]
 
 
@@ -168,7 +168,7 @@ def test_points_of_a_single_launch_leave_their_algorithm_without_intervals(tmp_p
     paths = [
         write_run(tmp_path / "often", planted_s, ranks=(2, 4), **more),
         write_run(tmp_path / "once", planted_s, ranks=(8,), launches=1, **more),
-        write_run(tmp_path / "other", planted_s, ranks=(2, 4), ways=("linear",), **more),
+        write_run(tmp_path / "other", planted_s, ranks=(2, 4), methods=("linear",), **more),
     ]
     profile = fit_profile(read_runs(paths))
     found = {form.algorithm: form for form in collective_forms(profile)}
@@ -189,7 +189,7 @@ def test_points_that_an_interrupted_launch_did_not_reach_leave_no_intervals(tmp_
 
 def test_a_launch_beside_those_that_measured_the_same_takes_no_intervals_away(tmp_path):
     more = {"sizes": (1, 64, 1 << 16), "ranks": (2, 4)}
-    both = write_run(tmp_path / "both", planted_s, ways=("binomial", "linear"), **more)
+    both = write_run(tmp_path / "both", planted_s, methods=("binomial", "linear"), **more)
     again = write_run(tmp_path / "again", planted_s, launches=1, **more)
     profile = fit_profile(read_runs([both, again]))
     assert all(form.replicates for form in collective_forms(profile))
@@ -209,8 +209,8 @@ def test_times_of_ranks_that_sat_otherwise_are_not_those_of_the_machine(tmp_path
 
 
 def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_path):
-    def shared_s(operation, way, node, socket, size):
-        return planted_s(operation, way, node, socket, size) * (1000 if len(node) > 4 else 1)
+    def shared_s(operation, method, node, socket, size):
+        return planted_s(operation, method, node, socket, size) * (1000 if len(node) > 4 else 1)
 
     more = {"shape": "1x1x8", "map_by": ("core",), "oversubscribed": lambda ranks: ranks > 4}
     profile = fit_profile(read_runs([write_run(tmp_path / "inside", shared_s, **more)]))

@@ -27,7 +27,7 @@ def test_a_form_of_one_size_is_fitted_to_all_mappings(tmp_path):
 def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
     """ln T = a + k*P, the report's form 2, at one size: no logarithm of P describes it."""
 
-    def exponential_s(operation, way, node, socket, size):
+    def exponential_s(operation, method, node, socket, size):
         return 1e-6 * np.exp(1.2472 + 0.3 * len(node))
 
     form = forms_of(write_run(tmp_path / "run", exponential_s, sizes=(1,)))["binomial"]
@@ -37,7 +37,7 @@ def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
 
 
 def test_the_size_grid_of_the_report_is_believed_where_it_is_true(tmp_path):
-    def grid_s(operation, way, node, socket, size):
+    def grid_s(operation, method, node, socket, size):
         return 1e-6 * 2 ** (0.644 * np.log2(len(node)) + 8.131e-6 * size)
 
     path = write_run(

@@ -25,8 +25,8 @@ INTER = 2
 
 
 def test_a_protocol_of_large_messages_is_found(tmp_path):
-    def switched_s(operation, way, node, socket, size):
-        return planted_s(operation, way, node, socket, size) * (1 if size < 4096 else 3)
+    def switched_s(operation, method, node, socket, size):
+        return planted_s(operation, method, node, socket, size) * (1 if size < 4096 else 3)
 
     parameters = forms_of(write_run(tmp_path / "run", switched_s))["binomial"].parameters
     assert parameters.min_bytes == (0, 4096)
@@ -50,7 +50,7 @@ def test_what_a_local_reduction_costs_is_taken_from_its_own_measurement(tmp_path
 def test_links_that_messages_share_are_found(tmp_path):
     """Two nodes, ranks in turn: the last round of a doubling tree crosses with all messages at once."""
 
-    def crowded_s(operation, way, node, socket, size):
+    def crowded_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("binomial-doubling", node, socket)], [size], [0])
         costs = CollectiveCosts(
             np.array([0]), np.array([[ALPHA_S]]), np.array([[BETA_S_PER_BYTE]]), shared="links"
@@ -68,13 +68,13 @@ def test_links_that_messages_share_are_found(tmp_path):
 @pytest.mark.parametrize("bound", ["link", "work"])
 def test_what_the_last_rank_waits_for_beside_the_tree_is_found(tmp_path, bound):
     """Links that store messages, and cores that ranks share, bound the times instead of adding to them."""
-    way_alpha, more = np.array([[[0.0, 0.0, 2e-5]]]), {"link_s_per_byte": 4e-8}
+    method_alpha, more = np.array([[[0.0, 0.0, 2e-5]]]), {"link_s_per_byte": 4e-8}
     if bound == "work":
         more = {"work_alpha_s": 1e-4, "work_beta_s_per_byte": 1e-8, "work_from_ranks": 3}
 
-    def bounded_s(operation, way, node, socket, size):
+    def bounded_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("binomial-halving", node, socket)], [size], [0])
-        costs = CollectiveCosts(np.array([0]), way_alpha, 1e-4 * way_alpha, **more)
+        costs = CollectiveCosts(np.array([0]), method_alpha, 1e-4 * method_alpha, **more)
         return float(collective_time_s(calls, costs)[0])
 
     path = write_run(
@@ -90,7 +90,7 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     """A pipeline over links with a token bucket, of whose rate its smallest size alone tells nothing."""
     swift, segment = 3000, 8192
 
-    def shaped_s(operation, way, node, socket, size):
+    def shaped_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("chain", node, socket)], [size], [segment])
         costs = CollectiveCosts(
             np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), swift_bytes=swift
@@ -98,7 +98,7 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
         return float(collective_time_s(calls, costs)[0])
 
     sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
-    path = write_run(tmp_path / "run", shaped_s, ways=(f"pipeline:{segment}",), sizes=sizes)
+    path = write_run(tmp_path / "run", shaped_s, methods=(f"pipeline:{segment}",), sizes=sizes)
     form = forms_of(path)["pipeline"]
     assert form.parameters.swift_bytes == pytest.approx(swift, rel=0.1)
     assert form.parameters.alpha_s[0, 0, INTER] == pytest.approx(4e-5, rel=0.1)
@@ -116,7 +116,7 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
 def test_what_an_idle_link_carries_is_found_between_the_sizes_tried_first(tmp_path):
     swift = 5000
 
-    def shaped_s(operation, way, node, socket, size):
+    def shaped_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("chain", node, socket)], [size], [8192])
         costs = CollectiveCosts(
             np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), swift_bytes=swift
@@ -124,14 +124,14 @@ def test_what_an_idle_link_carries_is_found_between_the_sizes_tried_first(tmp_pa
         return float(collective_time_s(calls, costs)[0])
 
     sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
-    path = write_run(tmp_path / "run", shaped_s, ways=("pipeline:8192",), sizes=sizes)
+    path = write_run(tmp_path / "run", shaped_s, methods=("pipeline:8192",), sizes=sizes)
     assert forms_of(path)["pipeline"].parameters.swift_bytes == pytest.approx(swift, rel=0.06)
 
 
 def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(tmp_path):
     """Four nodes whose ranks pass 2 KiB on, in a protocol of their own that the hops tell no rate of."""
 
-    def shaped_s(operation, way, node, socket, size):
+    def shaped_s(operation, method, node, socket, size):
         costs = CollectiveCosts(
             np.array([0, 4096]),
             np.array([[[0, 0, 4e-5]], [[0, 0, 8e-5]]]),
@@ -144,7 +144,7 @@ def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(
     path = write_run(
         tmp_path / "run",
         shaped_s,
-        ways=("pipeline:8192",),
+        methods=("pipeline:8192",),
         ranks=(2, 4, 6, 8, 12, 16),
         sizes=(512, 1024, 2048, 4096, 8192, 32768),
         shape="4x1x8",
@@ -160,7 +160,9 @@ def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(
 
 def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp_path, monkeypatch):
     """Sizes that double have shares in common, half of one byte is none, and rounding is no reason."""
-    collectives = read_runs([write_run(tmp_path / "run", planted_s, ways=("pipeline",), sizes=(1, 2, 4, 8))])
+    collectives = read_runs(
+        [write_run(tmp_path / "run", planted_s, methods=("pipeline",), sizes=(1, 2, 4, 8))]
+    )
     points = fitting.PointReader(collectives.collectives, "chain").points(collectives.collectives.table)
     tried = []
 
@@ -177,12 +179,12 @@ def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp
 def test_hops_that_always_come_together_are_taken_for_alike(tmp_path):
     """Of odd numbers of ranks by socket, linear has as many hops on a socket as across."""
 
-    def alike_s(operation, way, node, socket, size):
+    def alike_s(operation, method, node, socket, size):
         return (len(node) - 1) * (2e-6 + 1e-10 * size)
 
     parameters = forms_of(
         write_run(
-            tmp_path / "run", alike_s, ways=("linear",), ranks=(3, 5, 7), map_by=("socket",), shape="1x2x4"
+            tmp_path / "run", alike_s, methods=("linear",), ranks=(3, 5, 7), map_by=("socket",), shape="1x2x4"
         )
     )["linear"].parameters
     on_socket, across = parameters.alpha_s[0, 0, :INTER]
@@ -191,8 +193,10 @@ def test_hops_that_always_come_together_are_taken_for_alike(tmp_path):
 
 
 def test_a_disturbed_launch_does_not_bend_the_form(tmp_path):
-    def disturbed_s(operation, way, node, socket, size):
-        return planted_s(operation, way, node, socket, size) * (20 if len(node) == 5 and size < 4096 else 1)
+    def disturbed_s(operation, method, node, socket, size):
+        return planted_s(operation, method, node, socket, size) * (
+            20 if len(node) == 5 and size < 4096 else 1
+        )
 
     form = forms_of(write_run(tmp_path / "run", disturbed_s, launches=1, shape="8x1x1"))["binomial"]
     assert form.parameters.alpha_s[0, 0, INTER] == pytest.approx(ALPHA_S[INTER], rel=0.05)

@@ -134,7 +134,7 @@ def test_a_step_inside_a_protocol_makes_two_of_the_same_line():
     }
 
 
-def test_two_steps_divide_both_ways():
+def test_two_steps_divide_both_methods():
     level = with_senders(LINE, waiting("www.....ww.."), {})
     assert protocols(level) == [
         ("eager", 0, True),

@@ -78,7 +78,7 @@ def test_a_ping_pong_gives_the_single_pair_that_contention_lacks(make_run):
     assert level.n.tolist() == [1, 2, 4] and level.median_s()[0].min() == 1.0
 
 
-def test_oversubscribed_points_give_way_to_others(make_run):
+def test_oversubscribed_points_give_method_to_others(make_run):
     path = make_run("run", ns=(4,), launches=2)
     make_run("run", lambda n, size: 1.0, ns=(4, 8), launches=2, oversubscribed=lambda n: True)
     (level,) = level_times(read_runs([path]).table)

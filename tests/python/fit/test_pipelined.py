@@ -21,11 +21,11 @@ GAMMAS = (0.0, 1e-10, 1e-9)
 ONE_PROTOCOL = PipelineCosts(np.array([0]), np.array([1e-6]), np.array([4e-7]), np.array([1e-10]))
 
 
-def table(way, messages, costs, *, launches=5, noise=0.02, pace=lambda launch: 1.0, threads=1):
+def table(method, messages, costs, *, launches=5, noise=0.02, pace=lambda launch: 1.0, threads=1):
     random = np.random.default_rng(7)
     rows = [
         (
-            way, "intra_socket", threads, 0, size, partitions, gamma, f"launch{launch}",
+            method, "intra_socket", threads, 0, size, partitions, gamma, f"launch{launch}",
             float(pipeline_time_s(messages, partitions, size / partitions, gamma * size / partitions, costs))
             * random.lognormal(0, noise) * pace(launch),
             False,
@@ -112,22 +112,22 @@ def test_what_the_partitioned_calls_of_an_mpi_send_is_found_out(messages):
     assert form.parameters.messages == messages
 
 
-def test_aggregation_is_told_by_the_way():
+def test_aggregation_is_told_by_the_method():
     (form,) = fitting.pipeline_forms(table("earlybird:65536", 65536, ONE_PROTOCOL, launches=1))
     assert form.parameters.messages == 65536
 
 
-def test_slow_launches_that_lack_a_way_do_not_make_it_quick():
+def test_slow_launches_that_lack_a_method_do_not_make_it_quick():
     slow = table("single", "one", ONE_PROTOCOL, pace=lambda launch: 2.0)
     quick = table("single", "one", ONE_PROTOCOL, launches=4).assign(launch=lambda rows: "other" + rows.launch)
     many = table("many", "each", ONE_PROTOCOL, pace=lambda launch: 2.0)
-    forms = {form.way: form for form in fitting.pipeline_forms(pandas.concat([slow, quick, many]))}
+    forms = {form.method: form for form in fitting.pipeline_forms(pandas.concat([slow, quick, many]))}
     ratio = predicted_s(forms["many"], 8192, 4, 0.0) / predicted_s(forms["single"], 8192, 4, 0.0)
     true_s = [float(pipeline_time_s(m, 4, 2048.0, 0.0, ONE_PROTOCOL)) for m in ("each", "one")]
     assert ratio == pytest.approx(true_s[0] / true_s[1], rel=0.1)
 
 
-def test_ways_threads_and_contexts_have_forms_of_their_own():
+def test_methods_threads_and_contexts_have_forms_of_their_own():
     rows = pandas.concat(
         [
             table("single", "one", ONE_PROTOCOL, launches=1),
@@ -136,12 +136,12 @@ def test_ways_threads_and_contexts_have_forms_of_their_own():
             table("many", "each", ONE_PROTOCOL, launches=1).head(3).assign(threads=8),
         ]
     )
-    found = [(form.way, form.threads, form.vcis) for form in fitting.pipeline_forms(rows)]
+    found = [(form.method, form.threads, form.vcis) for form in fitting.pipeline_forms(rows)]
     assert sorted(found, key=str) == [("many", 1, 16), ("single", 1, None), ("single", 4, None)]
 
 
 def write_run(
-    path, *, ways=("single", "many"), threads=1, config=None, environment=None, launches=1, slower=1.0
+    path, *, methods=("single", "many"), threads=1, config=None, environment=None, launches=1, slower=1.0
 ):
     run = Run.create(path, machine={"cpu_model": "Test CPU", "cores": 4}, command=["earlybird"], seed=1)
     messages = {"single": "one", "many": "each"}
@@ -161,11 +161,11 @@ def write_run(
                  "gamma_s_per_byte": gamma} | (config or {}),
                 f"pipeline-{launch}",
                 np.full(3, slower * float(pipeline_time_s(
-                    messages[way], partitions, size / partitions, gamma * size / partitions, ONE_PROTOCOL
+                    messages[method], partitions, size / partitions, gamma * size / partitions, ONE_PROTOCOL
                 ))),
-                way=way,
+                method=method,
             )
-            for way in ways
+            for method in methods
             for size in SIZES
             for partitions in (4, 8)
             for gamma in (0.0, 1e-9)
@@ -178,10 +178,10 @@ def test_a_run_of_pipelines_alone_becomes_a_profile_with_the_level_of_single(tmp
     (protocol,) = profile.levels["intra_socket"].protocols
     assert protocol.latency_s == pytest.approx(1.4e-6, rel=1e-3)
     assert protocol.bandwidth_bytes_per_s[1] == pytest.approx(1e10, rel=1e-3)
-    assert any("the way single of pipelines" in warning for warning in profile.extra["warnings"])
+    assert any("the method single of pipelines" in warning for warning in profile.extra["warnings"])
     (tmp_path / "p.json").write_text(json.dumps(profile.to_json()))
     forms = forms_of_profile(load_profile(tmp_path / "p.json"))
-    assert [(form.way, form.threads) for form in forms] == [("single", 1), ("many", 1)]
+    assert [(form.method, form.threads) for form in forms] == [("single", 1), ("many", 1)]
     assert forms[1].parameters.protocols[0].overhead_s == pytest.approx(4e-7, rel=0.01)
 
 
@@ -199,7 +199,7 @@ def test_computations_with_noise_are_named_where_nothing_else_was_measured(tmp_p
     config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 64, "partitions": 4}
     noise = {"compute_s_per_byte": 1e-9, "epsilon": 0.04, "delta": 0.0}
     run.append_samples(
-        [Sample("pipeline", "time_to_solution", config | noise, "0", np.ones(3), way="single")]
+        [Sample("pipeline", "time_to_solution", config | noise, "0", np.ones(3), method="single")]
     )
     with pytest.raises(InputError, match=r"pipelines that are all computed \(--ai\)"):
         read_runs([run.path])
@@ -214,8 +214,10 @@ def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
         write_run(tmp_path / "contexts", threads=4, config={"threads": 4, "vcis": 4}, environment=contexts),
     ]
     forms = forms_of_profile(fit_profile(read_runs(runs)))
-    assert [(form.way, form.threads, form.vcis) for form in forms] == [
-        (way, threads, vcis) for threads, vcis in ((1, None), (4, None), (4, 4)) for way in ("single", "many")
+    assert [(form.method, form.threads, form.vcis) for form in forms] == [
+        (method, threads, vcis)
+        for threads, vcis in ((1, None), (4, None), (4, 4))
+        for method in ("single", "many")
     ]
 
 
@@ -235,7 +237,7 @@ def test_what_to_be_wary_of_is_told(tmp_path):
 
 def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(Exception, match="no single of pipelines instead; run `earlybird measure"):
-        read_runs([write_run(tmp_path / "run", ways=("many",))])
+        read_runs([write_run(tmp_path / "run", methods=("many",))])
 
 
 @pytest.mark.parametrize(

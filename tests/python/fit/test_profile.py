@@ -113,7 +113,7 @@ def test_times_that_do_not_grow_with_size_keep_a_finite_bandwidth(make_run):
 
 
 @pytest.mark.parametrize("latency_1_s", [3e-7, 2e-6])
-def test_one_way_bandwidth_is_that_of_its_own_line_whatever_the_latency_of_two(make_run, latency_1_s):
+def test_one_method_bandwidth_is_that_of_its_own_line_whatever_the_latency_of_two(make_run, latency_1_s):
     latency_s = {1: latency_1_s, 2: 1e-6, 4: 1e-6}
     sizes = tuple(2**k for k in range(4, 13))
     profile = fitted(make_run("run", lambda n, size: latency_s[n] + n * size / BANDWIDTH[n], sizes=sizes))

@@ -66,7 +66,7 @@ def test_the_librarys_threshold_places_the_switch_between_two_sizes():
     assert found(times, {"limit": 5000}).min_bytes == (0, 5000)
 
 
-def test_a_threshold_that_is_still_sent_the_old_way_begins_one_byte_later():
+def test_a_threshold_that_is_still_sent_the_old_method_begins_one_byte_later():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
     assert found(times, {"limit": 4096}).min_bytes == (0, 4097)
     assert found(times, {"limit": 8192}).min_bytes == (0, 8192)

@@ -62,16 +62,16 @@ def test_progress_counts_every_point():
     assert heard == [(1, POINTS[0]), (2, POINTS[1])]
 
 
-def test_every_way_of_a_point_has_a_sample_of_its_own_times():
-    def by_way(kernel, point, request):
-        return np.array([{"single": 2e-3, "many": 1e-3}[point["way"]]])
+def test_every_method_of_a_point_has_a_sample_of_its_own_times():
+    def by_method(kernel, point, request):
+        return np.array([{"single": 2e-3, "many": 1e-3}[point["method"]]])
 
     point = {"size_bytes": 4000, "partitions": 4, "gamma_s_per_byte": 1e-6}
-    request = Request("0", "pipeline", [point], parse_layout("1x1x2"), ways=("single", "many"))
+    request = Request("0", "pipeline", [point], parse_layout("1x1x2"), methods=("single", "many"))
     heard = []
-    launched = SyntheticLauncher(by_way).launch(request, None, lambda count, last: heard.append(count))
+    launched = SyntheticLauncher(by_method).launch(request, None, lambda count, last: heard.append(count))
     assert heard == [1]
-    assert [sample.way for sample in launched.samples] == ["single", "many"]
+    assert [sample.method for sample in launched.samples] == ["single", "many"]
     assert all(sample.config == point for sample in launched.samples)
     for sample, time_s in zip(launched.samples, (2e-3, 1e-3), strict=True):
         assert np.median(sample.times_s) == pytest.approx(time_s, rel=0.1)

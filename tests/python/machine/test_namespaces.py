@@ -2,7 +2,7 @@
 
 import pytest
 
-from earlybird.machine.namespaces import Refusal, Way, _explain, find_way
+from earlybird.machine.namespaces import Mode, Refusal, _explain, find_mode
 
 TOLD = ["unshare failed: Operation not permitted", "write failed /proc/self/uid_map"]
 
@@ -45,15 +45,15 @@ def test_another_cause_is_told_in_the_words_of_the_attempt(tmp_path):
 
 def test_a_missing_tool_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    find_way.cache_clear()
-    refusal = find_way()
-    find_way.cache_clear()
+    find_mode.cache_clear()
+    refusal = find_mode()
+    find_mode.cache_clear()
     assert isinstance(refusal, Refusal)
     assert "nsenter" in refusal.cause
     assert "util-linux" in refusal.remedy
 
 
 def test_a_user_namespace_is_made_once_and_entered_with_the_same_credentials():
-    assert Way(True).unshare("net")[:3] == ["unshare", "--user", "--map-root-user"]
-    assert "--preserve-credentials" in Way(True).enter(1, "net")
-    assert "--user" not in Way(False).enter(1, "net")
+    assert Mode(True).unshare("net")[:3] == ["unshare", "--user", "--map-root-user"]
+    assert "--preserve-credentials" in Mode(True).enter(1, "net")
+    assert "--user" not in Mode(False).enter(1, "net")

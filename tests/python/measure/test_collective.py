@@ -1,4 +1,4 @@
-"""The suite collective: which launches its ways take, among which ranks, and what it refuses."""
+"""The suite collective: which launches its methods take, among which ranks, and what it refuses."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def test_by_default_broadcast_and_reduce_ours_and_the_mpis_on_all_cores():
     found = groups()
     assert {group.points[0]["operation"] for group in found} == {"bcast", "reduce", "reduce_local"}
     assert {group.layout.num_ranks for group in found} == {2, 4, 8}
-    assert of_operation(found, "bcast")[0].ways == (
+    assert of_operation(found, "bcast")[0].methods == (
         "default", "own-linear", "own-pipeline:8192", "own-binomial", "linear", "pipeline:8192", "binomial",
     )  # fmt: skip
 
@@ -45,7 +45,7 @@ def test_two_cores_still_try_four_ranks():
     assert {group.layout.num_ranks for group in found} == {2, 4}
 
 
-def test_one_launch_holds_all_ways_of_mpich_and_open_mpi():
+def test_one_launch_holds_all_methods_of_mpich_and_open_mpi():
     for family in ("mpich", "openmpi"):
         (group,) = groups(family, operations=("bcast",), ranks=(4,), sizes_bytes=(8,))
         assert set(group.settings) == {"default", "linear", "pipeline:8192", "binomial"}
@@ -54,20 +54,20 @@ def test_one_launch_holds_all_ways_of_mpich_and_open_mpi():
 def test_the_choice_of_the_mpi_is_left_to_a_persons_own_settings_where_nothing_is_forced():
     for family in ("mpich", "openmpi"):
         for group in groups(family, operations=("bcast",), ranks=(4,), algorithms=("own-binomial",)):
-            assert "default" in group.ways and not group.settings and not group.environment
+            assert "default" in group.methods and not group.settings and not group.environment
 
 
 def test_a_tree_type_of_mpich_takes_a_launch_with_the_default_beside():
     found = groups(
         operations=("bcast",), ranks=(4,), algorithms=("linear", "binomial:64"), sizes_bytes=(128,)
     )
-    assert [group.ways for group in found] == [("default", "linear"), ("default", "binomial:64")]
+    assert [group.methods for group in found] == [("default", "linear"), ("default", "binomial:64")]
     assert found[1].environment["MPIR_CVAR_BCAST_TREE_TYPE"] == "knomial_2"
 
 
 def test_intel_takes_a_launch_for_each_algorithm_with_one_of_ours_beside():
     found = groups("intel", operations=("reduce",), ranks=(4,), algorithms=("linear", "own-linear"))[:-1]
-    assert [group.ways for group in found] == [
+    assert [group.methods for group in found] == [
         ("default", "own-linear", "own-binomial"),
         ("own-binomial", "linear"),
     ]
@@ -88,7 +88,7 @@ def test_points_hold_what_tells_them_apart():
         "map_by": "node", "size_bytes": 8, "root": 2, "datatype": "double",
     }  # fmt: skip
     assert group.points[0]["datatype"] == "byte"
-    assert local.ways == () and [point["operation"] for point in local.points] == ["reduce_local"] * 2
+    assert local.methods == () and [point["operation"] for point in local.points] == ["reduce_local"] * 2
 
 
 def test_segments_go_to_the_algorithms_that_cut():
@@ -96,7 +96,7 @@ def test_segments_go_to_the_algorithms_that_cut():
         "openmpi", operations=("bcast",), ranks=(4,), sizes_bytes=(1 << 20,),
         algorithms=("linear", "pipeline", "own-binomial"), segments_bytes=(0, 4096),
     )  # fmt: skip
-    assert group.ways == (
+    assert group.methods == (
         "default",
         "linear",
         "pipeline",
@@ -111,7 +111,7 @@ def test_a_segment_that_holds_the_whole_message_is_not_measured_twice():
         "openmpi", operations=("bcast",), ranks=(4,), sizes_bytes=(64, 8192), algorithms=("pipeline",),
         segments_bytes=(0, 4096),
     )  # fmt: skip
-    assert [(group.ways, group.points[0]["size_bytes"]) for group in found] == [
+    assert [(group.methods, group.points[0]["size_bytes"]) for group in found] == [
         (("default", "pipeline"), 64),
         (("default", "pipeline", "pipeline:4096"), 8192),
     ]
@@ -120,7 +120,7 @@ def test_a_segment_that_holds_the_whole_message_is_not_measured_twice():
 def test_an_algorithm_is_left_out_where_the_mpi_would_take_another():
     options = {"operations": ("bcast",), "algorithms": ("scatter-allgather",), "sizes_bytes": (8,)}
     found = groups(ranks=(3, 4), **options)
-    assert [group.ways for group in found] == [("default",), ("default", "scatter-allgather")]
+    assert [group.methods for group in found] == [("default",), ("default", "scatter-allgather")]
     (told,) = remarks(Options(ranks=(3, 4), **options), PLACE)
     assert "scatter-allgather of bcast needs a power of two of ranks" in told
     with pytest.raises(InputError, match="needs a power of two of ranks"):
@@ -147,7 +147,7 @@ def test_a_barrier_has_no_size_and_operations_without_root_no_tree():
     found = groups("openmpi", operations=("barrier", "allgather"), ranks=(4,))
     assert [point["size_bytes"] for point in of_operation(found, "barrier")[0].points] == [0]
     assert not any(group.proves for group in found)
-    assert "two-ranks" not in {way for group in found for way in group.ways}
+    assert "two-ranks" not in {method for group in found for method in group.methods}
 
 
 def test_the_link_carries_what_the_busiest_node_sends():
@@ -155,7 +155,7 @@ def test_the_link_carries_what_the_busiest_node_sends():
     (bcast,) = groups(
         place=place, operations=("bcast",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
     )
-    assert bcast.link_s(bcast.points[0]) == pytest.approx(2 * 2 * 1000 / 1e6)  # two ways, two ranks there
+    assert bcast.link_s(bcast.points[0]) == pytest.approx(2 * 2 * 1000 / 1e6)  # two methods, two ranks there
     (alltoall,) = groups(
         place=place, operations=("alltoall",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
     )

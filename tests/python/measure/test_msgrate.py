@@ -1,4 +1,5 @@
-"""Which launches the suite msgrate makes of its ways, threads and the MPI's contexts, and what it refuses."""
+"""Which launches the suite msgrate makes of its methods, threads and the MPI's contexts, and what it
+refuses."""
 
 from dataclasses import replace
 
@@ -6,7 +7,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Options, Place
-from earlybird.measure.msgrate import MSGRATE_WAYS
+from earlybird.measure.msgrate import MSGRATE_METHODS
 from earlybird.measure.suites import SUITES
 
 ONE_SOCKET = replace(Place.of(cores_per_socket=8, sockets=1), family="mpich")
@@ -17,10 +18,10 @@ def groups(place=ONE_SOCKET, mpi="mpich", **options):
 
 
 def told(found):
-    return [(group.ways, group.layout.num_ranks, group.threads, group.vcis) for group in found]
+    return [(group.methods, group.layout.num_ranks, group.threads, group.vcis) for group in found]
 
 
-def test_ways_that_can_share_a_launch_do_and_contexts_have_one_of_their_own():
+def test_methods_that_can_share_a_launch_do_and_contexts_have_one_of_their_own():
     assert told(groups(threads=(1, 2))) == [
         (("shared", "per-thread"), 2, 1, None),
         (("processes",), 2, 1, None),
@@ -36,7 +37,7 @@ def test_ways_that_can_share_a_launch_do_and_contexts_have_one_of_their_own():
 
 def test_threads_share_no_communicator_where_intel_mpi_is_split():
     found = groups(replace(ONE_SOCKET, family="intel"), "intel", threads=(2,))
-    assert [group.ways for group in found if group.vcis] == [("per-thread-contexts",)]
+    assert [group.methods for group in found if group.vcis] == [("per-thread-contexts",)]
 
 
 def test_open_mpi_has_no_launch_with_contexts():
@@ -55,13 +56,13 @@ def test_open_mpi_has_no_launch_with_contexts():
     ],
 )
 def test_threads_go_up_to_the_cores_that_a_rank_may_have(place, counts):
-    found = groups(place, ways=("shared",))
+    found = groups(place, methods=("shared",))
     assert [group.threads for group in found] == counts
 
 
 def test_pairs_of_processes_sit_where_the_threads_would():
     place = replace(Place.of(4, 2, nodes=2), family="mpich")
-    found = groups(place, ways=("processes",), threads=(2,))
+    found = groups(place, methods=("processes",), threads=(2,))
     assert [group.layout.text for group in found] == ["1x1x4", "1x2x2", "2x1x2"]
 
 
@@ -76,7 +77,7 @@ def test_mpich_has_no_launch_with_contexts_between_virtual_nodes_where_it_never_
     found = {(g.points[0]["level"], g.vcis) for g in groups(virtual, threads=(2,))}
     assert found == {("intra_socket", None), ("intra_socket", 2), ("inter_node", None)}
     with pytest.raises(InputError, match="MPICH hangs in MPI_Init"):
-        groups(virtual, threads=(2,), ways=MSGRATE_WAYS)
+        groups(virtual, threads=(2,), methods=MSGRATE_METHODS)
     intel = groups(replace(virtual, family="intel"), "intel", threads=(2,), levels=("inter_node",))
     assert 2 in [group.vcis for group in intel]
 
@@ -84,7 +85,7 @@ def test_mpich_has_no_launch_with_contexts_between_virtual_nodes_where_it_never_
 def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
     """A script for a batch system is printed on a machine that may have no MPI."""
     anywhere = replace(ONE_SOCKET, family=None)
-    assert [g.vcis for g in groups(anywhere, "mpi", threads=(2,), ways=("per-thread-contexts",))] == [2]
+    assert [g.vcis for g in groups(anywhere, "mpi", threads=(2,), methods=("per-thread-contexts",))] == [2]
     assert not [g for g in groups(anywhere, "mpi", threads=(2,)) if g.vcis]
 
 
@@ -94,10 +95,11 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
         ({"window": 0}, "--window is 0; give 1 to 65536"),
         ({"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
         ({"sizes_bytes": (1 << 24,), "threads": (2,)}, "2147483648 bytes at once"),
-        ({"ways": ("pigeon",)}, "'pigeon'; the ways of msgrate are shared, per-thread"),
-        ({"ways": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
-        ({"ways": MSGRATE_WAYS, "threads": (2, 32)}, "32 and mpich has at most 31 communication contexts"),
-        ({"place": replace(ONE_SOCKET, family="openmpi"), "mpi": "openmpi", "ways": MSGRATE_WAYS},
+        ({"methods": ("pigeon",)}, "'pigeon'; the methods of msgrate are shared, per-thread"),
+        ({"methods": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
+        ({"methods": MSGRATE_METHODS, "threads": (2, 32)},
+         "32 and mpich has at most 31 communication contexts"),
+        ({"place": replace(ONE_SOCKET, family="openmpi"), "mpi": "openmpi", "methods": MSGRATE_METHODS},
          "openmpi has no communication contexts"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The suite `pipeline`: which ways share a launch, what threads and contexts make of a point, what is
+"""The suite `pipeline`: which methods share a launch, what threads and contexts make of a point, what is
 refused."""
 
 from dataclasses import replace
@@ -7,7 +7,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Noise, Options, Place
-from earlybird.measure.pipeline import WAYS, pipeline_groups
+from earlybird.measure.pipeline import METHODS, pipeline_groups
 
 MPICH = replace(Place.of(4, 1), family="mpich", library=Library("mpich"))
 VIRTUAL = replace(Place.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich", library=Library("mpich"))
@@ -19,45 +19,45 @@ def groups(place=MPICH, **options):
 
 
 def kinds(found):
-    return [(group.ways, group.preload, group.streams) for group in found]
+    return [(group.methods, group.preload, group.streams) for group in found]
 
 
-def test_partitioned_and_earlybird_have_launches_of_their_own_with_the_other_ways_in_both():
+def test_partitioned_and_earlybird_have_launches_of_their_own_with_the_other_methods_in_both():
     assert kinds(groups()) == [
         (("single", "many", "partitioned"), False, 0),
         (("single", "many", "earlybird"), True, 0),
     ]
-    assert kinds(groups(ways=("rma-fence",))) == [(("single", "rma-fence"), False, 0)]
-    assert kinds(groups(ways=("single",))) == [(("single",), False, 0)]
-    assert kinds(groups(ways=("earlybird",), aggregation_bytes=(512, 4096))) == [
+    assert kinds(groups(methods=("rma-fence",))) == [(("single", "rma-fence"), False, 0)]
+    assert kinds(groups(methods=("single",))) == [(("single",), False, 0)]
+    assert kinds(groups(methods=("earlybird",), aggregation_bytes=(512, 4096))) == [
         (("single", "earlybird", "earlybird:512", "earlybird:4096"), True, 0)
     ]
 
 
-def test_all_ways_are_those_that_the_mpi_has_each_with_single():
-    found = groups(ways=("all",), threads=(2,))
-    assert {way for group in found for way in group.ways} == set(WAYS)
-    assert [group.streams for group in found] == [0, 0, 2] and found[-1].ways == ("single", "stream")
-    here = {way for group in groups(DEBIAN, ways=("all",)) for way in group.ways}
-    assert here == set(WAYS) - {"partitioned", "stream"}
+def test_all_methods_are_those_that_the_mpi_has_each_with_single():
+    found = groups(methods=("all",), threads=(2,))
+    assert {method for group in found for method in group.methods} == set(METHODS)
+    assert [group.streams for group in found] == [0, 0, 2] and found[-1].methods == ("single", "stream")
+    here = {method for group in groups(DEBIAN, methods=("all",)) for method in group.methods}
+    assert here == set(METHODS) - {"partitioned", "stream"}
     assert kinds(groups(DEBIAN)) == [(("single", "many", "earlybird"), True, 0)]
 
 
 def test_threads_and_contexts_have_launches_of_their_own_and_points_that_say_so():
-    found = groups(ways=("many",), threads=(1, 3), vcis=(1, 4), sizes_bytes=(1200,))
+    found = groups(methods=("many",), threads=(1, 3), vcis=(1, 4), sizes_bytes=(1200,))
     assert [(group.threads, group.vcis) for group in found] == [(1, 1), (1, 4), (3, 1), (3, 4)]
     for group in found:
         (point,) = group.points
         assert (point["threads"], point["vcis"]) == (group.threads, group.vcis)
         # As many partitions as threads share evenly, 4 or a little more.
         assert point["partitions"] == {1: 4, 3: 6}[group.threads]
-    assert "vcis" not in groups(ways=("many",))[0].points[0]
-    (group,) = groups(ways=("many",), launcher_threads=2)
+    assert "vcis" not in groups(methods=("many",))[0].points[0]
+    (group,) = groups(methods=("many",), launcher_threads=2)
     assert group.threads == 2 and group.points[0]["threads"] == 2
 
 
 def test_a_noisy_computation_stands_in_the_place_of_a_delay():
-    (group,) = groups(ways=("many",), sizes_bytes=(4000,), noise=Noise(1e-9, 0.04, 0.5))
+    (group,) = groups(methods=("many",), sizes_bytes=(4000,), noise=Noise(1e-9, 0.04, 0.5))
     (point,) = group.points
     noise = {key: point.get(key) for key in ("compute_s_per_byte", "epsilon", "delta", "gamma_s_per_byte")}
     assert noise == {"compute_s_per_byte": 1e-9, "epsilon": 0.04, "delta": 0.5, "gamma_s_per_byte": None}
@@ -65,14 +65,14 @@ def test_a_noisy_computation_stands_in_the_place_of_a_delay():
 
 def test_contexts_of_streams_count():
     most = MPICH_WHEEL_CONTEXTS
-    assert groups(ways=("stream",), vcis=(most - 2,), threads=(2,))
+    assert groups(methods=("stream",), vcis=(most - 2,), threads=(2,))
     with pytest.raises(InputError, match=rf"stream, which takes 2 contexts beside the {most - 1}"):
-        groups(ways=("stream",), vcis=(most - 1,), threads=(2,))
-    assert all(not group.streams for group in groups(ways=("all",), vcis=(most - 1,), threads=(2,)))
+        groups(methods=("stream",), vcis=(most - 1,), threads=(2,))
+    assert all(not group.streams for group in groups(methods=("all",), vcis=(most - 1,), threads=(2,)))
 
 
 def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
-    found = groups(VIRTUAL, ways=("all",), vcis=(1,))
+    found = groups(VIRTUAL, methods=("all",), vcis=(1,))
     assert {group.streams for group in found if group.layout.num_nodes == 2} == {0}
     assert {group.streams for group in found if group.layout.num_nodes == 1} == {0, 1}
 
@@ -80,8 +80,12 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
 @pytest.mark.parametrize(
     ("place", "options", "words"),
     [
-        (MPICH, {"ways": ("pigeon",)}, "'pigeon'; the ways are single, many, .*earlybird:BYTES and all"),
-        (MPICH, {"ways": ("earlybird-fresh",)}, "the ways are"),
+        (
+            MPICH,
+            {"methods": ("pigeon",)},
+            "'pigeon'; the methods are single, many, .*earlybird:BYTES and all",
+        ),
+        (MPICH, {"methods": ("earlybird-fresh",)}, "the methods are"),
         (MPICH, {"threads": (3,), "partitions": (4,)}, "4, which 3 threads do not share .* such as 6"),
         (
             MPICH,
@@ -89,18 +93,18 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
             "--partitions has 32001; give 32000 at most",
         ),
         (MPICH, {"vcis": (32,)}, "32 and the MPICH of PyPI takes 31"),
-        (VIRTUAL, {"ways": ("stream",)}, "--ways has stream and MPICH hangs"),
+        (VIRTUAL, {"methods": ("stream",)}, "--methods has stream and MPICH hangs"),
         (VIRTUAL, {"vcis": (1, 2)}, "--vcis has 2 and MPICH hangs in MPI_Init"),
         (MPICH, {"noise": Noise(1.0)}, "make a thread compute"),
-        (DEBIAN, {"ways": ("partitioned",)}, "system has no partitioned communication of its own"),
-        (DEBIAN, {"ways": ("stream",)}, r"system has no streams \(MPIX_Stream\)"),
+        (DEBIAN, {"methods": ("partitioned",)}, "system has no partitioned communication of its own"),
+        (DEBIAN, {"methods": ("stream",)}, r"system has no streams \(MPIX_Stream\)"),
         (DEBIAN, {"vcis": (1,)}, "only MPICH has, and this is system"),
         (
             replace(DEBIAN, library=Library("system", earlybird=False)),
             {"aggregation_bytes": (512,)},
             "earlybird:512 and libearlybird is not built for system",
         ),
-        (Place.of(4, 1), {"ways": ("rma-fence",)}, "synthetic draws the times of many, single alone"),
+        (Place.of(4, 1), {"methods": ("rma-fence",)}, "synthetic draws the times of many, single alone"),
         (Place.of(4, 1), {"vcis": (1,)}, "synthetic draws its times"),
     ],
 )

@@ -51,9 +51,9 @@ class FakeLauncher:
         number = len(self.requests)
         self.requests.append(request)
         samples = [
-            Sample(request.kernel, "time", dict(point), request.id, np.ones(3), way=way)
+            Sample(request.kernel, "time", dict(point), request.id, np.ones(3), method=method)
             for point in request.points
-            for way in request.ways or (None,)
+            for method in request.methods or (None,)
         ]
         placement = [{"rank": rank, "host": "here", "node": 0, "socket": socket, "sockets": [socket]}
                      for rank, socket in enumerate(self.sockets)]  # fmt: skip
@@ -175,36 +175,36 @@ def test_a_dying_launch_keeps_what_it_had_completed(run):
     assert set(launches_of_points(run).values()) == {3}
 
 
-WAYS = (replace(group("pipeline"), ways=("single", "many")), GROUPS[1])
+METHODS = (replace(group("pipeline"), methods=("single", "many")), GROUPS[1])
 
 
-def test_a_point_of_several_ways_is_one_point(run):
+def test_a_point_of_several_methods_is_one_point(run):
     heard = Heard()
-    result = start(run, FakeLauncher(), plan(groups=WAYS), heard)
+    result = start(run, FakeLauncher(), plan(groups=METHODS), heard)
     assert (result.missing, len(result.samples)) == (0, 3 * (3 * 2 + 1))
     assert heard.updates[-1][:2] == (12, 12)
     idle = FakeLauncher()
-    start(run, idle, plan(groups=WAYS))
+    start(run, idle, plan(groups=METHODS))
     assert idle.requests == []
 
 
-def test_a_point_that_lacks_one_of_its_ways_is_measured_again(run):
+def test_a_point_that_lacks_one_of_its_methods_is_measured_again(run):
     launcher = FakeLauncher({0: lambda it: replace(it, samples=it.samples[:3], cause="it died")})
     with pytest.raises(WorkError, match="1 of 3 points are kept"):
-        start(run, launcher, plan(launches=1, groups=WAYS[:1]))
+        start(run, launcher, plan(launches=1, groups=METHODS[:1]))
     assert len(run.samples()) == 3
     lacking = [point for point in launcher.requests[0].points[1:]]
     again = FakeLauncher()
-    start(run, again, plan(launches=1, groups=WAYS[:1]))
+    start(run, again, plan(launches=1, groups=METHODS[:1]))
     (request,) = again.requests
     assert sorted(p["size_bytes"] for p in request.points) == sorted(p["size_bytes"] for p in lacking)
-    assert request.ways == ("single", "many")
-    assert Counter(sample.way for sample in run.samples()) == {"single": 4, "many": 3}
+    assert request.methods == ("single", "many")
+    assert Counter(sample.method for sample in run.samples()) == {"single": 4, "many": 3}
 
 
-def test_ways_have_each_their_share_of_the_budget(run):
+def test_methods_have_each_their_share_of_the_budget(run):
     launcher = FakeLauncher()
-    start(run, launcher, plan(launches=1, budget_s=7.0, groups=WAYS))
+    start(run, launcher, plan(launches=1, budget_s=7.0, groups=METHODS))
     budgets = {request.kernel: request.rules.budget_s for request in launcher.requests}
     assert budgets["pipeline"] == pytest.approx(2 * budgets["contention"]) == pytest.approx(1.2)
 
@@ -338,7 +338,7 @@ def test_a_launch_of_which_less_than_half_fits_into_the_budget_is_not_begun(run,
 
 
 @pytest.mark.parametrize(
-    ("kernel", "point", "ways", "seconds"),
+    ("kernel", "point", "methods", "seconds"),
     [
         ("pingpong", {}, (), 2.0),
         ("contention", {"competitors": 4, "repeats": 3}, (), 12.0),
@@ -347,11 +347,11 @@ def test_a_launch_of_which_less_than_half_fits_into_the_budget_is_not_begun(run,
         ("pipeline", {"partitions": 4, "gamma_s_per_byte": 0.0}, ("single", "many"), 2.0),
     ],
 )
-def test_an_iteration_keeps_the_link_busy_with_its_bytes(kernel, point, ways, seconds):
+def test_an_iteration_keeps_the_link_busy_with_its_bytes(kernel, point, methods, seconds):
     point = {"size_bytes": 1_000_000} | point
     layout = parse_layout("2x1x1")
-    assert Group(kernel, layout, (point,), ways=ways, link_bytes_per_s=1e6).link_s(point) == seconds
-    assert Group(kernel, layout, (point,), ways=ways).link_s(point) == 0
+    assert Group(kernel, layout, (point,), methods=methods, link_bytes_per_s=1e6).link_s(point) == seconds
+    assert Group(kernel, layout, (point,), methods=methods).link_s(point) == 0
 
 
 def test_an_exchange_keeps_its_busiest_link_busy():

@@ -161,7 +161,7 @@ def test_pipeline_measures_every_level_with_one_delay():
     found = groups("pipeline")
     assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1"]
     for group, level in zip(found, EVERYWHERE.cores, strict=True):
-        assert group.ways == ("single", "many")
+        assert group.methods == ("single", "many")
         assert {(p["level"], p["partitions"], p["gamma_s_per_byte"]) for p in group.points} == {
             (level, 4, 1e-10)
         }

@@ -1,4 +1,4 @@
-"""Trees of collectives: the edges the MPIs use, at any number of ranks and any root, and the longest way."""
+"""Trees of collectives: the edges the MPIs use, at any number of ranks and any root, and the longest path."""
 
 import itertools
 

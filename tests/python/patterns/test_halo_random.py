@@ -13,7 +13,7 @@ SIDES = st.tuples(*[st.integers(1, 4)] * 3)
 
 
 @given(grid=SIDES, cells=st.tuples(*[st.integers(2, 5)] * 3), width=st.integers(1, 2))
-def test_open_six_point_halo_sends_each_inner_face_both_ways(grid, cells, width):
+def test_open_six_point_halo_sends_each_inner_face_both_methods(grid, cells, width):
     pattern = halo_exchange(grid, cells, halo_width=width, bytes_per_cell=3)
     (px, py, pz), (nx, ny, nz) = grid, cells
     faces = {0: (px - 1) * py * pz, 1: px * (py - 1) * pz, 2: px * py * (pz - 1)}

@@ -33,7 +33,7 @@ def predictions(profile, ranks, size_bytes, only=None, **where):
     forms = forms_of(profile, "bcast")
     placed, notes = place(forms, ranks, **where)
     answer = predict_collective(forms, placed, size_bytes, only)
-    return {one.way: one for one in answer.predictions}, [*notes, *answer.notes]
+    return {one.method: one for one in answer.predictions}, [*notes, *answer.notes]
 
 
 PIPELINE = form("pipeline", "chain", range={"ranks": [2, 8], "size_bytes": [1, 1 << 20],

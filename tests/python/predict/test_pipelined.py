@@ -1,21 +1,21 @@
-"""Predicted ways: from pipelines where they were measured, from latency and bandwidth elsewhere."""
+"""Predicted methods: from pipelines where they were measured, from latency and bandwidth elsewhere."""
 
 import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
-from earlybird.predict.pipelined import pipeline_level, predict_ways, reservations, way_models
+from earlybird.predict.pipelined import method_models, pipeline_level, predict_methods, reservations
 
 LEVEL = {"protocols": [{"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
 
 
-def form(way, messages, *, overhead_s=1e-6, level="intra_socket", replicates=(), **what):
+def form(method, messages, *, overhead_s=1e-6, level="intra_socket", replicates=(), **what):
     def parameters(each_s):
         protocol = {"latency_s": 1e-6, "overhead_s": each_s, "bandwidth_bytes_per_s": 1e10}
         return {"messages": messages, "protocols": [protocol]}
 
     return {
-        "what": {"operation": "pipeline", "way": way, "level": level, "threads": 1} | what,
+        "what": {"operation": "pipeline", "method": method, "level": level, "threads": 1} | what,
         "form": "joined",
         "parameters": parameters(overhead_s),
         "range": {"size_bytes": [512, 1 << 20], "partitions": [1, 32], "gamma_s_per_byte": [0, 1e-9]},
@@ -31,11 +31,11 @@ def profile(*forms, levels=("intra_socket",)):
 
 
 def predictions(models, *what):
-    return {found.way: found for found in predict_ways(models, *what)}
+    return {found.method: found for found in predict_methods(models, *what)}
 
 
 def test_without_pipelines_every_message_costs_its_latency():
-    models = way_models(profile(), "intra_socket", 8)
+    models = method_models(profile(), "intra_socket", 8)
     found = predictions(models, 800_000, 8, 0.0)
     assert {one.source for one in found.values()} == {"levels"}
     assert found["single"].time_s == pytest.approx(2e-6 + 800e-6)
@@ -49,29 +49,32 @@ def test_without_pipelines_every_message_costs_its_latency():
     assert "not measured as pipelines: single, earlybird, many" in reservations(models, 1, 1, 0.0)[0]
 
 
-def test_measured_ways_stand_beside_others_and_name_their_threads():
-    models = way_models(
+def test_measured_methods_stand_beside_others_and_name_their_threads():
+    models = method_models(
         profile(form("single", "one"), form("many", "each", threads=4), form("many", "each", threads=16)),
         "intra_socket",
         8,
     )
-    assert [(model.way, model.source) for model in models] == [
+    assert [(model.method, model.source) for model in models] == [
         ("single", "measured with 1 thread"), ("earlybird", "levels"), ("many", "measured with 4 threads"),
     ]  # fmt: skip
     notes = reservations(models, 512, 1, 0.0)
     assert any(note.startswith("measured with 4 threads: many; how the threads asked") for note in notes)
-    assert way_models(profile(form("many", "each", threads=8)), "intra_socket", 8)[2].source == "measured"
+    assert method_models(profile(form("many", "each", threads=8)), "intra_socket", 8)[2].source == "measured"
 
 
-def test_contexts_are_ways_of_their_own():
-    models = way_models(profile(form("many", "each"), form("many", "each", vcis=16)), "intra_socket", 1)
-    assert [(one.way, one.vcis) for one in models if one.way == "many"] == [("many", None), ("many", 16)]
+def test_contexts_are_methods_of_their_own():
+    models = method_models(profile(form("many", "each"), form("many", "each", vcis=16)), "intra_socket", 1)
+    assert [(one.method, one.vcis) for one in models if one.method == "many"] == [
+        ("many", None),
+        ("many", 16),
+    ]
 
 
-def test_gains_have_intervals_where_both_ways_have_replicates():
+def test_gains_have_intervals_where_both_methods_have_replicates():
     single = form("single", "one", replicates=(1e-6, 2e-6, 3e-6))
     many = form("many", "each", replicates=(1e-6, 2e-6, 3e-6))
-    found = predictions(way_models(profile(single, many), "intra_socket", 1), 1000, 10, 0.0)
+    found = predictions(method_models(profile(single, many), "intra_socket", 1), 1000, 10, 0.0)
     low, high = found["many"].gain_interval
     assert low <= found["many"].gain <= high and high - low > 0.001
     assert found["earlybird"].gain_interval is None
@@ -80,7 +83,7 @@ def test_gains_have_intervals_where_both_ways_have_replicates():
 
 
 def test_what_lies_outside_the_measured_range_is_said():
-    models = way_models(profile(form("single", "one"), form("many", "each")), "intra_socket", 1)
+    models = method_models(profile(form("single", "one"), form("many", "each")), "intra_socket", 1)
     notes = " ".join(reservations(models, 1 << 30, 64, 1e-8))
     assert "512 B to 1 MiB; 1 GiB is extrapolated (single, many)" in notes
     assert "1 to 32; 64 is extrapolated (many)" in notes

@@ -56,7 +56,7 @@ def _launch(mpi: str) -> dict:
     }
 
 
-def _one_way(size_bytes: int) -> float:
+def _one_method(size_bytes: int) -> float:
     _, tau, rate = [row for row in PROTOCOLS if row[0] <= size_bytes][-1]
     return tau + size_bytes / rate
 
@@ -78,7 +78,7 @@ def measured_run(path: Path, flavours=("mpich", "openmpi"), host: str = "node7")
                 "half_round_trip",
                 config | {"size_bytes": size, "buffers": "vary"},
                 f"{mpi}-1",
-                SLOWER[mpi] * _noisy(random, _one_way(size)),
+                SLOWER[mpi] * _noisy(random, _one_method(size)),
                 warmup=2,
                 converged=size < SIZES[-1],
             )
@@ -99,24 +99,24 @@ def measured_run(path: Path, flavours=("mpich", "openmpi"), host: str = "node7")
 
 
 def pipeline_run(path: Path, settings: list[tuple[int, int, float]]) -> Path:
-    """A run of pipelines with these threads, partitions and delay rates: two sizes, two ways; the first gains
-    most."""
+    """A run of pipelines with these threads, partitions and delay rates: two sizes, two methods; the first
+    gains most."""
     run = Run.create(path, machine=machine(), command=["measure", "pipeline"], seed=1)
     run.append_launch(_launch("mpich"))
     for k, (threads, partitions, gamma) in enumerate(settings):
         config = {"mpi": "mpich", "level": "intra_socket", "threads": threads, "partitions": partitions}
         run.append_samples(
             Sample("pipeline", "time_to_solution", config | {"gamma_s_per_byte": gamma, "size_bytes": size},
-                   "mpich-1", np.full(5, size / gain * 1e-9), way=way, rounds=np.arange(5))
+                   "mpich-1", np.full(5, size / gain * 1e-9), method=method, rounds=np.arange(5))
             for size in (1 << 12, 1 << 20)
-            for way, gain in (("single", 1.0), ("many", 3.0 - 0.1 * k))
+            for method, gain in (("single", 1.0), ("many", 3.0 - 0.1 * k))
         )  # fmt: skip
     return path
 
 
 def collective_run(path: Path, operations=("bcast", "reduce"), mappings=("socket", "node")) -> Path:
-    """A run of collectives: three numbers of ranks, three sizes, two ways; those mapped by node take twice as
-    long."""
+    """A run of collectives: three numbers of ranks, three sizes, two methods; those mapped by node take
+    twice as long."""
     run = Run.create(path, machine=machine(), command=["measure", "collective"], seed=1)
     run.append_launch(_launch("mpich"))
     for operation in operations:
@@ -124,10 +124,11 @@ def collective_run(path: Path, operations=("bcast", "reduce"), mappings=("socket
             config = {"mpi": "mpich", "operation": operation, "map_by": map_by, "layout": "4x2x1", "root": 0}
             run.append_samples(
                 Sample("collective", "completion", config | {"ranks": ranks, "size_bytes": size}, "mpich-1",
-                       np.full(5, slower * ranks * (1e-5 + size * seconds)), way=way, rounds=np.arange(5))
+                       np.full(5, slower * ranks * (1e-5 + size * seconds)), method=method,
+                       rounds=np.arange(5))
                 for ranks in (2, 4, 8)
                 for size in (1, 1 << 10, 1 << 20)
-                for way, seconds in (("default", 1e-8), ("own-linear", 1e-9))
+                for method, seconds in (("default", 1e-8), ("own-linear", 1e-9))
             )  # fmt: skip
     return path
 

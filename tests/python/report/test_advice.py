@@ -109,7 +109,7 @@ def test_settings_tell_how_they_are_used_and_what_is_extrapolated():
     ]  # fmt: skip
     assert told.lines[-1].endswith("beside the rest: linear from 9 bytes up")
     (table,) = told.shown
-    assert table.header == ["way", "time", "95 %", "gain", "95 %", "extrapolated", "what to do"]
+    assert table.header == ["method", "time", "95 %", "gain", "95 %", "extrapolated", "what to do"]
     assert table.rows[0][5] == "ranks" and told.tables[0].rows[0][4] == "extrapolated in ranks and size"
     assert not chapter(bcast(extra={"config": {"text": None}})).listings
 
@@ -125,13 +125,13 @@ def test_the_terminal_numbers_the_steps(make):
 def test_an_operation_and_words_that_this_version_does_not_know_are_told_as_they_are():
     asked = {"colour": "red", "size_bytes": "big", "ranks": None, "window_bytes": 2048}
     alternative = Alternative(
-        "<b>way</b>", 1e-6, None, "do it", extra={"deep": {"a": 1}, "on": True, "wait_s": 2e-6}
+        "<b>method</b>", 1e-6, None, "do it", extra={"deep": {"a": 1}, "on": True, "wait_s": 2e-6}
     )
-    told = Advice("shuffle", asked, "", (alternative,), (Stretch(0, 8, "<b>way</b>", "do it"),))
+    told = Advice("shuffle", asked, "", (alternative,), (Stretch(0, 8, "<b>method</b>", "do it"),))
     (step,) = chapter(told).steps
-    assert step.what == "Shuffle: size big, colour red, window 2 KiB: <b>way</b>."
+    assert step.what == "Shuffle: size big, colour red, window 2 KiB: <b>method</b>."
     assert "a gain is not known" in step.gain
     assert chapter(told).shown[0].rows[0][5:] == ["-", "yes", "2 us", "do it"]
     html = page.render(Material(advice=(told,)))
-    assert "<b>way</b>" not in html
-    assert "&lt;b&gt;way" in json.dumps([list(figure.data) for figure in chapter(told).figures])
+    assert "<b>method</b>" not in html
+    assert "&lt;b&gt;method" in json.dumps([list(figure.data) for figure in chapter(told).figures])

@@ -25,9 +25,9 @@ SPREAD = (0.98, 1.0, 1.02)  # of three launches
 ALPHA_S, BETA_S_PER_BYTE = 1e-5, 1e-9
 
 
-def time_s(way, ranks, size_bytes):
+def time_s(method, ranks, size_bytes):
     """Binomial is best with small messages, the pipeline with large ones; ours take a fifth more."""
-    base, _, segment = way.removeprefix("own-").partition(":")
+    base, _, segment = method.removeprefix("own-").partition(":")
     part = min(int(segment or 0) or size_bytes, size_bytes) or 1
     segments, hop_s = max(-(-size_bytes // part), 1), ALPHA_S + BETA_S_PER_BYTE * part
     times_s = {
@@ -36,11 +36,11 @@ def time_s(way, ranks, size_bytes):
         "binomial": math.ceil(math.log2(ranks)) * segments * hop_s,
     }
     least_s = 1.4 * min(times_s["linear"], times_s["binomial"])
-    return times_s.get(base, least_s) * (1.2 if way.startswith("own-") else 1.0)
+    return times_s.get(base, least_s) * (1.2 if method.startswith("own-") else 1.0)
 
 
 def samples(
-    ways=("default", "linear", "pipeline:65536", "binomial"),
+    methods=("default", "linear", "pipeline:65536", "binomial"),
     ranks=RANKS,
     sizes=SIZES,
     mpi="openmpi",
@@ -56,15 +56,15 @@ def samples(
             {"mpi": mpi, "operation": operation, "ranks": p, "layout": f"{p}x1x1", "map_by": map_by,
              "size_bytes": size, "root": 0},
             str(launch),
-            np.full(5, slower * factor * time_s(way, p, size)),
-            way=way,
+            np.full(5, slower * factor * time_s(method, p, size)),
+            method=method,
             rounds=np.arange(5),
             **more,
         )
         for launch, factor in enumerate(SPREAD)
         for p in ranks
         for size in sizes
-        for way in ways
+        for method in methods
     )  # fmt: skip
 
 
@@ -88,18 +88,18 @@ def names(figure):
 def test_times_are_medians_over_launches_with_their_range():
     (one,) = collectives(material(samples()))
     assert (one.ranks(), one.sizes()) == (list(RANKS), list(SIZES))
-    assert one.ways() == ["default", "linear", "pipeline:65536", "binomial"]
+    assert one.methods() == ["default", "linear", "pipeline:65536", "binomial"]
     middle, low, high = one.of_ranks(8)[0].time_s["binomial"]
     assert (low, middle, high) == pytest.approx([factor * 3 * (ALPHA_S + 1e-9) for factor in SPREAD])
     assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
 
 
-def test_gains_are_those_of_times_taken_in_turn_or_by_way_of_ours():
-    drift = np.linspace(1, 3, 5)  # what all ways of a round share
+def test_gains_are_those_of_times_taken_in_turn_or_by_method_of_ours():
+    drift = np.linspace(1, 3, 5)  # what all methods of a round share
     slow = [replace(one, times_s=one.times_s * drift) for one in samples()]
     (one,) = collectives(material(tuple(slow)))
     assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
-    # The forced ways in launches of their own, half as fast throughout, with one of ours beside either.
+    # The forced methods in launches of their own, half as fast throughout, with one of ours beside either.
     alone = [
         replace(one, launch=f"x{one.launch}", times_s=2 * one.times_s)
         for one in samples(("binomial", "own-linear"))
@@ -166,7 +166,7 @@ def test_a_surface_tells_the_times_of_all_algorithms():
 def test_the_fitted_model_is_drawn_and_its_errors_stand_against_ranks_and_size():
     measured = samples()
     fitted = {
-        one.point(): 1.1 * one.median_s() for one in measured if one.launch == "1" and one.way == "linear"
+        one.point(): 1.1 * one.median_s() for one in measured if one.launch == "1" and one.method == "linear"
     }
     told = chapter(measured, fitted_collectives=fitted)
     assert names(figures(told, "ranks")[0]).count("Fitted model") == 1
@@ -209,8 +209,8 @@ def test_a_published_line_that_falls_below_0_is_not_drawn_there():
 
 
 def test_many_algorithms_wait_in_the_legend_but_the_mpis_choice_and_the_fastest():
-    ways = ["default", "linear", "binomial", *(f"pipeline:{1 << k}" for k in range(10, 20))]
-    figure = figures(chapter(samples(ways)), "ranks")[0]
+    methods = ["default", "linear", "binomial", *(f"pipeline:{1 << k}" for k in range(10, 20))]
+    figure = figures(chapter(samples(methods)), "ranks")[0]
     lines = {trace["name"]: trace.get("visible", True) for trace in figure.data if "marker" in trace}
     assert len(lines) == 13 and list(lines.values()).count(True) == MAX_LINES
     assert lines["The MPI's own choice"] is True and lines["Binomial tree"] is True
@@ -314,21 +314,22 @@ def test_a_contradicted_algorithm_is_named():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_algorithm_of_an_mpi_has_words_letters_and_a_look_of_its_own(family):
     for names in FAMILIES[family].values():
-        ways = ["default", *names, *(f"own-{name}" for name in ("linear", "pipeline", "binomial"))]
-        assert all(way.removeprefix("own-") in words.ALGORITHMS for way in ways)
+        methods = ["default", *names, *(f"own-{name}" for name in ("linear", "pipeline", "binomial"))]
+        assert all(method.removeprefix("own-") in words.ALGORITHMS for method in methods)
         assert (
-            len({words.way_letters(way) for way in ways})
-            == len({words.way(way) for way in ways})
-            == len(ways)
+            len({words.method_letters(method) for method in methods})
+            == len({words.method(method) for method in methods})
+            == len(methods)
         )
-        assert len({(axes.color(way), axes.symbol(way)) for way in ways}) == len(ways)
-        assert axes.color("other") not in {axes.color(way) for way in ways}
+        assert len({(axes.color(method), axes.symbol(method)) for method in methods}) == len(methods)
+        assert axes.color("other") not in {axes.color(method) for method in methods}
 
 
 def test_samples_of_proofs_and_of_other_kernels_are_not_timed():
     proof = tuple(replace(one, quantity="delayed_completion") for one in samples())
     local = tuple(
-        replace(one, config=dict(one.config) | {"operation": "reduce_local"}, way=None) for one in samples()
+        replace(one, config=dict(one.config) | {"operation": "reduce_local"}, method=None)
+        for one in samples()
     )
     assert collectives(material(proof, local)) == []
     assert not [one for one in chapters(material(proof, local)) if one.id == "collectives"]
@@ -342,7 +343,7 @@ def test_more_settings_than_are_drawn_are_counted_and_in_the_tables():
 
 
 def test_the_page_and_the_terminal_hold_them_and_names_from_files_stay_text():
-    odd = samples(mpi='<img src="x">', ways=("default", "<b>odd</b>"))
+    odd = samples(mpi='<img src="x">', methods=("default", "<b>odd</b>"))
     given = material(samples(), odd)
     html = page.render(given)
     assert "<img" not in html and "<b>odd" not in html and json.dumps('<img src="x">')[1:5] not in html
@@ -353,7 +354,7 @@ def test_the_page_and_the_terminal_hold_them_and_names_from_files_stay_text():
 def test_the_answer_names_no_algorithm_that_the_tables_do_not():
     # One launch, in which binomial was faster by the median of ratios and slower in a quarter of the rounds.
     noisy = tuple(
-        replace(one, times_s=one.times_s * ([1, 1, 1, 3, 3] if one.way == "binomial" else np.ones(5)))
+        replace(one, times_s=one.times_s * ([1, 1, 1, 3, 3] if one.method == "binomial" else np.ones(5)))
         for one in samples(("default", "binomial"), sizes=SIZES[:1])
         if one.launch == "1"
     )

@@ -1,4 +1,4 @@
-"""Message rates are drawn per way, with the table behind the picture and a sentence above it."""
+"""Message rates are drawn per method, with the table behind the picture and a sentence above it."""
 
 from pathlib import Path
 
@@ -21,20 +21,20 @@ RATES = {("shared", 1): 3.44, ("shared", 2): 0.78, ("per-thread-contexts", 2): 6
 LAUNCHES = (0.9, 1.0, 1.2)  # how many times slower
 
 
-def sample(way, threads, rate, launch, size_bytes=8, mpi="mpich", oversubscribed=False, **more):
+def sample(method, threads, rate, launch, size_bytes=8, mpi="mpich", oversubscribed=False, **more):
     config = {"mpi": mpi, "level": "inter_node", "size_bytes": size_bytes, "window": 64, "threads": threads}
     time_s = threads * 64 / (rate * 1e6) * LAUNCHES[launch]
     threads_s = time_s * np.linspace(0.8, 1, threads)
     return Sample(
-        "msgrate", "time_per_window", config | more, str(launch), np.full(5, time_s), way=way,
+        "msgrate", "time_per_window", config | more, str(launch), np.full(5, time_s), method=method,
         oversubscribed=oversubscribed, extra={"thread_times_s": np.tile(threads_s, (5, 1)).tolist()},
     )  # fmt: skip
 
 
 def samples(**more):
     return tuple(
-        sample(way, threads, rate, launch, **more, **({"vcis": 2} if way.endswith("contexts") else {}))
-        for (way, threads), rate in RATES.items()
+        sample(method, threads, rate, launch, **more, **({"vcis": 2} if method.endswith("contexts") else {}))
+        for (method, threads), rate in RATES.items()
         for launch in range(len(LAUNCHES))
     )
 
@@ -54,14 +54,14 @@ def lines(figure):
 
 def test_rates_are_those_of_all_threads_and_of_each():
     (one,) = message_rates(material(samples()))
-    shared = one.ways["shared", False]
+    shared = one.methods["shared", False]
     assert [point.threads for point in shared] == [1, 2]
     assert shared[1].rate_per_s == pytest.approx((0.78e6, 0.65e6, 0.78e6 / 0.9))
     assert shared[1].thread_rates_per_s == pytest.approx((0.39e6 / 0.8, 0.39e6))
-    assert one.ways["per-thread-contexts", True][0].vcis == 2
+    assert one.methods["per-thread-contexts", True][0].vcis == 2
 
 
-def test_every_way_has_its_line_colour_and_row():
+def test_every_method_has_its_line_colour_and_row():
     chapter = machine(samples())
     (figure,) = chapter.figures
     drawn = lines(figure)
@@ -117,11 +117,11 @@ def test_more_settings_than_are_drawn_are_counted_and_in_the_table():
 
 
 def test_a_sample_without_what_a_rate_has_is_left_out_and_threads_times_may_be_absent():
-    broken = Sample("msgrate", "time_per_window", {"size_bytes": 8}, "0", np.ones(3), way="shared")
+    broken = Sample("msgrate", "time_per_window", {"size_bytes": 8}, "0", np.ones(3), method="shared")
     assert message_rates(material((broken,))) == []
     config = {"mpi": "mpich", "level": "inter_node", "size_bytes": 8, "window": 64, "threads": 1}
     for extra in ({}, {"thread_times_s": "often"}, {"thread_times_s": [[1.0]]}):
-        bare = Sample("msgrate", "time_per_window", config, "0", np.ones(3), way="shared", extra=extra)
+        bare = Sample("msgrate", "time_per_window", config, "0", np.ones(3), method="shared", extra=extra)
         (table,) = machine((bare,)).tables
         assert table.rows[0][-1] == "-"
 

@@ -1,4 +1,5 @@
-"""Pipelines are drawn per way beside one message, equation (4) and a fitted model; the best way is named."""
+"""Pipelines are drawn per method beside one message, equation (4) and a fitted model; the best method is
+named."""
 
 import json
 from dataclasses import replace
@@ -21,18 +22,19 @@ SPREAD = (0.96, 1.0, 1.02)  # of the gains of the launches
 
 
 def samples(size_bytes=1 << 20, partitions=4, gamma=GAMMA, gains=None, mpi="mpich", **config):
-    """Of three launches: `gains` of ways over one message, which is named with a gain of 1."""
+    """Of three launches: `gains` of methods over one message, which is named with a gain of 1."""
     gains = {"single": 1.0, "many": 2.5} if gains is None else gains
     config = {"mpi": mpi, "level": "inter_node", "size_bytes": size_bytes, "partitions": partitions} | config
     config["gamma_s_per_byte"] = gamma
-    # What all ways of a round share must cancel in their ratios.
+    # What all methods of a round share must cancel in their ratios.
     drift = np.linspace(1, 3, 9)
     return tuple(
         Sample("pipeline", "time_to_solution", config, str(launch),
-               size_bytes / BETA * drift / (gain if way == "single" else gain * SPREAD[launch]), way=way,
+               size_bytes / BETA * drift / (gain if method == "single" else gain * SPREAD[launch]),
+               method=method,
                rounds=np.arange(9))
         for launch in range(LAUNCHES)
-        for way, gain in gains.items()
+        for method, gain in gains.items()
     )  # fmt: skip
 
 
@@ -60,13 +62,13 @@ def overtaking(sizes=(1 << 10, 1 << 14, 1 << 18, 1 << 22), **more):
 def test_the_gain_is_that_of_times_taken_in_turn_beside_equation_4():
     (one,) = pipelines(material(samples()))
     (point,) = one.points
-    assert one.ways() == ["single", "many"]
+    assert one.methods() == ["single", "many"]
     assert point.gain == {"many": pytest.approx((2.5, 2.4, 2.55))}
     beta = (1 << 20) / point.time_s["single"][0]
     assert point.gain_theory == pytest.approx(4 / (4 - GAMMA * beta))
 
 
-def test_ways_have_their_own_colours_and_the_gain_its_theory_line():
+def test_methods_have_their_own_colours_and_the_gain_its_theory_line():
     told = chapter(samples(), samples(1 << 16))
     time, gain = told.figures
     for figure in (time, gain):
@@ -85,7 +87,7 @@ def test_ways_have_their_own_colours_and_the_gain_its_theory_line():
     assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
 
 
-def test_the_size_from_which_another_way_is_best_is_told_in_words_and_as_a_number():
+def test_the_size_from_which_another_method_is_best_is_told_in_words_and_as_a_number():
     told = chapter(*overtaking())
     assert "one message up to 16 KiB and libearlybird from 256 KiB" in told.figures[0].sentence
     (changes,) = told.closing
@@ -95,10 +97,10 @@ def test_the_size_from_which_another_way_is_best_is_told_in_words_and_as_a_numbe
     assert "1 KiB in 4 partitions take 4 times as long" in told.sentence
 
 
-def test_a_way_that_leads_by_what_launches_differ_by_is_not_called_best():
+def test_a_method_that_leads_by_what_launches_differ_by_is_not_called_best():
     first = samples(1 << 10, gains={"single": 1.0, "many": 1.02})
     (one,) = pipelines(material(first, samples(1 << 20, gains={"single": 1.0, "many": 1.5})))
-    assert one.best_ways() == ["single", "many"]
+    assert one.best_methods() == ["single", "many"]
 
 
 def test_every_setting_is_a_choice_and_the_one_that_gains_most_comes_first():
@@ -123,13 +125,13 @@ def test_a_gain_with_more_threads_than_cores_comes_last_and_says_so():
     assert "when all is ready, with more threads than cores" in sentence
 
 
-def test_the_best_way_of_each_size_and_number_of_partitions_is_a_map():
+def test_the_best_method_of_each_size_and_number_of_partitions_is_a_map():
     few, many = overtaking(), overtaking(partitions=16)
-    (figure,) = [one for one in chapter(*few, *many).figures if one.id.startswith("best-way")]
+    (figure,) = [one for one in chapter(*few, *many).figures if one.id.startswith("best-method")]
     assert figure.data[0]["z"] == [[0, 0, 1, 1], [0, 0, 1, 1]]
     assert names(figure) == ["S: one message", "E: libearlybird"]
     assert "partitions" not in figure.choice and "Of 8 combinations" in figure.sentence
-    assert not [one for one in chapter(*few).figures if one.id.startswith("best-way")]
+    assert not [one for one in chapter(*few).figures if one.id.startswith("best-method")]
 
 
 def test_the_fitted_model_is_drawn_and_its_error_told():
@@ -138,7 +140,7 @@ def test_the_fitted_model_is_drawn_and_its_error_told():
         sample.point(): 1.1 * sample.median_s()
         for part in measured
         for sample in part
-        if sample.way == "many" and sample.launch == "1"
+        if sample.method == "many" and sample.launch == "1"
     }
     time, _ = chapter(*measured, fitted_pipelines=fitted).figures
     assert names(time).count("Fitted model") == 1 and "is 10 % off in the median" in time.sentence
@@ -180,16 +182,16 @@ def test_the_papers_figures_stand_beside_ours_only_where_a_run_set_out_for_them(
     assert not any("Gillis" in table.caption for table in chapter(*parts).shown)
 
 
-def test_ways_of_one_hue_differ_in_line_or_symbol():
-    ways = [*words.WAYS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
-    looks = {(axes.color(way), axes.symbol(way), axes.dash(way)) for way in ways}
-    assert len(looks) == len(ways)
+def test_methods_of_one_hue_differ_in_line_or_symbol():
+    methods = [*words.METHODS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
+    looks = {(axes.color(method), axes.symbol(method), axes.dash(method)) for method in methods}
+    assert len(looks) == len(methods)
     order = ["single", "many", "earlybird", "earlybird:512", "earlybird:4096"]
-    assert sorted(reversed(order), key=words.way_order) == order
+    assert sorted(reversed(order), key=words.method_order) == order
 
 
 def test_a_sample_without_what_a_pipeline_has_is_left_out():
-    broken = Sample("pipeline", "time_to_solution", {"size_bytes": 8}, "0", np.ones(3), way="many")
+    broken = Sample("pipeline", "time_to_solution", {"size_bytes": 8}, "0", np.ones(3), method="many")
     assert pipelines(material((broken,))) == []
 
 

@@ -42,10 +42,10 @@ def up(name: str, num_nodes: int, rate_bytes_per_s: float, measure: Measure | No
             f"--rate is {8 * rate_bytes_per_s:g} bit/s; give 10mbit to 32gbit, such as 200mbit, at which the "
             "link and not the CPU is the limit"
         )
-    way = namespaces.require_way()
+    mode = namespaces.require_mode()
     lock = state.claim(name)
     try:
-        keeper = _start_keeper(name, num_nodes, rate_bytes_per_s, way, lock)
+        keeper = _start_keeper(name, num_nodes, rate_bytes_per_s, mode, lock)
     finally:
         os.close(lock)
     try:
@@ -102,11 +102,11 @@ def _ended(cluster: Cluster) -> bool:
     return True
 
 
-def _start_keeper(name, num_nodes, rate_bytes_per_s, way, lock) -> subprocess.Popen:
+def _start_keeper(name, num_nodes, rate_bytes_per_s, mode, lock) -> subprocess.Popen:
     return subprocess.Popen(
         [
-            *way.unshare("net"), sys.executable, "-m", "earlybird.launch.cluster.keeper", name,
-            str(num_nodes), repr(rate_bytes_per_s), "user" if way.user_namespace else "root",
+            *mode.unshare("net"), sys.executable, "-m", "earlybird.launch.cluster.keeper", name,
+            str(num_nodes), repr(rate_bytes_per_s), "user" if mode.user_namespace else "root",
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

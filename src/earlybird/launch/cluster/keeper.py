@@ -14,7 +14,7 @@ from pathlib import Path
 
 from earlybird.launch.cluster import network, node, state, wires
 from earlybird.launch.cluster.state import NODE_NAMESPACES, Cluster, Node, Process
-from earlybird.machine.namespaces import Way
+from earlybird.machine.namespaces import Mode
 
 _ENDING = {signal.SIGTERM, signal.SIGINT}
 _PR_SET_PDEATHSIG = 1
@@ -59,7 +59,7 @@ def _heard(number: int, starter: subprocess.Popen) -> str:
 
 def _start_node(number: int, hosts: Path) -> subprocess.Popen:
     # The keeper is root of the user namespace where there is one: no further one is needed.
-    words = Way(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
+    words = Mode(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
     return subprocess.Popen(
         [*words, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts)],
         stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ def _write_agent(cluster: Cluster) -> None:
     """The command that stands for ssh: options are passed over, then a node's name, then what a shell there
     runs."""
     cases = "\n".join(f"{each.name}|{each.address}) pid={each.pid} ;;" for each in cluster.nodes)
-    own, kinds = cluster.way.enter(0)[3:], [f"--{kind}" for kind in NODE_NAMESPACES]
+    own, kinds = cluster.mode.enter(0)[3:], [f"--{kind}" for kind in NODE_NAMESPACES]
     path = cluster.agent
     path.write_text(f"""\
 #!/bin/sh

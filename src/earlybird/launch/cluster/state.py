@@ -15,7 +15,7 @@ from typing import Any
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
 from earlybird.launch.cluster import network
-from earlybird.machine.namespaces import Way
+from earlybird.machine.namespaces import Mode
 
 SCHEMA = "earlybird.cluster/1"
 NODE_NAMESPACES = ("net", "uts", "ipc", "pid", "mount")
@@ -85,8 +85,8 @@ class Cluster:
     link: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def way(self) -> Way:
-        return Way(self.user_namespace)
+    def mode(self) -> Mode:
+        return Mode(self.user_namespace)
 
     @property
     def agent(self) -> Path:
@@ -96,12 +96,12 @@ class Cluster:
     def head_words(self) -> list[str]:
         """The words before a command that is to see the cluster's network, such as mpiexec."""
         # Entering a user namespace clears what ties a process to its parent: tie it again.
-        return [*self.way.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
+        return [*self.mode.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
 
     def node_words(self, node: Node) -> list[str]:
         """The words before a command that is to run on `node` and to end with whoever started it."""
         # nsenter stays outside the node and its child would outlive it.
-        return [*self.way.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
+        return [*self.mode.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
 
     def require_whole(self) -> None:
         """Raise WorkError when a part of the cluster has died."""

@@ -1,4 +1,4 @@
-"""Which ways of a collective operation are compared, and which of them one launch can hold."""
+"""Which methods of a collective operation are compared, and which of them one launch can hold."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,12 +10,12 @@ from earlybird.data.collective_algorithms import (
     OWN,
     REDUCTIONS,
     STAYS_FREE,
-    Way,
+    Method,
     forcing,
     is_segmented,
     mpi_algorithms,
     own_algorithms,
-    parse_way,
+    parse_method,
     why_not,
 )
 from earlybird.data.errors import InputError
@@ -31,13 +31,13 @@ _SEGMENT_BYTES = 8192  # of `pipeline` where nothing else is said
 _REFERENCES = ("own-binomial", "own-linear")
 
 
-def ways_of(operation: str, options: Options, place: Place) -> tuple[Way, ...]:
+def methods_of(operation: str, options: Options, place: Place) -> tuple[Method, ...]:
     """What is to be compared, `default` first; InputError for an algorithm that nobody here has."""
     here = (*own_algorithms(operation), *mpi_algorithms(place.family, operation))
     asked = options.algorithms
     if asked is None:
         asked = _ALGORITHMS if operation in DEFAULT_OPERATIONS else (ALL,)
-    chosen = [Way(DEFAULT)]
+    chosen = [Method(DEFAULT)]
     for word in asked:
         if word == ALL:
             names: Iterable[str] = here
@@ -46,33 +46,33 @@ def ways_of(operation: str, options: Options, place: Place) -> tuple[Way, ...]:
         else:
             names = (word,)
         for name in names:
-            way = parse_way(name)
-            if way.name not in (*here, DEFAULT):
-                _refuse_unknown(way.name, options, place)
+            method = parse_method(name)
+            if method.name not in (*here, DEFAULT):
+                _refuse_unknown(method.name, options, place)
                 continue  # another operation has it
-            chosen += _segmented(way, word, operation, options, place)
+            chosen += _segmented(method, word, operation, options, place)
     return tuple(dict.fromkeys(chosen))
 
 
-def applies(way: Way, ways: Sequence[Way], point: dict[str, Any], family: str | None) -> bool:
-    """Whether the MPI takes `way` at this point, and whether another way is not the very same there."""
-    same_here = replace(way, segment_bytes=0)
-    if way.segment_bytes >= point["size_bytes"] and same_here != way and same_here in ways:
+def applies(method: Method, methods: Sequence[Method], point: dict[str, Any], family: str | None) -> bool:
+    """Whether the MPI takes `method` at this point, and whether another method is not the very same there."""
+    same_here = replace(method, segment_bytes=0)
+    if method.segment_bytes >= point["size_bytes"] and same_here != method and same_here in methods:
         return False
-    return why_not(family, point["operation"], way, point["ranks"], point["size_bytes"]) is None
+    return why_not(family, point["operation"], method, point["ranks"], point["size_bytes"]) is None
 
 
 def launches(
-    operation: str, ways: Sequence[Way], ranks: int, family: str | None
-) -> list[tuple[tuple[Way, ...], dict[str, str]]]:
-    """Ways that one launch can hold, by the environment that they need."""
-    free = dict(forcing(family, operation, Way(DEFAULT), ranks).environment)
-    by_environment: dict[tuple, list[Way]] = {tuple(free.items()): []}
-    for way in ways:
-        needed = dict(forcing(family, operation, way, ranks).environment) if way.is_forced else free
+    operation: str, methods: Sequence[Method], ranks: int, family: str | None
+) -> list[tuple[tuple[Method, ...], dict[str, str]]]:
+    """Methods that one launch can hold, by the environment that they need."""
+    free = dict(forcing(family, operation, Method(DEFAULT), ranks).environment)
+    by_environment: dict[tuple, list[Method]] = {tuple(free.items()): []}
+    for method in methods:
+        needed = dict(forcing(family, operation, method, ranks).environment) if method.is_forced else free
         key = tuple(needed.items())
-        # Settings of the launch are those of one way where the MPI is told of it there.
-        by_environment.setdefault(key, []).append(way)
+        # Settings of the launch are those of one method where the MPI is told of it there.
+        by_environment.setdefault(key, []).append(method)
     apart = len(by_environment) > 1
     result = []
     for key, together in by_environment.items():
@@ -85,17 +85,18 @@ def launches(
     return result
 
 
-def _segmented(way: Way, word: str, operation: str, options: Options, place: Place) -> Iterator[Way]:
-    """`way` with its own segments, those of --segments, or those that `all` and the default give."""
-    can = way.name != DEFAULT and is_segmented(place.family, operation, way.name)
-    if way.segment_bytes and not can:
+def _segmented(method: Method, word: str, operation: str, options: Options, place: Place) -> Iterator[Method]:
+    """`method` with its own segments, those of --segments, or those that `all` and the default give."""
+    can = method.name != DEFAULT and is_segmented(place.family, operation, method.name)
+    if method.segment_bytes and not can:
         raise InputError(
-            f"--algorithm has {way.text} and {way.name} of {operation} has no segments; give {way.name}"
+            f"--algorithm has {method.text} and {method.name} of {operation} has no segments; give "
+            f"{method.name}"
         )
-    segments: tuple[int, ...] = (way.segment_bytes,)
+    segments: tuple[int, ...] = (method.segment_bytes,)
     if can and ":" not in word:
         given_freely = options.algorithms is None or word in (ALL, ALL_OWN)
-        usual = _SEGMENT_BYTES if given_freely and way.name.endswith("pipeline") else 0
+        usual = _SEGMENT_BYTES if given_freely and method.name.endswith("pipeline") else 0
         segments = (usual,) if options.segments_bytes is None else options.segments_bytes
     for segment in segments:
         if operation in REDUCTIONS and segment % 8:
@@ -103,7 +104,7 @@ def _segmented(way: Way, word: str, operation: str, options: Options, place: Pla
                 f"a segment of {operation} has {segment} bytes, which is no whole number of doubles; give "
                 "multiples of 8"
             )
-        yield replace(way, segment_bytes=segment)
+        yield replace(method, segment_bytes=segment)
 
 
 def _refuse_unknown(name: str, options: Options, place: Place) -> None:
@@ -124,9 +125,9 @@ def _refuse_unknown(name: str, options: Options, place: Place) -> None:
     )
 
 
-def _beside(operation: str, family: str | None) -> tuple[Way, ...]:
-    """What is in each launch where ways are in several, to compare them by."""
+def _beside(operation: str, family: str | None) -> tuple[Method, ...]:
+    """What is in each launch where methods are in several, to compare them by."""
     if family in STAYS_FREE:
-        return (Way(DEFAULT),)
+        return (Method(DEFAULT),)
     own = own_algorithms(operation)
-    return tuple(Way(name) for name in _REFERENCES if name in own)[:1]
+    return tuple(Method(name) for name in _REFERENCES if name in own)[:1]

@@ -1,4 +1,4 @@
-// The name of a way: an algorithm and, after a colon, the bytes of a segment.
+// The name of a method: an algorithm and, after a colon, the bytes of a segment.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace earlybird {
 
-struct WayName {
+struct MethodName {
   std::string text;           // as given: `own-pipeline:8192`
   std::string algorithm;      // `own-pipeline`
   bool is_segmented = false;  // whether bytes were given; 0 of them is one segment
@@ -18,6 +18,6 @@ struct WayName {
 
 // Ends the program with a sentence where an algorithm of ours has anything but a number of bytes behind its colon. What
 // the MPI's are called is the caller's affair: settings and environment force them.
-WayName read_way_name(const std::string &text);
+MethodName read_method_name(const std::string &text);
 
 }  // namespace earlybird

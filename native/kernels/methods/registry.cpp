@@ -1,19 +1,19 @@
 // What each name means, and what the running MPI must have for it.
-#include "kernels/ways/registry.hpp"
+#include "kernels/methods/registry.hpp"
 
 #include <map>
 
 #include "harness/command_line.hpp"
 #include "harness/partitioned.hpp"
-#include "kernels/ways/many.hpp"
-#include "kernels/ways/partitioned.hpp"
-#include "kernels/ways/rma_fence.hpp"
-#include "kernels/ways/rma_many_active.hpp"
-#include "kernels/ways/rma_many_passive.hpp"
-#include "kernels/ways/rma_single_active.hpp"
-#include "kernels/ways/rma_single_passive.hpp"
-#include "kernels/ways/single.hpp"
-#include "kernels/ways/stream.hpp"
+#include "kernels/methods/many.hpp"
+#include "kernels/methods/partitioned.hpp"
+#include "kernels/methods/rma_fence.hpp"
+#include "kernels/methods/rma_many_active.hpp"
+#include "kernels/methods/rma_many_passive.hpp"
+#include "kernels/methods/rma_single_active.hpp"
+#include "kernels/methods/rma_single_passive.hpp"
+#include "kernels/methods/single.hpp"
+#include "kernels/methods/stream.hpp"
 
 namespace earlybird {
 
@@ -31,48 +31,48 @@ const std::string aggregated = "earlybird:", cut = "earlybird-segments:";
 
 enum class Needs { nothing, own_partitioned, earlybird };
 
-using Maker = std::unique_ptr<Way> (*)(Transfer &, const std::string &name);
+using Maker = std::unique_ptr<Method> (*)(Transfer &, const std::string &name);
 
 template <class Made>
-std::unique_ptr<Way> make(Transfer &transfer, const std::string &) {
+std::unique_ptr<Method> make(Transfer &transfer, const std::string &) {
   return std::make_unique<Made>(transfer);
 }
 
 template <class Made>
-std::unique_ptr<Way> make_named(Transfer &transfer, const std::string &name) {
+std::unique_ptr<Method> make_named(Transfer &transfer, const std::string &name) {
   return std::make_unique<Made>(transfer, name);
 }
 
-std::unique_ptr<Way> make_partitioned(Transfer &transfer, const std::string &) {
+std::unique_ptr<Method> make_partitioned(Transfer &transfer, const std::string &) {
   return std::make_unique<Partitioned>(transfer, Partitioned::Settings{});
 }
 
-std::unique_ptr<Way> make_aggregated(Transfer &transfer, const std::string &name) {
+std::unique_ptr<Method> make_aggregated(Transfer &transfer, const std::string &name) {
   Partitioned::Settings settings;
   settings.info_key = EARLYBIRD_INFO_AGGR_SIZE;
   settings.info_value = name.substr(aggregated.size());
   return std::make_unique<Partitioned>(transfer, settings);
 }
 
-std::unique_ptr<Way> make_cut(Transfer &transfer, const std::string &name) {
+std::unique_ptr<Method> make_cut(Transfer &transfer, const std::string &name) {
   Partitioned::Settings settings;
   settings.info_key = EARLYBIRD_INFO_SEGMENTS;
   settings.info_value = name.substr(cut.size());
   return std::make_unique<Partitioned>(transfer, settings);
 }
 
-std::unique_ptr<Way> make_fresh(Transfer &transfer, const std::string &) {
+std::unique_ptr<Method> make_fresh(Transfer &transfer, const std::string &) {
   Partitioned::Settings settings;
   settings.max_starts = starts_before_plan;
   return std::make_unique<Partitioned>(transfer, settings);
 }
 
-std::unique_ptr<Way> make_stream(Transfer &transfer, const std::string &name) {
+std::unique_ptr<Method> make_stream(Transfer &transfer, const std::string &name) {
 #ifdef EB_HAS_STREAMS
   return std::make_unique<Stream>(transfer, name);
 #else
   (void)transfer;
-  refuse("this MPI has no streams (MPIX_Stream), which the way " + name +
+  refuse("this MPI has no streams (MPIX_Stream), which the method " + name +
          " sends by; leave it out, or give an --mpi that has them, such as mpich");
 #endif
 }
@@ -83,7 +83,7 @@ struct Entry {
   int settling = 0;
 };
 
-const std::map<std::string, Entry> known_ways = {
+const std::map<std::string, Entry> known_methods = {
     {"single", {make<Single>}},
     {"many", {make<Many>}},
     {"partitioned", {make_partitioned, Needs::own_partitioned}},
@@ -105,25 +105,25 @@ bool is_numbered(const std::string &name, const std::string &prefix) {
 
 [[noreturn]] void refuse_unknown(const std::string &name) {
   std::string names;
-  for (const auto &known : known_ways) names += (names.empty() ? "" : ", ") + known.first;
-  refuse("pipeline knows no way " + name + "; give some of " + names + ", " + aggregated + "BYTES and " + cut + "NUMBER");
+  for (const auto &known : known_methods) names += (names.empty() ? "" : ", ") + known.first;
+  refuse("pipeline knows no method " + name + "; give some of " + names + ", " + aggregated + "BYTES and " + cut + "NUMBER");
 }
 
 }  // namespace
 
-Kind find_way(const std::string &name) {
+Kind find_method(const std::string &name) {
   Entry entry;
   if (is_numbered(name, aggregated)) {
     entry = {make_aggregated, Needs::earlybird, starts_until_settled};
   } else if (is_numbered(name, cut)) {
     entry = {make_cut, Needs::earlybird, starts_before_plan};
   } else {
-    const auto found = known_ways.find(name);
-    if (found == known_ways.end()) refuse_unknown(name);
+    const auto found = known_methods.find(name);
+    if (found == known_methods.end()) refuse_unknown(name);
     entry = found->second;
   }
-  // A sample can so never be of another library than its way says.
-  if (entry.needs != Needs::nothing) need_partitioned(entry.needs == Needs::earlybird, "the way " + name);
+  // A sample can so never be of another library than its method says.
+  if (entry.needs != Needs::nothing) need_partitioned(entry.needs == Needs::earlybird, "the method " + name);
   return {[maker = entry.maker, name](Transfer &transfer) { return maker(transfer, name); }, entry.settling};
 }
 

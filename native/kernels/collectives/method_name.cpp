@@ -1,5 +1,5 @@
 // Splits at the colon.
-#include "kernels/collectives/way_name.hpp"
+#include "kernels/collectives/method_name.hpp"
 
 #include <cstdlib>
 
@@ -7,15 +7,15 @@
 
 namespace earlybird {
 
-WayName read_way_name(const std::string &text) {
+MethodName read_method_name(const std::string &text) {
   const std::size_t colon = text.find(':');
-  WayName name;
+  MethodName name;
   name.text = text;
   name.algorithm = text.substr(0, colon);
   if (!name.is_own() || colon == std::string::npos) return name;
   const std::string bytes = text.substr(colon + 1);
   if (bytes.empty() || bytes.size() > 18 || bytes.find_first_not_of("0123456789") != std::string::npos)
-    refuse("the way " + text + " names no segment: give whole bytes after the colon, such as " + name.algorithm +
+    refuse("the method " + text + " names no segment: give whole bytes after the colon, such as " + name.algorithm +
            ":8192; 0 is one segment");
   name.is_segmented = true;
   name.segment_bytes = static_cast<std::size_t>(std::atoll(bytes.c_str()));

@@ -1,4 +1,4 @@
-"""Draws a map of coloured cells with letters: which way is the best of each row and column."""
+"""Draws a map of coloured cells with letters: which method is the best of each row and column."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ _WIDE_COLUMNS = 8  # beyond as many the letters of a cell alone fit on a phone
 
 @dataclass(frozen=True)
 class Cell:
-    """The best way, a figure for cells with room for it, and what touching the cell tells."""
+    """The best method, a figure for cells with room for it, and what touching the cell tells."""
 
-    way: str
+    method: str
     figure: str
     hover: str
 
 
 @dataclass(frozen=True)
-class WayMap:
+class MethodMap:
     """Cells by (row, column), the names of rows and columns, and those of the two axes."""
 
     cells: Mapping[tuple[int, int], Cell]
@@ -33,20 +33,20 @@ class WayMap:
         """The share of cells that there are."""
         return len(self.cells) / max(len(self.rows) * len(self.columns), 1)
 
-    def ways(self) -> list[str]:
-        return sorted({cell.way for cell in self.cells.values()}, key=words.way_order)
+    def methods(self) -> list[str]:
+        return sorted({cell.method for cell in self.cells.values()}, key=words.method_order)
 
     def data(self) -> list[dict[str, Any]]:
-        """The cells, and an entry of the legend for every way: heat maps have none."""
-        ways = self.ways()
+        """The cells, and an entry of the legend for every method: heat maps have none."""
+        methods = self.methods()
         rows, columns = range(len(self.rows)), range(len(self.columns))
         table = [[self.cells.get((row, column)) for column in columns] for row in rows]
-        count = len(ways)
+        count = len(methods)
         cells = {
             "type": "heatmap",
             "x": list(columns),
             "y": list(rows),
-            "z": [[ways.index(cell.way) if cell else None for cell in row] for row in table],
+            "z": [[methods.index(cell.method) if cell else None for cell in row] for row in table],
             "text": [[_text(cell, len(columns)) for cell in row] for row in table],
             "texttemplate": "%{text}",
             "textfont": {"color": "var(--paper)", "size": 11},
@@ -54,7 +54,7 @@ class WayMap:
             "hoverinfo": "text",
             "hoverongaps": False,
             "colorscale": [
-                [edge / count, axes.color(way)] for k, way in enumerate(ways) for edge in (k, k + 1)
+                [edge / count, axes.color(method)] for k, method in enumerate(methods) for edge in (k, k + 1)
             ],
             "zmin": -0.5,
             "zmax": count - 0.5,
@@ -62,7 +62,7 @@ class WayMap:
             "ygap": 2,
             "showscale": False,
         }
-        return [cells, *(_legend(way) for way in ways)]
+        return [cells, *(_legend(method) for method in methods)]
 
     def layout(self) -> dict[str, Any]:
         height = 150 + 34 * len(self.rows)
@@ -91,16 +91,16 @@ def _text(cell: Cell | None, columns: int) -> str:
     if cell is None:
         return ""
     figure = f"<br>{cell.figure}" if cell.figure and columns <= _WIDE_COLUMNS else ""
-    return words.way_letters(cell.way) + figure
+    return words.method_letters(cell.method) + figure
 
 
-def _legend(way: str) -> dict[str, Any]:
+def _legend(method: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "x": [None],
         "y": [None],
         "mode": "markers",
-        "name": axes.label(f"{words.way_letters(way)}: {words.way(way)}"),
-        "marker": {"symbol": "square", "size": 12, "color": axes.color(way)},
+        "name": axes.label(f"{words.method_letters(method)}: {words.method(method)}"),
+        "marker": {"symbol": "square", "size": 12, "color": axes.color(method)},
         "hoverinfo": "skip",
     }

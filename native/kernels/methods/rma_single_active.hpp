@@ -1,15 +1,15 @@
-// Way `rma-single-active`: all threads put into one window, whose epochs rank 1 opens with post and closes with wait.
+// Method `rma-single-active`: all threads put into one window, whose epochs rank 1 opens with post and closes with wait.
 #pragma once
 
-#include "kernels/ways/peer_group.hpp"
-#include "kernels/ways/window.hpp"
+#include "kernels/methods/peer_group.hpp"
+#include "kernels/methods/window.hpp"
 
 namespace earlybird {
 
-class RmaSingleActive : public Way {
+class RmaSingleActive : public Method {
  public:
   RmaSingleActive(Transfer &transfer, const std::string &name)
-      : Way(transfer), window_(transfer, name), peer_(transfer) {}
+      : Method(transfer), window_(transfer, name), peer_(transfer) {}
 
   void start() override {
     if (transfer_.sends())

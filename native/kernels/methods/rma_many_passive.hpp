@@ -1,17 +1,17 @@
-// Way `rma-many-passive`: each thread puts into a window of its own, over its partitions, and flushes it itself.
+// Method `rma-many-passive`: each thread puts into a window of its own, over its partitions, and flushes it itself.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "kernels/ways/exposure.hpp"
-#include "kernels/ways/window.hpp"
+#include "kernels/methods/exposure.hpp"
+#include "kernels/methods/window.hpp"
 
 namespace earlybird {
 
-class RmaManyPassive : public Way {
+class RmaManyPassive : public Method {
  public:
-  RmaManyPassive(Transfer &transfer, const std::string &name) : Way(transfer) {
+  RmaManyPassive(Transfer &transfer, const std::string &name) : Method(transfer) {
     for (int thread = 0; thread < transfer.num_threads; ++thread) {
       windows_.push_back(std::make_unique<Window>(transfer, name, thread));
       windows_.back()->need_one_copy(name);

@@ -1,4 +1,4 @@
-// Way `stream`: as `many`, the communicator of each thread bound to a stream of its own (MPIX_Stream of MPICH).
+// Method `stream`: as `many`, the communicator of each thread bound to a stream of its own (MPIX_Stream of MPICH).
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/command_line.hpp"
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 
@@ -15,15 +15,15 @@ namespace earlybird {
 // A stream takes one of the contexts that MPICH was asked to keep for streams. Collective over the team.
 class StreamComm {
  public:
-  StreamComm(Team &team, const std::string &way) {
+  StreamComm(Team &team, const std::string &method) {
     // Errors of a call without a communicator are those of MPI_COMM_SELF (MPI 4.1 section 9.3), of MPI_COMM_WORLD in
     // MPICH 5.0.2.
     set_handlers(MPI_ERRORS_RETURN);
     const int status = MPIX_Stream_create(MPI_INFO_NULL, &stream_);
     set_handlers(MPI_ERRORS_ARE_FATAL);
     if (!team.all(status == MPI_SUCCESS))
-      refuse("this MPI gives no stream to every thread, as the way " + way +
-             " needs; set MPIR_CVAR_CH4_RESERVE_VCIS to the number of threads, or leave the way out");
+      refuse("this MPI gives no stream to every thread, as the method " + method +
+             " needs; set MPIR_CVAR_CH4_RESERVE_VCIS to the number of threads, or leave the method out");
     MPIX_Stream_comm_create(team.comm(), stream_, &comm_);
   }
   ~StreamComm() {
@@ -46,10 +46,10 @@ class StreamComm {
 };
 
 // No persistent messages: MPICH 5.0.2 waits for one of a stream without ever looking at that stream's context.
-class Stream : public Way {
+class Stream : public Method {
  public:
   Stream(Transfer &transfer, const std::string &name)
-      : Way(transfer), requests_(static_cast<std::size_t>(transfer.num_partitions), MPI_REQUEST_NULL) {
+      : Method(transfer), requests_(static_cast<std::size_t>(transfer.num_partitions), MPI_REQUEST_NULL) {
     for (int thread = 0; thread < transfer.num_threads; ++thread)
       streams_.push_back(std::make_unique<StreamComm>(transfer.team, name));
   }

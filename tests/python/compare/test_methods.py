@@ -1,9 +1,9 @@
-"""Ways that were measured interleaved are compared round by round, then launch by launch."""
+"""Methods that were measured interleaved are compared round by round, then launch by launch."""
 
 import numpy as np
 import pytest
 
-from earlybird.compare.ways import chained_ratio, paired_ratio
+from earlybird.compare.methods import chained_ratio, paired_ratio
 from earlybird.data.run import Sample
 
 
@@ -50,7 +50,7 @@ def test_a_time_of_zero_divides_nothing():
     assert paired_ratio([sample([2, 2])], [sample([0, 1])]).value == 2
 
 
-def test_what_no_launch_held_together_is_compared_by_way_of_what_was_beside_either():
+def test_what_no_launch_held_together_is_compared_by_method_of_what_was_beside_either():
     forced, default = [sample([6] * 9, "a")], [sample([3] * 9, "b")]
     common = [sample([2] * 9, "a"), sample([4] * 9, "b")]  # launch b was twice as slow
     ratio = chained_ratio(forced, common, default)

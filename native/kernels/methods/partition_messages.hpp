@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 

@@ -1,7 +1,7 @@
 // The other rank as a group: with whom an epoch of active synchronisation is.
 #pragma once
 
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 

@@ -1,4 +1,4 @@
-// What every way to bring partitions over is: steps that the template of pipeline.cpp calls, on both ranks alike.
+// What every method to bring partitions over is: steps that the template of pipeline.cpp calls, on both ranks alike.
 #pragma once
 
 #include <mpi.h>
@@ -30,15 +30,15 @@ struct Transfer {
   int first_of(int thread) const { return thread * partitions_per_thread(); }
 };
 
-// One way to bring the partitions over. The main threads of both ranks call `start` and `wait`. Between them each thread
+// One method to bring the partitions over. The main threads of both ranks call `start` and `wait`. Between them each thread
 // of rank 0 calls `ready` for its partitions and then `all_of_thread_ready`; when all threads have, the main one calls
 // `all_ready`. Constructors and destructors are collective.
-class Way {
+class Method {
  public:
-  explicit Way(Transfer &transfer) : transfer_(transfer) {}
-  virtual ~Way() = default;
-  Way(const Way &) = delete;
-  Way &operator=(const Way &) = delete;
+  explicit Method(Transfer &transfer) : transfer_(transfer) {}
+  virtual ~Method() = default;
+  Method(const Method &) = delete;
+  Method &operator=(const Method &) = delete;
 
   virtual void prepare() {}  // outside of what is timed
   virtual void start() = 0;

@@ -1,13 +1,13 @@
-// Way `single`: bulk, one persistent message when every partition is ready.
+// Method `single`: bulk, one persistent message when every partition is ready.
 #pragma once
 
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 
-class Single : public Way {
+class Single : public Method {
  public:
-  explicit Single(Transfer &transfer) : Way(transfer) {
+  explicit Single(Transfer &transfer) : Method(transfer) {
     const int count = static_cast<int>(transfer.size_bytes);
     if (transfer.sends())
       MPI_Send_init(transfer.buffer.data(), count, MPI_BYTE, transfer.peer(), tag, transfer.team.comm(), &request_);

@@ -1,15 +1,15 @@
-// Way `rma-single-passive`: all threads put into one window, locked for good; empty messages control the exposure.
+// Method `rma-single-passive`: all threads put into one window, locked for good; empty messages control the exposure.
 #pragma once
 
-#include "kernels/ways/exposure.hpp"
-#include "kernels/ways/window.hpp"
+#include "kernels/methods/exposure.hpp"
+#include "kernels/methods/window.hpp"
 
 namespace earlybird {
 
-class RmaSinglePassive : public Way {
+class RmaSinglePassive : public Method {
  public:
   RmaSinglePassive(Transfer &transfer, const std::string &name)
-      : Way(transfer), window_(transfer, name), exposure_(transfer) {
+      : Method(transfer), window_(transfer, name), exposure_(transfer) {
     window_.need_one_copy(name);
     // Nobody else locks it, so rank 1 need not be asked.
     if (transfer.sends()) MPI_Win_lock(MPI_LOCK_SHARED, transfer.peer(), MPI_MODE_NOCHECK, window_.win());

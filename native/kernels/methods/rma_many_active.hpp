@@ -1,17 +1,17 @@
-// Way `rma-many-active`: each thread has a window of its own, over its partitions, and an epoch of its own on it.
+// Method `rma-many-active`: each thread has a window of its own, over its partitions, and an epoch of its own on it.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "kernels/ways/peer_group.hpp"
-#include "kernels/ways/window.hpp"
+#include "kernels/methods/peer_group.hpp"
+#include "kernels/methods/window.hpp"
 
 namespace earlybird {
 
-class RmaManyActive : public Way {
+class RmaManyActive : public Method {
  public:
-  RmaManyActive(Transfer &transfer, const std::string &name) : Way(transfer), peer_(transfer) {
+  RmaManyActive(Transfer &transfer, const std::string &name) : Method(transfer), peer_(transfer) {
     for (int thread = 0; thread < transfer.num_threads; ++thread)
       windows_.push_back(std::make_unique<Window>(transfer, name, thread));
   }

@@ -1,17 +1,17 @@
-// Way `many`: one persistent message per partition when it is ready, each thread's over a communicator of its own.
+// Method `many`: one persistent message per partition when it is ready, each thread's over a communicator of its own.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "harness/duplicate.hpp"
-#include "kernels/ways/partition_messages.hpp"
+#include "kernels/methods/partition_messages.hpp"
 
 namespace earlybird {
 
-class Many : public Way {
+class Many : public Method {
  public:
-  explicit Many(Transfer &transfer) : Way(transfer) {
+  explicit Many(Transfer &transfer) : Method(transfer) {
     std::vector<MPI_Comm> comms;
     for (int thread = 0; thread < transfer.num_threads; ++thread) {
       duplicates_.push_back(std::make_unique<Duplicate>(transfer.team.comm()));

@@ -4,19 +4,19 @@
 #include <string>
 
 #include "harness/command_line.hpp"
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 
 class Window {
  public:
-  // Over all partitions. Collective; ends the program in a sentence about `way` where this MPI makes no window.
-  Window(Transfer &transfer, const std::string &way) : Window(transfer, way, 0, transfer.num_partitions) {}
+  // Over all partitions. Collective; ends the program in a sentence about `method` where this MPI makes no window.
+  Window(Transfer &transfer, const std::string &method) : Window(transfer, method, 0, transfer.num_partitions) {}
 
   // Over those of one thread: what threads put at the same moment into windows that overlap is undefined, wherever they
   // put it (MPI 4.1 section 12.2.1).
-  Window(Transfer &transfer, const std::string &way, int thread)
-      : Window(transfer, way, transfer.first_of(thread), transfer.first_of(thread + 1)) {}
+  Window(Transfer &transfer, const std::string &method, int thread)
+      : Window(transfer, method, transfer.first_of(thread), transfer.first_of(thread + 1)) {}
 
   ~Window() { MPI_Win_free(&win_); }
   Window(const Window &) = delete;
@@ -30,19 +30,19 @@ class Window {
     MPI_Put(transfer_.partition(partition), count, MPI_BYTE, transfer_.peer(), offset, count, MPI_BYTE, win_);
   }
 
-  // Where memory is of two copies a flushed put is not where rank 1 looks (MPI 4.1 section 12.4): passive ways, whose
+  // Where memory is of two copies a flushed put is not where rank 1 looks (MPI 4.1 section 12.4): passive methods, whose
   // rank 1 calls nothing on the window, need one.
-  void need_one_copy(const std::string &way) const {
+  void need_one_copy(const std::string &method) const {
     int *model = nullptr, found = 0;
     MPI_Win_get_attr(win_, MPI_WIN_MODEL, &model, &found);
     if (!transfer_.team.all(found && *model == MPI_WIN_UNIFIED))
-      refuse("windows of this MPI have copies of their own here (MPI_WIN_SEPARATE), which the way " + way +
+      refuse("windows of this MPI have copies of their own here (MPI_WIN_SEPARATE), which the method " + method +
              " cannot use; leave it out, or give another --mpi");
   }
 
  private:
   // Over the partitions from `first` to before `end`.
-  Window(Transfer &transfer, const std::string &way, int first, int end)
+  Window(Transfer &transfer, const std::string &method, int first, int end)
       : transfer_(transfer), begin_(transfer.offset_of(first)) {
     // Not of a duplicate: an MPI makes one itself for each window, and MPICH deals its contexts out to communicators in
     // turn, so that windows of duplicates would get every second context alone.
@@ -58,8 +58,8 @@ class Window {
     MPI_Info_free(&info);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
     if (!transfer.team.all(status == MPI_SUCCESS))
-      refuse("this MPI makes no window for remote memory access here, which the way " + way +
-             " puts into; leave the rma- ways out, or give another --mpi");
+      refuse("this MPI makes no window for remote memory access here, which the method " + method +
+             " puts into; leave the rma- methods out, or give another --mpi");
   }
 
   Transfer &transfer_;

@@ -1,22 +1,22 @@
-// Ways `partitioned` and `earlybird`: MPI-4 partitioned communication, of whoever answers its calls.
+// Methods `partitioned` and `earlybird`: MPI-4 partitioned communication, of whoever answers its calls.
 #pragma once
 
 #include <limits>
 #include <string>
 
 #include "harness/partitioned.hpp"
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 
-class Partitioned : public Way {
+class Partitioned : public Method {
  public:
   struct Settings {
     int max_starts = std::numeric_limits<int>::max();  // a request is made anew after so many
     std::string info_key, info_value;  // what libearlybird is told; an empty key leaves all to the library
   };
 
-  Partitioned(Transfer &transfer, const Settings &settings) : Way(transfer), settings_(settings), tag_(next_tag()) {
+  Partitioned(Transfer &transfer, const Settings &settings) : Method(transfer), settings_(settings), tag_(next_tag()) {
     make();
   }
   ~Partitioned() override { MPI_Request_free(&request_); }

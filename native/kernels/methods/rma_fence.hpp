@@ -1,13 +1,13 @@
-// Way `rma-fence`: all threads put into one window between two fences.
+// Method `rma-fence`: all threads put into one window between two fences.
 #pragma once
 
-#include "kernels/ways/window.hpp"
+#include "kernels/methods/window.hpp"
 
 namespace earlybird {
 
-class RmaFence : public Way {
+class RmaFence : public Method {
  public:
-  RmaFence(Transfer &transfer, const std::string &name) : Way(transfer), window_(transfer, name) {}
+  RmaFence(Transfer &transfer, const std::string &name) : Method(transfer), window_(transfer, name) {}
 
   void start() override { MPI_Win_fence(MPI_MODE_NOPRECEDE, window_.win()); }
   void ready(int partition) override { window_.put(partition); }

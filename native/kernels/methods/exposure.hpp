@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/duplicate.hpp"
-#include "kernels/ways/way.hpp"
+#include "kernels/methods/method.hpp"
 
 namespace earlybird {
 

@@ -11,7 +11,7 @@ from earlybird.models.statistics import median_coverage, median_interval
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times longer one way took than another, from `low` to `high`; `launches` held both.
+    """How many times longer one method took than another, from `low` to `high`; `launches` held both.
 
     `coverage` is how often such an interval holds the median: 0.95 or more from 6 launches on, 0.75 with 3.
     """
@@ -28,7 +28,7 @@ def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio |
 
     A launch is itself random, so the interval is that of the launches' medians, up to 10 launches from the
     lowest to the highest; with a single launch it is that of its rounds, which tells less. Rounds in the
-    warm-up of either way are left out, and launches that lack a way; None when nothing is left.
+    warm-up of either method are left out, and launches that lack a method; None when nothing is left.
     """
     other = {sample.launch: sample for sample in shorter}
     ratios = [round_ratios(sample, other[sample.launch]) for sample in longer if sample.launch in other]
