@@ -110,7 +110,7 @@ _SIGNATURES = {
     "eb_tags_max_segments": (c_int, _TAGS),
     "eb_tags_is_canonical": (c_bool, _TAGS, c_int, c_int, c_uint64),
     "eb_tags_segment": (c_int, _TAGS, c_int, c_int),
-    "eb_tags_report": (c_int, _TAGS, c_int, c_int64),
+    "eb_tags_feedback": (c_int, _TAGS, c_int, c_int64),
     "eb_tags_canonical_base": (c_int, _TAGS, c_int, c_int, c_uint64),
     "eb_tags_num_ids": (c_int64, _TAGS),
     "eb_tags_channel_base": (c_int, _TAGS, c_int64),

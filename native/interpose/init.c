@@ -37,7 +37,7 @@ static int leave(int rc) {
   return rc;
 }
 
-static bool wants_threads(void) { return serves && eb_settings_wants_progress_thread(); }
+static bool wants_threads(void) { return serves && eb_config_wants_progress_thread(); }
 
 /* The function of a tool that was loaded after us, which begins its work there, or the MPI's own. NULL where PMPI's is to
  * be called: with a tool that calls us, another copy of this library, an MPI that is loaded later. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/search.h"
 #include "partitioned/world.h"
 
@@ -13,7 +13,7 @@
  * seldom afterwards. The first is known alike on both sides. */
 enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256 };
 #define NEVER UINT64_MAX
-/* Starts before a plan whose times are taken: the report of a start is there two starts later. */
+/* Starts before a plan whose times are taken: the feedback of a start is there two starts later. */
 enum { NUM_OBSERVED = 4 };
 /* The program has changed when another cut promises so much more than when the one in use was found. */
 #define CHANGED 0.85
@@ -74,8 +74,8 @@ static int plan_tag(const eb_channel *channel) {
   return eb_tags_plan(&eb_domain.tags, channel->base, channel->num_ids);
 }
 
-static int report_tag(const eb_channel *channel) {
-  return eb_tags_report(&eb_domain.tags, channel->base, channel->num_ids);
+static int feedback_tag(const eb_channel *channel) {
+  return eb_tags_feedback(&eb_domain.tags, channel->base, channel->num_ids);
 }
 
 int eb_adapt_begin(eb_channel *channel) {
@@ -88,8 +88,8 @@ int eb_adapt_begin(eb_channel *channel) {
 }
 
 void eb_adapt_end(eb_channel *channel) {
-  eb_report ignored;
-  for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_matching_take_report(&channel->reports[r], &ignored);
+  eb_feedback ignored;
+  for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_matching_take_feedback(&channel->feedback[r], &ignored);
   free(channel->ready_s);
   if (channel->adaptation) free(channel->adaptation->search);
   free(channel->adaptation);
@@ -105,9 +105,9 @@ int eb_adapt_start(eb_channel *channel) {
     channel->ready_s = calloc((size_t)channel->num_partitions, EB_NUM_RECORDS * sizeof *channel->ready_s);
   channel->proposes = channel->ready_s && !is_searching && channel->num_starts + 1 == channel->next_due;
   if (!is_reported(channel)) return MPI_SUCCESS;
-  eb_report unread;
-  (void)eb_matching_take_report(&channel->reports[place], &unread);
-  return eb_matching_expect_report(channel->wire_peer, report_tag(channel), &channel->reports[place]);
+  eb_feedback unread;
+  (void)eb_matching_take_feedback(&channel->feedback[place], &unread);
+  return eb_matching_expect_feedback(channel->wire_peer, feedback_tag(channel), &channel->feedback[place]);
 }
 
 /* A plan's words: how many ends, the total, the start of the next plan, the ends. */
@@ -132,16 +132,16 @@ int eb_adapt_finish(eb_channel *channel) {
     if (rc != MPI_SUCCESS) return rc;
   }
   if (!is_reported(channel)) return MPI_SUCCESS;
-  const eb_report report = {.start = channel->num_starts, .done_s = channel->done_s[place]};
-  return eb_outbox_send(EB_LETTER_CONTROL, &report, sizeof report, channel->wire_peer, report_tag(channel), eb_domain.comm);
+  const eb_feedback feedback = {.start = channel->num_starts, .done_s = channel->done_s[place]};
+  return eb_send_queue_send(EB_SEND_CONTROL, &feedback, sizeof feedback, channel->wire_peer, feedback_tag(channel), eb_domain.comm);
 }
 
-/* Gives the search what a start took, if the receiver's report of it has come. */
+/* Gives the search what a start took, if the receiver's feedback on it has come. */
 static void observe(eb_channel *channel, uint64_t start) {
   const int place = (int)(start % EB_NUM_RECORDS);
-  eb_report report;
-  if (!eb_matching_take_report(&channel->reports[place], &report) || report.start != start) return;
-  const eb_observation observed = {report.done_s - channel->done_s[place], channel->spent_s[place][0], channel->spent_s[place][1]};
+  eb_feedback feedback;
+  if (!eb_matching_take_feedback(&channel->feedback[place], &feedback) || feedback.start != start) return;
+  const eb_observation observed = {feedback.done_s - channel->done_s[place], channel->spent_s[place][0], channel->spent_s[place][1]};
   eb_search_observe(channel->adaptation->search, start, &observed);
 }
 
@@ -329,5 +329,5 @@ int eb_adapt_exchange(eb_channel *channel) {
   const int rc = make_plan(channel);
   if (rc != MPI_SUCCESS) return rc;
   const size_t bytes = (PLAN_ENDS + (size_t)channel->plan[PLAN_NUM]) * sizeof *channel->plan;
-  return eb_outbox_send(EB_LETTER_CONTROL, channel->plan, bytes, channel->wire_peer, plan_tag(channel), eb_domain.comm);
+  return eb_send_queue_send(EB_SEND_CONTROL, channel->plan, bytes, channel->wire_peer, plan_tag(channel), eb_domain.comm);
 }

@@ -1,4 +1,4 @@
-/* How a channel's segments follow the program: plans to the receiver, reports to the sender. Returns MPI codes. */
+/* How a channel's segments follow the program: plans to the receiver, feedback to the sender. Returns MPI codes. */
 #ifndef EB_ADAPT_H
 #define EB_ADAPT_H
 
@@ -8,7 +8,7 @@
 int eb_adapt_begin(eb_channel *channel);
 void eb_adapt_end(eb_channel *channel);
 
-/* What a sender or receiver does for a start that has begun: says where its times go, expects a report. */
+/* What a sender or receiver does for a start that has begun: says where its times go, expects feedback. */
 int eb_adapt_start(eb_channel *channel);
 
 /* The sender looks for better segments while its last message is under way: that is when it has the time. For the one

@@ -4,7 +4,7 @@
 #include "partitioned/adapt.h"
 #include "partitioned/buffer.h"
 #include "partitioned/issue.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/record.h"
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
@@ -51,7 +51,7 @@ static int start_sender(eb_channel *channel) {
   }
   atomic_store_explicit(&channel->num_unissued, channel->segments.num, memory_order_release);
   atomic_store_explicit(&channel->own_s, 0, memory_order_relaxed);
-  atomic_store_explicit(&channel->looks_s, 0, memory_order_relaxed);
+  atomic_store_explicit(&channel->clock_overhead_s, 0, memory_order_relaxed);
   if (channel->record >= 0) {
     channel->started_s = eb_stopwatch_s();
     channel->clock_ahead_s = eb_now_s() - channel->started_s;
@@ -78,9 +78,9 @@ static int fail(eb_channel *channel, int code) {
 }
 
 static int begin(eb_channel *channel) {
-  eb_outbox_progress();
+  eb_send_queue_progress();
   channel->num_starts++;
-  if (++channel->stamp == 0) channel->stamp = 1; /* every completed start has stamped all partitions: none is as old as that */
+  if (++channel->generation == 0) channel->generation = 1; /* every completed start has stamped all partitions: none is as old as that */
   /* The first data of a channel is sent from copies: the receiver may be anywhere, even blocked in a call that
    * waits for us, before it has taken the setup, and our completion must not depend on it. Once it has taken it, it posts
    * its receives when it starts. */
@@ -131,7 +131,7 @@ void eb_channel_issue(eb_channel *channel, int segment) {
   int rc = MPI_SUCCESS;
   if (channel->is_copying) await_answer(channel, num_bytes);
   if (channel->is_copying) {
-    rc = eb_outbox_send_reserved(channel->copies[segment], EB_LETTER_DATA, eb_buffer_wire(channel) + begin,
+    rc = eb_send_queue_send_reserved(channel->copies[segment], EB_SEND_DATA, eb_buffer_wire(channel) + begin,
                                  (size_t)num_bytes, channel->wire_peer,
                                  eb_tags_segment(&eb_domain.tags, channel->base, segment), eb_domain.lanes[channel->lane]);
     channel->copies[segment] = NULL;
@@ -153,8 +153,8 @@ __attribute__((noinline))
 static void note_ready(eb_channel *channel, int partition) {
   if (channel->record >= 0) {
     const double now_s = eb_stopwatch_s();
-    const double looks_s = atomic_load_explicit(&channel->looks_s, memory_order_relaxed);
-    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed) + looks_s;
+    const double clock_overhead_s = atomic_load_explicit(&channel->clock_overhead_s, memory_order_relaxed);
+    const double own_s = atomic_load_explicit(&channel->own_s, memory_order_relaxed) + clock_overhead_s;
     /* Of the last one, whichever thread that is. */
     const double spent_s = now_s - channel->started_s;
     atomic_store_explicit(&channel->done_s[channel->record], channel->clock_ahead_s + now_s, memory_order_relaxed);
@@ -162,17 +162,17 @@ static void note_ready(eb_channel *channel, int partition) {
     atomic_store_explicit(&channel->spent_s[channel->record][1], own_s, memory_order_relaxed);
     if (channel->ready_s) channel->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)channel->record] = (float)(spent_s - own_s);
     /* Looking at the clock is no work of the program's either. Two threads at once may count one look: a trifle. */
-    atomic_store_explicit(&channel->looks_s, looks_s + eb_clock.look_s, memory_order_relaxed);
+    atomic_store_explicit(&channel->clock_overhead_s, clock_overhead_s + eb_clock.look_s, memory_order_relaxed);
   }
   if (eb_record_on) eb_record_pready(channel, partition);
 }
 
 int eb_channel_pready(eb_channel *channel, int partition) {
   eb_partition_state *state = eb_partition(channel, partition);
-  const uint16_t stamp = channel->stamp;
+  const uint16_t generation = channel->generation;
   /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
-  if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == stamp, 0)) return MPI_ERR_ARG;
-  atomic_store_explicit(&state->done_at, stamp, memory_order_relaxed);
+  if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == generation, 0)) return MPI_ERR_ARG;
+  atomic_store_explicit(&state->done_at, generation, memory_order_relaxed);
   if (__builtin_expect(channel->record >= 0 || eb_record_on, 0)) note_ready(channel, partition);
   if (__builtin_expect(channel->staging != NULL, 0)) {
     /* Told when the request completes: the segment leaves all the same, for the receiver waits for it. */

@@ -14,7 +14,7 @@
 #include "partitioned/plan.h"
 #include "partitioned/requests.h"
 #include "partitioned/segment.h"
-#include "partitioned/settings.h"
+#include "partitioned/config.h"
 #include "partitioned/world.h"
 
 /* A cache line each, so that threads on different segments do not meet. */
@@ -77,11 +77,11 @@ typedef struct eb_channel {
   bool is_told;     /* a completion call has finished it and owes its status */
   int told_code;    /* and what it found */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
-  struct eb_letter **copies; /* [segments.num] their memory, until they are sent; NULL: not a start of this kind */
+  struct eb_pending_send **copies; /* [segments.num] their memory, until they are sent; NULL: not a start of this kind */
   atomic_bool is_accepted; /* a setup has been taken; of a receiver: and its sender was told */
 
   uint64_t num_starts;
-  uint16_t stamp; /* of the present start, never 0 */
+  uint16_t generation; /* of the present start, never 0 */
   _Atomic int error;   /* one that issuing met, or the match; no later start succeeds */
   atomic_bool is_asked; /* a thread has asked for a partition while another one waits */
   atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
@@ -92,7 +92,7 @@ typedef struct eb_channel {
   int64_t *plan;     /* [3 + max segments]: number of ends, total, start of the plan after it, ends */
   eb_segments next_segments; /* num 0: as now */
   eb_adaptation *adaptation; /* a sender's; NULL: no plan can be better */
-  eb_expected_report *reports[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
+  eb_expected_feedback *feedback[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
   _Atomic double done_s[EB_NUM_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
   _Atomic double spent_s[EB_NUM_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
   int record; /* where this start's times go, or -1 */
@@ -104,7 +104,7 @@ typedef struct eb_channel {
   /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */
   _Alignas(64) atomic_int num_unissued;
   _Atomic double own_s; /* spent in our own sends since the start */
-  _Alignas(64) _Atomic double looks_s; /* and by looking at the clock, of all threads */
+  _Alignas(64) _Atomic double clock_overhead_s; /* and by looking at the clock, of all threads */
 } eb_channel;
 
 static inline eb_partition_state *eb_partition(const eb_channel *channel, int partition) {

@@ -101,7 +101,7 @@ static bool allocate(const eb_members *members) {
   return true;
 }
 
-bool eb_domain_begin(const eb_members *members, eb_settings *settings) {
+bool eb_domain_begin(const eb_members *members, eb_config *settings) {
   eb_domain.comm = make_comm(members);
   if (eb_domain.comm == MPI_COMM_NULL) return false;
   eb_domain.lanes[0] = eb_domain.comm;

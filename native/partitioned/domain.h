@@ -11,7 +11,7 @@
 
 #include "partitioned/ids.h"
 #include "partitioned/job.h"
-#include "partitioned/settings.h"
+#include "partitioned/config.h"
 #include "partitioned/tags.h"
 
 typedef struct {
@@ -34,7 +34,7 @@ extern eb_domain_state eb_domain;
 
 /* Makes the communicators; collective over the members. False, on all of them, when one cannot. The settings must have
  * been read on the lowest member; afterwards every member has them. */
-bool eb_domain_begin(const eb_members *members, eb_settings *settings);
+bool eb_domain_begin(const eb_members *members, eb_config *settings);
 
 /* The communicators are left to MPI_Finalize: what a program never received may still be in them, and MPICH ends a
  * program that frees a communicator with unmatched messages. */

@@ -6,11 +6,11 @@
 
 #include "partitioned/channel.h"
 #include "partitioned/domain.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/world.h"
 
 static int send_control(int peer, int what, const void *bytes, size_t num_bytes) {
-  return eb_outbox_send(EB_LETTER_CONTROL, bytes, num_bytes, peer, eb_tags_control(&eb_domain.tags, what), eb_domain.comm);
+  return eb_send_queue_send(EB_SEND_CONTROL, bytes, num_bytes, peer, eb_tags_control(&eb_domain.tags, what), eb_domain.comm);
 }
 
 /* One control message of a kind, from anybody, of at most *num_bytes; false when there is none. */
@@ -212,29 +212,29 @@ static void take_answer(const answer *come) {
   else if (channel) eb_channel_take_answer(channel, come->kind == ACCEPTED ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
 }
 
-/* ---- Reports ---- */
+/* ---- Feedback ---- */
 
-static eb_expected_report *reports; /* their receives are posted */
-static int num_expected_reports;
+static eb_expected_feedback *expected_list; /* their receives are posted */
+static int num_expected_feedback;
 
-static void drop_report(eb_expected_report *expected) {
+static void drop_feedback(eb_expected_feedback *expected) {
   *expected->at = expected->next;
   if (expected->next) expected->next->at = expected->at;
-  num_expected_reports--;
+  num_expected_feedback--;
   free(expected);
 }
 
-static bool has_come(eb_expected_report *expected) {
+static bool has_come(eb_expected_feedback *expected) {
   int flag = 0;
-  /* A receive that failed has come to its end, too; its report is of no start. */
+  /* A receive that failed has come to its end, too; its content is of no start. */
   return PMPI_Test(&expected->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
 }
 
 /* Under eb_lock: those that nobody wants any more. */
-static void drop_unwanted_reports(void) {
-  for (eb_expected_report *expected = reports; expected;) {
-    eb_expected_report *const next = expected->next;
-    if (!expected->is_wanted && has_come(expected)) drop_report(expected);
+static void drop_unwanted_feedback(void) {
+  for (eb_expected_feedback *expected = expected_list; expected;) {
+    eb_expected_feedback *const next = expected->next;
+    if (!expected->is_wanted && has_come(expected)) drop_feedback(expected);
     expected = next;
   }
 }
@@ -247,41 +247,41 @@ void eb_matching_collect(void) {
     for (int a = 0; a < num_bytes / (int)sizeof come[0]; a++) take_answer(&come[a]);
     num_bytes = sizeof come;
   }
-  drop_unwanted_reports();
+  drop_unwanted_feedback();
   eb_unlock();
 }
 
-int eb_matching_expect_report(int peer, int tag, eb_expected_report **made) {
+int eb_matching_expect_feedback(int peer, int tag, eb_expected_feedback **made) {
   eb_lock();
-  drop_unwanted_reports();
+  drop_unwanted_feedback();
   eb_unlock();
-  eb_expected_report *expected = calloc(1, sizeof *expected);
+  eb_expected_feedback *expected = calloc(1, sizeof *expected);
   if (!expected) return MPI_ERR_NO_MEM;
-  const int rc = PMPI_Irecv(&expected->report, sizeof expected->report, MPI_BYTE, peer, tag, eb_domain.comm, &expected->request);
+  const int rc = PMPI_Irecv(&expected->feedback, sizeof expected->feedback, MPI_BYTE, peer, tag, eb_domain.comm, &expected->request);
   if (rc != MPI_SUCCESS) {
     free(expected);
     return rc;
   }
   expected->is_wanted = true;
   eb_lock();
-  expected->next = reports;
-  expected->at = &reports;
+  expected->next = expected_list;
+  expected->at = &expected_list;
   if (expected->next) expected->next->at = &expected->next;
-  reports = expected;
-  num_expected_reports++;
+  expected_list = expected;
+  num_expected_feedback++;
   eb_unlock();
   *made = expected;
   return MPI_SUCCESS;
 }
 
-bool eb_matching_take_report(eb_expected_report **expected, eb_report *report) {
+bool eb_matching_take_feedback(eb_expected_feedback **expected, eb_feedback *feedback) {
   bool come = false;
   if (!*expected) return false;
   eb_lock();
   if (has_come(*expected)) {
     come = true;
-    *report = (*expected)->report;
-    drop_report(*expected);
+    *feedback = (*expected)->feedback;
+    drop_feedback(*expected);
   } else {
     (*expected)->is_wanted = false; /* it stays posted, because it will come */
   }
@@ -290,20 +290,20 @@ bool eb_matching_take_report(eb_expected_report **expected, eb_report *report) {
   return come;
 }
 
-int eb_matching_num_expected_reports(void) { return num_expected_reports; }
+int eb_matching_num_expected_feedback(void) { return num_expected_feedback; }
 
-void eb_matching_abandon_reports(void) {
+void eb_matching_abandon_feedback(void) {
   eb_lock();
-  for (eb_expected_report *expected = reports; expected; expected = expected->next) expected->is_wanted = false;
+  for (eb_expected_feedback *expected = expected_list; expected; expected = expected->next) expected->is_wanted = false;
   eb_unlock();
 }
 
-void eb_matching_cancel_reports(void) {
+void eb_matching_cancel_feedback(void) {
   eb_lock();
-  while (reports) {
-    PMPI_Cancel(&reports->request);
-    PMPI_Wait(&reports->request, MPI_STATUS_IGNORE);
-    drop_report(reports);
+  while (expected_list) {
+    PMPI_Cancel(&expected_list->request);
+    PMPI_Wait(&expected_list->request, MPI_STATUS_IGNORE);
+    drop_feedback(expected_list);
   }
   eb_unlock();
 }

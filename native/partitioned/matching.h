@@ -29,16 +29,16 @@ typedef struct {
 typedef struct {
   double done_s; /* when everything had arrived, by its clock */
   uint64_t start;
-} eb_report;
+} eb_feedback;
 
-/* A report that is to come. Its receive is posted at the start of which it tells: a report that nobody has asked for
+/* Feedback that is to come. Its receive is posted at the start of which it tells: a message that nobody has asked for
  * could hold up other messages of its sender (libfabric's tcp provider keeps 64 of those and reads no further). */
-typedef struct eb_expected_report {
-  struct eb_expected_report *next, **at; /* among all of them */
+typedef struct eb_expected_feedback {
+  struct eb_expected_feedback *next, **at; /* among all of them */
   MPI_Request request;
   bool is_wanted; /* somebody holds a pointer to it */
-  eb_report report;
-} eb_expected_report;
+  eb_feedback feedback;
+} eb_expected_feedback;
 
 /* Sends a sender's setup; returns an MPI error code. */
 int eb_matching_announce(struct eb_channel *channel, const eb_setup *setup);
@@ -60,18 +60,18 @@ int eb_matching_accept(int sender, int64_t first_id);
 int eb_matching_refuse(int sender, int64_t first_id);
 /* Several releases travel in one message, or with an answer of the other kinds. */
 int eb_matching_release(int sender, int64_t first_id, int64_t num_ids);
-/* The sender takes these in, and the reports that nobody wants any more. */
+/* The sender takes these in, and the feedback that nobody wants any more. */
 void eb_matching_collect(void);
 
-/* Posts the receive of a report; returns an MPI error code. */
-int eb_matching_expect_report(int peer, int tag, eb_expected_report **made);
-/* Lets go of an expected report, which becomes NULL (as it may have been). True when it had come. */
-bool eb_matching_take_report(eb_expected_report **expected, eb_report *report);
+/* Posts the receive of a feedback message; returns an MPI error code. */
+int eb_matching_expect_feedback(int peer, int tag, eb_expected_feedback **made);
+/* Lets go of expected feedback, which becomes NULL (as it may have been). True when it had come. */
+bool eb_matching_take_feedback(eb_expected_feedback **expected, eb_feedback *feedback);
 /* At the end of the program nobody wants them any more; those that have not come when nobody waits any longer are
  * cancelled. */
-void eb_matching_abandon_reports(void);
-int eb_matching_num_expected_reports(void);
-void eb_matching_cancel_reports(void);
+void eb_matching_abandon_feedback(void);
+int eb_matching_num_expected_feedback(void);
+void eb_matching_cancel_feedback(void);
 
 /* Forgets what was never matched. */
 void eb_matching_end(void);

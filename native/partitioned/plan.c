@@ -188,15 +188,15 @@ typedef struct {
   const eb_cost *cost;
   const atoms *of;
   bool descending;
-} procession;
+} ordered_blocks;
 
-/* Grows the group of the places begin .. end-1 in the procession by its earliest atom. */
-static void include(const procession *in, int begin, double *ready_s) {
+/* Grows the group of the places begin .. end-1 in the ordered_blocks by its earliest atom. */
+static void extend(const ordered_blocks *in, int begin, double *ready_s) {
   *ready_s = larger(*ready_s, in->of->ready_s[in->descending ? in->of->num - 1 - begin : begin]);
 }
 
 /* The timeline once that group has left, too. */
-static timeline leave(const procession *in, timeline line, int begin, int end, double ready_s) {
+static timeline enqueue(const ordered_blocks *in, timeline line, int begin, int end, double ready_s) {
   const int low = in->descending ? in->of->num - end : begin, high = in->descending ? in->of->num - begin - 1 : end - 1;
   advance(&line, in->cost, ready_s, in->of->end_byte[high] - (low ? in->of->end_byte[low - 1] : 0));
   return line;
@@ -205,14 +205,14 @@ static timeline leave(const procession *in, timeline line, int begin, int end, d
 /* Dynamic programming over the end of the last group: for each the timeline that ends soonest. Made for readiness
  * that ascends (descends), a candidate like others elsewhere; now and then a timeline that ends later, with the way free
  * earlier, would have led to a better end. from[end] is where the last group begins; returns the number of groups. */
-static int by_programming(const procession *in, unsigned char *from) {
+static int by_programming(const ordered_blocks *in, unsigned char *from) {
   timeline state[MAX_ATOMS + 1] = {{0, 0}};
   for (int end = 1; end <= in->of->num; end++) {
     double found_s = DBL_MAX, ready_s = 0;
     from[end] = (unsigned char)(end - 1);
     for (int begin = end - 1; begin >= 0; begin--) {
-      include(in, begin, &ready_s);
-      const timeline line = leave(in, state[begin], begin, end, ready_s);
+      extend(in, begin, &ready_s);
+      const timeline line = enqueue(in, state[begin], begin, end, ready_s);
       if (line.done_s >= found_s) continue;
       found_s = line.done_s;
       state[end] = line;
@@ -226,7 +226,7 @@ static int by_programming(const procession *in, unsigned char *from) {
 
 /* The same with a number of groups that must not be exceeded: one layer of states for each number. Slower by that
  * factor, and needed only where tags have few bits for segments. */
-static int by_limited_programming(const procession *in, int max_segments, unsigned char *from) {
+static int by_limited_programming(const ordered_blocks *in, int max_segments, unsigned char *from) {
   unsigned char layer_from[MAX_ATOMS + 1][MAX_ATOMS + 1] = {{0}};
   timeline layers[2][MAX_ATOMS + 1] = {{{0, 0}}};
   const int n = in->of->num;
@@ -238,9 +238,9 @@ static int by_limited_programming(const procession *in, int max_segments, unsign
     for (int end = num; end <= n; end++) {
       double found_s = DBL_MAX, ready_s = 0;
       for (int begin = end - 1; begin >= num - 1; begin--) {
-        include(in, begin, &ready_s);
+        extend(in, begin, &ready_s);
         if (num == 1 && begin > 0) continue;
-        const timeline line = leave(in, before[begin], begin, end, ready_s);
+        const timeline line = enqueue(in, before[begin], begin, end, ready_s);
         if (line.done_s >= found_s) continue;
         found_s = line.done_s;
         now[end] = line;
@@ -261,7 +261,7 @@ static int by_limited_programming(const procession *in, int max_segments, unsign
 }
 
 static void programmed(const eb_cost *cost, const atoms *of, bool descending, int max_segments, grouping *best) {
-  const procession in = {cost, of, descending};
+  const ordered_blocks in = {cost, of, descending};
   unsigned char from[MAX_ATOMS + 1];
   best->num = by_programming(&in, from);
   if (best->num > max_segments) best->num = by_limited_programming(&in, max_segments, from);

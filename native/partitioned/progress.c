@@ -9,7 +9,7 @@
 
 #include "partitioned/domain.h"
 #include "partitioned/matching.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/world.h"
 
 /* Between polls: short against the transfer of the segments that are worth sending early (64 KiB take 5 us). */
@@ -27,7 +27,7 @@ static void *poll_mpi(void *unused) {
     const int lives = __atomic_load_n(&eb_num_live, __ATOMIC_RELAXED) > 0;
     if (lives) {
       int flag;
-      eb_outbox_progress();
+      eb_send_queue_progress();
       eb_matching_progress();
       eb_matching_collect();
       PMPI_Iprobe(MPI_ANY_SOURCE, 0, eb_domain.comm, &flag, MPI_STATUS_IGNORE);

@@ -45,6 +45,6 @@ int eb_tags_plan(const eb_tags *tags, int base, int64_t num_ids) {
   return (int)(base + (num_ids << tags->segment_bits) - 1);
 }
 
-int eb_tags_report(const eb_tags *tags, int base, int64_t num_ids) { return eb_tags_plan(tags, base, num_ids) - 1; }
+int eb_tags_feedback(const eb_tags *tags, int base, int64_t num_ids) { return eb_tags_plan(tags, base, num_ids) - 1; }
 
 int eb_tags_control(const eb_tags *tags, int what) { return eb_tags_channel_base(tags, 0) + what; }

@@ -1,8 +1,8 @@
 /* How the tags of the domain's communicators are divided. Knows no MPI.
  *
- * A tag is a base plus a segment's index, which passes over the tags of plans and reports. The upper half of the tags belongs to channels, whose bases a setup
+ * A tag is a base plus a segment's index, which passes over the tags of plans and feedback. The upper half of the tags belongs to channels, whose bases a setup
  * message tells the receiver; the lower half to canonical transfers, whose base follows from the communicator, the
- * user's tag and the place in the matching order. The last two segment indices of every base carry plans and reports.
+ * user's tag and the place in the matching order. The last two segment indices of every base carry plans and feedback.
  */
 #ifndef EB_TAGS_H
 #define EB_TAGS_H
@@ -24,7 +24,7 @@ typedef struct {
  * the value the same everywhere). MPI guarantees 2^15 tags. */
 eb_tags eb_tags_layout(int64_t tag_ub);
 
-/* Segments of one base, without the tags of plans and reports. */
+/* Segments of one base, without the tags of plans and feedback. */
 int eb_tags_max_segments(const eb_tags *tags);
 
 /* Is there a canonical base for the order-th (from 0) transfer of a user's tag on a communicator, which has a number from 0
@@ -38,13 +38,13 @@ int eb_tags_segment(const eb_tags *tags, int base, int segment);
 /* Channel ids run from 1; id 0 is the control channel. */
 int64_t eb_tags_num_ids(const eb_tags *tags);
 int eb_tags_channel_base(const eb_tags *tags, int64_t id);
-/* Consecutive ids that so many segments and the tags of plans and reports take. */
+/* Consecutive ids that so many segments and the tags of plans and feedback take. */
 int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments);
 
-/* The tags of plans (to the receiver) and reports (to the sender) of a transfer whose base spans num_ids ids (1 for
+/* The tags of plans (to the receiver) and feedback (to the sender) of a transfer whose base spans num_ids ids (1 for
  * canonical ones). They differ, because two ranks may send to each other with the same base. */
 int eb_tags_plan(const eb_tags *tags, int base, int64_t num_ids);
-int eb_tags_report(const eb_tags *tags, int base, int64_t num_ids);
+int eb_tags_feedback(const eb_tags *tags, int base, int64_t num_ids);
 
 enum { EB_CONTROL_SETUP = 0, EB_CONTROL_ANSWER = 1 };
 int eb_tags_control(const eb_tags *tags, int what);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "partitioned/buffer.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 
 void eb_wire_drop_copies(eb_channel *channel) {
-  for (int s = 0; channel->copies && s < channel->segments.num; s++) eb_outbox_drop(channel->copies[s]);
+  for (int s = 0; channel->copies && s < channel->segments.num; s++) eb_send_queue_drop(channel->copies[s]);
   free(channel->copies);
   channel->copies = NULL;
 }
@@ -18,7 +18,7 @@ int eb_wire_reserve_copies(eb_channel *channel) {
   channel->copies = calloc((size_t)num, sizeof *channel->copies);
   for (int s = 0; channel->copies && s < num; s++) {
     const int64_t *first_byte = &channel->segments.first_byte[s];
-    channel->copies[s] = eb_outbox_reserve((size_t)(first_byte[1] - first_byte[0]));
+    channel->copies[s] = eb_send_queue_reserve((size_t)(first_byte[1] - first_byte[0]));
     if (!channel->copies[s]) eb_wire_drop_copies(channel);
   }
   return channel->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;

@@ -11,7 +11,7 @@
 #include "partitioned/domain.h"
 #include "partitioned/job.h"
 #include "partitioned/matching.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/progress.h"
 #include "partitioned/record.h"
 
@@ -93,11 +93,11 @@ static bool prepare(void) {
 }
 
 /* The lowest rank's environment for everybody: a variable that reached some ranks only would break the agreement. */
-static void read_settings(const eb_members *members) {
+static void read_config(const eb_members *members) {
   char problem[600] = "";
   for (int r = 0; r < eb_world.rank; r++)
     if (eb_members_has(members, r)) return;
-  if (eb_settings_read(&eb_world.settings, problem, sizeof problem)) return;
+  if (eb_config_read(&eb_world.settings, problem, sizeof problem)) return;
   fprintf(stderr, "earlybird: %s\n", problem);
   PMPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -124,7 +124,7 @@ void eb_world_begin(void) {
     if (reason) fprintf(stderr, "earlybird: %s\n", reason);
     return;
   }
-  read_settings(&members);
+  read_config(&members);
   const bool begins = eb_domain_begin(&members, &eb_world.settings);
   free(members.words);
   if (!begins) {
@@ -145,14 +145,14 @@ void eb_world_begin(void) {
  * come, but not those of a transfer that failed. */
 static void settle_messages(void) {
   const double begin_s = eb_now_s();
-  eb_matching_abandon_reports();
-  while (eb_outbox_num_data() > 0 ||
-         (eb_outbox_num_control() + eb_matching_num_expected_reports() > 0 && eb_now_s() - begin_s < PATIENCE_S)) {
-    eb_outbox_progress();
+  eb_matching_abandon_feedback();
+  while (eb_send_queue_num_data() > 0 ||
+         (eb_send_queue_num_control() + eb_matching_num_expected_feedback() > 0 && eb_now_s() - begin_s < PATIENCE_S)) {
+    eb_send_queue_progress();
     eb_matching_progress();
     eb_matching_collect();
   }
-  eb_matching_cancel_reports();
+  eb_matching_cancel_feedback();
 }
 
 /* Not in `end`: MPICH works without its locks by then. */

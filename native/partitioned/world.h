@@ -8,7 +8,7 @@
 
 #include "partitioned/clock.h"
 #include "partitioned/plan.h"
-#include "partitioned/settings.h"
+#include "partitioned/config.h"
 
 /* What both sides of a transfer take for granted, from one rank's arithmetic: another processor's might round otherwise. */
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
   bool on;       /* partitioned calls are ours: set once in MPI_Init, cleared in MPI_Finalize */
   bool multiple; /* MPI_THREAD_MULTIPLE: only then do threads meet inside the library */
-  eb_settings settings;
+  eb_config settings;
   eb_agreement agreements[2]; /* within a node, and between nodes */
   int rank, size;
   MPI_Group group;   /* of MPI_COMM_WORLD */

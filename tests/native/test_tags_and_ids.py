@@ -33,7 +33,7 @@ def channel_tags(core, tags, first_id, num_segments):
     # Each of the ids alone may be another transfer's, of which a report may come from the same rank.
     for first in range(first_id, first_id + num_ids):
         yield core.eb_tags_plan(byref(tags), core.eb_tags_channel_base(byref(tags), first), 1)
-        yield core.eb_tags_report(byref(tags), core.eb_tags_channel_base(byref(tags), first), 1)
+        yield core.eb_tags_feedback(byref(tags), core.eb_tags_channel_base(byref(tags), first), 1)
 
 
 def canonical_places(core, tags):

@@ -52,8 +52,8 @@ def demo(
     """Measure this machine, fit, predict a mesh exchange, replay it on real MPI, and write one page."""
     begin_s = time.monotonic()
     budget_s = units.parse_duration(budget, "--budget")
-    starter, place = make_launcher(launcher, mpi, None, seed)
-    layout = _layout(ranks, place)
+    starter, resources = make_launcher(launcher, mpi, None, seed)
+    layout = _layout(ranks, resources)
     num_ranks = layout.num_ranks
     starter.check(layout)
     folder = _new_folder(keep)
@@ -63,8 +63,8 @@ def demo(
     competitors = _competitors(num_ranks // layout.num_nodes)
     options = suites.Options(quick=True, competitors=competitors, levels=levels)
     chosen = suites.find_suites(SUITES)
-    groups = [group for suite in chosen for group in suite.groups(options, place, starter.flavour)]
-    effort = suited_to(place, Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed))
+    groups = [group for suite in chosen for group in suite.groups(options, resources, starter.flavour)]
+    effort = suited_to(resources, Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed))
     run = create_run(folder / "run", "run", effort, suites=list(SUITES), launcher=launcher, mpi=mpi)
     run_session(run, starter, groups, effort, quiet, resumable=False)
 
@@ -91,10 +91,10 @@ def demo(
     write_json(folder / "prediction.json", predictions["staircase"].to_json())
 
     _say(4, "replaying the exchange on real MPI")
-    effort = suited_to(place, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
+    effort = suited_to(resources, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
     replayed = create_run(folder / "replay", "replay", effort, layout=layout.text, launcher=launcher, mpi=mpi)
     save_pattern(pattern, replayed.path / "pattern.npz")
-    group = suites.exchange_group(pattern, layout, starter.flavour, place.link_bytes_per_s)
+    group = suites.exchange_group(pattern, layout, starter.flavour, resources.link_bytes_per_s)
     run_session(replayed, starter, [group], effort, quiet, resumable=False)
     comparison = compare_run(replayed, pattern, layout, profile, predictions)
 
@@ -121,11 +121,11 @@ def _new_folder(keep: Path | None) -> Path:
     return folder
 
 
-def _layout(ranks: int | None, place: suites.Place) -> Layout:
+def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
     """One node with as many ranks as a socket has cores, at least MIN_RANKS; on a cluster all its nodes, with
     two each."""
-    if place.nodes > 1:
-        return _layout_over_nodes(2 * place.nodes if ranks is None else ranks, place.nodes)
+    if resources.nodes > 1:
+        return _layout_over_nodes(2 * resources.nodes if ranks is None else ranks, resources.nodes)
     if ranks is None:
         most = max(len(socket) for socket in hardware.cores_by_socket())
         ranks = max(MIN_RANKS, most - most % 2)

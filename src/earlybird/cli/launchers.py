@@ -21,7 +21,7 @@ from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
-from earlybird.measure.groups import DRAWN_METHODS, Library, Place
+from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
 from earlybird.models.pipelined import delay_rate_s_per_byte
 from earlybird.toolchain.build import features, has_library, require_built
 
@@ -32,7 +32,7 @@ def _built_flavour(name: str | None) -> flavours.Flavour:
     return flavour
 
 
-def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Place]:
+def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
     """As `make_launcher`, from the settings that a run keeps; runs of earlier versions have fewer."""
     _require_cluster_again(settings)
     return make_launcher(
@@ -59,7 +59,7 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
 
 def make_launcher(
     text: str, mpi: str | None, hosts: str | None, seed: int, agent: str | None = None, threads: int = 1
-) -> tuple[Launcher, Place]:
+) -> tuple[Launcher, Resources]:
     """From `--launcher`, `--mpi`, `--hosts`, `--agent`, `--threads`: who starts ranks, what is reached."""
     kind, _, argument = text.partition(":")
     if threads < 1:
@@ -72,14 +72,14 @@ def make_launcher(
         )
     if kind == "synthetic" and argument:
         profile = load_profile(argument)
-        return SyntheticLauncher(expected_times(profile), seed), _pretended_place(profile)
+        return SyntheticLauncher(expected_times(profile), seed), _assumed_resources(profile)
     if text == "local":
         flavour = _built_flavour(mpi)
         names = parse_hosts(hosts) if hosts is not None else ()
-        return MpiexecLauncher(flavour, names, agent, threads), _place(flavour, max(len(names), 1))
+        return MpiexecLauncher(flavour, names, agent, threads), _resources(flavour, max(len(names), 1))
     if text == "srun":
         flavour = _built_flavour(mpi)
-        return SrunLauncher(flavour, threads), _place(flavour, int(os.environ.get("SLURM_NNODES", "1")))
+        return SrunLauncher(flavour, threads), _resources(flavour, int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
         return _cluster_launcher(argument, mpi, threads)
     if is_simulated(text):
@@ -90,23 +90,23 @@ def make_launcher(
     )
 
 
-def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple[Launcher, Place]:
+def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
     machine = parse_simulated_machine(machine_text)
     if threads > 1:
         raise InputError(f"--threads is {threads} and a simulated rank has one thread; leave --threads out")
     flavour = simulated_flavour(mpi)
     require_built(flavour)
-    place = Place.of(machine.cores, machine.sockets, machine.nodes)
-    return SimgridLauncher(flavour, machine), _with_library(place, flavour)
+    resources = Resources.of(machine.cores, machine.sockets, machine.nodes)
+    return SimgridLauncher(flavour, machine), _with_library(resources, flavour)
 
 
-def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Place]:
+def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
     cluster = state.find(name)
     flavour = _built_flavour(mpi)
     cluster.require_whole()
     state.begin_job(cluster)
-    place = _place(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
-    return ClusterLauncher(flavour, cluster, threads=threads), place
+    resources = _resources(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
+    return ClusterLauncher(flavour, cluster, threads=threads), resources
 
 
 def with_link_measured(launcher: Launcher) -> Launcher:
@@ -182,13 +182,13 @@ def _delay_rate(point: Mapping[str, Any]) -> float:
     return delay_rate_s_per_byte(point["compute_s_per_byte"], theta, point["epsilon"], point["delta"])
 
 
-def _place(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Place:
+def _resources(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Resources:
     cores = hardware.cores_by_socket()
-    place = Place.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
-    return _with_library(place, flavour)
+    resources = Resources.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
+    return _with_library(resources, flavour)
 
 
-def _with_library(place: Place, flavour: flavours.Flavour) -> Place:
+def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
     found = features(flavour)
     library = Library(
         flavour.name,
@@ -197,10 +197,10 @@ def _with_library(place: Place, flavour: flavours.Flavour) -> Place:
         earlybird=has_library(flavour),
     )
     memory_bytes = hardware.available_memory_bytes()
-    return replace(place, family=flavour.family, library=library, memory_bytes=memory_bytes)
+    return replace(resources, family=flavour.family, library=library, memory_bytes=memory_bytes)
 
 
-def _pretended_place(profile: Profile) -> Place:
+def _assumed_resources(profile: Profile) -> Resources:
     from earlybird.predict.pipelined import FROM_LEVELS, method_models
 
     def largest(level: str) -> int:
@@ -212,4 +212,4 @@ def _pretended_place(profile: Profile) -> Place:
         {model.method for model in method_models(profile, level, 1) if model.source != FROM_LEVELS}
         for level in cores
     ]
-    return Place(cores, drawn_methods=DRAWN_METHODS.union(set.intersection(*measured)))
+    return Resources(cores, drawn_methods=DRAWN_METHODS.union(set.intersection(*measured)))

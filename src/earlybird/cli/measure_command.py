@@ -39,7 +39,7 @@ from earlybird.data.errors import InputError
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
-from earlybird.measure.groups import Group, Library, Options, Place
+from earlybird.measure.groups import Group, Library, Options, Resources
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", *suite_options.OF_ALL)
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that do not name their methods
@@ -194,14 +194,14 @@ def measure(
     if print_script is not None:
         _print_script(context, output or Path("run"), chosen, options, effort)
         return
-    starter, place = launcher_of(settings, effort.seed)
+    starter, resources = launcher_of(settings, effort.seed)
     _refuse_pretended_threads(settings, options, starter)
     if is_simulated(settings["launcher"]):
         _refuse_without_threads(settings["suites"])
     if not resume:
-        effort = suited_to(place, effort)
-    groups = [group for one in chosen for group in one.groups(options, place, starter.flavour)]
-    for remark in suites.remarks(chosen, options, place):
+        effort = suited_to(resources, effort)
+    groups = [group for one in chosen for group in one.groups(options, resources, starter.flavour)]
+    for remark in suites.remarks(chosen, options, resources):
         note(remark)
     for group in groups:
         starter.check(group.layout)
@@ -288,7 +288,7 @@ def _print_script(
     effort: Effort,
 ) -> None:
     # Which levels the nodes have is seen there; two are asked for unless the levels named need but one.
-    anywhere = replace(Place.of(2, 2, 2), library=Library("mpi"))
+    anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))
     groups = [group for one in chosen for group in one.groups(options, anywhere, "mpi")]
     fit = ["fit", str(run), "-o", "profile.json"] if _can_be_fitted(groups) else None
     nodes = max(group.layout.num_nodes for group in groups)

@@ -18,7 +18,7 @@ from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
 from earlybird.machine import flavours, hardware
-from earlybird.measure.groups import Group, Place
+from earlybird.measure.groups import Group, Resources
 from earlybird.measure.session import Plan, Result, measure
 
 # A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
@@ -108,11 +108,11 @@ def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, A
     return run, settings, effort
 
 
-def suited_to(place: Place, effort: Effort) -> Effort:
+def suited_to(resources: Resources, effort: Effort) -> Effort:
     """`effort` with fewer iterations where one takes long, over a virtual link, or where all are alike."""
-    if place.family == flavours.SIMULATED:
+    if resources.family == flavours.SIMULATED:
         return replace(effort, min_iterations=_SIMULATED_MIN_ITERATIONS, target=_SIMULATED_TARGET)
-    if place.link_bytes_per_s is None:
+    if resources.link_bytes_per_s is None:
         return effort
     return replace(effort, min_iterations=min(effort.min_iterations, _LINK_MIN_ITERATIONS))
 

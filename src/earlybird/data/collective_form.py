@@ -10,6 +10,7 @@ import numpy as np
 
 from earlybird.data.collective_algorithms import OPERATIONS, ROOTED
 from earlybird.data.errors import InputError
+from earlybird.data.files import with_present_keys
 from earlybird.data.layout import LEVELS, MAPPINGS
 from earlybird.data.profile import Profile
 from earlybird.data.units import MAX_BYTES
@@ -21,7 +22,7 @@ RANGES = ("ranks", "size_bytes")
 _PREFIXES = {"linear": ("", "first_"), "empirical": ("", "log2_", "ranks_", "share_")}
 _SCALARS = (
     "gamma_r_s_per_byte", "constant_s", "link_s_per_byte", "work_alpha_s", "work_beta_s_per_byte",
-    "swift_bytes",
+    "burst_bytes",
 )  # fmt: skip
 
 
@@ -45,7 +46,7 @@ class CollectiveParameters:
     work_alpha_s: float = 0.0
     work_beta_s_per_byte: float = 0.0
     shared: str | None = None
-    swift_bytes: float = 0.0
+    burst_bytes: float = 0.0
 
     def columns(self) -> dict[str, Any]:
         """The same by the names of `models.collective.CollectiveCosts`."""
@@ -227,6 +228,7 @@ def _parameters(value: Any, structure: str, where: str) -> CollectiveParameters:
     protocols = value.get("protocols") if isinstance(value, dict) else None
     if not isinstance(protocols, list) or not protocols or not all(isinstance(p, dict) for p in protocols):
         raise InputError(f"{where}: 'parameters' must hold a list 'protocols' of JSON objects")
+    value = with_present_keys(value)
     starts = [protocol.get("min_bytes", 0) for protocol in protocols]
     if not all(map(_is_size, starts)) or starts[0] != 0 or starts != sorted(set(starts)):
         raise InputError(f"{where}: min_bytes is {starts}; it must begin at 0 and ascend")

@@ -106,7 +106,12 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
 
 
 # Keys in the files of earlier versions, and what they are called now.
-FORMER_KEYS = {"way": "method", "ways": "methods"}
+FORMER_KEYS = {
+    "way": "method",
+    "ways": "methods",
+    "swift_bytes": "burst_bytes",
+    "beyond_s_per_byte": "post_burst_s_per_byte",
+}
 
 
 def with_present_keys(value: Mapping[str, Any]) -> dict[str, Any]:

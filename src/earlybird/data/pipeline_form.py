@@ -35,15 +35,15 @@ class JoinedParameters:
     Attributes
     ----------
     messages : "one", "each", "planned", or the bytes that whole partitions are aggregated up to.
-    swift_bytes, beyond_s_per_byte : None and 0 where every byte of a buffer costs alike.
+    burst_bytes, post_burst_s_per_byte : None and 0 where every byte of a buffer costs alike.
     """
 
     messages: str | int
     protocols: tuple[JoinedProtocol, ...]
     per_partition_s: float = 0.0
     overlap: float = 1.0
-    swift_bytes: float | None = None
-    beyond_s_per_byte: float = 0.0
+    burst_bytes: float | None = None
+    post_burst_s_per_byte: float = 0.0
 
     def columns(self) -> dict[str, Any]:
         """The same as arrays over protocols and numbers, by the names of `models.pipelined.PipelineCosts`."""
@@ -54,8 +54,8 @@ class JoinedParameters:
             "s_per_byte": np.array([1 / one.bandwidth_bytes_per_s for one in self.protocols]),
             "per_partition_s": self.per_partition_s,
             "overlap": self.overlap,
-            "swift_bytes": math.inf if self.swift_bytes is None else self.swift_bytes,
-            "beyond_s_per_byte": self.beyond_s_per_byte,
+            "burst_bytes": math.inf if self.burst_bytes is None else self.burst_bytes,
+            "post_burst_s_per_byte": self.post_burst_s_per_byte,
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -65,8 +65,8 @@ class JoinedParameters:
             "per_partition_s": self.per_partition_s,
             "overlap": self.overlap,
         }
-        if self.swift_bytes is not None:
-            value |= {"swift_bytes": self.swift_bytes, "beyond_s_per_byte": self.beyond_s_per_byte}
+        if self.burst_bytes is not None:
+            value |= {"burst_bytes": self.burst_bytes, "post_burst_s_per_byte": self.post_burst_s_per_byte}
         return value
 
 
@@ -161,6 +161,7 @@ def _is_pipeline(form: Any) -> bool:
 def _parameters(value: Any, where: str) -> JoinedParameters:
     if not isinstance(value, dict) or not isinstance(value.get("protocols"), list) or not value["protocols"]:
         raise InputError(f"{where}: 'parameters' must hold 'messages' and a list 'protocols'")
+    value = with_present_keys(value)
     messages = value.get("messages")
     if messages not in ("one", "each", "planned") and not _is_count(messages):
         raise InputError(
@@ -170,7 +171,7 @@ def _parameters(value: Any, where: str) -> JoinedParameters:
     starts = [protocol.min_bytes for protocol in protocols]
     if starts[0] != 0 or starts != sorted(set(starts)):
         raise InputError(f"{where}: min_bytes is {starts}; it must begin at 0 and ascend")
-    cached = value.get("swift_bytes")
+    cached = value.get("burst_bytes")
     overlap = _number(value, "overlap", where, 1.0)
     if overlap > 1:
         raise InputError(f"{where}: overlap is {overlap}; give 0 to 1")
@@ -179,8 +180,8 @@ def _parameters(value: Any, where: str) -> JoinedParameters:
         protocols,
         _number(value, "per_partition_s", where, 0.0),
         overlap,
-        None if cached is None else _number(value, "swift_bytes", where),
-        _number(value, "beyond_s_per_byte", where, 0.0),
+        None if cached is None else _number(value, "burst_bytes", where),
+        _number(value, "post_burst_s_per_byte", where, 0.0),
     )
 
 

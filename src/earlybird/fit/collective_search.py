@@ -66,7 +66,7 @@ class Structure:
     link: bool = False
     work_from_ranks: int = 0
     shared: str | None = None
-    swift_bytes: float = 0.0
+    burst_bytes: float = 0.0
     gamma_r_s_per_byte: float = 0.0
 
 
@@ -106,7 +106,7 @@ def fit(points: Points, structure: Structure, terms: int) -> Fit:
         found = _most_likely(features, points.time_s, offset_s, absolute)
         costs = _costs(structure, terms, columns, found)
         # A measured gamma is no parameter of this fit.
-        switches = len(structure.min_bytes) - 1 + (structure.swift_bytes > 0)
+        switches = len(structure.min_bytes) - 1 + (structure.burst_bytes > 0)
         num_parameters = int((found > 0).sum()) + switches + 1
         criterion = logarithmic_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters)
         fits.append(Fit(structure, costs, num_parameters, criterion))
@@ -158,15 +158,15 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
     for name, beta in points.calls.shared_beta.items():
         if name != structure.shared and not np.array_equal(points.calls.beta, beta):
             yield replace(structure, shared=name)
-    if not structure.link and not structure.swift_bytes and points.calls.link_bytes.any():
+    if not structure.link and not structure.burst_bytes and points.calls.link_bytes.any():
         yield replace(structure, link=True)
-    if not structure.swift_bytes and points.calls.idle_hops.any():
+    if not structure.burst_bytes and points.calls.idle_hops.any():
         # Shares of sizes that double coincide, and a share of one byte may be none.
-        for swift_bytes in sorted({round(share * size) for size in sizes for share in SWIFT_SHARES} - {0}):
-            yield replace(structure, link=False, swift_bytes=float(swift_bytes))
-    if structure.swift_bytes:
+        for burst_bytes in sorted({round(share * size) for size in sizes for share in SWIFT_SHARES} - {0}):
+            yield replace(structure, link=False, burst_bytes=float(burst_bytes))
+    if structure.burst_bytes:
         for step in SWIFT_STEPS:
-            yield replace(structure, swift_bytes=float(round(step * structure.swift_bytes)))
+            yield replace(structure, burst_bytes=float(round(step * structure.burst_bytes)))
     if not structure.work_from_ranks and points.crowded_from_ranks:
         yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 
@@ -176,7 +176,7 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
     tree, at the link, and in the work."""
     calls = points.calls
     protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
-    beta = calls.beta_of(structure.shared, structure.swift_bytes)
+    beta = calls.beta_of(structure.shared, structure.burst_bytes)
     # Of a single process count only the first term can be told; of a single size only the latency.
     terms = terms if len(np.unique(points.ranks)) > 1 else 1
     nothing = np.zeros(len(protocol))
@@ -194,7 +194,7 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
                 for level in np.flatnonzero((passed[inside, t] > 0).any(axis=0)):
                     columns.append((name, c, t, level))
                     # A link that carries some bytes at once is as quick as its hops with all of them.
-                    of_link = structure.swift_bytes > 0 and (name, t, level) == _LINK_COLUMN
+                    of_link = structure.burst_bytes > 0 and (name, t, level) == _LINK_COLUMN
                     features.append(
                         (
                             np.where(inside, table[:, t, level], 0.0),
@@ -231,7 +231,7 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
         gamma_r_s_per_byte=structure.gamma_r_s_per_byte,
         work_from_ranks=structure.work_from_ranks,
         shared=structure.shared,
-        swift_bytes=structure.swift_bytes,
+        burst_bytes=structure.burst_bytes,
     )
 
 

@@ -69,7 +69,7 @@ class _Structure:
     min_bytes: tuple[int, ...] = (0,)
     shares_slope: tuple[int, ...] = (0,)
     own_latency: bool = False
-    swift_bytes: int | None = None
+    burst_bytes: int | None = None
     overlap: bool = False
     per_partition: bool = False
 
@@ -86,7 +86,7 @@ class _Structure:
         slopes = len(set(self.shares_slope))
         return (
             switches + latencies + overheads + slopes
-            + 2 * (self.swift_bytes is not None) + self.overlap + self.per_partition
+            + 2 * (self.burst_bytes is not None) + self.overlap + self.per_partition
         )  # fmt: skip
 
 
@@ -272,9 +272,9 @@ def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
             yield replace(structure, min_bytes=starts, shares_slope=_shared_slopes(starts, sizes))
     if len(structure.min_bytes) > 1 and structure.has_overhead and not structure.own_latency:
         yield replace(structure, own_latency=True)
-    if structure.swift_bytes is None:
+    if structure.burst_bytes is None:
         for size in np.unique(points.size_bytes)[1:-1]:
-            yield replace(structure, swift_bytes=int(size))
+            yield replace(structure, burst_bytes=int(size))
     if structure.has_overhead and not structure.overlap:
         yield replace(structure, overlap=True)
     if not structure.per_partition and len(np.unique(points.partitions)) > 1:
@@ -326,8 +326,8 @@ def _lines(points: _Points, structure: _Structure, trains) -> tuple[np.ndarray, 
         columns.append(number)
     slopes = np.array(structure.shares_slope)
     columns.append(np.stack([volume[..., slopes == k].sum(axis=-1) for k in np.unique(slopes)], axis=-1))
-    if structure.swift_bytes is not None:
-        share = share_beyond(points.size_bytes, structure.swift_bytes)
+    if structure.burst_bytes is not None:
+        share = share_beyond(points.size_bytes, structure.burst_bytes)
         columns.append((volume.sum(axis=-1) * share)[..., None])
     if structure.per_partition:
         columns.append(np.broadcast_to(points.partitions[:, None], (2, len(points.partitions), 1)))
@@ -384,7 +384,7 @@ def _columns(structure: _Structure) -> list[tuple[str, int]]:
     names = [("latency", c) for c in (protocols if own else (0,))]
     names += [("overhead", c) for c in protocols] if structure.has_overhead else []
     names += [("slope", c) for c in sorted(set(structure.shares_slope))]
-    names += [("beyond", 0)] if structure.swift_bytes is not None else []
+    names += [("beyond", 0)] if structure.burst_bytes is not None else []
     names += [("per_partition", 0)] if structure.per_partition else []
     return names + ([("lost_overlap", 0)] if structure.overlap else [])
 
@@ -461,7 +461,7 @@ def _parameters(points: _Points, structure: _Structure, parameters: np.ndarray) 
         tuple(protocols),
         found.get(("per_partition", 0), 0.0),
         1.0 - found.get(("lost_overlap", 0), 0.0),
-        structure.swift_bytes,
+        structure.burst_bytes,
         found.get(("beyond", 0), 0.0),
     )
 

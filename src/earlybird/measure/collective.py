@@ -28,7 +28,7 @@ from earlybird.measure.collective_methods import (
     launches,
     methods_of,
 )
-from earlybird.measure.groups import MIB, Group, Options, Place, carried_bytes, powers, refuse_large
+from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers, refuse_large
 
 COLLECTIVE_OPTIONS = (
     "operations", "algorithms", "ranks", "sizes_bytes", "segments_bytes", "map_by", "root", "proof",
@@ -40,13 +40,13 @@ _LEAST_RANKS = 4  # that are tried however few cores there are
 _MOST_PER_CORE, _MOST_RANKS = 8, 64
 
 
-def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+def collective_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Every operation among the first P ranks of the whole machine, by each mapping, in every method.
 
     What can be interleaved in one launch is: all methods, but for those that an MPI is told of when it
     starts.
     """
-    if place.library is None:
+    if resources.library is None:
         raise InputError(
             "the launcher synthetic draws times from a profile's levels, which say nothing of collectives; "
             "measure collective with another --launcher"
@@ -56,53 +56,53 @@ def collective_groups(options: Options, place: Place, mpi: str) -> list[Group]:
             f"--threads is {options.launcher_threads} and collective measures one thread of every rank; "
             "leave --threads out"
         )
-    if place.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
-        place = replace(place, family="openmpi")
+    if resources.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
+        resources = replace(resources, family="openmpi")
     operations = options.operations or DEFAULT_OPERATIONS
     _check_words("--op", operations, OPERATIONS, "operations")
     mappings = options.map_by or ("core",)
     _check_words("--map-by", mappings, MAPPINGS, "mappings")
     if options.proof is not None:
         _check_words("--proof", (options.proof,), PROOFS, "choices")
-    ranks = options.ranks or _default_ranks(place)
-    _check_ranks(ranks, options, operations, place)
+    ranks = options.ranks or _default_ranks(resources)
+    _check_ranks(ranks, options, operations, resources)
     result = []
     for operation in operations:
-        methods = methods_of(operation, options, place)
+        methods = methods_of(operation, options, resources)
         for map_by in mappings:
             for num_ranks in ranks:
-                layout = first_ranks(place, num_ranks, map_by)
-                points = _points(operation, options, methods, place, mpi, layout, map_by)
+                layout = first_ranks(resources, num_ranks, map_by)
+                points = _points(operation, options, methods, resources, mpi, layout, map_by)
                 proves = operation in ROOTED and _proves(options, num_ranks, ranks)
-                result += _groups(points, methods, layout, place, proves)
-    _refuse_never(result, options, operations, place)
-    if set(operations) & set(REDUCTIONS) and place.family != SIMULATED:  # where adding up takes no time
-        result.append(_reduce_local(options, place, mpi, min(ranks), mappings[0]))
+                result += _groups(points, methods, layout, resources, proves)
+    _refuse_never(result, options, operations, resources)
+    if set(operations) & set(REDUCTIONS) and resources.family != SIMULATED:  # where adding up takes no time
+        result.append(_reduce_local(options, resources, mpi, min(ranks), mappings[0]))
     return result
 
 
-def first_ranks(place: Place, num_ranks: int, map_by: str) -> Layout:
+def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
     """The first `num_ranks` of as many ranks as the machine has cores; of more where that is too few."""
-    sockets = place.nodes * place.sockets
-    per_socket = max(place.cores_per_socket or 1, -(-num_ranks // sockets))
-    whole = parse_layout(f"{place.nodes}x{place.sockets}x{per_socket}", map_by)
+    sockets = resources.nodes * resources.sockets
+    per_socket = max(resources.cores_per_socket or 1, -(-num_ranks // sockets))
+    whole = parse_layout(f"{resources.nodes}x{resources.sockets}x{per_socket}", map_by)
     if num_ranks == whole.num_ranks:
         return whole
     return Layout(whole.node[:num_ranks], whole.socket[:num_ranks], f"first {num_ranks} of {whole.text}")
 
 
-def remarks(options: Options, place: Place) -> list[str]:
+def remarks(options: Options, resources: Resources) -> list[str]:
     """What is asked for and not measured everywhere, or measured twice, a sentence each."""
     asked = {parse_method(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
-    found = _alike(options, place)
+    found = _alike(options, resources)
     for operation in options.operations or DEFAULT_OPERATIONS:
-        for method in methods_of(operation, options, place):
+        for method in methods_of(operation, options, resources):
             if method.name not in asked or not method.is_forced:
                 continue
             needed = {
-                why_not(place.family, operation, method, num_ranks, size)
-                for num_ranks in options.ranks or _default_ranks(place)
-                for size in _sizes(operation, options, place, num_ranks)
+                why_not(resources.family, operation, method, num_ranks, size)
+                for num_ranks in options.ranks or _default_ranks(resources)
+                for size in _sizes(operation, options, resources, num_ranks)
             }
             found += [
                 f"{method.text} of {operation} needs {need} and is left out elsewhere"
@@ -111,11 +111,13 @@ def remarks(options: Options, place: Place) -> list[str]:
     return found
 
 
-def _alike(options: Options, place: Place) -> list[str]:
+def _alike(options: Options, resources: Resources) -> list[str]:
     """Mappings that put every rank where another one puts it, as on a machine of one socket."""
     named: dict[tuple, list[str]] = {}
     for map_by in options.map_by or ():
-        placed = [first_ranks(place, count, map_by) for count in options.ranks or _default_ranks(place)]
+        placed = [
+            first_ranks(resources, count, map_by) for count in options.ranks or _default_ranks(resources)
+        ]
         where = tuple((tuple(one.node.tolist()), tuple(one.socket.tolist())) for one in placed)
         named.setdefault(where, []).append(map_by)
     return [
@@ -131,12 +133,14 @@ def _check_words(option: str, given: Sequence[str], known: Sequence[str], what: 
             raise InputError(f"{option} has {word!r}; the {what} are {', '.join(known)}")
 
 
-def _check_ranks(ranks: Sequence[int], options: Options, operations: Sequence[str], place: Place) -> None:
-    most = max(_MOST_RANKS, _MOST_PER_CORE * _num_cores(place))
+def _check_ranks(
+    ranks: Sequence[int], options: Options, operations: Sequence[str], resources: Resources
+) -> None:
+    most = max(_MOST_RANKS, _MOST_PER_CORE * _num_cores(resources))
     for num_ranks in ranks:
         if not 2 <= num_ranks <= most:
             raise InputError(
-                f"--ranks has {num_ranks}; give 2 to {most} (the cores here are {_num_cores(place)})"
+                f"--ranks has {num_ranks}; give 2 to {most} (the cores here are {_num_cores(resources)})"
             )
     if options.root is None:
         return
@@ -148,13 +152,13 @@ def _check_ranks(ranks: Sequence[int], options: Options, operations: Sequence[st
         )
 
 
-def _num_cores(place: Place) -> int:
-    return place.nodes * place.sockets * (place.cores_per_socket or 1)
+def _num_cores(resources: Resources) -> int:
+    return resources.nodes * resources.sockets * (resources.cores_per_socket or 1)
 
 
-def _default_ranks(place: Place) -> tuple[int, ...]:
+def _default_ranks(resources: Resources) -> tuple[int, ...]:
     """2, 4, 8, ... up to the cores there are, and all of them."""
-    most = max(_num_cores(place), _LEAST_RANKS)
+    most = max(_num_cores(resources), _LEAST_RANKS)
     return tuple(sorted({1 << k for k in range(1, most.bit_length())} | {most}))
 
 
@@ -164,7 +168,7 @@ def _proves(options: Options, num_ranks: int, ranks: Sequence[int]) -> bool:
     return num_ranks > 2 and (wanted == "all" or (wanted == "largest" and num_ranks == max(ranks)))
 
 
-def _sizes(operation: str, options: Options, place: Place, num_ranks: int) -> tuple[int, ...]:
+def _sizes(operation: str, options: Options, resources: Resources, num_ranks: int) -> tuple[int, ...]:
     if operation == "barrier":
         return (0,)
     if options.sizes_bytes is not None:
@@ -173,9 +177,9 @@ def _sizes(operation: str, options: Options, place: Place, num_ranks: int) -> tu
         return options.sizes_bytes
     # A link carries the message of each rank, and of each pair of ranks.
     shares = num_ranks * (num_ranks if operation in PER_PAIR else 1)
-    level = "inter_node" if place.nodes > 1 else "intra_socket"
+    level = "inter_node" if resources.nodes > 1 else "intra_socket"
     largest = carried_bytes(
-        _LARGEST_BYTES // (num_ranks if operation in PER_PAIR else 1), level, place, shares
+        _LARGEST_BYTES // (num_ranks if operation in PER_PAIR else 1), level, resources, shares
     )
     return powers(largest, 16 if options.quick else 4)
 
@@ -184,14 +188,14 @@ def _points(
     operation: str,
     options: Options,
     methods: Sequence[Method],
-    place: Place,
+    resources: Resources,
     mpi: str,
     layout: Layout,
     map_by: str,
 ) -> list[dict[str, Any]]:
-    sizes = _sizes(operation, options, place, layout.num_ranks)
+    sizes = _sizes(operation, options, resources, layout.num_ranks)
     refuse_large(sizes)
-    _check_memory(operation, max(sizes), methods, layout, place)
+    _check_memory(operation, max(sizes), methods, layout, resources)
     return [
         _point(operation, mpi, layout, map_by, size, options.root or 0 if operation in ROOTED else 0)
         for size in sizes
@@ -207,21 +211,21 @@ def _point(operation: str, mpi: str, layout: Layout, map_by: str, size: int, roo
 
 
 def _check_memory(
-    operation: str, size_bytes: int, methods: Sequence[Method], layout: Layout, place: Place
+    operation: str, size_bytes: int, methods: Sequence[Method], layout: Layout, resources: Resources
 ) -> None:
     """Refuse buffers for which the ranks of a node have no room together, of all nodes where these are but
     pretended."""
-    if place.memory_bytes is None:
+    if resources.memory_bytes is None:
         return
-    one_machine = place.link_bytes_per_s is not None or place.family == SIMULATED
+    one_machine = resources.link_bytes_per_s is not None or resources.family == SIMULATED
     together = layout.node * 0 if one_machine else layout.node
     most = int(max((together == node).sum() for node in set(together.tolist())))
     needed_bytes = _buffers(operation, most, layout.num_ranks, methods) * size_bytes
-    if needed_bytes > place.memory_bytes:
+    if needed_bytes > resources.memory_bytes:
         raise InputError(
             f"{operation} of {format_bytes(size_bytes)} among {layout.num_ranks} ranks needs "
             f"{format_bytes(needed_bytes)} on one machine and "
-            f"{format_bytes(place.memory_bytes)} are free; give smaller --sizes or fewer --ranks"
+            f"{format_bytes(resources.memory_bytes)} are free; give smaller --sizes or fewer --ranks"
         )
 
 
@@ -238,14 +242,18 @@ def _buffers(operation: str, here: int, ranks: int, methods: Sequence[Method]) -
 
 
 def _groups(
-    points: Sequence[dict[str, Any]], methods: Sequence[Method], layout: Layout, place: Place, proves: bool
+    points: Sequence[dict[str, Any]],
+    methods: Sequence[Method],
+    layout: Layout,
+    resources: Resources,
+    proves: bool,
 ) -> list[Group]:
     """The launches of these points: apart where different methods apply, and where an MPI is told at its
     start."""
     operation = points[0]["operation"]
     alike: dict[tuple[Method, ...], list[dict[str, Any]]] = {}
     for point in points:
-        here = tuple(method for method in methods if applies(method, methods, point, place.family))
+        here = tuple(method for method in methods if applies(method, methods, point, resources.family))
         alike.setdefault(here, []).append(point)
     result, proven = [], set()
     smallest_first = sorted(alike.items(), key=lambda one: min(point["size_bytes"] for point in one[1]))
@@ -253,11 +261,11 @@ def _groups(
         # Large messages may be apart from small ones: their senders wait, and seem to be below who is late.
         new = not set(here) <= proven
         proven |= set(here)
-        for launch_methods, environment in launches(operation, here, layout.num_ranks, place.family):
+        for launch_methods, environment in launches(operation, here, layout.num_ranks, resources.family):
             settings = {
                 method.text: made
                 for method in launch_methods
-                if (made := forcing(place.family, operation, method, layout.num_ranks)).lines(method.text)
+                if (made := forcing(resources.family, operation, method, layout.num_ranks)).lines(method.text)
             }
             if not any(method.is_forced for method in launch_methods):
                 # Nothing to undo: `default` is then what a person's own settings make of it.
@@ -266,14 +274,16 @@ def _groups(
                 Group(
                     "collective", layout, tuple(same),
                     methods=tuple(method.text for method in launch_methods),
-                    link_bytes_per_s=place.link_bytes_per_s, environment=environment, settings=settings,
+                    link_bytes_per_s=resources.link_bytes_per_s, environment=environment, settings=settings,
                     proves=proves and new,
                 )
             )  # fmt: skip
     return result
 
 
-def _refuse_never(groups: Sequence[Group], options: Options, operations: Sequence[str], place: Place) -> None:
+def _refuse_never(
+    groups: Sequence[Group], options: Options, operations: Sequence[str], resources: Resources
+) -> None:
     """Raise InputError for an algorithm asked for by name that applies at no point."""
     measured = {(group.points[0]["operation"], method) for group in groups for method in group.methods}
     for word in options.algorithms or ():
@@ -282,24 +292,26 @@ def _refuse_never(groups: Sequence[Group], options: Options, operations: Sequenc
         methods = [
             (operation, method)
             for operation in operations
-            for method in methods_of(operation, options, place)
+            for method in methods_of(operation, options, resources)
             if method.name == parse_method(word).name
         ]
         if any((operation, method.text) in measured for operation, method in methods):
             continue
         operation, method = methods[0]
-        size = max(_sizes(operation, options, place, 2))
-        needed = why_not(place.family, operation, method, max(options.ranks or _default_ranks(place)), size)
+        size = max(_sizes(operation, options, resources, 2))
+        needed = why_not(
+            resources.family, operation, method, max(options.ranks or _default_ranks(resources)), size
+        )
         raise InputError(
             f"--algorithm has {method.text}, which needs {needed}; give --ranks and --sizes that have it"
         )
 
 
-def _reduce_local(options: Options, place: Place, mpi: str, num_ranks: int, map_by: str) -> Group:
+def _reduce_local(options: Options, resources: Resources, mpi: str, num_ranks: int, map_by: str) -> Group:
     """What adding up costs without any message, at the same sizes."""
-    layout = first_ranks(place, num_ranks, map_by)
+    layout = first_ranks(resources, num_ranks, map_by)
     points = tuple(
         _point(REDUCE_LOCAL, mpi, layout, map_by, size, 0)
-        for size in _sizes("reduce", options, place, num_ranks)
+        for size in _sizes("reduce", options, resources, num_ranks)
     )
     return Group("collective", layout, points)

@@ -19,7 +19,7 @@ from earlybird.data.collective_algorithms import (
     why_not,
 )
 from earlybird.data.errors import InputError
-from earlybird.measure.groups import Options, Place
+from earlybird.measure.groups import Options, Resources
 
 DEFAULT_OPERATIONS = ("bcast", "reduce")
 # Words for many algorithms at once.
@@ -31,9 +31,9 @@ _SEGMENT_BYTES = 8192  # of `pipeline` where nothing else is said
 _REFERENCES = ("own-binomial", "own-linear")
 
 
-def methods_of(operation: str, options: Options, place: Place) -> tuple[Method, ...]:
+def methods_of(operation: str, options: Options, resources: Resources) -> tuple[Method, ...]:
     """What is to be compared, `default` first; InputError for an algorithm that nobody here has."""
-    here = (*own_algorithms(operation), *mpi_algorithms(place.family, operation))
+    here = (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
     asked = options.algorithms
     if asked is None:
         asked = _ALGORITHMS if operation in DEFAULT_OPERATIONS else (ALL,)
@@ -48,9 +48,9 @@ def methods_of(operation: str, options: Options, place: Place) -> tuple[Method, 
         for name in names:
             method = parse_method(name)
             if method.name not in (*here, DEFAULT):
-                _refuse_unknown(method.name, options, place)
+                _refuse_unknown(method.name, options, resources)
                 continue  # another operation has it
-            chosen += _segmented(method, word, operation, options, place)
+            chosen += _segmented(method, word, operation, options, resources)
     return tuple(dict.fromkeys(chosen))
 
 
@@ -85,9 +85,11 @@ def launches(
     return result
 
 
-def _segmented(method: Method, word: str, operation: str, options: Options, place: Place) -> Iterator[Method]:
+def _segmented(
+    method: Method, word: str, operation: str, options: Options, resources: Resources
+) -> Iterator[Method]:
     """`method` with its own segments, those of --segments, or those that `all` and the default give."""
-    can = method.name != DEFAULT and is_segmented(place.family, operation, method.name)
+    can = method.name != DEFAULT and is_segmented(resources.family, operation, method.name)
     if method.segment_bytes and not can:
         raise InputError(
             f"--algorithm has {method.text} and {method.name} of {operation} has no segments; give "
@@ -107,15 +109,15 @@ def _segmented(method: Method, word: str, operation: str, options: Options, plac
         yield replace(method, segment_bytes=segment)
 
 
-def _refuse_unknown(name: str, options: Options, place: Place) -> None:
+def _refuse_unknown(name: str, options: Options, resources: Resources) -> None:
     """Raise InputError where no operation that is measured has the algorithm `name`."""
     operations = options.operations or DEFAULT_OPERATIONS
     known = [
-        (*mpi_algorithms(place.family, operation), *own_algorithms(operation)) for operation in operations
+        (*mpi_algorithms(resources.family, operation), *own_algorithms(operation)) for operation in operations
     ]
     if any(name in names for names in known):
         return
-    ours = "" if name.startswith(OWN) else f" that {FAMILY_NAMES[place.family]} can be made to take"
+    ours = "" if name.startswith(OWN) else f" that {FAMILY_NAMES[resources.family]} can be made to take"
     here = "; ".join(
         f"of {operation} {', '.join(names)}" for operation, names in zip(operations, known, strict=True)
     )

@@ -201,7 +201,7 @@ class Library:
 
 
 @dataclass(frozen=True)
-class Place:
+class Resources:
     """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket,
     node).
 
@@ -229,7 +229,7 @@ class Place:
         sockets: int,
         nodes: int = 1,
         link_bytes_per_s: float | None = None,
-    ) -> "Place":
+    ) -> "Resources":
         """`nodes` alike, each with `sockets` of `cores_per_socket`."""
         cores = {"intra_socket": cores_per_socket}
         if sockets > 1:
@@ -245,52 +245,54 @@ class Place:
 
 @dataclass(frozen=True)
 class Suite:
-    """`groups(options, place, mpi)` lists what to measure; `takes` names the options that mean something to
-    it."""
+    """`groups(options, resources, mpi)` lists what to measure; `takes` names the options that mean
+    something to it."""
 
     name: str
     help: str
     takes: tuple[str, ...]
-    groups: Callable[[Options, Place, str], list[Group]]
+    groups: Callable[[Options, Resources, str], list[Group]]
     example: str = field(default="")
 
 
-def pair_layout(level: str, competitors: int, place: Place) -> Layout:
+def pair_layout(level: str, competitors: int, resources: Resources) -> Layout:
     """Pairs r, r + P/2 whose two ranks are on one socket (P = `competitors`, 2 at least), on two sockets, or
     on two nodes (P/2 = `competitors`)."""
     if level == "intra_socket":
         return parse_layout(f"1x1x{max(2, competitors)}")
     if level == "inter_socket":
         return parse_layout(f"1x2x{competitors}")
-    per_socket = place.cores_per_socket or competitors
-    if competitors <= per_socket or place.link_bytes_per_s is not None:
+    per_socket = resources.cores_per_socket or competitors
+    if competitors <= per_socket or resources.link_bytes_per_s is not None:
         return parse_layout(f"2x1x{competitors}")
     rank = np.arange(2 * competitors)
     node, socket = rank // competitors, rank % competitors // per_socket
     return Layout(node, socket, f"2 nodes of {competitors} ranks")
 
 
-def levels_of(options: Options, place: Place) -> tuple[str, ...]:
+def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
     """The levels asked for, all that are here where none were; InputError for one that is not."""
     if options.levels is None:
-        return tuple(place.cores)
+        return tuple(resources.cores)
     for level in options.levels:
         if level not in LEVELS:
             raise InputError(f"--levels has {level!r}; the levels are {', '.join(LEVELS)}")
-        if level not in place.cores:
-            raise InputError(f"--levels has {level!r}, which is not here; here are {', '.join(place.cores)}")
+        if level not in resources.cores:
+            raise InputError(
+                f"--levels has {level!r}, which is not here; here are {', '.join(resources.cores)}"
+            )
     return options.levels
 
 
-def link_of(level: str, place: Place) -> float | None:
+def link_of(level: str, resources: Resources) -> float | None:
     """The rate of the links that messages of `level` take; None where none limits them."""
-    return place.link_bytes_per_s if level == "inter_node" else None
+    return resources.link_bytes_per_s if level == "inter_node" else None
 
 
-def hangs_with_contexts(level: str, place: Place) -> bool:
+def hangs_with_contexts(level: str, resources: Resources) -> bool:
     """Whether MPI never starts with several contexts: MPICH 5.0.2 over a virtual cluster's TCP, by UCX and by
     libfabric alike, a ping-pong with two contexts too."""
-    return place.family == "mpich" and link_of(level, place) is not None
+    return resources.family == "mpich" and link_of(level, resources) is not None
 
 
 def refuse_hanging(words: str) -> NoReturn:
@@ -301,9 +303,9 @@ def refuse_hanging(words: str) -> NoReturn:
     )
 
 
-def carried_bytes(size_bytes: int, level: str, place: Place, shares: int = 1) -> int:
+def carried_bytes(size_bytes: int, level: str, resources: Resources, shares: int = 1) -> int:
     """`size_bytes`, or one of `shares` of what a virtual link carries in `_LINK_S` where that is less."""
-    link = link_of(level, place)
+    link = link_of(level, resources)
     return size_bytes if link is None else min(size_bytes, max(1, round(_LINK_S * link / shares)))
 
 

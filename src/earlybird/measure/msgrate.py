@@ -6,7 +6,7 @@ from earlybird.measure.groups import (
     MPICH_WHEEL_CONTEXTS,
     Group,
     Options,
-    Place,
+    Resources,
     hangs_with_contexts,
     levels_of,
     link_of,
@@ -26,31 +26,31 @@ _MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
 
 
-def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Windows of messages from every thread of one rank to those of another, on every level.
 
     Methods that need no setting of their own share launches. Contexts are asked for when a launch begins,
     so the method that has them has launches of its own, with `shared` beside it where an MPI with contexts
     lets threads share a communicator; processes instead of threads are other ranks.
     """
-    methods = options.methods or _default_methods(place)
-    _check_methods(methods, options, place, mpi)
+    methods = options.methods or _default_methods(resources)
+    _check_methods(methods, options, resources, mpi)
     window = WINDOW if options.window is None else options.window
     if not 1 <= window <= _MOST_WINDOW:
         raise InputError(f"--window is {window}; give 1 to {_MOST_WINDOW} messages, such as {WINDOW}")
     sizes = options.sizes_bytes or (SIZE_BYTES,)
     refuse_large(sizes)
     result = []
-    for level in levels_of(options, place):
-        if options.methods is not None and CONTEXTS in methods and hangs_with_contexts(level, place):
+    for level in levels_of(options, resources):
+        if options.methods is not None and CONTEXTS in methods and hangs_with_contexts(level, resources):
             refuse_hanging(f"--methods has {CONTEXTS}")
-        for threads in options.threads or _thread_counts(level, place, options.quick):
+        for threads in options.threads or _thread_counts(level, resources, options.quick):
             _check_room(threads, window, max(sizes))
             points = tuple(
                 {"mpi": mpi, "level": level, "size_bytes": size, "window": window, "threads": threads}
                 for size in sizes
             )
-            result += _groups(points, threads, methods, level, place, mpi)
+            result += _groups(points, threads, methods, level, resources, mpi)
     if not result:
         raise InputError(
             f"the method {CONTEXTS} differs from the others from 2 threads on; give --threads 2 or more"
@@ -58,42 +58,42 @@ def msgrate_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     return result
 
 
-def _groups(points, threads: int, methods, level: str, place: Place, mpi: str) -> list[Group]:
-    link = link_of(level, place)
-    pair = pair_layout(level, 1, place)
+def _groups(points, threads: int, methods, level: str, resources: Resources, mpi: str) -> list[Group]:
+    link = link_of(level, resources)
+    pair = pair_layout(level, 1, resources)
     found = []
     together = tuple(method for method in (SHARED, PER_THREAD) if method in methods)
     if together:
         found.append(Group("msgrate", pair, points, methods=together, link_bytes_per_s=link, threads=threads))
-    has_contexts = threads <= most_contexts(place, mpi) and not hangs_with_contexts(level, place)
+    has_contexts = threads <= most_contexts(resources, mpi) and not hangs_with_contexts(level, resources)
     if CONTEXTS in methods and threads > 1 and has_contexts:
         # Intel MPI, once split, wants a communicator to be called from its own thread alone.
-        beside = (SHARED,) if SHARED in methods and place.family == "mpich" else ()
+        beside = (SHARED,) if SHARED in methods and resources.family == "mpich" else ()
         asking = tuple(point | {"vcis": threads} for point in points)
         more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
         found.append(Group("msgrate", pair, asking, methods=(*beside, CONTEXTS), **more))
     if PROCESSES in methods:
         # Within a socket both ranks of a pair count.
-        layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, place)
+        layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, resources)
         found.append(Group("msgrate", layout, points, methods=(PROCESSES,), link_bytes_per_s=link, threads=1))
     return found
 
 
-def most_contexts(place: Place, mpi: str) -> int:
+def most_contexts(resources: Resources, mpi: str) -> int:
     """How many communication contexts the ranks of this MPI may ask for at most; 0 where it has none, no
     limit but that of threads where it is not known."""
-    if place.family == "mpich":
+    if resources.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
-    return 0 if place.family == "openmpi" else MOST_THREADS
+    return 0 if resources.family == "openmpi" else MOST_THREADS
 
 
-def _default_methods(place: Place) -> tuple[str, ...]:
+def _default_methods(resources: Resources) -> tuple[str, ...]:
     return tuple(
-        method for method in MSGRATE_METHODS if method != CONTEXTS or place.family in ("mpich", "intel")
+        method for method in MSGRATE_METHODS if method != CONTEXTS or resources.family in ("mpich", "intel")
     )
 
 
-def _check_methods(methods: tuple[str, ...], options: Options, place: Place, mpi: str) -> None:
+def _check_methods(methods: tuple[str, ...], options: Options, resources: Resources, mpi: str) -> None:
     for method in methods:
         if method not in MSGRATE_METHODS:
             raise InputError(
@@ -101,7 +101,7 @@ def _check_methods(methods: tuple[str, ...], options: Options, place: Place, mpi
             )
     if options.methods is None or CONTEXTS not in methods:
         return
-    most = most_contexts(place, mpi)
+    most = most_contexts(resources, mpi)
     if not most:
         raise InputError(
             f"--methods has {CONTEXTS} and {mpi} has no communication contexts that a program could ask for; "
@@ -115,9 +115,9 @@ def _check_methods(methods: tuple[str, ...], options: Options, place: Place, mpi
             )
 
 
-def _thread_counts(level: str, place: Place, quick: bool) -> tuple[int, ...]:
+def _thread_counts(level: str, resources: Resources, quick: bool) -> tuple[int, ...]:
     """1, 2, 4, ... up to the cores that a rank may have; 2 in any case, marked where cores are short."""
-    cores = place.cores_per_socket or place.cores[level]
+    cores = resources.cores_per_socket or resources.cores[level]
     most = cores // 2 if level == "intra_socket" else cores
     powers = [1 << k for k in range(max(most, 2).bit_length())]
     return tuple(powers[:2] if quick else powers)

@@ -11,7 +11,7 @@ from earlybird.measure.groups import (
     MPICH_WHEEL_CONTEXTS,
     Group,
     Options,
-    Place,
+    Resources,
     carried_bytes,
     hangs_with_contexts,
     levels_of,
@@ -59,24 +59,24 @@ class _Kind:
     streams: bool = False
 
 
-def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Partitions of a buffer become ready on N threads, the last one late or all after a noisy computation
     (Gillis et al. 2023, figure 3), on every level.
 
     Sizes are those of whole buffers, numbers of partitions those of all threads together. Where the rate of a
     link is known, the delay is chosen for it: that of a fast network would show nothing on a slow one.
     """
-    methods = methods_of(options, place)
-    _check_vcis(options, place)
+    methods = methods_of(options, resources)
+    _check_vcis(options, resources)
     result = []
-    for level in levels_of(options, place):
-        if max(options.vcis or (1,)) > 1 and hangs_with_contexts(level, place):
+    for level in levels_of(options, resources):
+        if max(options.vcis or (1,)) > 1 and hangs_with_contexts(level, resources):
             refuse_hanging(f"--vcis has {max(options.vcis)}")
-        layout, link = pair_layout(level, 1, place), link_of(level, place)
+        layout, link = pair_layout(level, 1, resources), link_of(level, resources)
         for threads in options.threads or (options.launcher_threads,):
             for vcis in options.vcis or (None,):
-                points = _points(options, level, place, mpi, threads, vcis)
-                for kind in _kinds(methods, options, place, level, threads, vcis):
+                points = _points(options, level, resources, mpi, threads, vcis)
+                for kind in _kinds(methods, options, resources, level, threads, vcis):
                     result.append(
                         Group(
                             "pipeline", layout, points, methods=kind.methods, link_bytes_per_s=link,
@@ -87,40 +87,40 @@ def pipeline_groups(options: Options, place: Place, mpi: str) -> list[Group]:
     return result
 
 
-def methods_of(options: Options, place: Place) -> tuple[str, ...]:
+def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
     """The methods to compare, `single` first; InputError for one that is unknown or that the MPI has not."""
     asked = (*(options.methods or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
     if options.methods is None:
-        asked = (*(method for method in DEFAULT_METHODS if is_here(method, place)), *asked)
+        asked = (*(method for method in DEFAULT_METHODS if is_here(method, resources)), *asked)
     chosen = [BULK]
     for method in asked:
         if method == ALL_METHODS:
-            chosen += [method for method in METHODS if is_here(method, place)]
+            chosen += [method for method in METHODS if is_here(method, resources)]
             continue
         if method not in METHODS and not method.startswith(AGGREGATED):
             raise InputError(
                 f"--methods has {method!r}; the methods are {', '.join(METHODS)}, {AGGREGATED}BYTES "
                 f"and {ALL_METHODS}"
             )
-        if not is_here(method, place):
-            raise InputError(f"--methods has {method} and {_why_not(method, place)}")
+        if not is_here(method, resources):
+            raise InputError(f"--methods has {method} and {_why_not(method, resources)}")
         chosen.append(method)
     return tuple(dict.fromkeys(chosen))
 
 
-def is_here(method: str, place: Place) -> bool:
+def is_here(method: str, resources: Resources) -> bool:
     """Whether the MPI, or the launcher that draws times, has this method."""
-    library = place.library
+    library = resources.library
     if library is None:
-        return method in place.drawn_methods
+        return method in resources.drawn_methods
     needed = {"partitioned": library.partitioned, "stream": library.streams}
     return library.earlybird if method.startswith("earlybird") else needed.get(method, True)
 
 
-def _why_not(method: str, place: Place) -> str:
-    library = place.library
+def _why_not(method: str, resources: Resources) -> str:
+    library = resources.library
     if library is None:
-        drawn = ", ".join(sorted(place.drawn_methods))
+        drawn = ", ".join(sorted(resources.drawn_methods))
         return f"the launcher synthetic draws the times of {drawn} alone; leave it out"
     if method.startswith("earlybird"):
         return (
@@ -134,7 +134,7 @@ def _why_not(method: str, place: Place) -> str:
 
 
 def _kinds(
-    methods: Iterable[str], options: Options, place: Place, level: str, threads: int, vcis: int | None
+    methods: Iterable[str], options: Options, resources: Resources, level: str, threads: int, vcis: int | None
 ) -> list[_Kind]:
     """The launches that `methods` need, each with `single` to compare with."""
     interposed = tuple(method for method in methods if method.startswith("earlybird"))
@@ -145,21 +145,21 @@ def _kinds(
         kinds.append(_Kind((*common, *own)))
     if interposed:
         kinds.append(_Kind((*common, *interposed), preload=True))
-    if "stream" in methods and _streams_fit(options, place, level, threads, vcis):
+    if "stream" in methods and _streams_fit(options, resources, level, threads, vcis):
         kinds.append(_Kind((BULK, "stream"), streams=True))
     # `single` alone tells nothing that the other launches do not.
     return [kind for kind in kinds if kind.methods != (BULK,)] or kinds[:1]
 
 
-def _streams_fit(options: Options, place: Place, level: str, threads: int, vcis: int | None) -> bool:
+def _streams_fit(options: Options, resources: Resources, level: str, threads: int, vcis: int | None) -> bool:
     """Whether the MPI has contexts for a stream per thread; InputError where streams were asked for."""
     asked = options.methods is not None and "stream" in options.methods
-    if hangs_with_contexts(level, place):
+    if hangs_with_contexts(level, resources):
         if asked:
             refuse_hanging("--methods has stream")
         return False
     contexts = (vcis or 1) + threads
-    if place.library is None or place.library.name != "mpich" or contexts <= MPICH_WHEEL_CONTEXTS:
+    if resources.library is None or resources.library.name != "mpich" or contexts <= MPICH_WHEEL_CONTEXTS:
         return True
     if not asked:
         return False
@@ -169,11 +169,11 @@ def _streams_fit(options: Options, place: Place, level: str, threads: int, vcis:
     )
 
 
-def _check_vcis(options: Options, place: Place) -> None:
+def _check_vcis(options: Options, resources: Resources) -> None:
     if options.vcis is None:
         return
-    library = place.library
-    if library is None or place.family not in (None, "mpich"):
+    library = resources.library
+    if library is None or resources.family not in (None, "mpich"):
         name = "the launcher synthetic draws its times" if library is None else f"this is {library.name}"
         raise InputError(
             "--vcis asks for communication contexts (MPIR_CVAR_CH4_NUM_VCIS), which only MPICH has, and "
@@ -187,7 +187,7 @@ def _check_vcis(options: Options, place: Place) -> None:
 
 
 def _points(
-    options: Options, level: str, place: Place, mpi: str, threads: int, vcis: int | None
+    options: Options, level: str, resources: Resources, mpi: str, threads: int, vcis: int | None
 ) -> tuple[dict[str, Any], ...]:
     points = []
     for partitions in options.partitions or (threads * -(-_PARTITIONS // threads),):
@@ -200,13 +200,13 @@ def _points(
             raise InputError(
                 f"--partitions has {partitions}; give {_MOST_PARTITIONS} at most, of all threads together"
             )
-        for size in options.sizes_bytes or _default_buffers(options, level, place, partitions):
+        for size in options.sizes_bytes or _default_buffers(options, level, resources, partitions):
             if size % partitions:
                 raise InputError(
                     f"--sizes has {size} bytes, which {partitions} partitions do not share evenly; "
                     f"give multiples of {partitions}, such as {max(size // partitions, 1) * partitions}"
                 )
-            for computation in _computations(options, level, place):
+            for computation in _computations(options, level, resources):
                 _refuse_long(computation, size // partitions, partitions // threads)
                 point = {
                     "mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
@@ -217,26 +217,26 @@ def _points(
     return tuple(points)
 
 
-def _computations(options: Options, level: str, place: Place) -> list[dict[str, float]]:
+def _computations(options: Options, level: str, resources: Resources) -> list[dict[str, float]]:
     noise = options.noise
     if noise is not None:
         return [
             {"compute_s_per_byte": noise.mu_s_per_byte, "epsilon": noise.epsilon, "delta": noise.delta},
         ]
-    gammas = options.gammas_s_per_byte or (default_gamma(level, place),)
+    gammas = options.gammas_s_per_byte or (default_gamma(level, resources),)
     return [{"gamma_s_per_byte": gamma} for gamma in gammas]
 
 
-def _default_buffers(options: Options, level: str, place: Place, partitions: int) -> tuple[int, ...]:
+def _default_buffers(options: Options, level: str, resources: Resources, partitions: int) -> tuple[int, ...]:
     """From 1 KiB to 16 MiB, each cut to a multiple of `partitions`."""
     first, last, factor = (1 << 12, MIB, 16) if options.quick else (1 << 10, 16 * MIB, 4)
-    sizes = powers(carried_bytes(last, level, place), factor, first)
+    sizes = powers(carried_bytes(last, level, resources), factor, first)
     return tuple(dict.fromkeys(max(size // partitions, 1) * partitions for size in sizes))
 
 
-def default_gamma(level: str, place: Place) -> float:
+def default_gamma(level: str, resources: Resources) -> float:
     """That of figure 8 of Gillis et al. 2023; where the rate of a link is known, its gamma*beta there."""
-    link = link_of(level, place)
+    link = link_of(level, resources)
     return _GAMMA_S_PER_BYTE if link is None else _GAMMA_BETA / link
 
 

@@ -9,7 +9,7 @@ from earlybird.measure.groups import (
     OPTION_WORDS,
     Group,
     Options,
-    Place,
+    Resources,
     carried_bytes,
     hangs_with_contexts,
     levels_of,
@@ -28,19 +28,19 @@ _COMPARED = ("single", "many", "earlybird", "partitioned")
 _DECIDED = ("sizes_bytes", "partitions", "gammas_s_per_byte", "noise", "methods", "aggregation_bytes", "vcis")
 
 
-def groups_of_pipeline(options: Options, place: Place, mpi: str) -> list[Group]:
+def groups_of_pipeline(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """What the suite `pipeline` measures: a paper's figures where one is named, else what was asked for."""
     if options.reproduce is None:
-        return pipeline_groups(options, place, mpi)
+        return pipeline_groups(options, resources, mpi)
     _check(options)
-    figures = _figures(options, place).values()
-    return [group for figure in figures for group in pipeline_groups(figure, place, mpi)]
+    figures = _figures(options, resources).values()
+    return [group for figure in figures for group in pipeline_groups(figure, resources, mpi)]
 
 
-def remarks(options: Options, place: Place) -> list[str]:
+def remarks(options: Options, resources: Resources) -> list[str]:
     """How the set differs from the paper's here, a sentence each."""
-    level, cores = _level(options, place), _cores_per_rank(_level(options, place), place)
-    many, few = _threads(options, level, place)
+    level, cores = _level(options, resources), _cores_per_rank(_level(options, resources), resources)
+    many, few = _threads(options, level, resources)
     told = []
     if many != PAPER_THREADS or few != PAPER_FEW_THREADS:
         told.append(
@@ -52,9 +52,9 @@ def remarks(options: Options, place: Place) -> list[str]:
             f"a rank has {cores} of the cores for its {many} threads: their samples are marked "
             "oversubscribed and show the scheduler as much as the MPI"
         )
-    if place.family != "mpich":
+    if resources.family != "mpich":
         told.append("figure 6 needs communication contexts that can be asked for, which only MPICH has")
-    elif hangs_with_contexts(level, place):
+    elif hangs_with_contexts(level, resources):
         told.append(
             "no figure 6 and no streams: MPICH hangs in MPI_Init with several contexts between nodes of a "
             "virtual cluster"
@@ -62,26 +62,26 @@ def remarks(options: Options, place: Place) -> list[str]:
     return told
 
 
-def _figures(options: Options, place: Place) -> dict[int, Options]:
+def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     """What each figure of the paper asks of the suite."""
-    level = _level(options, place)
-    many, few = _threads(options, level, place)
-    last = carried_bytes(_LARGEST_BYTES, level, place)
+    level = _level(options, resources)
+    many, few = _threads(options, level, resources)
+    last = carried_bytes(_LARGEST_BYTES, level, resources)
 
     def sizes(first: int) -> tuple[int, ...]:
         return powers(max(last, first), 16 if options.quick else 4, first)
 
     def methods(*names: str) -> tuple[str, ...]:
-        return tuple(name for name in names if is_here(name, place))
+        return tuple(name for name in names if is_here(name, resources))
 
     common = replace(options, reproduce=None, levels=(level,), threads=(1,))
     contention = replace(
         common, threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
         methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),
     )  # fmt: skip
-    gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", place))
+    gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", resources))
     # On a slow link the paper's gamma would show nothing: its gamma*beta is kept there.
-    gamma = default_gamma(level, place)
+    gamma = default_gamma(level, resources)
     figures = {
         4: replace(
             common, partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), methods=(ALL_METHODS,)
@@ -96,7 +96,7 @@ def _figures(options: Options, place: Place) -> dict[int, Options]:
             gammas_s_per_byte=(gamma,), methods=methods(*_COMPARED, "rma-single-passive"),
         ),
     }  # fmt: skip
-    if place.family == "mpich" and not hangs_with_contexts(level, place):
+    if resources.family == "mpich" and not hangs_with_contexts(level, resources):
         figures[6] = replace(contention, vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
     return figures
 
@@ -114,25 +114,25 @@ def _check(options: Options) -> None:
         raise InputError("--reproduce takes one number of --threads, that of figures 5 and 6")
 
 
-def _level(options: Options, place: Place) -> str:
+def _level(options: Options, resources: Resources) -> str:
     """The one asked for, or the outermost: the paper's is between nodes."""
-    levels = levels_of(options, place)
+    levels = levels_of(options, resources)
     if options.levels is not None and len(levels) > 1:
         raise InputError("--reproduce measures at one level; give one of --levels")
     return levels[-1]
 
 
-def _cores_per_rank(level: str, place: Place) -> int:
+def _cores_per_rank(level: str, resources: Resources) -> int:
     """Cores for the threads of one of the two ranks; virtual nodes share those of one machine."""
-    of_group = place.cores_per_socket or place.cores[level]
-    if level == "intra_socket" or place.link_bytes_per_s is not None:
+    of_group = resources.cores_per_socket or resources.cores[level]
+    if level == "intra_socket" or resources.link_bytes_per_s is not None:
         return max(of_group // 2, 1)
-    return of_group if level == "inter_socket" else place.cores[level]
+    return of_group if level == "inter_socket" else resources.cores[level]
 
 
-def _threads(options: Options, level: str, place: Place) -> tuple[int, int]:
+def _threads(options: Options, level: str, resources: Resources) -> tuple[int, int]:
     """Of figures 5 and 6, at least two, or there is no contention; and of figures 7 and 8."""
-    cores = _cores_per_rank(level, place)
+    cores = _cores_per_rank(level, resources)
     many = options.threads[0] if options.threads else min(max(cores, 2), PAPER_THREADS)
     few = max(divisor for divisor in (1, 2, 4) if divisor <= max(cores, 1))
     return many, few

@@ -13,7 +13,7 @@ from earlybird.measure.groups import (
     OPTION_WORDS,
     Group,
     Options,
-    Place,
+    Resources,
     Suite,
     carried_bytes,
     levels_of,
@@ -38,29 +38,31 @@ _CONTENTION_REPEATS = 64
 _SIMULATED_COMPETITORS = 16
 
 
-def pingpong_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+def pingpong_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Half the round trip between two ranks, on every level."""
     largest, factor = (4 * MIB, 4) if options.quick else (64 * MIB, 2)
     result = []
-    for level in levels_of(options, place):
-        sizes = options.sizes_bytes or (0, *powers(carried_bytes(largest, level, place), factor))
+    for level in levels_of(options, resources):
+        sizes = options.sizes_bytes or (0, *powers(carried_bytes(largest, level, resources), factor))
         refuse_large(sizes)
         points = tuple(
             {"mpi": mpi, "level": level, "size_bytes": size, "buffers": options.buffers or "vary"}
             for size in sizes
         )
-        link = link_of(level, place)
-        result.append(Group("pingpong", pair_layout(level, 1, place), points, link_bytes_per_s=link))
+        link = link_of(level, resources)
+        result.append(Group("pingpong", pair_layout(level, 1, resources), points, link_bytes_per_s=link))
     return result
 
 
-def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+def contention_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Algorithm 1 of Thune et al. 2023: N processes of a group receive at once, on every level."""
     result = []
-    for level in levels_of(options, place):
-        sizes = options.sizes_bytes or powers(carried_bytes(4 * MIB, level, place), 4 if options.quick else 2)
+    for level in levels_of(options, resources):
+        sizes = options.sizes_bytes or powers(
+            carried_bytes(4 * MIB, level, resources), 4 if options.quick else 2
+        )
         refuse_large(sizes)
-        for competitors in options.competitors or _competitor_counts(_most_competitors(level, place)):
+        for competitors in options.competitors or _competitor_counts(_most_competitors(level, resources)):
             if level == "intra_socket" and competitors > 1 and competitors % 2:
                 raise InputError(
                     f"--competitors has {competitors}: ranks on one socket form pairs, so give 1 or even "
@@ -68,7 +70,7 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                 )
             # Quick means half of what else keeps the link busy; sizes stay as they are.
             share = competitors * (2 if options.quick else 1)
-            volume_bytes = carried_bytes(_CONTENTION_BYTES, level, place, share)
+            volume_bytes = carried_bytes(_CONTENTION_BYTES, level, resources, share)
             points = tuple(
                 {
                     "mpi": mpi,
@@ -81,23 +83,23 @@ def contention_groups(options: Options, place: Place, mpi: str) -> list[Group]:
                 }
                 for size in sizes
             )
-            layout, link = pair_layout(level, competitors, place), link_of(level, place)
+            layout, link = pair_layout(level, competitors, resources), link_of(level, resources)
             result.append(Group("contention", layout, points, link_bytes_per_s=link))
     return result
 
 
-def _most_competitors(level: str, place: Place) -> int:
-    most = place.cores[level]
-    return min(most, _SIMULATED_COMPETITORS) if place.family == SIMULATED else most
+def _most_competitors(level: str, resources: Resources) -> int:
+    most = resources.cores[level]
+    return min(most, _SIMULATED_COMPETITORS) if resources.family == SIMULATED else most
 
 
-def completion_groups(options: Options, place: Place, mpi: str) -> list[Group]:
+def completion_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """When the send of one message is complete, its receiver prompt or late, on every level."""
     small = (1,) if options.quick else powers(256, 4)
     result = []
-    for level in levels_of(options, place):
+    for level in levels_of(options, resources):
         # A pause of three deliveries makes the largest messages dear on a slow link.
-        largest = carried_bytes(4 * MIB, level, place) if options.quick else 4 * MIB
+        largest = carried_bytes(4 * MIB, level, resources) if options.quick else 4 * MIB
         large = powers(largest, 4 if options.quick else 2, first=1 << 10)
         sizes = options.sizes_bytes or (*small, *large)
         refuse_large(sizes)
@@ -106,8 +108,8 @@ def completion_groups(options: Options, place: Place, mpi: str) -> list[Group]:
             for size in sizes
             for receiver in ("prompt", "late")
         )
-        link = link_of(level, place)
-        result.append(Group("completion", pair_layout(level, 1, place), points, link_bytes_per_s=link))
+        link = link_of(level, resources)
+        result.append(Group("completion", pair_layout(level, 1, resources), points, link_bytes_per_s=link))
     return result
 
 
@@ -181,11 +183,11 @@ def check_options(suites: Sequence[Suite], options: Options) -> None:
             raise InputError(f"the suite {suites[0].name} takes no {OPTION_WORDS[name]}; it takes {known}")
 
 
-def remarks(suites: Sequence[Suite], options: Options, place: Place) -> list[str]:
+def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> list[str]:
     """What a person who chose these options should know, a sentence each."""
-    found = reproduction.remarks(options, place) if options.reproduce else []
+    found = reproduction.remarks(options, resources) if options.reproduce else []
     if SUITES["collective"] in suites:
-        found += collective.remarks(options, place)
+        found += collective.remarks(options, resources)
     return found
 
 

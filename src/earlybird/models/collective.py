@@ -184,11 +184,11 @@ class Calls:
             shared_beta={name: item[chosen] for name, item in self.shared_beta.items()},
         )
 
-    def beta_of(self, shared: str | None, swift_bytes: float = 0.0) -> np.ndarray:
+    def beta_of(self, shared: str | None, burst_bytes: float = 0.0) -> np.ndarray:
         """(n, T, NUM_LEVELS) hops times bytes: more than once where messages share something, without the
-        first `swift_bytes` where a segment finds an idle link."""
+        first `burst_bytes` where a segment finds an idle link."""
         beta = (self.beta if shared is None else self.shared_beta[shared]).copy()
-        beta[:, 0, BETWEEN_NODES] -= self.idle_hops * np.minimum(swift_bytes, self.message_bytes)
+        beta[:, 0, BETWEEN_NODES] -= self.idle_hops * np.minimum(burst_bytes, self.message_bytes)
         return beta
 
 
@@ -243,7 +243,7 @@ class CollectiveCosts:
     work_alpha_s, work_beta_s_per_byte : every message, and byte, of all ranks together, which cores have to
         do one after another where `work_from_ranks` or more share them.
     shared : what messages share, see SHARED; None for nothing.
-    swift_bytes : what an idle link between nodes carries at once, as one with a token bucket does; 0 where
+    burst_bytes : what an idle link between nodes carries at once, as one with a token bucket does; 0 where
         every byte costs alike. Then no call is done before the busiest link, whose bucket the calls before
         have emptied, has carried all at `beta_s_per_byte`.
     """
@@ -258,7 +258,7 @@ class CollectiveCosts:
     work_alpha_s: float = 0.0
     work_beta_s_per_byte: float = 0.0
     shared: str | None = None
-    swift_bytes: float = 0.0
+    burst_bytes: float = 0.0
 
 
 def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
@@ -273,14 +273,14 @@ def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
     protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
     path_s = (
         (calls.alpha * costs.alpha_s[protocol]).sum(axis=(1, 2))
-        + (calls.beta_of(costs.shared, costs.swift_bytes) * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
+        + (calls.beta_of(costs.shared, costs.burst_bytes) * costs.beta_s_per_byte[protocol]).sum(axis=(1, 2))
         + costs.gamma_r_s_per_byte * calls.reduced_bytes
         + costs.constant_s
     )
     crowded = (costs.work_from_ranks > 0) & (calls.ranks >= costs.work_from_ranks)
     work_s = costs.work_alpha_s * calls.messages + costs.work_beta_s_per_byte * calls.moved_bytes
     link_s_per_byte = costs.link_s_per_byte
-    if costs.swift_bytes:
+    if costs.burst_bytes:
         link_s_per_byte = np.maximum(link_s_per_byte, costs.beta_s_per_byte[protocol, 0, BETWEEN_NODES])
     return np.maximum(np.maximum(path_s, link_s_per_byte * calls.link_bytes), np.where(crowded, work_s, 0.0))
 

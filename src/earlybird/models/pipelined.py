@@ -89,8 +89,8 @@ class PipelineCosts:
     per_partition_s : what the calls for one partition cost, whatever it is sent with.
     overlap : share of an early message's head start that is of use: 0 where nothing moves before the last
         partition is ready.
-    swift_bytes, beyond_s_per_byte : what a byte takes longer in the part of a buffer beyond the first
-        `swift_bytes`, which a cache or the bucket of a link holds.
+    burst_bytes, post_burst_s_per_byte : what a byte takes longer in the part of a buffer beyond the first
+        `burst_bytes`, which a cache or the bucket of a link holds.
     """
 
     min_bytes: np.ndarray
@@ -99,8 +99,8 @@ class PipelineCosts:
     s_per_byte: np.ndarray
     per_partition_s: float = 0.0
     overlap: float = 1.0
-    swift_bytes: float = np.inf
-    beyond_s_per_byte: float = 0.0
+    burst_bytes: float = np.inf
+    post_burst_s_per_byte: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +144,8 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     trains = trains.in_order()
     protocol = np.searchsorted(costs.min_bytes, trains.size_bytes, side="right") - 1
     buffer_bytes = (trains.count * trains.size_bytes).sum(axis=-1, keepdims=True)
-    s_per_byte = costs.s_per_byte[protocol] + costs.beyond_s_per_byte * share_beyond(
-        buffer_bytes, costs.swift_bytes
+    s_per_byte = costs.s_per_byte[protocol] + costs.post_burst_s_per_byte * share_beyond(
+        buffer_bytes, costs.burst_bytes
     )
     busy_s = trains.count * (costs.overhead_s[protocol] + trains.size_bytes * s_per_byte)
     left_s = np.cumsum(busy_s[..., ::-1], axis=-1)[..., ::-1]
@@ -154,9 +154,9 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     return method_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
 
 
-def share_beyond(buffer_bytes: np.ndarray, swift_bytes: float) -> np.ndarray:
-    """The share of a buffer that lies beyond `swift_bytes`; 0 for an empty one."""
-    return np.maximum(0.0, 1 - swift_bytes / np.maximum(buffer_bytes, 1))
+def share_beyond(buffer_bytes: np.ndarray, burst_bytes: float) -> np.ndarray:
+    """The share of a buffer that lies beyond `burst_bytes`; 0 for an empty one."""
+    return np.maximum(0.0, 1 - burst_bytes / np.maximum(buffer_bytes, 1))
 
 
 def late_last(

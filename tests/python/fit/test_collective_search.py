@@ -93,14 +93,14 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     def shaped_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("chain", node, socket)], [size], [segment])
         costs = CollectiveCosts(
-            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), swift_bytes=swift
+            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), burst_bytes=swift
         )
         return float(collective_time_s(calls, costs)[0])
 
     sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
     path = write_run(tmp_path / "run", shaped_s, methods=(f"pipeline:{segment}",), sizes=sizes)
     form = forms_of(path)["pipeline"]
-    assert form.parameters.swift_bytes == pytest.approx(swift, rel=0.1)
+    assert form.parameters.burst_bytes == pytest.approx(swift, rel=0.1)
     assert form.parameters.alpha_s[0, 0, INTER] == pytest.approx(4e-5, rel=0.1)
     assert form.parameters.beta_s_per_byte[0, 0, INTER] == pytest.approx(1.6e-7, rel=0.05)
     assert form.extra["extrapolation_error"] < 0.05 and form.extra["held_out_error"] < 0.05
@@ -110,7 +110,7 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     assert whole["extrapolation_error"] < theirs["extrapolation_error"] and "aicc" not in whole
     said = verdict("bcast", "pipeline", form.extra["alternatives"])
     assert "alpha-beta fitted to all sizes errs by" in said
-    assert json.loads(json.dumps(form.to_json()))["parameters"]["swift_bytes"] == form.parameters.swift_bytes
+    assert json.loads(json.dumps(form.to_json()))["parameters"]["burst_bytes"] == form.parameters.burst_bytes
 
 
 def test_what_an_idle_link_carries_is_found_between_the_sizes_tried_first(tmp_path):
@@ -119,13 +119,13 @@ def test_what_an_idle_link_carries_is_found_between_the_sizes_tried_first(tmp_pa
     def shaped_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("chain", node, socket)], [size], [8192])
         costs = CollectiveCosts(
-            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), swift_bytes=swift
+            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), burst_bytes=swift
         )
         return float(collective_time_s(calls, costs)[0])
 
     sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
     path = write_run(tmp_path / "run", shaped_s, methods=("pipeline:8192",), sizes=sizes)
-    assert forms_of(path)["pipeline"].parameters.swift_bytes == pytest.approx(swift, rel=0.06)
+    assert forms_of(path)["pipeline"].parameters.burst_bytes == pytest.approx(swift, rel=0.06)
 
 
 def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(tmp_path):
@@ -136,7 +136,7 @@ def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(
             np.array([0, 4096]),
             np.array([[[0, 0, 4e-5]], [[0, 0, 8e-5]]]),
             np.array([[[0, 0, 1.6e-7]]] * 2),
-            swift_bytes=2867,
+            burst_bytes=2867,
         )
         calls = make_calls([count_hops("chain", node, socket)], [size], [8192])
         return float(collective_time_s(calls, costs)[0])
@@ -155,7 +155,7 @@ def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(
     assert parameters.beta_s_per_byte[:, 0, INTER] == pytest.approx(1.6e-7, rel=0.06)
     # Latency and what is carried at once stand for each other: 150 bytes are 24 us.
     assert parameters.alpha_s[:, 0, INTER] == pytest.approx([4e-5, 8e-5], abs=2.5e-5)
-    assert parameters.swift_bytes == pytest.approx(2867, abs=150)
+    assert parameters.burst_bytes == pytest.approx(2867, abs=150)
 
 
 def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def test_costs_come_back_from_noisy_times():
     assert protocol.latency_s == pytest.approx(1e-6, rel=0.1)
     assert protocol.overhead_s == pytest.approx(4e-7, rel=0.05)
     assert protocol.bandwidth_bytes_per_s == pytest.approx(1e10, rel=0.03)
-    assert form.parameters.overlap == 1 and form.parameters.swift_bytes is None
+    assert form.parameters.overlap == 1 and form.parameters.burst_bytes is None
     assert form.extra["error"] < 0.02 and form.extra["held_out_error"] < 0.03
     assert form.extra["held_out_error_sizes"] < 0.05
     assert form.range == {"size_bytes": (512, 16 << 20), "partitions": (1, 32), "gamma_s_per_byte": (0, 1e-9)}
@@ -98,11 +98,11 @@ def test_an_mpi_that_moves_nothing_early_has_no_overlap():
 def test_bytes_beyond_a_cache_are_found():
     costs = PipelineCosts(
         np.array([0]), np.array([1e-6]), np.array([0.0]), np.array([1e-10]),
-        swift_bytes=1 << 20, beyond_s_per_byte=1e-10,
+        burst_bytes=1 << 20, post_burst_s_per_byte=1e-10,
     )  # fmt: skip
     (form,) = fitting.pipeline_forms(table("single", "one", costs, launches=1))
-    assert form.parameters.swift_bytes == 1 << 20
-    assert form.parameters.beyond_s_per_byte == pytest.approx(1e-10, rel=0.1)
+    assert form.parameters.burst_bytes == 1 << 20
+    assert form.parameters.post_burst_s_per_byte == pytest.approx(1e-10, rel=0.1)
     assert [protocol.overhead_s for protocol in form.parameters.protocols] == [0]
 
 

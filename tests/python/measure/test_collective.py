@@ -7,14 +7,14 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.measure.collective import collective_groups, first_ranks, remarks
-from earlybird.measure.groups import Library, Options, Place
+from earlybird.measure.groups import Library, Options, Resources
 
-PLACE = replace(Place.of(2, 2, 2), family="mpich", library=Library("mpich"))
+PLACE = replace(Resources.of(2, 2, 2), family="mpich", library=Library("mpich"))
 
 
-def groups(family="mpich", place=PLACE, **options):
-    place = replace(place, family=family, library=Library(family))
-    return collective_groups(Options(**options), place, family)
+def groups(family="mpich", resources=PLACE, **options):
+    resources = replace(resources, family=family, library=Library(family))
+    return collective_groups(Options(**options), resources, family)
 
 
 def of_operation(found, operation):
@@ -41,7 +41,7 @@ def test_by_default_broadcast_and_reduce_ours_and_the_mpis_on_all_cores():
 
 
 def test_two_cores_still_try_four_ranks():
-    found = groups(place=replace(PLACE, cores_per_socket=2, sockets=1, nodes=1))
+    found = groups(resources=replace(PLACE, cores_per_socket=2, sockets=1, nodes=1))
     assert {group.layout.num_ranks for group in found} == {2, 4}
 
 
@@ -151,13 +151,13 @@ def test_a_barrier_has_no_size_and_operations_without_root_no_tree():
 
 
 def test_the_link_carries_what_the_busiest_node_sends():
-    place = replace(Place.of(2, 1, 2, link_bytes_per_s=1e6), family="mpich", library=Library("mpich"))
+    resources = replace(Resources.of(2, 1, 2, link_bytes_per_s=1e6), family="mpich", library=Library("mpich"))
     (bcast,) = groups(
-        place=place, operations=("bcast",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
+        resources=resources, operations=("bcast",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
     )
     assert bcast.link_s(bcast.points[0]) == pytest.approx(2 * 2 * 1000 / 1e6)  # two methods, two ranks there
     (alltoall,) = groups(
-        place=place, operations=("alltoall",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
+        resources=resources, operations=("alltoall",), ranks=(4,), sizes_bytes=(1000,), algorithms=("linear",)
     )
     assert alltoall.link_s(alltoall.points[0]) == pytest.approx(2 * 4 * 1000 / 1e6)
 
@@ -189,15 +189,15 @@ def test_buffers_of_all_ranks_of_a_node_must_fit_together():
     small = replace(PLACE, memory_bytes=100 << 20)
     with pytest.raises(InputError, match=r"alltoall of 1 MiB among 8 ranks needs 64 MiB .* 32 MiB are free"):
         groups(
-            place=replace(small, memory_bytes=32 << 20),
+            resources=replace(small, memory_bytes=32 << 20),
             operations=("alltoall",),
             ranks=(8,),
             sizes_bytes=(1 << 20,),
         )
-    assert groups(place=small, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
+    assert groups(resources=small, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
     one_machine = replace(small, link_bytes_per_s=1e9)  # nodes of a virtual cluster share it
     with pytest.raises(InputError, match="128 MiB"):
-        groups(place=one_machine, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
+        groups(resources=one_machine, operations=("alltoall",), ranks=(8,), sizes_bytes=(1 << 20,))
 
 
 @pytest.mark.parametrize(
@@ -213,16 +213,16 @@ def test_buffers_of_all_ranks_of_a_node_must_fit_together():
     ],
 )
 def test_only_buffers_that_there_are_must_fit(operation, algorithm, buffers):
-    place = replace(PLACE, link_bytes_per_s=1e9, memory_bytes=buffers << 20)  # one machine
+    resources = replace(PLACE, link_bytes_per_s=1e9, memory_bytes=buffers << 20)  # one machine
     options = {"operations": (operation,), "algorithms": (algorithm,), "ranks": (8,)}
-    assert groups(place=place, sizes_bytes=(1 << 20,), **options)
+    assert groups(resources=resources, sizes_bytes=(1 << 20,), **options)
     with pytest.raises(InputError, match="smaller --sizes"):
-        groups(place=place, sizes_bytes=((1 << 20) + 8,), **options)
+        groups(resources=resources, sizes_bytes=((1 << 20) + 8,), **options)
 
 
 def test_the_synthetic_launcher_is_refused():
     with pytest.raises(InputError, match="launcher synthetic"):
-        collective_groups(Options(), Place.of(2, 1), "synthetic")
+        collective_groups(Options(), Resources.of(2, 1), "synthetic")
 
 
 def test_non_powers_of_two_are_as_good_as_others():

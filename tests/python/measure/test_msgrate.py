@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.measure.groups import Options, Place
+from earlybird.measure.groups import Options, Resources
 from earlybird.measure.msgrate import MSGRATE_METHODS
 from earlybird.measure.suites import SUITES
 
-ONE_SOCKET = replace(Place.of(cores_per_socket=8, sockets=1), family="mpich")
+ONE_SOCKET = replace(Resources.of(cores_per_socket=8, sockets=1), family="mpich")
 
 
-def groups(place=ONE_SOCKET, mpi="mpich", **options):
-    return SUITES["msgrate"].groups(Options(**options), place, mpi)
+def groups(resources=ONE_SOCKET, mpi="mpich", **options):
+    return SUITES["msgrate"].groups(Options(**options), resources, mpi)
 
 
 def told(found):
@@ -46,23 +46,23 @@ def test_open_mpi_has_no_launch_with_contexts():
 
 
 @pytest.mark.parametrize(
-    ("place", "counts"),
+    ("resources", "counts"),
     [
-        (Place.of(1, 1), [1, 2]),
-        (Place.of(2, 1), [1, 2]),
-        (Place.of(8, 1), [1, 2, 4]),
-        (Place.of(8, 2), [1, 2, 4, 1, 2, 4, 8]),
-        (Place.of(6, 1, nodes=2), [1, 2, 1, 2, 4]),
+        (Resources.of(1, 1), [1, 2]),
+        (Resources.of(2, 1), [1, 2]),
+        (Resources.of(8, 1), [1, 2, 4]),
+        (Resources.of(8, 2), [1, 2, 4, 1, 2, 4, 8]),
+        (Resources.of(6, 1, nodes=2), [1, 2, 1, 2, 4]),
     ],
 )
-def test_threads_go_up_to_the_cores_that_a_rank_may_have(place, counts):
-    found = groups(place, methods=("shared",))
+def test_threads_go_up_to_the_cores_that_a_rank_may_have(resources, counts):
+    found = groups(resources, methods=("shared",))
     assert [group.threads for group in found] == counts
 
 
 def test_pairs_of_processes_sit_where_the_threads_would():
-    place = replace(Place.of(4, 2, nodes=2), family="mpich")
-    found = groups(place, methods=("processes",), threads=(2,))
+    resources = replace(Resources.of(4, 2, nodes=2), family="mpich")
+    found = groups(resources, methods=("processes",), threads=(2,))
     assert [group.layout.text for group in found] == ["1x1x4", "1x2x2", "2x1x2"]
 
 
@@ -73,7 +73,7 @@ def test_contexts_end_where_the_mpi_has_no_more():
 
 
 def test_mpich_has_no_launch_with_contexts_between_virtual_nodes_where_it_never_starts():
-    virtual = replace(Place.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich")
+    virtual = replace(Resources.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich")
     found = {(g.points[0]["level"], g.vcis) for g in groups(virtual, threads=(2,))}
     assert found == {("intra_socket", None), ("intra_socket", 2), ("inter_node", None)}
     with pytest.raises(InputError, match="MPICH hangs in MPI_Init"):
@@ -99,7 +99,7 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
         ({"methods": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
         ({"methods": MSGRATE_METHODS, "threads": (2, 32)},
          "32 and mpich has at most 31 communication contexts"),
-        ({"place": replace(ONE_SOCKET, family="openmpi"), "mpi": "openmpi", "methods": MSGRATE_METHODS},
+        ({"resources": replace(ONE_SOCKET, family="openmpi"), "mpi": "openmpi", "methods": MSGRATE_METHODS},
          "openmpi has no communication contexts"),
     ],
 )  # fmt: skip

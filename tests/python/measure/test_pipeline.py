@@ -6,16 +6,18 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Noise, Options, Place
+from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Noise, Options, Resources
 from earlybird.measure.pipeline import METHODS, pipeline_groups
 
-MPICH = replace(Place.of(4, 1), family="mpich", library=Library("mpich"))
-VIRTUAL = replace(Place.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich", library=Library("mpich"))
+MPICH = replace(Resources.of(4, 1), family="mpich", library=Library("mpich"))
+VIRTUAL = replace(Resources.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich", library=Library("mpich"))
 DEBIAN = replace(MPICH, family="openmpi", library=Library("system", partitioned=False, streams=False))
 
 
-def groups(place=MPICH, **options):
-    return pipeline_groups(Options(**options), place, place.library.name if place.library else "synthetic")
+def groups(resources=MPICH, **options):
+    return pipeline_groups(
+        Options(**options), resources, resources.library.name if resources.library else "synthetic"
+    )
 
 
 def kinds(found):
@@ -78,7 +80,7 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("place", "options", "words"),
+    ("resources", "options", "words"),
     [
         (
             MPICH,
@@ -104,10 +106,10 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
             {"aggregation_bytes": (512,)},
             "earlybird:512 and libearlybird is not built for system",
         ),
-        (Place.of(4, 1), {"methods": ("rma-fence",)}, "synthetic draws the times of many, single alone"),
-        (Place.of(4, 1), {"vcis": (1,)}, "synthetic draws its times"),
+        (Resources.of(4, 1), {"methods": ("rma-fence",)}, "synthetic draws the times of many, single alone"),
+        (Resources.of(4, 1), {"vcis": (1,)}, "synthetic draws its times"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(place, options, words):
+def test_what_cannot_be_measured_is_refused(resources, options, words):
     with pytest.raises(InputError, match=words):
-        groups(place, **options)
+        groups(resources, **options)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.measure.groups import Library, Options, Place
+from earlybird.measure.groups import Library, Options, Resources
 from earlybird.measure.reproduce import remarks
 from earlybird.measure.suites import SUITES
 
@@ -13,11 +13,11 @@ GILLIS = Options(reproduce="gillis")
 
 
 def mpich(*shape):
-    return replace(Place.of(*shape), family="mpich", library=Library("mpich"))
+    return replace(Resources.of(*shape), family="mpich", library=Library("mpich"))
 
 
-def groups(options=GILLIS, place=None, mpi="mpich"):
-    return SUITES["pipeline"].groups(options, place or mpich(64, 2), mpi)
+def groups(options=GILLIS, resources=None, mpi="mpich"):
+    return SUITES["pipeline"].groups(options, resources or mpich(64, 2), mpi)
 
 
 def points(found, **wanted):
@@ -25,7 +25,7 @@ def points(found, **wanted):
 
 
 def test_on_a_large_machine_the_set_is_that_of_the_paper():
-    found = groups(place=mpich(64, 2, 2))
+    found = groups(resources=mpich(64, 2, 2))
     assert {point["level"] for point in points(found)} == {"inter_node"}
     assert {(p["threads"], p["partitions"], p["gamma_s_per_byte"], "vcis" in p) for p in points(found)} == {
         (1, 1, 0.0, False),
@@ -41,7 +41,7 @@ def test_on_a_large_machine_the_set_is_that_of_the_paper():
 
 def test_on_a_small_machine_fewer_threads_send_as_many_partitions_and_it_says_so():
     small = mpich(2, 1)
-    shapes = {(p["threads"], p["partitions"]) for p in points(groups(place=small))}
+    shapes = {(p["threads"], p["partitions"]) for p in points(groups(resources=small))}
     assert shapes == {(1, 1), (2, 2), (1, 128), (1, 4)}
     told = " ".join(remarks(GILLIS, small))
     assert "2 threads a rank (paper: 32), 7 and 8 with 1 (paper: 4)" in told and "oversubscribed" in told
@@ -54,22 +54,22 @@ def test_threads_asked_for_are_those_of_the_figures_on_contention():
 
 def test_the_delay_fits_the_link_of_a_virtual_cluster():
     slow = mpich(2, 1, 2, 250e6)
-    (gamma,) = {p["gamma_s_per_byte"] for p in points(groups(place=slow))} - {0.0}
+    (gamma,) = {p["gamma_s_per_byte"] for p in points(groups(resources=slow))} - {0.0}
     assert gamma * 250e6 == pytest.approx(2.5)
 
 
 def test_between_virtual_nodes_mpich_is_asked_for_no_contexts_with_which_it_never_starts():
     slow = mpich(2, 1, 2, 250e6)
-    found = groups(place=slow)
+    found = groups(resources=slow)
     assert not [group for group in found if group.vcis or group.streams]
     assert any("no figure 6" in told for told in remarks(GILLIS, slow))
 
 
 def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_so():
-    place = replace(Place.of(64, 1), family="openmpi", library=Library("openmpi", streams=False))
-    found = groups(place=place, mpi="openmpi")
+    resources = replace(Resources.of(64, 1), family="openmpi", library=Library("openmpi", streams=False))
+    found = groups(resources=resources, mpi="openmpi")
     assert not [p for p in points(found) if "vcis" in p]
-    assert any("figure 6" in told for told in remarks(GILLIS, place))
+    assert any("figure 6" in told for told in remarks(GILLIS, resources))
 
 
 @pytest.mark.parametrize(

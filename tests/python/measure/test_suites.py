@@ -12,22 +12,22 @@ from earlybird.measure.groups import Library
 from earlybird.measure.suites import (
     SUITES,
     Options,
-    Place,
+    Resources,
     check_options,
     exchange_group,
     find_suites,
 )
 
-EVERYWHERE = Place.of(cores_per_socket=4, sockets=2, nodes=2)
+EVERYWHERE = Resources.of(cores_per_socket=4, sockets=2, nodes=2)
 
 
-def groups(suite, place=EVERYWHERE, **options):
-    return SUITES[suite].groups(Options(**options), place, "mpich")
+def groups(suite, resources=EVERYWHERE, **options):
+    return SUITES[suite].groups(Options(**options), resources, "mpich")
 
 
 def test_a_place_has_the_levels_it_can_reach():
-    assert Place.of(4, 1).cores == {"intra_socket": 4}
-    assert Place.of(4, 2).cores == {"intra_socket": 4, "inter_socket": 4}
+    assert Resources.of(4, 1).cores == {"intra_socket": 4}
+    assert Resources.of(4, 2).cores == {"intra_socket": 4, "inter_socket": 4}
     assert EVERYWHERE.cores == {"intra_socket": 4, "inter_socket": 4, "inter_node": 8}
 
 
@@ -75,12 +75,12 @@ def test_a_full_node_fills_its_sockets_one_after_the_other():
 @pytest.mark.parametrize(("cores", "counts"), [(1, [1, 2]), (2, [1, 2]), (6, [1, 2, 4, 6]), (7, [1, 2, 4, 6]),
                                                (16, [1, 2, 4, 8, 16])])  # fmt: skip
 def test_competitors_go_up_to_the_cores_there_are(cores, counts):
-    found = groups("contention", Place.of(cores, 1))
+    found = groups("contention", Resources.of(cores, 1))
     assert [group.points[0]["competitors"] for group in found] == counts
 
 
 def test_contention_moves_about_as_many_bytes_at_every_size():
-    for point in groups("contention", Place.of(2, 1))[0].points:
+    for point in groups("contention", Resources.of(2, 1))[0].points:
         moved = point["repeats"] * point["size_bytes"]
         assert 1 <= point["repeats"] <= 64
         assert moved <= 16 << 20
@@ -129,7 +129,7 @@ def test_what_cannot_be_measured_is_refused(suite, options, words):
 
 def test_a_level_that_is_not_here_is_refused():
     with pytest.raises(InputError, match="not here; here are intra_socket"):
-        groups("pingpong", Place.of(4, 1), levels=("inter_node",))
+        groups("pingpong", Resources.of(4, 1), levels=("inter_node",))
 
 
 def test_odd_competitors_are_fine_between_sockets():
@@ -171,7 +171,7 @@ def test_pipeline_measures_every_level_with_one_delay():
 
 def test_pipeline_chooses_the_delay_for_the_rate_of_a_link():
     """gamma*beta is 2.5 on it, as in figure 8 of Gillis et al. 2023; a rate that is not known is theirs."""
-    virtual = Place.of(2, 1, nodes=4, link_bytes_per_s=25e6)
+    virtual = Resources.of(2, 1, nodes=4, link_bytes_per_s=25e6)
     gammas = {
         p["level"]: p["gamma_s_per_byte"] for group in groups("pipeline", virtual) for p in group.points
     }
@@ -182,7 +182,7 @@ def test_pipeline_chooses_the_delay_for_the_rate_of_a_link():
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_timed_region_keeps_a_link_busy_for_a_tenth_of_a_second_or_one_message_of_each_rank(quick):
-    virtual = Place.of(2, 1, nodes=4, link_bytes_per_s=25e6)
+    virtual = Resources.of(2, 1, nodes=4, link_bytes_per_s=25e6)
     found = groups("contention", virtual, levels=("inter_node",), quick=quick)
     assert {group.points[0]["competitors"] for group in found} == {1, 2, 4}
     for group in found:
@@ -194,11 +194,11 @@ def test_a_timed_region_keeps_a_link_busy_for_a_tenth_of_a_second_or_one_message
 
 def test_pipeline_crosses_what_is_chosen_and_cuts_its_own_sizes_evenly():
     options = {"sizes_bytes": (0, 64), "partitions": (1, 8), "gammas_s_per_byte": (0.0, 1e-9)}
-    (group,) = groups("pipeline", Place.of(2, 1), **options)
+    (group,) = groups("pipeline", Resources.of(2, 1), **options)
     chosen = {(p["size_bytes"], p["partitions"], p["gamma_s_per_byte"]) for p in group.points}
     assert chosen == {(s, n, g) for s in (0, 64) for n in (1, 8) for g in (0.0, 1e-9)}
     for partitions in (3, 5000):
-        (group,) = groups("pipeline", Place.of(2, 1), partitions=(partitions,))
+        (group,) = groups("pipeline", Resources.of(2, 1), partitions=(partitions,))
         sizes = [point["size_bytes"] for point in group.points]
         assert len(set(sizes)) == len(sizes) > 3
         assert all(size > 0 and size % partitions == 0 for size in sizes)

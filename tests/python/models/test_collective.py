@@ -117,7 +117,7 @@ def test_the_busiest_link_and_shared_cores_are_waited_for_where_they_take_longer
 def test_an_idle_link_carries_its_first_bytes_at_once():
     """Of a chain's first segment; what follows, and the busiest link, go at the link's rate."""
     layout = parse_layout("8x1x1")
-    told = {"layout": layout, "alpha": 1.0, "beta": 0.1, "swift_bytes": 60.0}
+    told = {"layout": layout, "alpha": 1.0, "beta": 0.1, "burst_bytes": 60.0}
     assert time_s("chain", 8, 100, **told) == pytest.approx(7 * (1 + 0.1 * 40))
     assert time_s("chain", 8, 500, 100, **told) == pytest.approx(7 * (1 + 0.1 * 40) + 4 * (1 + 0.1 * 100))
     # A segment that the bucket holds costs a hop's latency, but its link is no faster for it.
@@ -148,7 +148,7 @@ def bucket_chain_s(node, size, swift, alpha, beta, calls=6):
 def test_buckets_of_nodes_that_the_chain_passes_again_have_filled_meanwhile(shape, size):
     layout, swift, alpha, beta = parse_layout(shape, "node"), 3000, 4e-5, 1.6e-7
     node = layout.node.tolist()
-    found = time_s("chain", len(node), size, layout=layout, alpha=alpha, beta=beta, swift_bytes=swift)
+    found = time_s("chain", len(node), size, layout=layout, alpha=alpha, beta=beta, burst_bytes=swift)
     assert found == pytest.approx(bucket_chain_s(node, size, swift, alpha, beta), rel=0.2)
 
 

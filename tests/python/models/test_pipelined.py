@@ -149,7 +149,7 @@ def test_without_overlap_a_head_start_is_of_no_use():
 
 
 def test_calls_and_bytes_beyond_the_swift_ones_are_added():
-    model = costs(per_partition_s=1e-8, swift_bytes=1e6, beyond_s_per_byte=1e-10)
+    model = costs(per_partition_s=1e-8, burst_bytes=1e6, post_burst_s_per_byte=1e-10)
     assert pipeline_time_s("one", 4, 1e6, 0.0, model) == pytest.approx(4e6 / BANDWIDTH + 4e-8 + 3e6 * 1e-10)
     assert pipeline_time_s("one", 4, 2e5, 0.0, model) == pytest.approx(8e5 / BANDWIDTH + 4e-8)
 

@@ -5,7 +5,7 @@
 #include "partitioned/adapt.h"
 #include "partitioned/buffer.h"
 #include "partitioned/channel.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/record.h"
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
@@ -122,7 +122,7 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
   channel->wire_peer = arguments->wire_peer;
   channel->tag = arguments->tag;
   channel->base = -1;
-  channel->mode = eb_settings_mode(&eb_world.settings, arguments->info);
+  channel->mode = eb_config_mode(&eb_world.settings, arguments->info);
   channel->cost = cost_to(channel);
   int rc = eb_buffer_begin(channel, arguments->buffer, arguments->num_partitions, arguments->count, arguments->type);
   if (rc != MPI_SUCCESS) return rc;
@@ -155,7 +155,7 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
 }
 
 int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_channel **made) {
-  eb_outbox_progress();
+  eb_send_queue_progress();
   eb_channel *channel = take_unused();
   if (!channel) return MPI_ERR_NO_MEM;
   channel->type = MPI_DATATYPE_NULL;
@@ -202,7 +202,7 @@ static void discard_first_start(const eb_channel *channel, const eb_setup *setup
   for (int s = 0; s < segments.num; s++)
     if (PMPI_Irecv(NULL, 0, MPI_BYTE, channel->wire_peer, eb_tags_segment(&eb_domain.tags, base, s), eb_domain.lanes[setup->lane], &requests[s]) != MPI_SUCCESS)
       requests[s] = MPI_REQUEST_NULL;
-  if (eb_outbox_adopt(EB_LETTER_CONTROL, segments.num, requests, NULL) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
+  if (eb_send_queue_adopt(EB_SEND_CONTROL, segments.num, requests, NULL) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
   eb_segments_free(&segments);
 }
 

@@ -1,35 +1,35 @@
 /* Messages whose buffers the library owns, kept until they have left. */
-#ifndef EB_OUTBOX_H
-#define EB_OUTBOX_H
+#ifndef EB_SEND_QUEUE_H
+#define EB_SEND_QUEUE_H
 
 #include <mpi.h>
 #include <stddef.h>
 
-typedef enum { EB_LETTER_DATA, EB_LETTER_CONTROL } eb_letter_kind;
+typedef enum { EB_SEND_DATA, EB_SEND_CONTROL } eb_send_kind;
 
-typedef struct eb_letter eb_letter;
+typedef struct eb_pending_send eb_pending_send;
 
 /* Memory for a copy, so that it is there before the first of several messages is sent; NULL when memory is short. It ends with
  * the sending, or is dropped. */
-eb_letter *eb_outbox_reserve(size_t num_bytes);
-void eb_outbox_drop(eb_letter *reserved);
+eb_pending_send *eb_send_queue_reserve(size_t num_bytes);
+void eb_send_queue_drop(eb_pending_send *reserved);
 
 /* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. Data is the program's, whose memory
  * may be a device's. */
-int eb_outbox_send_reserved(eb_letter *reserved, eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
+int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
                             MPI_Comm comm);
 /* The same with memory of now. */
-int eb_outbox_send(eb_letter_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
+int eb_send_queue_send(eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
 
 /* Takes over transfers that are under way, among requests that may be null or inactive: the requests, their array and
  * `memory` (or NULL) are freed when all are complete. MPI_ERR_NO_MEM: nothing was taken over. */
-int eb_outbox_adopt(eb_letter_kind kind, int num, MPI_Request *requests, void *memory);
+int eb_send_queue_adopt(eb_send_kind kind, int num, MPI_Request *requests, void *memory);
 
 /* Frees what has left; cheap when there is nothing. Call at every opportunity: it is the progress of these sends. */
-void eb_outbox_progress(void);
+void eb_send_queue_progress(void);
 
 /* How much has not left: of data, and of control messages. */
-int eb_outbox_num_data(void);
-int eb_outbox_num_control(void);
+int eb_send_queue_num_data(void);
+int eb_send_queue_num_control(void);
 
 #endif

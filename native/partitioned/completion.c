@@ -5,7 +5,7 @@
 #include "partitioned/buffer.h"
 #include "partitioned/channel.h"
 #include "partitioned/issue.h"
-#include "partitioned/outbox.h"
+#include "partitioned/send_queue.h"
 #include "partitioned/record.h"
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
@@ -49,10 +49,10 @@ static int unpack(eb_channel *channel, bool all) {
   int rc = MPI_SUCCESS;
   for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
     eb_partition_state *partition = eb_partition(channel, p);
-    if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->stamp) continue;
+    if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->generation) continue;
     if (!all && !has_arrived(channel, p)) continue;
     rc = eb_buffer_unpack(channel, p);
-    atomic_store_explicit(&partition->done_at, channel->stamp, memory_order_release);
+    atomic_store_explicit(&partition->done_at, channel->generation, memory_order_release);
   }
   return rc;
 }
@@ -60,7 +60,7 @@ static int unpack(eb_channel *channel, bool all) {
 /* Brings a channel to where only the MPI's requests are left; *ready tells whether it is there. */
 static int prepare(eb_channel *channel, bool *ready) {
   *ready = false;
-  eb_outbox_progress();
+  eb_send_queue_progress();
   if (channel->is_deferred) {
     const int rc = eb_channel_post_deferred(channel);
     if (rc != MPI_SUCCESS || channel->is_deferred) return rc;
@@ -231,7 +231,7 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_under_method) {
   const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
   if (rc != MPI_SUCCESS || done) return rc;
   *is_under_method = true;
-  if (eb_outbox_adopt(EB_LETTER_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
+  if (eb_send_queue_adopt(EB_SEND_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
     return eb_wire_wait(channel);
   channel->requests = NULL;
   channel->staging = NULL;
@@ -258,7 +258,7 @@ static bool is_at_hand(const eb_channel *channel, int partition) {
   const eb_segment_range segments = eb_partition_segments(channel, partition);
   for (int s = segments.first; s <= segments.last; s++)
     if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_acquire)) return false;
-  return !channel->staging || atomic_load_explicit(&eb_partition(channel, partition)->done_at, memory_order_acquire) == channel->stamp;
+  return !channel->staging || atomic_load_explicit(&eb_partition(channel, partition)->done_at, memory_order_acquire) == channel->generation;
 }
 
 /* For the thread that has the channel. */
@@ -277,9 +277,9 @@ static int ask(eb_channel *channel, int partition, bool *arrived) {
     *arrived = flag;
   }
   if (rc == MPI_SUCCESS && *arrived && channel->staging &&
-      atomic_load_explicit(&state->done_at, memory_order_relaxed) != channel->stamp) {
+      atomic_load_explicit(&state->done_at, memory_order_relaxed) != channel->generation) {
     rc = eb_buffer_unpack(channel, partition);
-    atomic_store_explicit(&state->done_at, channel->stamp, memory_order_release);
+    atomic_store_explicit(&state->done_at, channel->generation, memory_order_release);
   }
   return rc;
 }

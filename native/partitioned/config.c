@@ -1,5 +1,5 @@
 /* Reads environment variables and info keys. */
-#include "partitioned/settings.h"
+#include "partitioned/config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static bool read_switch(const char *text, bool *on) {
 }
 
 /* "intra_node_protocols=... inter_node_protocols=...", blanks between; unknown words are another version's. */
-static bool read_costs(const char *text, eb_settings *settings) {
+static bool read_costs(const char *text, eb_config *settings) {
   while (*(text += strspn(text, " \t\n"))) {
     const size_t length = strcspn(text, " \t\n");
     const char *value = memchr(text, '=', length);
@@ -62,13 +62,13 @@ static const char *variable(const char *name) {
   return text && *text ? text : NULL;
 }
 
-bool eb_settings_wants_progress_thread(void) {
+bool eb_config_wants_progress_thread(void) {
   const char *text = variable(EARLYBIRD_ENV_PROGRESS_THREAD);
   return text && strcmp(text, "1") == 0;
 }
 
-bool eb_settings_read(eb_settings *settings, char *problem, int problem_size) {
-  *settings = (eb_settings){.mode = {EB_AUTO, 0}, .num_lanes = 1};
+bool eb_config_read(eb_config *settings, char *problem, int problem_size) {
+  *settings = (eb_config){.mode = {EB_AUTO, 0}, .num_lanes = 1};
   int64_t number;
   const char *name, *text, *allowed;
 #define REFUSE_UNLESS(variable_name, reads, what)                             \
@@ -93,7 +93,7 @@ refused:
   return false;
 }
 
-eb_mode eb_settings_mode(const eb_settings *settings, MPI_Info info) {
+eb_mode eb_config_mode(const eb_config *settings, MPI_Info info) {
   eb_mode mode = settings->mode;
   char text[64];
   int found;

@@ -1,6 +1,6 @@
 /* What a person can set: environment variables, the same on every rank, and info keys of one request. */
-#ifndef EB_SETTINGS_H
-#define EB_SETTINGS_H
+#ifndef EB_CONFIG_H
+#define EB_CONFIG_H
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -25,16 +25,16 @@ typedef struct {
   int tag_bits; /* 0: as many as the MPI has */
   eb_cost intra_node, inter_node; /* num 0: to be measured */
   char trace[1024];               /* a path, or empty */
-} eb_settings;
+} eb_config;
 
 /* Reads the environment. A value without sense gives false and one sentence in problem. */
-bool eb_settings_read(eb_settings *settings, char *problem, int problem_size);
+bool eb_config_read(eb_config *settings, char *problem, int problem_size);
 
 /* Does the environment ask for a progress thread? Needed before MPI_Init. */
-bool eb_settings_wants_progress_thread(void);
+bool eb_config_wants_progress_thread(void);
 
 /* The mode of one request: the info's keys where they make sense, else the settings'. */
-eb_mode eb_settings_mode(const eb_settings *settings, MPI_Info info);
+eb_mode eb_config_mode(const eb_config *settings, MPI_Info info);
 
 /* Bytes per segment that a mode asks for; 0 for EB_AUTO. */
 int64_t eb_mode_step_bytes(eb_mode mode, int num_partitions, int64_t partition_bytes);
