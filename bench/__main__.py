@@ -35,7 +35,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
-# Those that take words of their own, told by --help.
+# Those with their own arguments, see --help.
 WITH_OPTIONS = (
     "command-times", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",

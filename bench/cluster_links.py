@@ -1,7 +1,7 @@
 """What three MPIs get through a virtual cluster's links: ping-pong, contention, incast, the early-bird
 effect.
 
-Every figure is beside what the link allows: TCP over frames of 1500 bytes carries 1448/1514 of the rate.
+The reference is the limit of the link: TCP over frames of 1500 bytes carries 1448/1514 of the rate.
 """
 
 import tempfile
@@ -49,11 +49,11 @@ def _pingpong(mpis: list[str], name: str, folder: Path) -> None:
     say("ping-pong between two nodes at 1 Gbit/s")
     rows = []
     for mpi in mpis:
-        told = earlybird(
+        output = earlybird(
             "measure", "pingpong", "--levels", "inter_node", "--sizes", "8,64KiB,1MiB,4MiB",
             "--budget", "20s", *_common(mpi, name, folder / f"pingpong-{mpi}"),
         )  # fmt: skip
-        rows += [_link_row(mpi, point, FAST) for point in told["points"] if point["size_bytes"] >= 1 << 16]
+        rows += [_link_row(mpi, point, FAST) for point in output["points"] if point["size_bytes"] >= 1 << 16]
     print("\nPing-pong between two nodes, 1 Gbit/s")
     print_table(["MPI", "N", "size", "received", "of what TCP can"], rows)
 
@@ -62,11 +62,11 @@ def _contention(mpis: list[str], name: str, folder: Path) -> None:
     say("contention for the link of a node at 200 Mbit/s")
     rows = []
     for mpi in mpis:
-        told = earlybird(
+        output = earlybird(
             "measure", "contention", "--levels", "inter_node", "--competitors", "1,2,4", "--sizes",
             "64KiB,1MiB", "--budget", "40s", *_common(mpi, name, folder / f"contention-{mpi}"),
         )  # fmt: skip
-        rows += [_link_row(mpi, point, SLOW) for point in told["points"]]
+        rows += [_link_row(mpi, point, SLOW) for point in output["points"]]
     print("\nN processes of each of two nodes send and receive at once, 200 Mbit/s, both directions busy")
     print_table(["MPI", "N", "size", "received", "of what TCP can"], rows)
 
@@ -79,8 +79,10 @@ def _incast(mpis: list[str], name: str, folder: Path) -> None:
     rows = []
     for mpi in mpis:
         run = folder / f"incast-{mpi}"
-        told = earlybird("replay", pattern, "--layout", "4x1x1", "--budget", "15s", *_common(mpi, name, run))
-        time_s = max(told["measured_s"])
+        output = earlybird(
+            "replay", pattern, "--layout", "4x1x1", "--budget", "15s", *_common(mpi, name, run)
+        )
+        time_s = max(output["measured_s"])
         received = 3 * size_bytes / time_s
         rows.append([mpi, format_bandwidth(received), f"{received / network.payload_bytes_per_s(SLOW):.3f}"])
     print("\nThree nodes send 1 MB each to the fourth, 200 Mbit/s")
@@ -93,12 +95,12 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
     for mpi in mpis:
         runs = [(mpi, None)] + ([(f"{mpi}, eager up to 1 MiB", EAGER[mpi])] if mpi in EAGER else [])
         for words, env in runs:
-            told = earlybird(
+            output = earlybird(
                 "measure", "pipeline", "--levels", "inter_node", "--sizes", "1MiB", "--partitions", 4,
                 "--gamma", f"{GAMMA_S_PER_BYTE!r}", "--budget", "30s",
                 *_common(mpi, name, folder / f"pipeline-{mpi}-{len(rows)}"), env=env,
             )  # fmt: skip
-            many = next(point for point in told["points"] if point["method"] == "many")
+            many = next(point for point in output["points"] if point["method"] == "many")
             rows.append([
                 words, f"{many['gamma_beta']:.2f}", f"{many['gain']:.2f}",
                 f"{many['gain_low']:.2f} .. {many['gain_high']:.2f}", f"{many['gain_theory']:.2f}",

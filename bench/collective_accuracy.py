@@ -3,7 +3,7 @@
 Our algorithms and the MPI's own, forced, one rank per node, at a rate and at sizes where the link and not the
 cores is the limit: of smaller messages two cores that eight ranks share tell of the scheduler. Each form is
 judged on process counts left out in turn, and fitted to 2 to 4 processes on 5 to 8; of the smallest size too,
-beside the report's form 2, which knows no sizes: ours fitted to all sizes, as predictions use it.
+next to form 2 of Insaghi (paper), which has no sizes: ours fitted to all sizes, as predictions use it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ASKED_HELD_OUT, ASKED_EXTRAPOLATION = 0.15, 0.25
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """Measure, or read runs, fit, and print every form's errors beside those of the report's forms."""
+    """Measure, or read runs, fit, and print every form's errors next to those of Insaghi (paper)."""
     parser = argparse.ArgumentParser(prog="python -m bench collective-accuracy", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--quick", action="store_true", help="one launch")
@@ -65,7 +65,7 @@ def measure_runs(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
 
 def _report(mpi: str, forms: Sequence[dict[str, Any]]) -> None:
     judged = [form for form in forms if form["what"].get("algorithm") not in (None, "default")]
-    print(f"\n{mpi}: median relative errors, of our form and of the report's beside it")
+    print(f"\n{mpi}: median relative errors, of our form and of Insaghi (paper)")
     print_table(
         ["", "algorithm", "process count left out", "", "form 3", "5 to 8 from 2 to 4", "", "form 3",
          "the same of 1 KiB", "form 2", ""],

@@ -47,7 +47,7 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
         about = ("--op", operation, "--ranks", NODES, "--map-by", "node", "--mpi-only", "--profile", profile)
         advice = earlybird("advise", "collective", *about, "--config", config)
         plain = _ratios(operation, run.name, cluster, folder / f"{operation}-plain", {})
-        told = _ratios(
+        output = _ratios(
             operation, run.name, cluster, folder / f"{operation}-told",
             _environment(advice["config"]["use"].replace("FILE", str(config))),
         )  # fmt: skip
@@ -57,7 +57,7 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
             gain = next((one["gain"] for one in predicted if one["algorithm"] == best["algorithm"]), None)
             rows.append([
                 operation, format_bytes(size), best["method"], "" if gain is None else f"{gain:.2f}",
-                f"{plain[size] / told[size]:.2f}",
+                f"{plain[size] / output[size]:.2f}",
             ])  # fmt: skip
     print(
         f"\n{run.name}, {NODES} nodes at {RATE}: the time of `default` over that under the settings advised"
@@ -66,15 +66,15 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
 
 
 def _advised(regions: Sequence[dict[str, Any]], left_out: Sequence[str], size: int) -> dict[str, Any]:
-    """The region of `size`, of those that the MPI can be told of together; each begins where the one before
+    """The region of `size`, of those that the MPI accepts together; each begins where the one before
     ends."""
     firsts = [0, *(one["from_bytes"] for one in regions[1:])]
-    told = [
+    output = [
         (first, one)
         for one, first in zip(regions, firsts, strict=True)
         if not any(text.startswith(f"{one['method']} from {first} bytes") for text in left_out)
     ]
-    return next((one for first, one in reversed(told) if first <= size), told[0][1])
+    return next((one for first, one in reversed(output) if first <= size), output[0][1])
 
 
 def _environment(use: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Our ping-pong beside the Intel MPI Benchmarks' on the same MPI: interleaved launches, medians of ratios.
+"""Our ping-pong compared with the Intel MPI Benchmarks' on the same MPI: interleaved, medians of ratios.
 
 IMB-MPI1 comes inside the Intel MPI wheel and runs on that MPI alone. Both send the same buffer again and
 again (`buffers=reuse` here, IMB's default) and the cores are the same. IMB prints the mean over all round
@@ -71,7 +71,7 @@ def _earlybird(launcher: MpiexecLauncher) -> list[float]:
     points = [same | {"size_bytes": size} for size in SIZES_BYTES]
     request = Request("0", "pingpong", points, parse_layout("1x1x2"), Rules(budget_s=0.1, min_iterations=50))
     with tempfile.TemporaryDirectory() as folder:
-        launched = launcher.launch(request, Path(folder), lambda *told: None)
+        launched = launcher.launch(request, Path(folder), lambda *output: None)
     if launched.cause is not None:
         raise SystemExit(f"the ping-pong died: {launched.cause}")
     return [float(np.mean(sample.steady_times_s())) for sample in launched.samples]

@@ -1,9 +1,9 @@
-"""Partitioned communication by libearlybird and by the MPI itself, beside bulk and one message per partition.
+"""Partitioned communication by libearlybird and by the MPI, compared with bulk and one message per partition.
 
 Cells are sizes x partitions x delays of the last partition. In launches with libearlybird one process pair
 measures bulk (`single`), one persistent send per partition (`many`), ours in requests that live (`earlybird`)
-and in requests made anew every second start (`earlybird-fresh`: before any plan applies), all interleaved.
-Launches without it, in turn with those, measure the MPI's own (`partitioned`) beside the same two.
+and in requests created again every second start (`earlybird-fresh`: no plan applies yet), all interleaved.
+Launches without it, in turn with those, measure the MPI's own (`partitioned`) next to the same two.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def _take(options: argparse.Namespace) -> list[Sample]:
     try:
         measure(mpis, options.launcher, launches, rules, options.largest, records, samples, options.threads)
     finally:
-        # Also what was measured before a launch died or somebody pressed Ctrl-C.
+        # Also the samples before a launch died or Ctrl-C.
         if options.json is not None and samples:
             write_samples(options.json, records, samples)
     return samples
@@ -192,7 +192,7 @@ def measure(
 def run_launch(launcher: Launcher, request: Request) -> tuple[dict[str, Any], list[Sample]]:
     """The record and the samples of one launch; ends the program when it dies or data were wrong."""
     with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
-        launched = launcher.launch(request, Path(folder), lambda *told: None)
+        launched = launcher.launch(request, Path(folder), lambda *output: None)
     if launched.interrupted:
         raise KeyboardInterrupt
     if launched.cause is not None:

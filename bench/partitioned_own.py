@@ -75,21 +75,21 @@ def _families() -> dict[str, list[str]]:
 def _run(flavour: Flavour, cases: list[str], program: Path) -> dict[str, Outcome]:
     outcomes = {}
     for case in cases:
-        told = run_cases(flavour, 2, [case], program=program, timeout_s=LIMIT_S, max_launches=1)
-        outcomes[case] = told[case]
-        ended = told.get("finalize_returns", Outcome("failed", "crashes"))
-        if told[case].status != "failed" and ended.status != "ok":
+        output = run_cases(flavour, 2, [case], program=program, timeout_s=LIMIT_S, max_launches=1)
+        outcomes[case] = output[case]
+        ended = output.get("finalize_returns", Outcome("failed", "crashes"))
+        if output[case].status != "failed" and ended.status != "ok":
             outcomes[case] = Outcome("failed", f"MPI_Finalize: {ended.why}")
     return outcomes
 
 
 def _stress(flavour: Flavour, program: Path) -> Outcome:
     words = [program, "--transfers", TRANSFERS, "--seconds", LIMIT_S]
-    status, told = run_ranks(flavour, 2, words, timeout_s=LIMIT_S + 20)
+    status, output = run_ranks(flavour, 2, words, timeout_s=LIMIT_S + 20)
     if status == 0:
         return Outcome("ok")
-    why = re.search(rf"^failed {STRESS}:? (.*)", told, re.MULTILINE)
-    return Outcome("failed", why[1] if why else f"status {status}: {told[-300:]}")
+    why = re.search(rf"^failed {STRESS}:? (.*)", output, re.MULTILINE)
+    return Outcome("failed", why[1] if why else f"status {status}: {output[-300:]}")
 
 
 def _share(outcomes: dict[str, Outcome]) -> str:

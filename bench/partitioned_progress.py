@@ -1,6 +1,6 @@
 """Do segments that are sent early also arrive early, while the sender computes and calls no MPI?
 
-Each MPI and transport runs examples/late-partition with one message per partition; the trace tells when
+Each MPI and transport runs examples/late-partition with one message per partition; the trace shows when
 segments were sent and seen. A segment counts as early when it arrived before the last partition was ready.
 """
 

@@ -129,7 +129,7 @@ def _measure(options: argparse.Namespace) -> list[Sample]:
                 samples += found
                 say(f"launch {launch + 1} of {options.launches}, {mpi}: {record['duration_s']:.0f} s")
     finally:
-        # Also what was measured before a launch died or somebody pressed Ctrl-C.
+        # Also the samples before a launch died or Ctrl-C.
         if options.json is not None and samples:
             write_samples(options.json, records, samples)
     return samples

@@ -93,10 +93,10 @@ def _launch(flavour: Flavour, programs: Programs, seed: int, draw: random.Random
     preloaded = [library, *([programs.tool] if uses_tool else [])]
     words = ["--transfers", OF_A_LAUNCH, "--seed", seed, "--level", level, "--seconds", LIMIT_S]
     command = ["env", f"LD_PRELOAD={' '.join(map(str, preloaded))}", programs.transfers, *words]
-    status, told = run_ranks(flavour, ranks, command, env, LIMIT_S)
-    counted = re.search(r"^transfers (\d+)", told, re.MULTILINE)
+    status, output = run_ranks(flavour, ranks, command, env, LIMIT_S)
+    counted = re.search(r"^transfers (\d+)", output, re.MULTILINE)
     if status != 0 or counted is None:
-        say(told[-3000:])
+        say(output[-3000:])
         sys.exit(
             f"partitioned-soak: {flavour.name}, {ranks} ranks, {level}, {env}, tool {uses_tool}: seed {seed} "
             f"ended with status {status}"

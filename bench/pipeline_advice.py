@@ -1,4 +1,4 @@
-"""The joined model of pipelines and the method it advises, beside the grid of `partitioned-grid`.
+"""The joined model of pipelines and the method it advises, compared with the grid of `partitioned-grid`.
 
 Cells are divided as a chessboard is, by size, partitions and delay. The model is fitted to one half; for
 every cell of the other half its advice is compared with the method that was measured to be the quickest
@@ -22,7 +22,7 @@ from earlybird.data.units import format_bytes
 from earlybird.fit.pipelined import COLUMNS, pipeline_forms
 from earlybird.predict.pipelined import BULK, MethodModel, method_models
 
-# Made anew every second start: no method that somebody would be advised to take.
+# Created again every second start: never advised.
 LEFT_OUT = ("earlybird-fresh",)
 ASKED_ERROR, ASKED_SLOWER = 0.15, 1.10
 

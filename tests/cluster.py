@@ -32,18 +32,18 @@ def new_name() -> str:
 
 @contextlib.contextmanager
 def running_cluster(nodes: int, rate: str, *words: str) -> Iterator[dict]:
-    """A cluster, as `cluster up --json` tells of it; afterwards none of its processes is left."""
+    """The output of `cluster up --json`; afterwards none of the cluster's processes is left."""
     require_cluster()
     name = new_name()
     asked = ["cluster", "up", "--nodes", str(nodes), "--rate", rate, "--name", name, "--json", *words]
     result = subprocess.run([EARLYBIRD, *asked], capture_output=True, text=True, timeout=180)
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
+    output = json.loads(result.stdout)
     try:
-        yield told
+        yield output
     finally:
         subprocess.run([EARLYBIRD, "cluster", "down", "--name", name], capture_output=True, timeout=180)
-        assert processes_of(told) == []
+        assert processes_of(output) == []
         assert not folder_of(name).exists()
 
 
@@ -52,20 +52,20 @@ def folder_of(name: str) -> Path:
     return Path(f"/tmp/earlybird-clusters-{os.geteuid()}") / name
 
 
-def processes_of(told: dict) -> list[int]:
+def processes_of(output: dict) -> list[int]:
     """The processes that hold a cluster and are still there."""
-    pids = [told["keeper"]["pid"], *(node["process"]["pid"] for node in told["nodes"])]
+    pids = [output["keeper"]["pid"], *(node["process"]["pid"] for node in output["nodes"])]
     return [pid for pid in pids if is_running(pid)]
 
 
-def break_node(told: dict) -> None:
+def break_node(output: dict) -> None:
     """Kill node1 outright."""
-    os.kill(told["nodes"][1]["process"]["pid"], signal.SIGKILL)
+    os.kill(output["nodes"][1]["process"]["pid"], signal.SIGKILL)
 
 
-def break_bridge(told: dict) -> None:
+def break_bridge(output: dict) -> None:
     """Take the cluster's bridge away."""
-    enter = Mode(told["user_namespace"]).enter(told["keeper"]["pid"], "net")
+    enter = Mode(output["user_namespace"]).enter(output["keeper"]["pid"], "net")
     script = "from pyroute2 import IPRoute\nwith IPRoute() as route: route.link('del', ifname='br0')"
     subprocess.run([*enter, sys.executable, "-c", script], check=True, timeout=120)
 

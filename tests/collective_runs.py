@@ -1,4 +1,4 @@
-"""Run folders of collectives drawn from known times, in the format that `measure collective` writes."""
+"""Run folders of collectives with known times, in the format of `measure collective`."""
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from earlybird.models.collective import (
 MACHINE = {"cpu_model": "Test CPU", "cores": 8, "sockets": 1, "host": "testhost"}
 SIZES = tuple(4**k for k in range(10))
 
-# Seconds once per hop and per byte, on a socket, across sockets, between nodes.
+# Seconds per hop and per byte: same socket, across sockets, between nodes.
 ALPHA_S = (1e-6, 2e-6, 2e-5)
 BETA_S_PER_BYTE = (1e-10, 2e-10, 8e-9)
-# Of `linear`, what the first message costs more.
+# The additional cost of the first message of `linear`.
 FIRST_ALPHA_S, FIRST_BETA_S_PER_BYTE = (0, 0, 1e-5), (0, 0, 1e-9)
 STRUCTURES = {"linear": "linear", "pipeline": "chain", "binomial": "binomial-doubling"}
 
@@ -125,19 +125,19 @@ def write_run(
 
 
 def _launch(name, mpi, library_version, node, socket, placement):
-    places = [
+    entries = [
         {"rank": r, "host": f"node{a}", "node": int(a), "sockets": [int(b)], "socket": int(b)}
         for r, (a, b) in enumerate(zip(node, socket, strict=True))
     ]
-    told = {"library_version": library_version} if library_version else {}
-    return told | {
+    version = {"library_version": library_version} if library_version else {}
+    return version | {
         "id": name,
         "kernel": "collective",
         "flavour": mpi,
         "version": "1.0",
         "launcher": "local",
         "transport": "inter-node",
-        "placement": places if placement else [],
+        "placement": entries if placement else [],
         "environment": {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"} if name.endswith("1") else {},
     }
 
@@ -148,7 +148,8 @@ def forms_of(*paths):
 
 
 def rows_of(form, points):
-    """Of the comparison on `points`: the row of our form fitted to these alone, and that of the report."""
+    """The rows of the comparison on `points`: our form fitted to these points only, and that of the
+    report."""
     rows = [row for row in form.extra["alternatives"] if row["points"] == points]
     ours, theirs = (row for row in rows if "fitted_to" not in row)
     assert ours["form"] == "alpha-beta" and theirs["form"].startswith("report-")

@@ -1,4 +1,4 @@
-"""The part of libearlybird that knows no MPI, compiled and loaded for tests in Python."""
+"""The part of libearlybird without MPI calls, compiled and loaded for tests in Python."""
 
 import ctypes
 import subprocess
@@ -143,12 +143,12 @@ _SIGNATURES = {
 
 
 def compile_core(folder: Path) -> ctypes.CDLL:
-    """The shared object of what knows no MPI, with every signature declared."""
+    """The shared object of the modules without MPI calls, with every signature declared."""
     sources = native_sources()
     library = folder / "core.so"
     files = [sources / "partitioned" / f"{name}.c" for name in MODULES]
-    words = ["cc", "-std=c11", "-O1", "-shared", "-fPIC", f"-I{sources}", *files, "-o", library, "-lm"]
-    subprocess.run(words, check=True, timeout=60)
+    command = ["cc", "-std=c11", "-O1", "-shared", "-fPIC", f"-I{sources}", *files, "-o", library, "-lm"]
+    subprocess.run(command, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
     for name, (result, *arguments) in _SIGNATURES.items():
         function = getattr(loaded, name)

@@ -13,13 +13,13 @@ from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import native_prefix, native_sources
 
 # How many times as long as usual a case may take before it counts as hanging: another worker of pytest, or
-# somebody else, has the cores, too.
+# another user, may use the cores, too.
 PATIENCE = {"EARLYBIRD_TESTS_PATIENCE": "3"}
 # The costs of a slow network, on which pieces of the smallest buffers are worth a message of their own.
 PLANS_FROM_64_BYTES = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e6"}
-# The MPIs under test that have the MPI standard's own ABI beside their own.
+# The MPIs under test that have the MPI standard's own ABI next to their own.
 STANDARD_ABI = ("mpich", "intel")
-# Of every kind of call, what the ABI's numbers could break; docs/tools.md tells of a run of all cases.
+# Of every kind of call, what the ABI's numbers could break; docs/tools.md reports a run of all cases.
 ABI_CASES = [
     "pready_out_of_order_delivers_every_partition",
     "unequal_partition_counts_deliver_every_byte",
@@ -59,29 +59,37 @@ def compile_program(flavour: Flavour, name: str, folder: Path, *options: str) ->
     sources = native_sources() / "tests"
     families = sorted(sources.glob("*_cases.c")) if name == "partitioned_cases" else [sources / f"{name}.c"]
     program = folder / f"{name}-{flavour.name}"
-    words = [flavour.mpicc, *options, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}"]
-    words += [*families, sources / "case.c", sources / "report.c", "-pthread", "-ldl", "-o", program]
-    made = subprocess.run(words, env=flavour.environment(), capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
+    command = [
+        flavour.mpicc,
+        *options,
+        "-std=gnu11",
+        "-O1",
+        "-D_GNU_SOURCE",
+        f"-I{sources.parent / 'include'}",
+    ]
+    command += [*families, sources / "case.c", sources / "report.c", "-pthread", "-ldl", "-o", program]
+    compiled = subprocess.run(command, env=flavour.environment(), capture_output=True, text=True)
+    assert compiled.returncode == 0, compiled.stderr
     return program
 
 
 def list_cases(program: Path, flavour: Flavour) -> list[str]:
     """The names of all cases, without starting MPI."""
-    told = subprocess.run([program, "--list"], env=flavour.environment(), capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
-    return told.stdout.split()
+    output = subprocess.run([program, "--list"], env=flavour.environment(), capture_output=True, text=True)
+    assert output.returncode == 0, output.stderr
+    return output.stdout.split()
 
 
-def start_words(flavour: Flavour, num_ranks: int) -> list[str]:
-    """mpiexec and its options: ranks are not bound, for their threads share the machine.
+def launch_command(flavour: Flavour, num_ranks: int) -> list[str]:
+    """mpiexec and its options: ranks are not bound, because their threads share the machine.
 
-    MPICH binds none by itself; told so, its mpiexec dies of MPI_Comm_spawn (5.0.2: "duplicate setting").
+    MPICH binds none by default; with this option its mpiexec fails in MPI_Comm_spawn
+    (5.0.2: "duplicate setting").
     """
-    words = [str(flavour.mpiexec), "-n", str(num_ranks)]
+    command = [str(flavour.mpiexec), "-n", str(num_ranks)]
     if flavour.family == "openmpi":
-        return [*words, "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
-    return words
+        return [*command, "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
+    return command
 
 
 def start_environment(flavour: Flavour, num_ranks: int) -> dict[str, str]:
@@ -100,9 +108,9 @@ def run_ranks(
     env: Mapping[str, str] | None = None,
     timeout_s: float = 120,
 ) -> tuple[int | None, str]:
-    """The exit status (None when time ran out) and all that was said; no rank is left behind."""
+    """The exit status (None when time ran out) and the whole output; no rank is left running."""
     process = subprocess.Popen(
-        [*start_words(flavour, num_ranks), *map(str, command)],
+        [*launch_command(flavour, num_ranks), *map(str, command)],
         env=start_environment(flavour, num_ranks) | PATIENCE | dict(env or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -112,16 +120,16 @@ def run_ranks(
         start_new_session=True,
     )
     try:
-        told, _ = process.communicate(timeout=timeout_s)
-        return process.returncode, told
+        output, _ = process.communicate(timeout=timeout_s)
+        return process.returncode, output
     except subprocess.TimeoutExpired:
         process.terminate()  # mpiexec takes its ranks along
         try:
-            told, _ = process.communicate(timeout=5)
+            output, _ = process.communicate(timeout=5)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            told, _ = process.communicate()
-        return None, told
+            output, _ = process.communicate()
+        return None, output
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -142,30 +150,30 @@ def run_cases(
     outcomes: dict[str, Outcome] = {}
     left = list(cases)
     for _ in range(max_launches):
-        status, told = run_ranks(flavour, num_ranks, [program, *options, *left], env, timeout_s)
-        begun = _read(told, outcomes)
+        status, output = run_ranks(flavour, num_ranks, [program, *options, *left], env, timeout_s)
+        begun = _read(output, outcomes)
         left = [name for name in left if name not in outcomes and name != begun]
         if begun is None and status == 0:
             break
         if begun is not None and begun not in outcomes:
             cause = f"{timeout_s:g} s ran out" if status is None else f"status {status}"
-            outcomes[begun] = Outcome("failed", f"{cause}; the end of the output: {told[-1500:]}")
+            outcomes[begun] = Outcome("failed", f"{cause}; the end of the output: {output[-1500:]}")
         if not left:
             break
     return outcomes | {name: Outcome("failed", "no launch came to it") for name in left}
 
 
-def _read(told: str, outcomes: dict[str, Outcome]) -> str | None:
-    """Adds what the output tells; returns the case that began and did not end."""
+def _read(output: str, outcomes: dict[str, Outcome]) -> str | None:
+    """Adds the outcomes in the output; returns the case that began and did not end."""
     begun = None
-    for line in told.splitlines():
-        word, _, rest = line.partition(" ")
-        if word == "begin":
+    for line in output.splitlines():
+        status, _, rest = line.partition(" ")
+        if status == "begin":
             begun = rest
-        elif word in ("ok", "failed", "skipped"):
+        elif status in ("ok", "failed", "skipped"):
             name, _, why = rest.partition(":")
             name = name.split(" (")[0]
             # Of the lines of several ranks the first is kept.
-            outcomes.setdefault(name, Outcome(word, why.strip()))
+            outcomes.setdefault(name, Outcome(status, why.strip()))
             begun = None if begun == name else begun
     return begun

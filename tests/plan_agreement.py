@@ -1,10 +1,10 @@
 """A model of a sender and a receiver of partitioned transfers whose every interleaving can be explored.
 
 It follows the steps of channel.c and matching.c over any MPI that keeps its matching rule; tags,
-segments and ids are the C functions themselves. Which segments a plan has, and when the next one comes, is
-free: those of PLANS. A step is one call of the program, or the sending of one
-segment; a probe finds any number of the control messages that were sent, because messages may be under
-method for any time. Reports only influence which plan is chosen and are left out.
+segments and ids come from the C functions. The segments of the plans, and the start of the next plan, are
+arbitrary: see PLANS. A step is one call of the program, or the sending of one
+segment; a probe finds any number of the control messages that were sent, because messages may be in flight
+for any time. Feedback only influences which plan is chosen and is left out of the model.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ KIB = 1024
 TOTAL_BYTES = 2 * 64 * KIB  # two canonical segments
 FIRST_DUE, NEVER = 2, -1
 # By channel: the plan of a start, its segments' ends and the start of the plan after it. A plan that is due
-# and not here says: as now, and no other.
+# but not listed keeps the segments, and is the last.
 PLANS = (
     {2: ((10 * KIB, 100 * KIB, TOTAL_BYTES), 3), 3: ((TOTAL_BYTES,), 6), 6: ((30 * KIB, TOTAL_BYTES), NEVER)},
     {2: ((TOTAL_BYTES,), 4), 4: ((30 * KIB, TOTAL_BYTES), 5), 5: ((10 * KIB, TOTAL_BYTES), NEVER)},
@@ -29,7 +29,7 @@ PLAN = "plan"
 
 
 class Violation(Exception):
-    """What must never happen has happened."""
+    """The model reached a state that must never occur."""
 
 
 class Channel(NamedTuple):
@@ -53,15 +53,15 @@ class State(NamedTuple):
     receiver_at: int = 0
     senders: tuple[Channel | None, ...] = (None,) * NUM_CHANNELS
     receivers: tuple[Channel | None, ...] = (None,) * NUM_CHANNELS
-    # By tag, in order: messages that no receive was posted for, or receives that no message came for.
+    # By tag, in order: messages without a posted receive, or receives without a message.
     wire: tuple[tuple[int, tuple], ...] = ()
-    setups: tuple[tuple[int, int], ...] = ()  # under way: (channel, first id)
-    kept: tuple[tuple[int, int], ...] = ()  # taken, and nobody expects them yet
-    expecting: tuple[int, ...] = ()
-    releases: tuple[int, ...] = ()  # under way
+    setups: tuple[tuple[int, int], ...] = ()  # in flight: (channel, first id)
+    unexpected: tuple[tuple[int, int], ...] = ()  # the unexpected queue
+    posted: tuple[int, ...] = ()
+    releases: tuple[int, ...] = ()  # in flight
     released: tuple[bool, ...] = (False,) * NUM_CHANNELS  # by the receiver
     ids: tuple[tuple[int, int, int], ...] = ()  # (first, number, holders)
-    letters: int = 0  # ordinary messages of the program that nobody has received
+    num_messages: int = 0  # ordinary messages of the program, not yet received
 
 
 class Message(NamedTuple):
@@ -85,7 +85,7 @@ class Scenario:
 
 
 def iterations(num, channels=(0, 1), waits=None):
-    """The calls of so many starts: all channels, then everything ready, then all waited for."""
+    """The calls of several starts: all channels, then everything ready, then all waited for."""
     calls = []
     for _ in range(num):
         calls += [("start", c) for c in channels]
@@ -95,7 +95,7 @@ def iterations(num, channels=(0, 1), waits=None):
 
 
 def made(calls, frees=()):
-    """A program that makes both channels first, in their order, and frees some at its end."""
+    """A program that creates both channels first, in order, and frees some at its end."""
     return (("make", 0), ("make", 1), *calls, *(("free", c) for c in frees))
 
 
@@ -133,7 +133,7 @@ class Core:
         return self.library.eb_tags_plan(byref(self.tags), base, 1)
 
     def _with_ids(self, ranges, change):
-        """Rebuilds the pool that gave out these ranges, changes it, and tells what it then has."""
+        """Rebuilds the pool that gave out these ranges, changes it, and returns its new ranges."""
         ids, end, gaps = Ids(), 1, []
         self.library.eb_ids_begin(byref(ids), self.library.eb_tags_num_ids(byref(self.tags)))
         for first, num, _ in ranges:
@@ -280,7 +280,7 @@ class Model:
         if start == 2:
             side = side._replace(is_copying=False)
         elif side.is_copying and self.is_accepted(state, channel):
-            # The answer may have come by now, or not.
+            # The answer may have arrived or not.
             uncopied = state.senders[channel]._replace(is_copying=False)
             yield from self.sender_start(
                 state._replace(senders=put(state.senders, channel, uncopied)), channel
@@ -299,7 +299,7 @@ class Model:
         yield state
 
     def is_accepted(self, state, channel):
-        """Has the receiver taken the setup, and posted what it has started?"""
+        """Has the receiver processed the setup, and posted the segments of its starts?"""
         receiver = state.receivers[channel]
         known = receiver is not None and receiver.base >= 0 and not receiver.is_freed
         early = self.scenario.mutation == "early acceptance"
@@ -320,7 +320,7 @@ class Model:
                 )  # fmt: skip
                 yield self.exchange(reached, self.core.segment_tag(side.base, segment), message)
                 if side.is_copying and self.is_accepted(state, channel):
-                    # The answer may have come before a large copy was made, or not.
+                    # The answer may have arrived before a large copy was made, or not.
                     uncopied = put(reached.senders, channel, issued._replace(is_copying=False))
                     sent = message._replace(is_copy=not self.scenario.rendezvous)
                     yield self.exchange(
@@ -349,7 +349,7 @@ class Model:
         if call == "ready":
             yield after
         elif call == "receive":
-            if state.letters:
+            if state.num_messages:
                 yield after._replace(pending=state.pending - 1)
         elif call == "wait":
             yield from self.receiver_wait(state, after, arguments[0])
@@ -372,15 +372,15 @@ class Model:
         )
 
     def progress(self, state, least=0):
-        """eb_matching_progress: it finds any number of the setups that are under way."""
+        """eb_matching_progress: it finds any number of the setups in flight."""
         for num in range(least, len(state.setups) + 1):
             reached = state._replace(setups=state.setups[num:])
             for setup in state.setups[:num]:
-                if reached.expecting:
-                    channel, *others = reached.expecting
-                    reached = self.take_setup(reached._replace(expecting=tuple(others)), channel, setup)
+                if reached.posted:
+                    channel, *others = reached.posted
+                    reached = self.take_setup(reached._replace(posted=tuple(others)), channel, setup)
                 else:
-                    reached = reached._replace(kept=(*reached.kept, setup))
+                    reached = reached._replace(unexpected=(*reached.unexpected, setup))
             yield reached
 
     def receiver_make(self, state, channel):
@@ -391,11 +391,11 @@ class Model:
             return
         for reached in self.progress(state):
             reached = reached._replace(receivers=put(reached.receivers, channel, side))
-            if reached.kept:
-                setup, *others = reached.kept
-                yield self.take_setup(reached._replace(kept=tuple(others)), channel, setup)
+            if reached.unexpected:
+                setup, *others = reached.unexpected
+                yield self.take_setup(reached._replace(unexpected=tuple(others)), channel, setup)
             else:
-                yield reached._replace(expecting=(*reached.expecting, channel))
+                yield reached._replace(posted=(*reached.posted, channel))
 
     def post(self, state, channel):
         side = state.receivers[channel]
@@ -434,7 +434,7 @@ class Model:
     def receiver_wait(self, state, after, channel):
         side = state.receivers[channel]
         if side.is_deferred:
-            if side.base >= 0:  # another call has taken its setup
+            if side.base >= 0:  # another call has processed its setup
                 side = side._replace(is_deferred=False)
                 yield self.post(state._replace(receivers=put(state.receivers, channel, side)), channel)
             else:
@@ -462,7 +462,7 @@ class Model:
                 self.scenario.receiver[state.receiver_at :][:1],
             )
             raise Violation(f"deadlock: sender and receiver wait in {at}")
-        if state.wire or state.letters:
+        if state.wire or state.num_messages:
             raise Violation(f"left on the wire: {state.wire}")
 
     def explore(self):

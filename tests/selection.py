@@ -49,8 +49,8 @@ def passed_ids(stats: Mapping[str, Sequence]) -> list[str]:
 
 def skip_causes(stats: Mapping[str, Sequence]) -> Counter[str]:
     """The number of skipped tests by the reason that each gives."""
-    told = (report.longrepr for report in stats.get("skipped", ()))
-    reasons = (one[2] for one in told if isinstance(one, tuple))
+    output = (report.longrepr for report in stats.get("skipped", ()))
+    reasons = (one[2] for one in output if isinstance(one, tuple))
     return Counter(" ".join(reason.removeprefix("Skipped: ").split()) for reason in reasons)
 
 

@@ -172,8 +172,8 @@ def _wait_until_idle(slurm: Slurm, process: subprocess.Popen) -> None:
     deadline = time.monotonic() + _UP_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            told = process.stderr.read().decode().strip()
-            pytest.skip(f"a process namespace of the test's own is not permitted here: {told}")
+            output = process.stderr.read().decode().strip()
+            pytest.skip(f"a process namespace of the test's own is not permitted here: {output}")
         states = slurm.run("sinfo", "-h", "-N", "-o", "%T").stdout.split()
         if states == ["idle"] * len(NODES):
             return

@@ -8,11 +8,11 @@ proc ModulesHelp {} {
   mpiexec -n 2 env LD_PRELOAD=$LIBEARLYBIRD ./app      MPICH, Intel MPI, Open MPI
   srun -n 2 env LD_PRELOAD=$LIBEARLYBIRD ./app         any other launcher
 
-EARLYBIRD_OFF=1 switches it off for a job, EARLYBIRD_STATS=1 shows that it is on.}
+EARLYBIRD_OFF=1 disables it for a job; EARLYBIRD_STATS=1 prints a table of its transfers.}
 }
 module-whatis {MPI-4 partitioned communication over any MPI}
 
-# LD_PRELOAD itself is not set: that would load the library into shells, daemons and launchers too.
+# LD_PRELOAD is not set, because it would also load the library into shells, daemons and launchers.
 setenv LIBEARLYBIRD $prefix/lib/libearlybird.so
 prepend-path PKG_CONFIG_PATH $prefix/lib/pkgconfig
 prepend-path CMAKE_PREFIX_PATH $prefix

@@ -1,4 +1,4 @@
-/* Rank 0 sends a buffer in partitions, of which the last is ready late; rank 1 waits for all of it.
+/* Rank 0 sends a buffer in partitions; the last partition is ready late. Rank 1 waits for the whole buffer.
  *
  * usage: late_partition PARTITIONS BYTES_PER_PARTITION LATE_MS STARTS */
 #include <mpi.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for work: nothing in here calls MPI, so nothing helps its progress. */
+/* Simulates work. It does not call MPI and so gives MPI no progress. */
 static void compute(double seconds) {
   for (const double end = MPI_Wtime() + seconds; MPI_Wtime() < end;) continue;
 }
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
       MPI_Pready(p, request);
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    /* Both begin the next start together. */
+    /* Synchronize the ranks before the next start. */
     const int peer = 1 - rank;
     MPI_Sendrecv(NULL, 0, MPI_BYTE, peer, 1, NULL, 0, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

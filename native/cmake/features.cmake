@@ -1,4 +1,4 @@
-# Probes what this MPI declares and links. Versions are not asked: Open MPI 5.0 reports MPI 3.1 and has MPI-4 calls.
+# Probes what this MPI declares and links. Version numbers are not reliable: Open MPI 5.0 reports MPI 3.1 but has MPI-4 calls.
 include(CheckCSourceCompiles)
 
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
@@ -6,8 +6,8 @@ function(probe name source)
   check_c_source_compiles("#include <mpi.h>\nint main(void) { ${source} return 0; }" ${name})
 endfunction()
 
-# The count of a partitioned call is MPI_Count in the standard and int in some headers; passing the address of the
-# function to the right pointer type tells them apart.
+# The count of a partitioned call is MPI_Count in the standard and int in some headers; the type of a
+# pointer to the function distinguishes them.
 probe(HAS_PARTITIONED "MPI_Request r; MPI_Psend_init(0, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &r);")
 probe(PARTITIONED_COUNT_IS_MPI_COUNT
   "_Static_assert(_Generic(&MPI_Psend_init, int (*)(const void *, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *): 1, default: 0), \"\");")

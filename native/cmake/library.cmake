@@ -1,12 +1,12 @@
-# Installs the library target `earlybird` so that others find it: header, pkg-config file, CMake package. All of it may
+# Installs the library target `earlybird` for use by other projects: header, pkg-config file, CMake package. All of it may
 # be moved as a whole.
 include(CMakePackageConfigHelpers)
 
-# The toolchain sets these; by hand, a build is of no version in particular.
-set(EARLYBIRD_VERSION "0" CACHE STRING "The version that the installed package tells")
-set(EARLYBIRD_MPI "${MPI_C_COMPILER}" CACHE STRING "The MPI that the installed package says it is for")
+# The toolchain sets these; a manual build has no version.
+set(EARLYBIRD_VERSION "0" CACHE STRING "The version of the installed package")
+set(EARLYBIRD_MPI "${MPI_C_COMPILER}" CACHE STRING "The MPI named in the description of the installed package")
 
-# Always lib: it is told by no other name where to look for what to preload.
+# Always lib, not lib64: Earlybird searches for the library to preload in lib.
 install(TARGETS earlybird LIBRARY DESTINATION lib)
 install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/include/earlybird.h ${CMAKE_CURRENT_SOURCE_DIR}/include/earlybird_f08.f90 DESTINATION include)
 

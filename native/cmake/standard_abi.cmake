@@ -1,5 +1,5 @@
 # The target `earlybird_abi`: the library for programs of the MPI standard's own ABI (MPI 5.0, chapter 20), which are linked
-# with libmpi_abi.so of any MPI. Compiled like `earlybird` but for the handles and constants, and with all calls of MPI 5.0.
+# with libmpi_abi.so of any MPI. Compiled like `earlybird` except for the handles and constants, and with all calls of MPI 5.0.
 if(NOT HAS_STANDARD_ABI)
   return()
 endif()

@@ -1,5 +1,5 @@
-// Message memory that begins on a page, as the OSU and Intel benchmarks' does: a copy from memory that begins inside a
-// cache line takes up to a tenth longer.
+// Page-aligned message memory, as in the OSU and Intel benchmarks: copying from memory that is not aligned to a cache
+// line takes up to 10 % longer.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace earlybird {
 
 class Buffer {
  public:
-  // `size_bytes` of zeros, written here so that no timed region meets a page for the first time.
+  // Writes zeros, so that no timed region touches a page for the first time.
   explicit Buffer(std::size_t size_bytes) {
     const std::size_t whole_pages = (size_bytes / page_bytes + 1) * page_bytes;
     data_.reset(static_cast<std::byte *>(std::aligned_alloc(page_bytes, whole_pages)));

@@ -1,4 +1,4 @@
-// What is read from now_s(): stamps, and its step and its cost.
+// Time stamps, and the resolution and cost of now_s().
 #include "harness/clock.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ ClockQuality measure_clock() {
     if (step[k] > 0.0) resolution_s = std::min(resolution_s, step[k]);
   }
   std::nth_element(step.begin(), step.begin() + step.size() / 2, step.end());
-  // A simulated clock stands still while it is read, and is exact.
+  // A simulated clock does not advance while it is read; it is exact.
   if (resolution_s == std::numeric_limits<double>::infinity()) resolution_s = 0.0;
   return {resolution_s, step[step.size() / 2]};
 }

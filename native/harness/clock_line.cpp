@@ -1,4 +1,5 @@
-// Weighted least squares of the offset, about the weighted mean: clocks that started years apart leave few digits else.
+// Weighted least squares of the offset, about the weighted mean: otherwise clocks that started years apart would leave
+// few significant digits.
 #include "harness/clock_line.hpp"
 
 #include <algorithm>
@@ -7,11 +8,11 @@ namespace earlybird {
 
 namespace {
 
-// A round trip shorter than a clock can tell weighs as much as one it can.
-constexpr double least_round_trip_s = 1e-9;
+// A round trip below the clock resolution gets the weight of one at the resolution.
+constexpr double min_round_trip_s = 1e-9;
 
 double weight(const ClockPoint &point) {
-  const double round_trip_s = std::max(point.round_trip_s, least_round_trip_s);
+  const double round_trip_s = std::max(point.round_trip_s, min_round_trip_s);
   return 1 / (round_trip_s * round_trip_s);
 }
 
@@ -33,7 +34,7 @@ double mean_round_trip_s(const std::vector<ClockPoint> &points) {
 }
 
 ClockLine fit_clock_line(const std::vector<ClockPoint> &points) {
-  // From the first point on, so that sums of large readings lose nothing.
+  // Relative to the first point, so that sums of large readings keep their precision.
   const double first_own_s = points.front().own_s;
   const double first_offset_s = points.front().other_s - first_own_s;
   double total = 0, sum_x = 0, sum_y = 0;

@@ -1,4 +1,4 @@
-// Question and answer between the lowest ranks of nodes; rank 0 gathers what they saw and draws the lines.
+// The lowest ranks of the nodes exchange readings; rank 0 gathers them and fits the lines.
 #include "harness/clock_sync.hpp"
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace earlybird {
 
 namespace {
 
-// Each burst gives one point, the shortest of its exchanges. The last ones are for the residual alone: of a single one
-// all exchanges may have waited for a core.
-constexpr std::size_t bursts_to_draw = 4, bursts_to_check = 2, num_bursts = bursts_to_draw + bursts_to_check;
+// Each burst gives one point, its shortest exchange. The last bursts are used for the residual only; there is more than
+// one because all exchanges of a burst may have waited for a core.
+constexpr std::size_t bursts_to_fit = 4, bursts_to_check = 2, num_bursts = bursts_to_fit + bursts_to_check;
 constexpr std::size_t exchanges_per_burst = 10;
 constexpr std::size_t numbers_per_point = 3;
 
-// The node of each rank, by the lowest rank of each.
-std::vector<int> leaders_by_machine(const Team &team) {
+// The node of each rank, identified by the lowest rank of the node.
+std::vector<int> node_leaders(const Team &team) {
   MPI_Comm node;
   MPI_Comm_split_type(team.comm(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
   int lowest = team.rank();
@@ -29,8 +29,8 @@ std::vector<int> leaders_by_machine(const Team &team) {
   return leaders;
 }
 
-// The ranks of one machine dealt out to `count` nodes that tests pretend.
-std::vector<int> leaders_pretended(const Team &team, std::size_t count) {
+// Assigns the ranks of one machine in turn to `count` simulated nodes, for tests.
+std::vector<int> simulated_leaders(const Team &team, std::size_t count) {
   std::vector<int> leaders;
   for (int r = 0; r < team.size(); ++r) leaders.push_back(r % static_cast<int>(count));
   return leaders;
@@ -44,10 +44,10 @@ std::size_t count_distinct(std::vector<int> values) {
 }  // namespace
 
 ClockSync::ClockSync(Team &team) : team_(team) {
-  std::vector<int> leaders = leaders_by_machine(team);
-  const std::vector<TestClock> pretended = test_clocks();
-  if (!pretended.empty() && count_distinct(leaders) != pretended.size())
-    leaders = leaders_pretended(team, pretended.size());
+  std::vector<int> leaders = node_leaders(team);
+  const std::vector<TestClock> simulated = test_clocks();
+  if (!simulated.empty() && count_distinct(leaders) != simulated.size())
+    leaders = simulated_leaders(team, simulated.size());
   for (int r = 0; r < team.size(); ++r) {
     const int leader = leaders[static_cast<std::size_t>(r)];
     if (leader == r) {
@@ -57,13 +57,13 @@ ClockSync::ClockSync(Team &team) : team_(team) {
     const auto same = [&](const Node &node) { return node.leader == leader; };
     node_of_rank_.push_back(static_cast<std::size_t>(std::find_if(nodes_.begin(), nodes_.end(), same) - nodes_.begin()));
   }
-  if (!pretended.empty()) {
-    const TestClock &own = pretended[node_of_rank_[static_cast<std::size_t>(team.rank())]];
+  if (!simulated.empty()) {
+    const TestClock &own = simulated[node_of_rank_[static_cast<std::size_t>(team.rank())]];
     set_stamp_clock(own.offset_s, own.drift);
   }
 }
 
-// The node without the highest bit of its number, so that every node is at most log2 exchanges from the first.
+// The node number without its highest bit, so that every node is at most log2 exchanges from the first.
 std::size_t ClockSync::parent(std::size_t node) {
   std::size_t bit = 1;
   while (bit * 2 <= node) bit *= 2;
@@ -80,20 +80,20 @@ void ClockSync::answer(int leader) {
 std::vector<ClockPoint> ClockSync::ask(int leader) {
   std::vector<ClockPoint> points;
   for (std::size_t burst = 0; burst < num_bursts; ++burst) {
-    std::vector<ClockPoint> tried;
+    std::vector<ClockPoint> burst_points;
     for (std::size_t k = 0; k < exchanges_per_burst; ++k) {
-      const double asked_s = stamp_s();
-      team_.send(asked_s, leader);
+      const double sent_s = stamp_s();
+      team_.send(sent_s, leader);
       const double other_s = team_.receive(leader);
-      const double answered_s = stamp_s();
-      tried.push_back({asked_s + (answered_s - asked_s) / 2, other_s, answered_s - asked_s});
+      const double received_s = stamp_s();
+      burst_points.push_back({sent_s + (received_s - sent_s) / 2, other_s, received_s - sent_s});
     }
-    points.push_back(shortest(tried));
+    points.push_back(shortest(burst_points));
   }
   return points;
 }
 
-// What this rank saw of its node's clock against the parent's; nothing where the rank or its node does not ask.
+// This rank's comparisons of its node's clock with the parent's; empty if the rank or its node does not ask.
 std::vector<ClockPoint> ClockSync::exchange() {
   const std::size_t own = node_of_rank_[static_cast<std::size_t>(team_.rank())];
   if (nodes_[own].leader != team_.rank()) return {};
@@ -105,36 +105,36 @@ std::vector<ClockPoint> ClockSync::exchange() {
   return points;
 }
 
-// Parents have lower numbers, so theirs is drawn already.
-void ClockSync::draw_line(std::size_t number) {
+// Parents have lower numbers, so their lines are already fitted.
+void ClockSync::fit_line(std::size_t number) {
   Node &node = nodes_[number];
   const ClockLine &from_parent = nodes_[parent(number)].to_reference;
-  const auto checks = node.now.begin() + bursts_to_draw;
-  const std::vector<ClockPoint> drawn(node.now.begin(), checks);
-  round_trip_s_ = std::max(round_trip_s_, mean_round_trip_s(drawn));
+  const auto checks = node.now.begin() + bursts_to_fit;
+  const std::vector<ClockPoint> fitted(node.now.begin(), checks);
+  round_trip_s_ = std::max(round_trip_s_, mean_round_trip_s(fitted));
   if (!node.before.empty()) round_trip_s_ = std::max(round_trip_s_, mean_round_trip_s(node.before));
   std::vector<ClockPoint> points = node.before;
-  points.insert(points.end(), drawn.begin(), drawn.end());
+  points.insert(points.end(), fitted.begin(), fitted.end());
   for (ClockPoint &point : points) point.other_s = from_parent.other_s(point.other_s);
   node.to_reference = fit_clock_line(points);
-  const ClockPoint fresh = shortest({checks, node.now.end()});
-  const double apart_s = node.to_reference.other_s(fresh.own_s) - from_parent.other_s(fresh.other_s);
-  residual_s_ = std::max(residual_s_, std::abs(apart_s));
+  const ClockPoint check = shortest({checks, node.now.end()});
+  const double difference_s = node.to_reference.other_s(check.own_s) - from_parent.other_s(check.other_s);
+  residual_s_ = std::max(residual_s_, std::abs(difference_s));
 }
 
 void ClockSync::compare() {
-  std::vector<double> told;
-  for (const ClockPoint &point : exchange()) told.insert(told.end(), {point.own_s, point.other_s, point.round_trip_s});
-  told.resize(num_bursts * numbers_per_point);
-  const std::vector<double> all = team_.gather(told);
+  std::vector<double> readings;
+  for (const ClockPoint &point : exchange()) readings.insert(readings.end(), {point.own_s, point.other_s, point.round_trip_s});
+  readings.resize(num_bursts * numbers_per_point);
+  const std::vector<double> all = team_.gather(readings);
   residual_s_ = round_trip_s_ = 0;
   for (std::size_t number = 1; team_.rank() == 0 && number < nodes_.size(); ++number) {
     Node &node = nodes_[number];
     node.before = std::move(node.now);
     node.now.clear();
-    const double *own = &all[static_cast<std::size_t>(node.leader) * told.size()];
-    for (std::size_t k = 0; k < told.size(); k += numbers_per_point) node.now.push_back({own[k], own[k + 1], own[k + 2]});
-    draw_line(number);
+    const double *own = &all[static_cast<std::size_t>(node.leader) * readings.size()];
+    for (std::size_t k = 0; k < readings.size(); k += numbers_per_point) node.now.push_back({own[k], own[k + 1], own[k + 2]});
+    fit_line(number);
   }
 }
 

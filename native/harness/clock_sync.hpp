@@ -1,12 +1,12 @@
-// The clocks of several nodes on one scale: that of rank 0's node.
+// Converts the clocks of several nodes to the clock of rank 0's node.
 //
-// As in HCA3 (Hunold and Carpen-Amarie 2018) the nodes ask one another in a tree of log2 rounds, each its parent; of
-// several exchanges the one with the shortest round trip counts, and a line by least squares leads from the node's clock
-// to the scale. Unlike there the line is not drawn on into what is measured, but from before it to after it: a drift
-// found in a short time before would have to be far better known than an offset is.
+// As in HCA3 (Hunold and Carpen-Amarie 2018), each node exchanges readings with its parent in a tree of log2 rounds. Of
+// several exchanges the one with the shortest round trip is used, and a line by least squares converts the node's clock.
+// Unlike in HCA3, the line is not extrapolated into the measurement: it is fitted to comparisons before and after it. An
+// extrapolated drift from a short time before would have to be far more accurate than the offset is.
 //
-// What no exchange can tell is by how much one direction of the network is slower than the other: half the difference is
-// in every offset, and at most half the shortest round trip. Between two comparisons clocks are taken to drift evenly.
+// No exchange reveals by how much one direction of the network is slower than the other: every offset contains half of
+// the difference, which is at most half the shortest round trip. The drift is assumed constant between two comparisons.
 #pragma once
 
 #include <vector>
@@ -18,28 +18,28 @@ namespace earlybird {
 
 class ClockSync {
  public:
-  // Collective: finds out which ranks share a node, and so a clock.
+  // Collective. Determines which ranks share a node, and so a clock.
   explicit ClockSync(Team &team);
 
-  // Collective, outside of timed regions: the nodes compare their clocks.
+  // Collective, outside of timed regions. The nodes compare their clocks.
   void compare();
 
-  // On rank 0: what its clock showed when that of `rank` showed `stamp_s`, a moment between the last two calls of
-  // compare() (a little before or after does no harm).
+  // On rank 0: the reading of rank 0's clock when the clock of `rank` read `stamp_s`, at a time between the last two calls
+  // of compare() (or shortly before or after).
   double reference_s(int rank, double stamp_s) const;
 
-  // On rank 0: by how much exchanges after the others, on which no line was drawn, disagree with the lines of the last
-  // compare(): the largest of all nodes.
+  // On rank 0: the largest deviation, over all nodes, of the check exchanges (which are not fitted) from the lines of the
+  // last compare().
   double residual_s() const { return residual_s_; }
 
-  // On rank 0: how long the exchanges took that the lines are drawn on, before or after, of the node where it was longest.
-  // A node's line is off from its parent's by no more than half of it, whatever the network does.
+  // On rank 0: the mean round trip of the fitted exchanges, before or after, of the node where it was longest. The error
+  // of a node's line relative to its parent's is at most half of it.
   double round_trip_s() const { return round_trip_s_; }
 
  private:
   struct Node {
-    int leader = 0;                       // its lowest rank, which alone asks and answers
-    std::vector<ClockPoint> before, now;  // of the last compare() but one, and of the last, own clock to the parent's
+    int leader = 0;                       // its lowest rank; only this rank communicates
+    std::vector<ClockPoint> before, now;  // of the previous and of the last compare(), own clock to the parent's
     ClockLine to_reference;
   };
 
@@ -47,7 +47,7 @@ class ClockSync {
   std::vector<ClockPoint> exchange();
   std::vector<ClockPoint> ask(int leader);
   void answer(int leader);
-  void draw_line(std::size_t number);
+  void fit_line(std::size_t number);
 
   Team &team_;
   std::vector<std::size_t> node_of_rank_;

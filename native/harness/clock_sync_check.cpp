@@ -1,5 +1,6 @@
-// Puts the clocks of its ranks on one scale, several times, and prints "rank stamp_s reference_s residual_s round_trip_s" for
-// readings in between: clock_sync_check ROUNDS PAUSE_S, driven by the tests with clocks of EARLYBIRD_TEST_CLOCK.
+// Test program: synchronizes the clocks of its ranks several times and prints
+// "rank stamp_s reference_s residual_s round_trip_s" for readings in between. Usage: clock_sync_check ROUNDS PAUSE_S, with
+// clocks from EARLYBIRD_TEST_CLOCK.
 #include <cstdio>
 #include <cstdlib>
 

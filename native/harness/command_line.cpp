@@ -14,22 +14,22 @@ void refuse(const std::string &sentence) {
 
 namespace {
 
-// More is a slip of the pen: no socket has so many cores.
-constexpr int most_threads = 1024;
+// A larger number is a typing error: no socket has so many cores.
+constexpr int max_threads = 1024;
 
 int thread_count(const std::string &text) {
   char *end = nullptr;
   const long count = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || count < 1 || count > most_threads)
-    refuse("--threads is " + text + "; give 1 to " + std::to_string(most_threads) + " threads per rank");
+  if (text.empty() || *end != '\0' || count < 1 || count > max_threads)
+    refuse("--threads is " + text + "; give 1 to " + std::to_string(max_threads) + " threads per rank");
   return static_cast<int>(count);
 }
 
 std::vector<std::string> split(const std::string &text) {
   std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
-  return words;
+  std::vector<std::string> items;
+  for (std::string item; std::getline(stream, item, ',');) items.push_back(item);
+  return items;
 }
 
 }  // namespace
@@ -38,13 +38,13 @@ CommandLine read_command_line(int argc, char **argv) {
   CommandLine line;
   for (int k = 1; k < argc; k += 2) {
     const std::string name = argv[k];
-    if (k + 1 == argc) refuse("the argument " + name + " lacks its value");
+    if (k + 1 == argc) refuse("the argument " + name + " needs a value");
     const std::string value = argv[k + 1];
     if (name == "--plan") line.plan = value;
     else if (name == "--out") line.out = value;
     else if (name == "--pattern") line.pattern = value;
     else if (name == "--methods") line.methods = split(value);
-    else if (name == "--settings") line.settings = value;
+    else if (name == "--settings") line.kernel_options = value;
     else if (name == "--threads") line.threads = thread_count(value);
     else if (name == "--mode") line.rules.mode = value;
     else if (name == "--target") line.rules.target = std::atof(value.c_str());

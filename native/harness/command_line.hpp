@@ -1,5 +1,5 @@
-// The arguments every kernel takes: --plan F --out F [--pattern F] [--methods A,B] [--settings F]
-// [--threads T] and the stop rule's numbers.
+// The command-line arguments of every kernel: --plan F --out F [--pattern F] [--methods A,B] [--kernel_options F]
+// [--threads T] and the parameters of the stop rule.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ struct CommandLine {
   std::string plan;
   std::string out;
   std::string pattern;
-  std::vector<std::string> methods;  // to measure side by side at every point, where a kernel knows several
-  std::string settings;           // a file that tells which control variables force each method; empty where none do
-  int threads = 1;                // of every rank
+  std::vector<std::string> methods;  // to measure interleaved at every point, if a kernel has several
+  std::string kernel_options;  // file with the control variables that select each method; may be empty
+  int threads = 1;             // per rank
   StopRules rules;
 };
 
-// Reads the arguments; ends the program with a sentence when one is unknown, lacks its value or is out of range. Comes
-// before MPI starts, which has to be told how many threads will call it.
+// Reads the arguments; ends the program with a message if one is unknown, has no value or is out of range. Called before
+// MPI_Init_thread, which needs to know whether several threads call MPI.
 CommandLine read_command_line(int argc, char **argv);
 
-// Prints one sentence on stderr and ends the program with status 2. Called alike on every rank, so none is left waiting.
+// Prints one sentence on stderr and ends the program with status 2. Every rank calls it, so no rank is left waiting.
 [[noreturn]] void refuse(const std::string &sentence);
 
 }  // namespace earlybird

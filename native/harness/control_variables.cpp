@@ -23,7 +23,7 @@ struct Description {
   int bind;
 };
 
-// False where the MPI tells nothing of variable `index`.
+// Returns false if the MPI gives no information about variable `index`.
 bool describe(int index, Description &description) {
   char name[256], text[1024];
   int name_length = sizeof name, text_length = sizeof text, verbosity, scope;
@@ -37,16 +37,16 @@ bool describe(int index, Description &description) {
 
 bool mentions_threshold(std::string name) {
   for (char &c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char *word : {"eager", "rndv", "rendezvous", "threshold"}) {
-    if (name.find(word) != std::string::npos) return true;
+  for (const char *keyword : {"eager", "rndv", "rendezvous", "threshold"}) {
+    if (name.find(keyword) != std::string::npos) return true;
   }
   return false;
 }
 
-// A value as the MPI keeps it: bytes of one element, or of a text.
+// A value as the MPI stores it: the bytes of one element or of a string.
 using Bytes = std::vector<char>;
 
-// How elements of a type are written and read as text.
+// Conversion of the elements of a type to and from text.
 struct Notation {
   bool (*to_bytes)(const std::string &text, Bytes &bytes);
   std::string (*to_text)(const Bytes &bytes);
@@ -81,27 +81,27 @@ bool string_to_bytes(const std::string &text, Bytes &bytes) {
 std::string string_to_text(const Bytes &bytes) { return bytes.data(); }
 
 template <class Number>
-constexpr Notation notation_of{number_to_bytes<Number>, number_to_text<Number>};
+constexpr Notation number_notation{number_to_bytes<Number>, number_to_text<Number>};
 
-// Of variables of one element, or of texts; null for what is neither.
+// For variables of one element and for strings; null for all others.
 const Notation *find_notation(MPI_Datatype type, int elements) {
   static constexpr Notation text{string_to_bytes, string_to_text};
-  // One character is how Open MPI 5.0.11 shows a bool.
-  if (type == MPI_CHAR) return elements == 1 ? &notation_of<signed char> : &text;
+  // Open MPI 5.0.11 represents a bool as one character.
+  if (type == MPI_CHAR) return elements == 1 ? &number_notation<signed char> : &text;
   if (elements != 1) return nullptr;
-  if (type == MPI_INT) return &notation_of<int>;
-  if (type == MPI_UNSIGNED) return &notation_of<unsigned>;
-  if (type == MPI_LONG) return &notation_of<long>;
-  if (type == MPI_UNSIGNED_LONG) return &notation_of<unsigned long>;
-  if (type == MPI_LONG_LONG) return &notation_of<long long>;
-  if (type == MPI_UNSIGNED_LONG_LONG) return &notation_of<unsigned long long>;
-  if (type == MPI_COUNT) return &notation_of<MPI_Count>;
-  if (type == MPI_C_BOOL) return &notation_of<bool>;
+  if (type == MPI_INT) return &number_notation<int>;
+  if (type == MPI_UNSIGNED) return &number_notation<unsigned>;
+  if (type == MPI_LONG) return &number_notation<long>;
+  if (type == MPI_UNSIGNED_LONG) return &number_notation<unsigned long>;
+  if (type == MPI_LONG_LONG) return &number_notation<long long>;
+  if (type == MPI_UNSIGNED_LONG_LONG) return &number_notation<unsigned long long>;
+  if (type == MPI_COUNT) return &number_notation<MPI_Count>;
+  if (type == MPI_C_BOOL) return &number_notation<bool>;
   return nullptr;
 }
 
-// Open MPI counts a text's characters without the end, and may hold longer ones than it counts.
-constexpr std::size_t longest_text = 4096;
+// Open MPI counts the characters of a string without the terminator, and may store longer strings than it counts.
+constexpr std::size_t max_text_bytes = 4096;
 
 }  // namespace
 
@@ -118,9 +118,9 @@ std::string threshold_variables() {
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return object.str();
   MPI_T_cvar_get_num(&count);
   for (int k = 0; k < count; ++k) {
-    Description known;
-    if (!describe(k, known) || known.bind != MPI_T_BIND_NO_OBJECT || !mentions_threshold(known.name)) continue;
-    const MPI_Datatype type = known.type;
+    Description description;
+    if (!describe(k, description) || description.bind != MPI_T_BIND_NO_OBJECT || !mentions_threshold(description.name)) continue;
+    const MPI_Datatype type = description.type;
     const bool whole = type == MPI_INT || type == MPI_UNSIGNED || type == MPI_UNSIGNED_LONG ||
                        type == MPI_UNSIGNED_LONG_LONG;
     if (!whole) continue;
@@ -130,7 +130,7 @@ std::string threshold_variables() {
     unsigned long long value = 0;
     if (elements == 1 && MPI_T_cvar_read(handle, &value) == MPI_SUCCESS) {
       const long long number = type == MPI_INT ? static_cast<int>(value) : static_cast<long long>(value);
-      object.add(known.name, json_number(number));
+      object.add(description.name, json_number(number));
     }
     MPI_T_cvar_handle_free(&handle);
   }
@@ -141,56 +141,56 @@ std::string threshold_variables() {
 ControlVariables::ControlVariables() {
   int provided;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
-    refuse("this MPI does not start its tool interface (MPI_T), through which control variables are written");
+    refuse("this MPI cannot initialize its tool interface (MPI_T), which is needed to set control variables");
 }
 
 ControlVariables::~ControlVariables() {
-  for (auto &found : found_) MPI_T_cvar_handle_free(&found.second->handle);
+  for (auto &entry : variables_) MPI_T_cvar_handle_free(&entry.second->handle);
   MPI_T_finalize();
 }
 
-ControlVariables::Variable &ControlVariables::find(const std::string &name, const std::string &whose) {
-  std::unique_ptr<Variable> &variable = found_[name];
+ControlVariables::Variable &ControlVariables::find(const std::string &name, const std::string &source) {
+  std::unique_ptr<Variable> &variable = variables_[name];
   if (variable) return *variable;
   variable = std::make_unique<Variable>();
   int index;
-  Description known;
-  if (MPI_T_cvar_get_index(name.c_str(), &index) != MPI_SUCCESS || !describe(index, known))
-    refuse("this MPI has no control variable " + name + ", which " + whose +
-           " give; give those of this MPI's version");
-  if (known.bind != MPI_T_BIND_NO_OBJECT ||
+  Description description;
+  if (MPI_T_cvar_get_index(name.c_str(), &index) != MPI_SUCCESS || !describe(index, description))
+    refuse("this MPI has no control variable " + name + ", which " + source +
+           " set; use the control variables of this version of the MPI");
+  if (description.bind != MPI_T_BIND_NO_OBJECT ||
       MPI_T_cvar_handle_alloc(index, nullptr, &variable->handle, &variable->elements) != MPI_SUCCESS)
-    refuse("this MPI's control variable " + name + ", which " + whose + " give, is not one of the whole program");
-  variable->type = known.type;
-  variable->notation = find_notation(known.type, variable->elements);
+    refuse("this MPI's control variable " + name + ", which " + source + " set, is not a global variable");
+  variable->type = description.type;
+  variable->notation = find_notation(description.type, variable->elements);
   if (variable->notation == nullptr)
-    refuse("this MPI's control variable " + name + ", which " + whose + " give, is neither a whole number nor a text");
+    refuse("this MPI's control variable " + name + ", which " + source + " set, is neither an integer nor a string");
   return *variable;
 }
 
-std::string ControlVariables::read(const std::string &name, const std::string &whose) {
-  const Variable &variable = find(name, whose);
-  Bytes bytes(longest_text + static_cast<std::size_t>(variable.elements), '\0');
+std::string ControlVariables::read(const std::string &name, const std::string &source) {
+  const Variable &variable = find(name, source);
+  Bytes bytes(max_text_bytes + static_cast<std::size_t>(variable.elements), '\0');
   if (MPI_T_cvar_read(variable.handle, bytes.data()) != MPI_SUCCESS)
-    refuse("this MPI's control variable " + name + ", which " + whose + " give, cannot be read");
+    refuse("this MPI's control variable " + name + ", which " + source + " set, cannot be read");
   return variable.notation->to_text(bytes);
 }
 
-void ControlVariables::write(const std::string &name, const std::string &value, const std::string &whose) {
-  const Variable &variable = find(name, whose);
+void ControlVariables::write(const std::string &name, const std::string &value, const std::string &source) {
+  const Variable &variable = find(name, source);
   Bytes bytes;
   if (!variable.notation->to_bytes(value, bytes))
-    refuse(whose + " give " + name + "=" + value + "; give a whole number that this control variable can hold");
-  const auto room = static_cast<std::size_t>(variable.elements);
-  if (variable.type == MPI_CHAR && room > 1) {
-    if (bytes.size() > room)
-      refuse(whose + " give " + name + "=" + value + "; give a text of at most " + std::to_string(room - 1) +
+    refuse(source + " set " + name + "=" + value + "; give an integer in the range of this control variable");
+  const auto capacity = static_cast<std::size_t>(variable.elements);
+  if (variable.type == MPI_CHAR && capacity > 1) {
+    if (bytes.size() > capacity)
+      refuse(source + " set " + name + "=" + value + "; give a string of at most " + std::to_string(capacity - 1) +
              " characters");
-    bytes.resize(room, '\0');
+    bytes.resize(capacity, '\0');
   }
   if (MPI_T_cvar_write(variable.handle, bytes.data()) != MPI_SUCCESS)
-    refuse("this MPI lets nobody write its control variable " + name + " while a program runs, which " + whose +
-           " give; set it before the launch");
+    refuse("this MPI's control variable " + name + ", which " + source +
+           " set, cannot be written while a program runs; set it before the launch");
 }
 
 }  // namespace earlybird

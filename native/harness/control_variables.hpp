@@ -1,4 +1,4 @@
-// The MPI's control variables: the one place that knows MPI_T, which an MPI may lack.
+// The MPI's control variables. Only this module uses MPI_T, which an MPI may not support.
 #pragma once
 
 #include <map>
@@ -7,12 +7,12 @@
 
 namespace earlybird {
 
-// The whole-number variables that may tell where a protocol ends, as a JSON object; empty where there is no MPI_T.
+// The integer variables that may define protocol thresholds, as a JSON object; empty if there is no MPI_T.
 std::string threshold_variables();
 
-// Variables read and written by name. Each of these ends the program with a sentence about `whose` they are where this
-// MPI has no such variable, or it holds no such value, or may not be written now. Give all up before MPI_Finalize: Open
-// MPI 5.0.11 needs MPI_T_finalize to come first.
+// Reads and writes variables by name. Each function ends the program with a message that mentions `source` if this MPI
+// has no such variable, or the value is invalid, or the variable cannot be written now. Destroy the object before
+// MPI_Finalize: Open MPI 5.0.11 needs MPI_T_finalize to be called first.
 class ControlVariables {
  public:
   ControlVariables();
@@ -20,14 +20,14 @@ class ControlVariables {
   ControlVariables(const ControlVariables &) = delete;
   ControlVariables &operator=(const ControlVariables &) = delete;
 
-  std::string read(const std::string &name, const std::string &whose);
-  void write(const std::string &name, const std::string &value, const std::string &whose);
+  std::string read(const std::string &name, const std::string &source);
+  void write(const std::string &name, const std::string &value, const std::string &source);
 
  private:
   struct Variable;
-  Variable &find(const std::string &name, const std::string &whose);
+  Variable &find(const std::string &name, const std::string &source);
 
-  std::map<std::string, std::unique_ptr<Variable>> found_;
+  std::map<std::string, std::unique_ptr<Variable>> variables_;
 };
 
 }  // namespace earlybird

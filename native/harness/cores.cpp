@@ -1,4 +1,4 @@
-// Asks and tells the kernel by sched_getaffinity and sched_setaffinity, and reads the topology from /sys.
+// Uses sched_getaffinity and sched_setaffinity, and reads the topology from /sys.
 #include "harness/cores.hpp"
 
 #include <sched.h>
@@ -11,7 +11,7 @@ namespace earlybird {
 
 namespace {
 
-// The fixed cpu_set_t ends at 1024.
+// cpu_set_t has a fixed size of 1024.
 constexpr int max_cpus = 8192;
 
 class CpuSet {

@@ -1,5 +1,4 @@
-// On which host a rank is, which CPUs a thread may use, on which core and socket each of them is, and how a thread is
-// bound to some.
+// The host of a rank, the CPUs that a thread may use with their cores and sockets, and binding of threads to CPUs.
 #pragma once
 
 #include <string>
@@ -8,17 +7,17 @@
 namespace earlybird {
 
 struct Cpu {
-  int number;   // as the kernel counts them
+  int number;   // number used by the operating system
   int socket;   // physical package
   int core;     // within its socket; hardware threads of one core share it
 };
 
 std::string host_name();
 
-// The CPUs that the calling thread may use now, ascending.
+// The CPUs that the calling thread may use now, in ascending order.
 std::vector<Cpu> allowed_cpus();
 
-// Allows the calling thread these CPUs alone; where the kernel refuses, what it may use stays as it was.
+// Binds the calling thread to these CPUs; if the operating system refuses, the binding does not change.
 void bind_to(const std::vector<Cpu> &cpus);
 
 }  // namespace earlybird

@@ -1,4 +1,4 @@
-// Jobs are counted; a thread waits until the count passes the last one it did.
+// Jobs are counted; a thread waits until the count exceeds its last job.
 #include "harness/crew.hpp"
 
 #include <sched.h>
@@ -10,7 +10,7 @@ namespace earlybird {
 
 namespace {
 
-// The CPUs of each core, core after core.
+// The CPUs of each core.
 std::vector<std::vector<Cpu>> by_core(const std::vector<Cpu> &cpus) {
   std::map<std::pair<int, int>, std::vector<Cpu>> cores;
   for (const Cpu &cpu : cpus) cores[{cpu.socket, cpu.core}].push_back(cpu);
@@ -47,7 +47,7 @@ void Crew::run(const std::function<void(int)> &job, Then then) {
     return;
   }
   {
-    // Under the lock, so that no thread falls asleep between looking at the count and waiting.
+    // Under the lock, so that no thread goes to sleep between reading the count and waiting.
     const std::lock_guard<std::mutex> lock(mutex_);
     busy_.store(static_cast<int>(others_.size()), std::memory_order_relaxed);
     job_ = &job;
@@ -64,7 +64,7 @@ void Crew::work(int number) {
   for (long long last = 0;; ++last) {
     await_job(last, awake);
     if (job_ == nullptr) return;
-    // Read before the job is reported done: from then on the next one may take its place.
+    // Read before the job is reported as done: after that, the next job may replace it.
     awake = then_ == Then::stand_by;
     (*job_)(number);
     busy_.fetch_sub(1, std::memory_order_release);

@@ -1,4 +1,4 @@
-// The threads of a rank. They are started once; between jobs they sleep, or stand by where the next job is timed.
+// The threads of a rank. They are started once; between jobs they sleep, or spin if the next job is timed.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,12 @@ namespace earlybird {
 
 class Crew {
  public:
-  // What threads do after a job. One that stands by begins the next within the time of a cache miss and keeps its core
-  // busy meanwhile; one that rests is woken by the kernel, which takes longer than most messages.
+  // What threads do after a job. A thread that stands by spins: it starts the next job within the time of a cache miss and
+  // keeps its core busy until then. A thread that rests sleeps; waking it takes longer than most messages.
   enum class Then { rest, stand_by };
 
-  // The calling thread is number 0; `size` - 1 more are started. Where the caller may use exactly `size` cores, each
-  // thread is bound to one of them, so that none is moved about; else each may use all of them.
+  // The calling thread is number 0; `size` - 1 more are started. If the caller may use exactly `size` cores, each thread is
+  // bound to one of them, so that threads do not migrate; otherwise each thread may use all of them.
   explicit Crew(int size);
   ~Crew();
   Crew(const Crew &) = delete;
@@ -27,13 +27,13 @@ class Crew {
 
   int size() const { return static_cast<int>(cpus_.size()); }
 
-  // Thread after thread the CPUs that it may use, as the kernel gave them to it.
+  // For each thread, the CPUs that it may use according to the operating system.
   const std::vector<std::vector<Cpu>> &cpus() const { return cpus_; }
 
-  // Whether threads that wait give up their core, for when there are more of them than cores.
+  // Whether waiting threads yield their core; needed if there are more threads than cores.
   void set_yielding(bool value) { yielding_ = value; }
 
-  // Calls job(number) on every thread and returns when all have done it. A crew of one calls it and no more.
+  // Calls job(number) on every thread and returns when all calls have returned. With one thread, only calls the job.
   void run(const std::function<void(int number)> &job, Then then = Then::rest);
 
  private:
@@ -45,10 +45,10 @@ class Crew {
   std::vector<std::thread> others_;
   std::atomic<bool> yielding_{true};
 
-  // The job of a number stands in job_ and then_ from when issued_ reaches that number until all are done with it.
+  // job_ and then_ hold the job with the number issued_ until all threads have finished it.
   const std::function<void(int)> *job_ = nullptr;
   Then then_ = Then::rest;
-  // Apart, so that threads that are done do not disturb those that look for a job.
+  // On separate cache lines, so that threads that finish do not disturb threads that wait for a job.
   alignas(64) std::atomic<long long> issued_{0};
   alignas(64) std::atomic<int> busy_{0};
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// Contents are a Weyl sequence of 64-bit words: cheap to make, and a byte out of place shows.
+// Message contents are a Weyl sequence of 64-bit words: cheap to generate, and a misplaced byte is detected.
 #include "harness/data_check.hpp"
 
 #include <cstring>

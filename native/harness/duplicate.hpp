@@ -1,4 +1,4 @@
-// A communicator of its own: with several contexts an MPI gives different communicators different ones.
+// A duplicate of a communicator. An MPI with several contexts assigns them to different communicators.
 #pragma once
 
 #include <mpi.h>

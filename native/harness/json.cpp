@@ -1,4 +1,4 @@
-// Escapes text and prints numbers so that they read back as they were to nine digits.
+// Escapes text and prints numbers with nine significant digits.
 #include "harness/json.hpp"
 
 #include <cstdio>
@@ -12,7 +12,7 @@ std::string json_text(const std::string &text) {
     if (c == '"' || c == '\\') {
       result += '\\';
       result += c;
-    } else if (code < 0x20 || code == 0x7f) {  // bytes of UTF-8 pass as they are
+    } else if (code < 0x20 || code == 0x7f) {  // UTF-8 bytes are kept
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", code);
       result += escape;

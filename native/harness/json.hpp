@@ -1,4 +1,4 @@
-// Just enough JSON to write one object per line.
+// A minimal JSON writer for one object per line.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One order of events for all kernels, so that they differ only in what they measure.
+// The sequence of steps that all kernels share.
 #include "harness/kernel_main.hpp"
 
 #include <string>
@@ -10,13 +10,13 @@ namespace earlybird {
 
 namespace {
 
-// Where no threads are measured MPI is asked for no more than one: the locks of MPI_THREAD_MULTIPLE cost every call.
+// Kernels without threads request MPI_THREAD_SINGLE: the locks of MPI_THREAD_MULTIPLE slow down every call.
 int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
   int thread_level;
   MPI_Init_thread(argc, argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
   if (multiple && thread_level != MPI_THREAD_MULTIPLE)
-    refuse("--threads is " + std::to_string(threads) + " and this MPI gives thread level " +
-           thread_level_name(thread_level) + " where multiple is needed; give " +
+    refuse("--threads is " + std::to_string(threads) + " and this MPI provides thread level " +
+           thread_level_name(thread_level) + "; multiple is required; give " +
            (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
   return thread_level;
 }

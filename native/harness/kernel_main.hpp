@@ -1,4 +1,4 @@
-// The main program of every kernel: read the arguments, start MPI, read the plan, measure point after point.
+// The main program of every kernel: read the arguments, start MPI, read the plan, measure each point.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace earlybird {
 
-// What a kernel is asked for at one point.
+// The input of a kernel at one point.
 struct Task {
   Team &team;
   Crew &crew;
@@ -17,9 +17,9 @@ struct Task {
   const Point &point;
 };
 
-// `accepts` refuses a number of ranks that the kernel cannot use; `measure` takes and writes one point's sample. MPI is
-// started with MPI_THREAD_MULTIPLE where there are several threads or `from_threads`, which may be empty, says so. `end`,
-// which may be empty too, gives up what was kept from point to point, while MPI still answers.
+// `accepts` ends the program if the kernel cannot use this number of ranks; `measure` takes and writes the sample of one
+// point. MPI is initialized with MPI_THREAD_MULTIPLE if there are several threads or `from_threads` returns true. `end`
+// frees what the kernel keeps between points, before MPI_Finalize. `from_threads` and `end` may be empty.
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
                 const std::function<void(const Task &)> &measure,
                 const std::function<bool(const CommandLine &)> &from_threads = {},

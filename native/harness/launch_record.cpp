@@ -1,4 +1,4 @@
-// Gathers the CPUs of each rank's threads and their sockets, and the thresholds that the library tells.
+// Gathers the CPUs and sockets of each rank's threads, and the protocol thresholds of the MPI library.
 #include "harness/launch_record.hpp"
 
 #include <cstdio>
@@ -18,54 +18,54 @@ namespace earlybird {
 
 namespace {
 
-// Where a rank is: what oversubscription and sockets are counted from.
-struct Place {
+// The host of a rank and the CPUs of its threads.
+struct Location {
   std::string host;
-  std::vector<std::vector<Cpu>> threads;  // the CPUs of each
+  std::vector<std::vector<Cpu>> threads;  // the CPUs of each thread
 };
 
-// "host / cpu:socket:core cpu:socket:core / cpu:socket:core": a slash opens each thread.
-std::string written(const Place &place) {
+// "host / cpu:socket:core cpu:socket:core / cpu:socket:core": a slash precedes the CPUs of each thread.
+std::string to_text(const Location &location) {
   std::ostringstream text;
-  text << place.host;
-  for (const std::vector<Cpu> &cpus : place.threads) {
+  text << location.host;
+  for (const std::vector<Cpu> &cpus : location.threads) {
     text << " /";
     for (const Cpu &cpu : cpus) text << ' ' << cpu.number << ':' << cpu.socket << ':' << cpu.core;
   }
   return text.str();
 }
 
-Place read_place(const std::string &text) {
-  std::istringstream words(text);
-  std::string word;
-  Place place;
-  words >> place.host;
-  while (words >> word) {
+Location parse_location(const std::string &text) {
+  std::istringstream stream(text);
+  std::string item;
+  Location location;
+  stream >> location.host;
+  while (stream >> item) {
     Cpu cpu;
-    if (std::sscanf(word.c_str(), "%d:%d:%d", &cpu.number, &cpu.socket, &cpu.core) == 3)
-      place.threads.back().push_back(cpu);
+    if (std::sscanf(item.c_str(), "%d:%d:%d", &cpu.number, &cpu.socket, &cpu.core) == 3)
+      location.threads.back().push_back(cpu);
     else
-      place.threads.emplace_back();
+      location.threads.emplace_back();
   }
-  return place;
+  return location;
 }
 
-std::vector<Place> gather_places(Team &team, const Crew &crew) {
-  std::vector<Place> places;
-  for (const std::string &text : team.gather(written({host_name(), crew.cpus()}))) places.push_back(read_place(text));
-  return places;
+std::vector<Location> gather_locations(Team &team, const Crew &crew) {
+  std::vector<Location> locations;
+  for (const std::string &text : team.gather(to_text({host_name(), crew.cpus()}))) locations.push_back(parse_location(text));
+  return locations;
 }
 
 std::string numbers(const std::set<int> &values) {
-  std::vector<std::string> words;
-  for (int value : values) words.push_back(std::to_string(value));
-  return json_array(words);
+  std::vector<std::string> items;
+  for (int value : values) items.push_back(std::to_string(value));
+  return json_array(items);
 }
 
-std::string placement_of(int rank, const Place &place) {
+std::string placement_of(int rank, const Location &location) {
   std::set<int> sockets, cpus;
   std::vector<std::string> threads;
-  for (const std::vector<Cpu> &own : place.threads) {
+  for (const std::vector<Cpu> &own : location.threads) {
     std::set<int> own_cpus;
     for (const Cpu &cpu : own) {
       sockets.insert(cpu.socket);
@@ -75,35 +75,35 @@ std::string placement_of(int rank, const Place &place) {
     threads.push_back(numbers(own_cpus));
   }
   JsonObject object;
-  object.add("rank", std::to_string(rank)).add("host", json_text(place.host));
+  object.add("rank", std::to_string(rank)).add("host", json_text(location.host));
   object.add("sockets", numbers(sockets)).add("cpus", numbers(cpus));
   if (threads.size() > 1) object.add("threads", json_array(threads));
   return object.str();
 }
 
-// Whether the launcher says that all hosts are virtual ones of this machine, which share its cores and its clock.
+// Whether the launcher states that all hosts are virtual hosts of this machine, which share its cores and its clock.
 bool hosts_share_machine() {
-  const char *told = std::getenv("EARLYBIRD_ONE_MACHINE");
-  return told != nullptr && *told != '\0';
+  const char *value = std::getenv("EARLYBIRD_ONE_MACHINE");
+  return value != nullptr && *value != '\0';
 }
 
 // Whether a rank has more threads than cores, two ranks are bound to the same single core, or a host has more threads
-// than all its ranks' cores together. Two hardware threads of one core count as one: they share what is measured.
-bool more_threads_than_cores(const std::vector<Place> &places) {
+// than cores of its ranks. Hardware threads of one core count as one core, because they share its resources.
+bool more_threads_than_cores(const std::vector<Location> &locations) {
   using Cores = std::set<std::pair<int, int>>;
   std::map<std::string, std::size_t> threads;
   std::map<std::string, Cores> cores;
-  std::set<std::pair<std::string, Cores>> taken;
+  std::set<std::pair<std::string, Cores>> used_cores;
   const bool one_machine = hosts_share_machine();
-  for (const Place &place : places) {
-    const std::string host = one_machine ? "" : place.host;
+  for (const Location &location : locations) {
+    const std::string host = one_machine ? "" : location.host;
     Cores own;
-    for (const std::vector<Cpu> &cpus : place.threads) {
+    for (const std::vector<Cpu> &cpus : location.threads) {
       for (const Cpu &cpu : cpus) own.emplace(cpu.socket, cpu.core);
     }
-    if (own.size() < place.threads.size()) return true;
-    if (own.size() == 1 && !taken.emplace(host, own).second) return true;
-    threads[host] += place.threads.size();
+    if (own.size() < location.threads.size()) return true;
+    if (own.size() == 1 && !used_cores.emplace(host, own).second) return true;
+    threads[host] += location.threads.size();
     cores[host].insert(own.begin(), own.end());
   }
   for (const auto &[host, count] : threads) {
@@ -112,14 +112,14 @@ bool more_threads_than_cores(const std::vector<Place> &places) {
   return false;
 }
 
-bool one_host(const std::vector<Place> &places) {
+bool one_host(const std::vector<Location> &locations) {
   std::set<std::string> hosts;
-  for (const Place &place : places) hosts.insert(place.host);
+  for (const Location &location : locations) hosts.insert(location.host);
   return hosts.size() == 1;
 }
 
-bool one_clock(const std::vector<Place> &places) {
-  return test_clocks().empty() && (one_host(places) || hosts_share_machine() || clock_is_global());
+bool one_clock(const std::vector<Location> &locations) {
+  return test_clocks().empty() && (one_host(locations) || hosts_share_machine() || clock_is_global());
 }
 
 }  // namespace
@@ -134,12 +134,12 @@ const char *thread_level_name(int thread_level) {
 }
 
 std::string record_launch(Team &team, const Crew &crew, int thread_level) {
-  // Until it is known whether threads outnumber cores, waiting ranks yield.
+  // Waiting ranks yield until it is known whether there are more threads than cores.
   team.set_oversubscribed(true);
-  const std::vector<Place> places = gather_places(team, crew);
-  team.set_oversubscribed(team.broadcast(static_cast<int>(more_threads_than_cores(places))) != 0);
-  team.set_one_clock(team.broadcast(static_cast<int>(one_clock(places))) != 0);
-  team.set_one_host(team.broadcast(static_cast<int>(one_host(places))) != 0);
+  const std::vector<Location> locations = gather_locations(team, crew);
+  team.set_oversubscribed(team.broadcast(static_cast<int>(more_threads_than_cores(locations))) != 0);
+  team.set_one_clock(team.broadcast(static_cast<int>(one_clock(locations))) != 0);
+  team.set_one_host(team.broadcast(static_cast<int>(one_host(locations))) != 0);
 
   const std::string thresholds = threshold_variables();
   if (team.rank() != 0) return "";
@@ -148,7 +148,7 @@ std::string record_launch(Team &team, const Crew &crew, int thread_level) {
   MPI_Get_library_version(library, &length);
   MPI_Get_version(&version, &subversion);
   std::vector<std::string> placement;
-  for (int r = 0; r < team.size(); ++r) placement.push_back(placement_of(r, places[static_cast<std::size_t>(r)]));
+  for (int r = 0; r < team.size(); ++r) placement.push_back(placement_of(r, locations[static_cast<std::size_t>(r)]));
   const ClockQuality clock = measure_clock();
   JsonObject clock_json, object;
   clock_json.add("resolution_s", json_number(clock.resolution_s)).add("overhead_s", json_number(clock.overhead_s));

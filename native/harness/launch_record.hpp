@@ -1,5 +1,4 @@
-// What a launch really was: library, clock, control variables, and where every rank and
-// thread was allowed to run.
+// The record of a launch: library, clock, control variables, and the CPUs of every rank and thread.
 #pragma once
 
 #include <string>
@@ -9,11 +8,11 @@
 
 namespace earlybird {
 
-// Collective. Tells the team whether a node has more threads of ranks than cores they may use and whether all ranks
-// read one clock, and returns on rank 0 the record as one JSON object.
+// Collective. Sets in the team whether a node is oversubscribed and whether all ranks read one clock. Returns the record
+// as a JSON object on rank 0.
 std::string record_launch(Team &team, const Crew &crew, int thread_level);
 
-// The name of MPI_THREAD_SINGLE and the others.
+// The name of a thread level such as MPI_THREAD_SINGLE.
 const char *thread_level_name(int thread_level);
 
 }  // namespace earlybird

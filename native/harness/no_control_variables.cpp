@@ -1,4 +1,4 @@
-// Takes the place of control_variables.cpp where the MPI has no tool interface (MPI_T).
+// Replaces control_variables.cpp if the MPI has no tool interface (MPI_T).
 #include "harness/command_line.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/json.hpp"
@@ -10,12 +10,12 @@ struct ControlVariables::Variable {};
 std::string threshold_variables() { return JsonObject().str(); }
 
 ControlVariables::ControlVariables() {
-  refuse("this MPI has no tool interface (MPI_T), through which control variables are written; leave --settings out");
+  refuse("this MPI has no tool interface (MPI_T), which is needed to set control variables; omit --settings");
 }
 
 ControlVariables::~ControlVariables() = default;
 
-// Never called: there is no object to call them of.
+// Never called, because the constructor ends the program.
 std::string ControlVariables::read(const std::string &, const std::string &) { return ""; }
 
 void ControlVariables::write(const std::string &, const std::string &, const std::string &) {}

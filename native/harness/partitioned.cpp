@@ -1,4 +1,4 @@
-// Asks the dynamic linker whose MPI_Psend_init this process calls.
+// Asks the dynamic linker which library provides MPI_Psend_init in this process.
 #include "harness/partitioned.hpp"
 
 #include <dlfcn.h>
@@ -9,21 +9,21 @@
 
 namespace earlybird {
 
-bool earlybird_answers() {
+bool uses_libearlybird() {
   Dl_info info;
-  void *const found = dlsym(RTLD_DEFAULT, "MPI_Psend_init");
-  if (found == nullptr || dladdr(found, &info) == 0 || info.dli_fname == nullptr) return false;
+  void *const address = dlsym(RTLD_DEFAULT, "MPI_Psend_init");
+  if (address == nullptr || dladdr(address, &info) == 0 || info.dli_fname == nullptr) return false;
   const char *const slash = std::strrchr(info.dli_fname, '/');
   return std::strncmp(slash != nullptr ? slash + 1 : info.dli_fname, "libearlybird", 12) == 0;
 }
 
-void need_partitioned(bool of_earlybird, const std::string &what) {
-  if (of_earlybird == earlybird_answers()) {
-    if (of_earlybird || dlsym(RTLD_DEFAULT, "MPI_Psend_init") != nullptr) return;
-    refuse("this MPI has no partitioned communication, which " + what + " measures; give another --mpi");
+void require_partitioned(bool from_libearlybird, const std::string &what) {
+  if (from_libearlybird == uses_libearlybird()) {
+    if (from_libearlybird || dlsym(RTLD_DEFAULT, "MPI_Psend_init") != nullptr) return;
+    refuse("this MPI has no partitioned communication, which " + what + " needs; give another --mpi");
   }
-  if (of_earlybird) refuse(what + " is libearlybird's, which is not loaded; launch the ranks with it preloaded");
-  refuse(what + " is the MPI's own and libearlybird is loaded; launch the ranks without it");
+  if (from_libearlybird) refuse(what + " needs libearlybird, which is not loaded; preload it in the ranks");
+  refuse(what + " needs the partitioned communication of the MPI, but libearlybird is loaded; do not preload it");
 }
 
 }  // namespace earlybird

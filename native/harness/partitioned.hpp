@@ -1,9 +1,9 @@
-// Partitioned communication for kernels: its prototypes, and whose it is in this process.
+// Partitioned communication for kernels: the prototypes, and which library provides it in this process.
 #pragma once
 
 #include "include/earlybird.h"
 
-// Weak, so that kernels link with an MPI that lacks these calls; libearlybird may still bring them.
+// Weak, so that kernels link with an MPI without these functions; libearlybird may provide them.
 #pragma weak MPI_Psend_init
 #pragma weak MPI_Precv_init
 #pragma weak MPI_Pready
@@ -13,10 +13,11 @@
 
 namespace earlybird {
 
-// Whether libearlybird answers partitioned calls in this process.
-bool earlybird_answers();
+// Whether libearlybird provides partitioned communication in this process.
+bool uses_libearlybird();
 
-// Ends the program with a sentence about `what` unless partitioned calls are libearlybird's or, otherwise, the MPI's own.
-void need_partitioned(bool of_earlybird, const std::string &what);
+// Ends the program with a message about `what` unless partitioned communication is provided by libearlybird
+// (`from_libearlybird`) or by the MPI itself (otherwise).
+void require_partitioned(bool from_libearlybird, const std::string &what);
 
 }  // namespace earlybird

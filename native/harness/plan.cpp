@@ -1,4 +1,4 @@
-// Reads plan lines and echoes them as JSON.
+// Parses the lines of a plan and converts them to JSON.
 #include "harness/plan.hpp"
 
 #include <algorithm>
@@ -14,21 +14,21 @@ namespace earlybird {
 
 namespace {
 
-bool is_integer(const std::string &word) {
-  if (word.empty()) return false;
+bool is_integer(const std::string &argument) {
+  if (argument.empty()) return false;
   char *end = nullptr;
-  std::strtoll(word.c_str(), &end, 10);
+  std::strtoll(argument.c_str(), &end, 10);
   return *end == '\0';
 }
 
-// Only what JSON takes for a number too: no hexadecimal, no infinity, a digit on both sides of the point.
-bool is_number(const std::string &word) {
-  if (word.empty() || word.find_first_not_of("+-.0123456789eE") != std::string::npos) return false;
+// Accepts only JSON numbers: no hexadecimal, no infinity, a digit on both sides of the decimal point.
+bool is_number(const std::string &argument) {
+  if (argument.empty() || argument.find_first_not_of("+-.0123456789eE") != std::string::npos) return false;
   char *end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
-  const std::size_t first = word[0] == '-' ? 1 : 0, point = word.find('.');
-  const auto digit_at = [&](std::size_t k) { return k < word.size() && word[k] >= '0' && word[k] <= '9'; };
-  const bool padded = digit_at(first) && word[first] == '0' && digit_at(first + 1);
+  const double value = std::strtod(argument.c_str(), &end);
+  const std::size_t first = argument[0] == '-' ? 1 : 0, point = argument.find('.');
+  const auto digit_at = [&](std::size_t k) { return k < argument.size() && argument[k] >= '0' && argument[k] <= '9'; };
+  const bool padded = digit_at(first) && argument[first] == '0' && digit_at(first + 1);
   return *end == '\0' && std::isfinite(value) && digit_at(first) && !padded &&
          (point == std::string::npos || digit_at(point + 1));
 }
@@ -37,31 +37,31 @@ bool is_number(const std::string &word) {
 
 Point::Point(const std::string &line) {
   std::istringstream stream(line);
-  std::string word;
-  while (stream >> word) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0) refuse("the plan has the word '" + word + "'; words are key=value");
-    words_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  std::string argument;
+  while (stream >> argument) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0) refuse("the plan contains '" + argument + "'; give key=value");
+    arguments_.emplace_back(argument.substr(0, equals), argument.substr(equals + 1));
   }
 }
 
 bool Point::has(const std::string &key) const {
-  for (const auto &word : words_) {
-    if (word.first == key) return true;
+  for (const auto &argument : arguments_) {
+    if (argument.first == key) return true;
   }
   return false;
 }
 
 std::string Point::text(const std::string &key) const {
-  for (const auto &[name, value] : words_) {
+  for (const auto &[name, value] : arguments_) {
     if (name == key) return value;
   }
-  refuse("a plan line lacks " + key);
+  refuse("a line of the plan has no " + key);
 }
 
 long long Point::integer(const std::string &key) const {
   const std::string value = text(key);
-  if (!is_integer(value)) refuse("the plan gives " + key + "=" + value + "; give a whole number");
+  if (!is_integer(value)) refuse("the plan gives " + key + "=" + value + "; give an integer");
   return std::atoll(value.c_str());
 }
 
@@ -73,21 +73,21 @@ double Point::number(const std::string &key) const {
 
 Point Point::without(const std::string &key) const {
   Point other = *this;
-  auto &words = other.words_;
-  words.erase(std::remove_if(words.begin(), words.end(), [&](const auto &word) { return word.first == key; }),
-              words.end());
+  auto &arguments = other.arguments_;
+  const auto has_key = [&](const auto &argument) { return argument.first == key; };
+  arguments.erase(std::remove_if(arguments.begin(), arguments.end(), has_key), arguments.end());
   return other;
 }
 
 Point Point::with(const std::string &key, const std::string &value) const {
   Point other = without(key);
-  other.words_.emplace_back(key, value);
+  other.arguments_.emplace_back(key, value);
   return other;
 }
 
 std::string Point::config_json() const {
   JsonObject object;
-  for (const auto &[name, value] : words_) object.add(name, is_number(value) ? value : json_text(value));
+  for (const auto &[name, value] : arguments_) object.add(name, is_number(value) ? value : json_text(value));
   return object.str();
 }
 

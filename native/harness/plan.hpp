@@ -1,4 +1,4 @@
-// The plan: one point per line of key=value words.
+// The plan: one point per line, given as key=value arguments.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@ class Point {
 
   bool has(const std::string &key) const;
 
-  // The whole number under `key`; ends the program with a sentence when it is absent or not a number.
+  // The integer value of `key`; ends the program with a message if it is absent or not an integer.
   long long integer(const std::string &key) const;
-  // The finite number under `key`, whole or not.
+  // The finite number value of `key`.
   double number(const std::string &key) const;
   std::string text(const std::string &key) const;
 
-  // The point with `key` saying `value`, whatever it said before, or nothing at all.
+  // A copy of the point with `key` set to `value`, or without `key`.
   Point with(const std::string &key, const std::string &value) const;
   Point without(const std::string &key) const;
 
-  // The words as a JSON object, numbers as numbers: the `config` of a sample.
+  // The arguments as a JSON object, with numbers as JSON numbers: the `config` of a sample.
   std::string config_json() const;
 
  private:
-  std::vector<std::pair<std::string, std::string>> words_;
+  std::vector<std::pair<std::string, std::string>> arguments_;
 };
 
 std::vector<Point> read_plan(const std::string &path);

@@ -1,4 +1,4 @@
-// Chunks of iterations, between which rank 0 looks at the series and decides for all.
+// Measures chunks of iterations; after each chunk rank 0 evaluates the series and decides for all ranks.
 #include "harness/sampler.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace earlybird {
 
 namespace {
 
-// What `iterate` keeps of an iteration on each rank, in seconds: begin, end and delay, then the time of each thread.
+// Values per iteration and rank, in seconds: begin, end and delay, followed by the time of each thread.
 constexpr std::size_t num_readings = 3;
 
 std::size_t num_threads_timed(const Operation &operation) {
@@ -27,14 +27,14 @@ std::string json_rows(const std::vector<double> &values, std::size_t width) {
   return json_array(rows);
 }
 
-// Which of `count` operations is the `k`-th of a round: each is first equally often, and follows each neighbour.
-std::size_t turn(int round, std::size_t k, std::size_t count) {
+// The index of the `k`-th operation of a round of `count`: each is first equally often and follows both its neighbours.
+std::size_t operation_index(int round, std::size_t k, std::size_t count) {
   const auto number = static_cast<std::size_t>(round);
   const std::size_t first = number % count;
   return (number / count) % 2 == 0 ? (first + k) % count : (first + count - k) % count;
 }
 
-// Where the transient of a series ends: never within what settles.
+// The number of warm-up entries, at least series.settling.
 std::size_t warmup_of(const Series &series) {
   if (series.times_s.size() <= series.settling) return series.times_s.empty() ? 0 : series.times_s.size() - 1;
   const auto settled = series.times_s.begin() + static_cast<std::ptrdiff_t>(series.settling);
@@ -68,13 +68,13 @@ Sampler::~Sampler() {
   if (out_ != nullptr) std::fclose(out_);
 }
 
-// Whether the time of an operation runs from one rank's reading of a clock to another's.
+// Whether the time of an operation is the difference of clock readings of different ranks.
 bool Sampler::compares_ranks(const Operation &operation) const {
   return operation.reduction == Reduction::delivery ||
          (operation.reduction == Reduction::slowest_from_first && team_.oversubscribed());
 }
 
-// Between every two calls lies what is measured: clocks drift, and are put on one scale by what was seen before and after.
+// Called before and after each chunk: drifting clocks are synchronized with comparisons from both sides of it.
 void Sampler::compare_clocks(std::vector<Series> &all) {
   clocks_->compare();
   for (Series &series : all) {
@@ -103,8 +103,8 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
   const bool from_rank_0 = operation.reduction == Reduction::delivery;
   const bool from_first = compares_ranks(operation) && !from_rank_0;
   const bool synchronised = needs_synchronising(operation);
-  // The rank whose time stands for all; -1 is the slowest.
-  const int only = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? 1 : -1;
+  // The rank whose time is kept; -1 for the slowest.
+  const int chosen_rank = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? 1 : -1;
   const auto moment_s = [&](int rank, std::size_t k) {
     const double read_s = all[static_cast<std::size_t>(rank) * own.size() + k];
     return synchronised ? clocks_->reference_s(rank, read_s) : read_s;
@@ -117,7 +117,7 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
     for (int r = 0; r < team_.size(); ++r) {
       const double begin_s = from_rank_0 || from_first ? first_s : moment_s(r, k);
       const double time_s = (moment_s(r, k + 1) - begin_s - delay_s) / operation.batch / operation.divisor;
-      if (r == only || (only < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
+      if (r == chosen_rank || (chosen_rank < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
       if (operation.keep_rank_times) series.rank_times_s.push_back(time_s);
     }
     series.times_s.push_back(kept_s);
@@ -134,7 +134,7 @@ void Sampler::measure_rounds(const std::vector<Operation> &operations, int first
   std::vector<std::vector<double>> own(operations.size());
   for (int round = first; round < first + count; ++round) {
     for (std::size_t k = 0; k < operations.size(); ++k) {
-      const std::size_t which = turn(round, k, operations.size());
+      const std::size_t which = operation_index(round, k, operations.size());
       iterate(operations[which], own[which], all[which].delivered);
     }
   }
@@ -142,31 +142,31 @@ void Sampler::measure_rounds(const std::vector<Operation> &operations, int first
   for (std::size_t which = 0; which < operations.size(); ++which) collect(operations[which], own[which], all[which]);
 }
 
-// One warm-up, then the counted iterations. What an earlier attempt took is kept, as entries not used.
-bool Sampler::judge_paper(Series &series) const {
+// One warm-up iteration, then the counted iterations. The entries of earlier attempts are kept but not used.
+bool Sampler::apply_paper_rule(Series &series) const {
   series.warmup = series.times_s.size() - static_cast<std::size_t>(rules_.paper_iterations);
   const std::vector<double> counted(series.times_s.begin() + static_cast<std::ptrdiff_t>(series.warmup),
                                     series.times_s.end());
   return series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
 }
 
-// How many rounds are still worth taking by the median rule.
+// The number of rounds to measure next by the median rule; 0 to stop.
 int Sampler::next_rounds(std::vector<Series> &all, double spent_s) const {
   const int taken = static_cast<int>(all.front().times_s.size());
   bool converged = true;
-  int lacking = 0;
+  int missing = 0;
   for (Series &series : all) {
     series.warmup = warmup_of(series);
     series.converged = is_converged(series, rules_.target, rules_.min_iterations);
     converged = converged && series.converged;
-    lacking = std::max(lacking, rules_.min_iterations - taken + static_cast<int>(series.warmup));
+    missing = std::max(missing, rules_.min_iterations - taken + static_cast<int>(series.warmup));
   }
   if (converged) return 0;
-  // Grow the series by half each time, but not past what the budget has left at the pace so far.
+  // Grow the series by half each time, but not beyond the remaining budget at the current pace.
   const double affordable = (rules_.budget_s - spent_s) / (spent_s / taken);
   const double grown = std::min<double>({taken / 2.0 + 1, affordable, double(rules_.max_iterations - taken)});
-  // Every point gets enough iterations for an interval, whatever the budget says.
-  return std::max({static_cast<int>(grown), lacking, 0});
+  // Every point gets enough iterations for an interval, even beyond the budget.
+  return std::max({static_cast<int>(grown), missing, 0});
 }
 
 Series Sampler::take(const Operation &operation) { return take(std::vector<Operation>{operation}).front(); }
@@ -180,26 +180,26 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
     all[k].settling = static_cast<std::size_t>(operations[k].settling);
     settling = std::max(settling, operations[k].settling);
   }
-  const int set_number = operations.front().iterations;
-  // All operations of a point compare ranks, or none does.
+  const int fixed_iterations = operations.front().iterations;
+  // Either all operations of a point compare ranks, or none.
   if (needs_synchronising(operations.front())) {
     if (!clocks_) clocks_ = std::make_unique<ClockSync>(team_);
     clocks_->compare();
   }
-  int chunk = set_number > 0 ? set_number : settling + (paper ? rules_.paper_iterations + 1 : rules_.min_iterations);
+  int chunk = fixed_iterations > 0 ? fixed_iterations : settling + (paper ? rules_.paper_iterations + 1 : rules_.min_iterations);
   int taken = 0, retries = 0;
   while (chunk > 0) {
     measure_rounds(operations, taken, chunk, all);
     taken += chunk;
     int next = 0;
-    if (team_.rank() == 0 && set_number > 0) {
+    if (team_.rank() == 0 && fixed_iterations > 0) {
       for (Series &series : all) {
         series.warmup = warmup_of(series);
         series.converged = is_converged(series, rules_.target, 1);
       }
     } else if (team_.rank() == 0 && paper) {
       bool converged = true;
-      for (Series &series : all) converged = judge_paper(series) && converged;
+      for (Series &series : all) converged = apply_paper_rule(series) && converged;
       if (!converged && retries++ < rules_.paper_retries) next = chunk;
     } else if (team_.rank() == 0) {
       next = next_rounds(all, now_s() - begin_s);
@@ -209,23 +209,23 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
   return all;
 }
 
-int Sampler::choose_batch(const std::function<void(int)> &run_batch, double at_least_s) {
-  if (clock_resolution_s_ == 0) return 1;  // exact: a simulated one
-  const double long_enough_s = std::max(1000 * clock_resolution_s_, at_least_s);
+int Sampler::choose_batch(const std::function<void(int)> &run_batch, double min_region_s) {
+  if (clock_resolution_s_ == 0) return 1;  // simulated clocks are exact
+  const double target_region_s = std::max(1000 * clock_resolution_s_, min_region_s);
   int batch = 1;
   while (true) {
-    run_batch(batch);  // not looked at: the first message of a size may set up connections and map memory
+    run_batch(batch);  // not timed: the first message of a size may set up connections and map memory
     team_.barrier();
     const double begin_s = now_s();
     run_batch(batch);
     const double time_s = team_.broadcast(now_s() - begin_s);
-    if (time_s >= long_enough_s || batch >= 1 << 20) return batch;
+    if (time_s >= target_region_s || batch >= 1 << 20) return batch;
     batch *= 2;
   }
 }
 
 void Sampler::write(const std::string &kernel, const std::string &quantity, const Point &point, const Series &series,
-                    const Operation &operation, bool validated, double asked_delay_s) {
+                    const Operation &operation, bool validated, double requested_delay_s) {
   const bool all_validated = team_.all(validated);
   bool written = true;
   if (out_ != nullptr) {
@@ -246,7 +246,7 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
       object.add("thread_times_s", json_rows(series.thread_times_s, pairs));
     }
     if (operation.delay_s) {
-      object.add("delay_s", json_number(asked_delay_s)).add("delays_s", json_array(series.delays_s));
+      object.add("delay_s", json_number(requested_delay_s)).add("delays_s", json_array(series.delays_s));
     }
     if (compares_ranks(operation))
       object.add("clock", json_text(team_.one_clock() ? "one" : "synchronised"));
@@ -256,7 +256,7 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
       object.add("clock_residual_s", json_number(series.clock_residual_s));
       object.add("clock_round_trip_s", json_number(series.clock_round_trip_s));
     }
-    for (const auto &[key, json] : operation.told) object.add(key, json);
+    for (const auto &[key, json] : operation.extra_members) object.add(key, json);
     object.add("warmup", json_number(static_cast<long long>(series.warmup)));
     object.add("batch", json_number(static_cast<long long>(operation.batch)));
     object.add("converged", json_bool(series.converged));

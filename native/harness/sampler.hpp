@@ -1,5 +1,5 @@
 // Takes the samples of one point: repeats one operation, or several interleaved, on all ranks until the stop rule is
-// content, then hands rank 0 one line for the samples file per operation.
+// satisfied. Rank 0 then writes one line per operation to the samples file.
 #pragma once
 
 #include <cstdio>
@@ -18,43 +18,43 @@ namespace earlybird {
 
 struct Series {
   std::vector<double> times_s;       // one per iteration
-  std::vector<double> rank_times_s;  // iteration after iteration, rank after rank
-  std::vector<double> delays_s;      // one per iteration where the operation has delays; subtracted from times_s
-  std::vector<double> thread_times_s;  // iteration after iteration, pair of threads after pair
+  std::vector<double> rank_times_s;  // by iteration, then by rank
+  std::vector<double> delays_s;      // one per iteration if the operation has delays; subtracted from times_s
+  std::vector<double> thread_times_s;  // by iteration, then by pair of threads
   std::size_t warmup = 0;
-  std::size_t settling = 0;  // of them at least so many, as the operation says
+  std::size_t settling = 0;  // lower bound for warmup, from the operation
   bool converged = false;
-  bool delivered = true;  // what `check` found on this rank in every iteration
-  // Where clocks of nodes were put on one scale: ClockSync's figures, each the worst of all times they were compared.
+  bool delivered = true;  // whether `check` returned true on this rank in every iteration
+  // Set if node clocks were synchronized: ClockSync's values, each the maximum over all comparisons.
   double clock_residual_s = 0, clock_round_trip_s = 0;
 };
 
-// Which time stands for an iteration: a ping-pong's round trip is rank 0's alone; a delivery lasts from rank 0's start to
-// rank 1's end. Clocks of several nodes are put on one scale for it.
+// Which time is kept for an iteration. rank_0: rank 0's, for the round trip of a ping-pong. delivery: from rank 0's start to
+// rank 1's end; clocks of several nodes are synchronized for it.
 //
-// slowest_from_first is the slowest rank's, each from its own start unless ranks share cores: a rank that waits for its
-// core leaves the barrier when others have long sent to it, and would seem faster than the link. Each then counts from
-// the moment at which the first rank left, on one scale.
+// slowest_from_first: the slowest rank's, each from its own start unless ranks share cores. A rank that waits for its core
+// leaves the barrier long after others have sent to it, and would seem faster than the link. In this case each time
+// starts when the first rank leaves the barrier, on synchronized clocks.
 enum class Reduction { slowest_rank, slowest_from_first, rank_0, delivery };
 
-// What a kernel measures at one point. `prepare` fills buffers outside the timed region, `run` is timed between the
-// harness's barrier and its own return.
+// What a kernel measures at one point. `prepare` fills buffers outside the timed region; the timed region lasts from the
+// harness's barrier until `run` returns.
 struct Operation {
-  std::string method;  // its name among several at one point; empty where there is one
+  std::string method;  // the name of the method if a point has several, else empty
   std::function<void(int iteration)> prepare;
   std::function<void()> run;
-  std::function<bool(int iteration)> check;  // after the timed region: whether this rank got what it should; may be empty
-  std::function<double()> delay_s;  // how long the last `run` was delayed on purpose, asked on rank 0; may be empty
-  // How long each thread of this rank took in the last `run`; may be empty. Thread t of a rank of the first half and of
-  // the rank as far into the second half are the two ends of one pair: the longer time of both is kept.
+  std::function<bool(int iteration)> check;  // after the timed region: whether this rank received the right data; may be empty
+  std::function<double()> delay_s;  // the deliberate delay of the last `run`, called on rank 0; may be empty
+  // The time of each thread of this rank in the last `run`; may be empty. Thread t of rank r and thread t of rank
+  // r + size/2 form a pair; the longer of their times is kept.
   std::function<const std::vector<double> &()> thread_times_s;
   int batch = 1;          // operations inside one `run`; times are divided by it
   double divisor = 1;     // further division, such as 2 for half a round trip
   Reduction reduction = Reduction::slowest_rank;
   bool keep_rank_times = false;
-  int iterations = 0;  // exactly so many, for an operation that is long by design; 0 leaves it to the stop rule
-  std::vector<std::pair<std::string, std::string>> told;  // further members of the sample, in JSON
-  int settling = 0;    // iterations after which what is measured no longer learns: warm-up, whatever they took
+  int iterations = 0;  // exact number for operations that are long by design; 0 uses the stop rule
+  std::vector<std::pair<std::string, std::string>> extra_members;  // further members of the sample, in JSON
+  int settling = 0;    // iterations until the method has adapted; they always count as warm-up
 };
 
 class Sampler {
@@ -65,23 +65,23 @@ class Sampler {
   Sampler(const Sampler &) = delete;
   Sampler &operator=(const Sampler &) = delete;
 
-  // Repeats `operation` by the stop rule. Collective; the result is complete on rank 0 alone. `last_iteration` returns
-  // the number of the iteration whose data the buffers hold.
+  // Repeats `operation` by the stop rule. Collective; the result is complete on rank 0 only. `last_iteration` returns
+  // the number of the iteration whose data is in the buffers.
   Series take(const Operation &operation);
 
-  // Repeats all `operations` in rounds, each once per round and in an order that changes, until the stop rule is content
-  // with every one: entry k of each series was measured in round k.
+  // Repeats all `operations` in rounds, each once per round in changing order, until the stop rule is satisfied for all of
+  // them. Entry k of each series was measured in round k.
   std::vector<Series> take(const std::vector<Operation> &operations);
   int last_iteration() const { return next_iteration_ - 1; }
 
-  // Smallest batch that makes one timed region of `run_batch(batch)` long against the clock, and at least so long.
-  // Collective.
-  int choose_batch(const std::function<void(int batch)> &run_batch, double at_least_s = 200e-6);
+  // The smallest batch for which `run_batch(batch)` takes long compared with the clock resolution, and at least
+  // `min_region_s`. Collective.
+  int choose_batch(const std::function<void(int batch)> &run_batch, double min_region_s = 200e-6);
 
-  // Appends the sample of `point`. Collective: every rank says whether the data it received was right. A sample with a
-  // method tells its rounds; one with delays what was asked for (`asked_delay_s`), what was waited, and whose clock was read.
+  // Appends the sample of `point`. Collective: `validated` states on every rank whether the data it received was right.
+  // A sample with a method has its rounds; one with delays has the requested (`requested_delay_s`) and actual delays.
   void write(const std::string &kernel, const std::string &quantity, const Point &point, const Series &series,
-             const Operation &operation, bool validated, double asked_delay_s = 0);
+             const Operation &operation, bool validated, double requested_delay_s = 0);
 
  private:
   bool compares_ranks(const Operation &operation) const;
@@ -90,13 +90,13 @@ class Sampler {
   void iterate(const Operation &operation, std::vector<double> &own, bool &delivered);
   void collect(const Operation &operation, const std::vector<double> &own, Series &series);
   void measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all);
-  bool judge_paper(Series &series) const;
+  bool apply_paper_rule(Series &series) const;
   int next_rounds(std::vector<Series> &all, double spent_s) const;
 
   Team &team_;
   StopRules rules_;
   double clock_resolution_s_;
-  std::unique_ptr<ClockSync> clocks_;  // made when first needed, and so never where all ranks read one clock
+  std::unique_ptr<ClockSync> clocks_;  // created when first needed; never if all ranks read one clock
   int next_iteration_ = 0;
   std::FILE *out_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// When a series of times is good enough. The same rules stand in src/earlybird/models/statistics.py; tests hold
-// both to shared vectors. Knows no MPI.
+// Stop rules for series of times. src/earlybird/models/statistics.py implements the same rules; tests check both with
+// shared vectors. Independent of MPI.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace earlybird {
 struct StopRules {
   std::string mode = "median";  // or "paper": Gillis et al. 2023, fixed iterations, mean, Student t
   double target = 0.02;         // relative half-width to reach
-  double budget_s = 0.2;        // wall time allowed to one point
+  double budget_s = 0.2;        // wall time per point
   int min_iterations = 30;      // after the warm-up
   int max_iterations = 100000;
   int paper_iterations = 150;
   int paper_retries = 50;
   double paper_target = 0.05;
-  double t_quantile = 1.655144534;  // of paper_iterations - 1 degrees of freedom, 90 % two-sided
+  double t_quantile = 1.655144534;  // for paper_iterations - 1 degrees of freedom, 90 % two-sided
 };
 
 struct Interval {
@@ -30,13 +30,14 @@ double median(std::vector<double> values);
 // Distribution-free 95 % interval of the median from order statistics (normal approximation of the binomial).
 Interval median_interval(std::vector<double> values);
 
-// (high - low) / 2 / median; infinity below three values.
+// (high - low) / 2 / median; infinity for fewer than three values.
 double median_relative_half_width(const std::vector<double> &values);
 
-// t_quantile * s / sqrt(n) / mean; infinity below two values.
+// t_quantile * s / sqrt(n) / mean; infinity for fewer than two values.
 double student_t_relative_half_width(const std::vector<double> &values, double t_quantile);
 
-// Leading entries above the Tukey fence of the second half of the series, at most half of it; 0 below eight values.
+// Number of leading entries above the Tukey fence of the second half of the series, at most half of the series; 0 for fewer
+// than eight values.
 std::size_t warmup_count(const std::vector<double> &times_s);
 
 // Whether the times after the warm-up satisfy the median rule.

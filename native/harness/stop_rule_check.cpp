@@ -1,4 +1,4 @@
-// Prints, for every line "target t_quantile time time ...", what the stop rule computes; driven by the tests.
+// Test program: for every line "target t_quantile time time ..." prints the results of the stop rules.
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -9,11 +9,11 @@ int main() {
   using namespace earlybird;
   std::string line;
   while (std::getline(std::cin, line)) {
-    std::istringstream words(line);
+    std::istringstream stream(line);
     double target, t_quantile, time_s;
-    words >> target >> t_quantile;
+    stream >> target >> t_quantile;
     std::vector<double> times_s;
-    while (words >> time_s) times_s.push_back(time_s);
+    while (stream >> time_s) times_s.push_back(time_s);
     const std::size_t warmup = warmup_count(times_s);
     const std::vector<double> steady(times_s.begin() + static_cast<std::ptrdiff_t>(warmup), times_s.end());
     const Interval interval = median_interval(steady);

@@ -1,5 +1,5 @@
-// Nonblocking operations completed by a loop that can yield: with more ranks than cores a spinning wait would keep the
-// rank it waits for from running (8 ms for one MPI_Barrier of MPICH 5.0.2 with 4 ranks on 2 cores, 8 us this way).
+// Completes nonblocking operations in a loop that can yield. With more ranks than cores, a spinning wait would block the
+// rank it waits for (8 ms for one MPI_Barrier of MPICH 5.0.2 with 4 ranks on 2 cores, 8 us with this loop).
 #include "harness/team.hpp"
 
 #include <sched.h>
@@ -11,7 +11,7 @@ namespace earlybird {
 namespace {
 constexpr int barrier_tag = 1;
 constexpr int value_tag = 2;
-constexpr double simulated_pause_s = 10e-3;  // longer than a broadcast to all takes
+constexpr double simulated_pause_s = 10e-3;  // longer than a broadcast
 }
 
 Team::Team(MPI_Comm comm) {
@@ -40,8 +40,8 @@ void Team::barrier() {
     MPI_Isend(nullptr, 0, MPI_BYTE, (rank_ + distance) % size_, barrier_tag, comm_, &requests[1]);
     wait(requests, 2);
   }
-  // Simulated ranks read one clock and can leave at one moment; else what came before decides who starts first, and
-  // by as much times differ that are exact.
+  // Simulated ranks read one clock and leave at the same time. Otherwise the order of earlier operations would decide which
+  // rank starts first, and exact times would differ by that.
   if (clock_is_global()) sleep_until(broadcast(now_s()) + simulated_pause_s);
 }
 
@@ -106,12 +106,12 @@ double Team::broadcast(double value) {
 }
 
 bool Team::all(bool value) {
-  int mine = value, everyone = 0;
+  int local = value, result = 0;
   MPI_Request request;
-  // Not MPI_Iallreduce: in SMPI 3.32 each rank sends to every other, which takes minutes to simulate with 256.
-  MPI_Ireduce(&mine, &everyone, 1, MPI_INT, MPI_LAND, 0, comm_, &request);
+  // Not MPI_Iallreduce: in SMPI 3.32 each rank sends to every other, which takes minutes to simulate with 256 ranks.
+  MPI_Ireduce(&local, &result, 1, MPI_INT, MPI_LAND, 0, comm_, &request);
   wait(&request, 1);
-  return broadcast(everyone) != 0;
+  return broadcast(result) != 0;
 }
 
 }  // namespace earlybird

@@ -1,5 +1,5 @@
-// The ranks of a launch working together: barrier, gathering, deciding. Never inside a timed region but for the barrier
-// that opens it. MPI's error handler stays MPI_ERRORS_ARE_FATAL, so that no return code can be overlooked.
+// Communication between the ranks of a launch: barrier, gather, broadcast. Not used inside a timed region, except for the
+// barrier before it. The error handler stays MPI_ERRORS_ARE_FATAL, so that return codes need not be checked.
 #pragma once
 
 #include <mpi.h>
@@ -17,31 +17,31 @@ class Team {
   int size() const { return size_; }
   MPI_Comm comm() const { return comm_; }
 
-  // Whether some node has more threads of ranks than cores they may use; who waits then yields the core.
+  // Whether a node has more threads than cores that its ranks may use; waiting ranks then yield the core.
   bool oversubscribed() const { return oversubscribed_; }
   void set_oversubscribed(bool value) { oversubscribed_ = value; }
 
-  // Whether all ranks are on one machine, under one name or several virtual ones, and so read the same clock.
+  // Whether all ranks read the same clock: they are on one machine, with one host name or several virtual ones.
   bool one_clock() const { return one_clock_; }
   void set_one_clock(bool value) { one_clock_ = value; }
 
-  // Whether all ranks are on one host: messages between virtual nodes of one machine take a network all the same.
+  // Whether all ranks are on one host; messages between virtual nodes of one machine still use a network.
   bool one_host() const { return one_host_; }
   void set_one_host(bool value) { one_host_ = value; }
 
-  // Dissemination barrier on point-to-point messages: results do not depend on the MPI's own barrier.
+  // Dissemination barrier with point-to-point messages, so that results do not depend on MPI_Barrier.
   void barrier();
 
-  // Returns when all requests are complete. Where ranks outnumber cores it yields until they are.
+  // Returns when all requests are complete. Yields while waiting if there are more ranks than cores.
   void wait(MPI_Request *requests, int count);
 
-  // One value to rank `to`; it has left when this returns.
+  // Sends one value to rank `to`; returns when the send is complete.
   void send(double value, int to);
 
-  // The next value that rank `from` sends to this one.
+  // The next value that rank `from` sends to this rank.
   double receive(int from);
 
-  // Rank 0 gets the values of every rank, rank after rank; `values` has the same length everywhere.
+  // Rank 0 gets the values of all ranks in rank order; `values` has the same length on every rank.
   std::vector<double> gather(const std::vector<double> &values);
 
   // Rank 0 gets one text per rank.
@@ -51,7 +51,7 @@ class Team {
   int broadcast(int value);
   double broadcast(double value);
 
-  // Whether `value` is true on every rank; the answer reaches every rank.
+  // Whether `value` is true on every rank; every rank gets the result.
   bool all(bool value);
 
  private:

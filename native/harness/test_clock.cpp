@@ -11,8 +11,8 @@ namespace earlybird {
 
 namespace {
 
-bool read_clock(const std::string &word, TestClock &clock) {
-  std::istringstream stream(word);
+bool read_clock(const std::string &item, TestClock &clock) {
+  std::istringstream stream(item);
   char colon = 0;
   return stream >> clock.offset_s >> colon >> clock.drift && colon == ':' && stream.eof() && clock.drift > -1;
 }
@@ -21,14 +21,14 @@ bool read_clock(const std::string &word, TestClock &clock) {
 
 std::vector<TestClock> test_clocks() {
   std::vector<TestClock> clocks;
-  const char *told = std::getenv("EARLYBIRD_TEST_CLOCK");
-  if (told == nullptr) return clocks;
-  std::istringstream words(told);
-  for (std::string word; std::getline(words, word, ',');) {
+  const char *text = std::getenv("EARLYBIRD_TEST_CLOCK");
+  if (text == nullptr) return clocks;
+  std::istringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) {
     clocks.emplace_back();
-    if (!read_clock(word, clocks.back()))
-      refuse("EARLYBIRD_TEST_CLOCK is " + std::string(told) +
-             "; give OFFSET_S:DRIFT for each node, such as 0:0,12.5:1e-5, or leave it out: it is for tests only");
+    if (!read_clock(item, clocks.back()))
+      refuse("EARLYBIRD_TEST_CLOCK is " + std::string(text) +
+             "; give OFFSET_S:DRIFT for each node, such as 0:0,12.5:1e-5, or unset it: it is for tests only");
   }
   return clocks;
 }

@@ -1,5 +1,5 @@
-// Clocks that tests give the nodes: EARLYBIRD_TEST_CLOCK=OFFSET_S:DRIFT,... , one for each node. There is one machine to
-// test on, and all of it reads one clock.
+// Simulated node clocks for tests: EARLYBIRD_TEST_CLOCK=OFFSET_S:DRIFT,... , one for each node, because a single test
+// machine has only one clock.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ struct TestClock {
   double drift;
 };
 
-// One per node; none where the variable is not set. Ends the program with a sentence where it cannot be read.
+// One per node; empty if the variable is not set. Ends the program with a message if it is invalid.
 std::vector<TestClock> test_clocks();
 
 }  // namespace earlybird

@@ -1,11 +1,11 @@
-/* Earlybird's partitioned communication: the names a program or an older MPI may lack.
+/* Earlybird's partitioned communication: declarations that an older MPI does not have.
  *
- * The library is used through MPI's own calls: include this instead of <mpi.h> where the MPI has no partitioned
- * communication of its own (MPI 3.1), or to name the info keys below; a program that includes <mpi.h> alone is
- * served as well. Link with -learlybird before the MPI, or run with `earlybird exec`.
+ * Programs use the library through MPI's own calls. Include this header instead of <mpi.h> if the MPI has no partitioned
+ * communication (MPI 3.1), or to use the info keys below; the library also works with programs that include only <mpi.h>.
+ * Link with -learlybird before the MPI, or run with `earlybird exec`.
  *
- * Ownership, completion and thread safety are those of MPI 4.1, chapter 4. Calls that meet a misuse raise the
- * error through the communicator's error handler.
+ * Ownership, completion and thread safety are those of MPI 4.1, chapter 4. Erroneous calls raise the error
+ * through the communicator's error handler.
  */
 #ifndef EARLYBIRD_H
 #define EARLYBIRD_H
@@ -16,13 +16,13 @@
 extern "C" {
 #endif
 
-/* Info keys of MPI_Psend_init, followed from the third start of the request on; the receiver needs none. */
+/* Info keys of MPI_Psend_init, used from the third start of the request; the receiver needs none. */
 #define EARLYBIRD_INFO_SEGMENTS "earlybird_segments"   /* "auto", "partition", or a number of segments */
 #define EARLYBIRD_INFO_AGGR_SIZE "earlybird_aggr_size" /* whole partitions per segment up to so many bytes */
 
-/* Environment variables; the values that rank 0 has at MPI_Init are those of every rank, but that each rank needs
- * EARLYBIRD_PROGRESS_THREAD and EARLYBIRD_OFF itself, before it has MPI. */
-#define EARLYBIRD_ENV_OFF "EARLYBIRD_OFF" /* 1, of each rank: every call goes straight to the MPI */
+/* Environment variables. All ranks use the values of rank 0 at MPI_Init, except EARLYBIRD_PROGRESS_THREAD and
+ * EARLYBIRD_OFF, which must be set on each rank before MPI_Init. */
+#define EARLYBIRD_ENV_OFF "EARLYBIRD_OFF" /* 1, on each rank: every call goes directly to the MPI */
 #define EARLYBIRD_ENV_SEGMENTS "EARLYBIRD_SEGMENTS"
 #define EARLYBIRD_ENV_AGGR_SIZE "EARLYBIRD_AGGR_SIZE"
 #define EARLYBIRD_ENV_COSTS "EARLYBIRD_COSTS"
@@ -31,10 +31,10 @@ extern "C" {
 #define EARLYBIRD_ENV_TRACE "EARLYBIRD_TRACE"
 #define EARLYBIRD_ENV_STATS "EARLYBIRD_STATS"
 #define EARLYBIRD_ENV_TAG_BITS "EARLYBIRD_TAG_BITS"
-#define EARLYBIRD_ENV_WHOLE_JOB "EARLYBIRD_WHOLE_JOB" /* of each rank: every rank of the job has the library */
+#define EARLYBIRD_ENV_WHOLE_JOB "EARLYBIRD_WHOLE_JOB" /* on each rank: every rank of the job has the library */
 
-/* MPI 4's calls, where <mpi.h> is older. EARLYBIRD_NEEDS_PROTOTYPES overrides the guess for an MPI that reports
- * version 3 and has them all the same, as Open MPI 5 does. */
+/* MPI 4's calls, if <mpi.h> is older. EARLYBIRD_NEEDS_PROTOTYPES overrides the default for an MPI that reports version 3
+ * but has these calls, as Open MPI 5 does. */
 #ifndef EARLYBIRD_NEEDS_PROTOTYPES
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 #define EARLYBIRD_NEEDS_PROTOTYPES 0

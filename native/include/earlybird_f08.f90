@@ -1,7 +1,8 @@
-! Partitioned communication for `use mpi_f08` where the MPI's own module has none (Open MPI 4.1) or none of use: that of Open
-! MPI 5.0.7 lacks the argument info of MPI_Psend_init and MPI_Precv_init. Compile this file with the program and `use
-! earlybird_f08` beside `mpi_f08`; of Open MPI 5.0, `use earlybird_f08, only: MPI_Psend_init, MPI_Precv_init`. The calls are
-! those of MPI 4.0, but that buffers are contiguous. `mpif.h` and `use mpi` need no module: declare the calls EXTERNAL.
+! Partitioned communication for `use mpi_f08` if the MPI's own module has none (Open MPI 4.1) or an incomplete one: in Open
+! MPI 5.0.7, MPI_Psend_init and MPI_Precv_init do not have the argument info. Compile this file with the program and `use
+! earlybird_f08` in addition to `mpi_f08`; with Open MPI 5.0, `use earlybird_f08, only: MPI_Psend_init, MPI_Precv_init`. The
+! calls are those of MPI 4.0, except that buffers must be contiguous.
+! `mpif.h` and `use mpi` need no module: declare the calls EXTERNAL.
 module earlybird_f08
   use iso_c_binding, only: c_int
   use mpi_f08, only: MPI_Comm, MPI_Datatype, MPI_Info, MPI_Request, MPI_COUNT_KIND
@@ -9,7 +10,7 @@ module earlybird_f08
   private
   public :: MPI_Psend_init, MPI_Precv_init, MPI_Pready, MPI_Pready_range, MPI_Pready_list, MPI_Parrived
 
-  ! What libearlybird has, under the names that `mpif.h` gives these calls.
+  ! libearlybird's functions, under the names that `mpif.h` uses for these calls.
   interface
     subroutine psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror) &
         bind(C, name='mpi_psend_init_')

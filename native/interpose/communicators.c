@@ -1,4 +1,4 @@
-/* Constructors of communicators: what they make is named at once, see communicator.h. */
+/* Communicator constructors: the result gets its identity immediately, see communicator.h. */
 #include "interpose/interpose.h"
 
 static int named(int rc, MPI_Comm parent, MPI_Comm *made) {

@@ -4,7 +4,7 @@
 
 #include "partitioned/channel.h"
 
-/* Raises a code that the core returned, with a sentence where we have one; returns what the call returns. */
+/* Raises a code that the core returned, with a message if there is one; returns the result of the MPI call. */
 int eb_raise_for(eb_channel *channel, int code);
 
 #endif

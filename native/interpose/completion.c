@@ -1,4 +1,4 @@
-/* MPI_Wait, MPI_Test and their kin, with our requests among any others.
+/* MPI_Wait, MPI_Test and their variants, for arrays that mix requests of the library and of the MPI.
  *
  * To the MPI a handle of ours is an inactive persistent request, which all these calls pass over. So they are given
  * the user's whole array, and our part is added to what they found.
@@ -32,7 +32,7 @@ EB_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
   return eb_none_live() ? PMPI_Wait(request, status) : wait_one(request, status);
 }
 
-/* Tests one of ours. True when it is done (or failed: then *rc tells) and finished. */
+/* Tests one of ours. True when it is done (or failed: see *rc) and finished. */
 static bool poll_one(eb_channel *channel, MPI_Status *status, int *rc) {
   bool done;
   *rc = eb_channel_test(channel, &done);
@@ -55,16 +55,16 @@ EB_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
   return eb_none_live() ? PMPI_Test(request, flag, status) : test_one(request, flag, status);
 }
 
-/* Finishes all of ours that are active, waiting where `waits`; statuses come later, because the MPI's own call
- * writes them too. The first error, told by *failed. */
+/* Finishes all of ours that are active, waiting if `waits`. The statuses are filled later, because the MPI's own call
+ * writes them too. Returns the first error; *failed is its channel. */
 static int finish_all(int count, const MPI_Request *requests, bool waits, eb_channel **failed) {
   int first_rc = MPI_SUCCESS;
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_requests_find(requests[r]);
     if (!channel || !channel->is_active) continue;
     const int rc = finish(channel, waits ? eb_channel_wait(channel) : MPI_SUCCESS, MPI_STATUS_IGNORE);
-    channel->is_told = true;
-    channel->told_code = rc;
+    channel->is_status_pending = true;
+    channel->pending_code = rc;
     if (rc != MPI_SUCCESS && first_rc == MPI_SUCCESS) {
       first_rc = rc;
       *failed = channel;
@@ -76,11 +76,11 @@ static int finish_all(int count, const MPI_Request *requests, bool waits, eb_cha
 static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *statuses, const eb_channel *failed) {
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_requests_find(requests[r]);
-    if (!channel || !channel->is_told) continue;
-    channel->is_told = false;
+    if (!channel || !channel->is_status_pending) continue;
+    channel->is_status_pending = false;
     if (statuses == MPI_STATUSES_IGNORE) continue;
     eb_channel_fill_status(channel, &statuses[r]);
-    if (failed) statuses[r].MPI_ERROR = channel->told_code;
+    if (failed) statuses[r].MPI_ERROR = channel->pending_code;
   }
 }
 
@@ -113,7 +113,7 @@ EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_S
     eb_channel *channel = eb_requests_find(requests[r]);
     bool done = true;
     if (!channel || !channel->is_active) continue;
-    /* Only asked here: nothing may be deactivated before everything is done. */
+    /* Only a test: no request may be deactivated before all are done. */
     const int rc = eb_channel_test(channel, &done);
     if (rc != MPI_SUCCESS) {
       eb_channel_fail(channel, rc);
@@ -133,7 +133,7 @@ EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Stat
   return eb_none_live() ? PMPI_Testall(count, requests, flag, statuses) : test_all(count, requests, flag, statuses);
 }
 
-/* The first of ours that is done, finished; MPI_UNDEFINED when none is. *any tells whether any is active. */
+/* The first of ours that is done, finished; MPI_UNDEFINED when none is. *any: at least one is active. */
 static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, bool *any, int *rc) {
   *any = false;
   *rc = MPI_SUCCESS;
@@ -159,7 +159,7 @@ EB_APART static int test_any(int count, MPI_Request requests[], int *index, int 
     return rc;
   }
   rc = PMPI_Testany(count, requests, index, flag, status);
-  /* To the MPI there may be nothing active, and that is told as done. */
+  /* To the MPI there may be no active request, which it reports as done. */
   if (rc == MPI_SUCCESS && *flag && *index == MPI_UNDEFINED && any) *flag = 0;
   return rc;
 }
@@ -169,7 +169,7 @@ EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *fl
                         : test_any(count, requests, index, flag, status);
 }
 
-/* Gives the core away now and then: what is waited for may need it. */
+/* Yields the core from time to time: the awaited sender may need it. */
 static void pause_polling(unsigned *round) {
   if (++*round % 64 == 0) sched_yield();
 }

@@ -6,19 +6,19 @@
 #include "partitioned/channel.h"
 #include "partitioned/world.h"
 
-/* The library is compiled with hidden symbols; the wrappers alone are seen. */
+/* The library is compiled with hidden symbols; only the wrappers are visible. */
 #define EB_EXPORT __attribute__((visibility("default")))
 
 #define EB_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-/* What a wrapper does once partitioned requests live: apart, so that until then a wrapper is one load, one branch and a
- * jump to the MPI, without saving a register. */
+/* The part of a wrapper for existing partitioned requests is a separate function, so that without them a wrapper is one
+ * load, one branch and a jump to the MPI, without saving a register. */
 #define EB_APART __attribute__((noinline))
 
-/* No partitioned request lives: the one branch that every other program pays. */
+/* No partitioned request exists: the only branch that other programs pay. */
 static inline bool eb_none_live(void) { return EB_LIKELY(__atomic_load_n(&eb_num_live, __ATOMIC_RELAXED) == 0); }
 
-/* The channel of a handle, NULL where it is not ours. */
+/* The channel of a handle, NULL for a handle of the MPI. */
 static inline eb_channel *eb_ours(MPI_Request handle) { return eb_none_live() ? NULL : eb_requests_find(handle); }
 
 /* Is any of them ours? */

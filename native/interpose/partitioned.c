@@ -1,4 +1,4 @@
-/* MPI_Psend_init, MPI_Precv_init, MPI_Pready and its kin, MPI_Parrived. */
+/* MPI_Psend_init, MPI_Precv_init, MPI_Pready and its variants, MPI_Parrived. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -40,30 +40,30 @@ static int refuse_communicator(MPI_Comm comm) {
 }
 
 static int refuse_null_communicator(void) {
-  return eb_raise(NULL, MPI_ERR_COMM, "partitioned communication was asked for on MPI_COMM_NULL");
+  return eb_raise(NULL, MPI_ERR_COMM, "the communicator of a partitioned transfer is MPI_COMM_NULL");
 }
 
-/* What MPI 4.1 section 4.2.1 and the calls it refers to demand; the sentence of the first fault, or NULL. */
-static const char *find_fault(const eb_view *view, const eb_channel_arguments *given, int *error_class) {
-#define FAULT_IF(condition, class, sentence) \
+/* Checks the arguments as MPI 4.1 section 4.2.1 requires; the message of the first error, or NULL. */
+static const char *find_error(const eb_view *view, const eb_channel_arguments *given, int *error_class) {
+#define ERROR_IF(condition, class, sentence) \
   if (condition) return *error_class = (class), (sentence)
-  FAULT_IF(given->num_partitions <= 0, MPI_ERR_ARG, "the number of partitions must be at least 1");
-  FAULT_IF(given->count < 0, MPI_ERR_COUNT, "the count of a partition must not be negative");
-  FAULT_IF(given->type == MPI_DATATYPE_NULL, MPI_ERR_TYPE, "the datatype of a partitioned transfer is MPI_DATATYPE_NULL");
-  FAULT_IF(given->peer == MPI_ANY_SOURCE, MPI_ERR_RANK, "partitioned communication takes no wildcard for the rank");
-  FAULT_IF(given->peer != MPI_PROC_NULL && (given->peer < 0 || given->peer >= view->num_peers), MPI_ERR_RANK,
+  ERROR_IF(given->num_partitions <= 0, MPI_ERR_ARG, "the number of partitions must be at least 1");
+  ERROR_IF(given->count < 0, MPI_ERR_COUNT, "the count of a partition must not be negative");
+  ERROR_IF(given->type == MPI_DATATYPE_NULL, MPI_ERR_TYPE, "the datatype of a partitioned transfer is MPI_DATATYPE_NULL");
+  ERROR_IF(given->peer == MPI_ANY_SOURCE, MPI_ERR_RANK, "the rank of a partitioned transfer is a wildcard");
+  ERROR_IF(given->peer != MPI_PROC_NULL && (given->peer < 0 || given->peer >= view->num_peers), MPI_ERR_RANK,
            "the rank of a partitioned transfer is outside its communicator");
-  FAULT_IF(given->tag == MPI_ANY_TAG, MPI_ERR_TAG, "partitioned communication takes no wildcard for the tag");
-  FAULT_IF(given->tag < 0 || given->tag > eb_domain.tag_ub, MPI_ERR_TAG,
+  ERROR_IF(given->tag == MPI_ANY_TAG, MPI_ERR_TAG, "the tag of a partitioned transfer is a wildcard");
+  ERROR_IF(given->tag < 0 || given->tag > eb_domain.tag_ub, MPI_ERR_TAG,
            "the tag of a partitioned transfer is negative or above MPI_TAG_UB");
-#undef FAULT_IF
+#undef ERROR_IF
   return NULL;
 }
 
 static const char *sentence_of(int error_class) {
   switch (error_class) {
-    case MPI_ERR_OTHER: return "more partitioned requests live on one communicator than its tags can tell apart";
-    case MPI_ERR_NO_MEM: return "there is no memory left for a partitioned request";
+    case MPI_ERR_OTHER: return "one communicator has more partitioned requests than its tags can distinguish";
+    case MPI_ERR_NO_MEM: return "out of memory for a partitioned request";
     case MPI_ERR_TYPE: return "one element of a datatype with gaps has more than 2^31 - 1 bytes";
     case MPI_ERR_COUNT: return "the bytes of a partitioned transfer exceed 63 bits";
     case MPI_ERR_TRUNCATE: return "the two sides of a partitioned transfer differ in their total size";
@@ -72,17 +72,17 @@ static const char *sentence_of(int error_class) {
 }
 
 int eb_raise_for(eb_channel *channel, int code) {
-  /* Other classes mean something else when a request is made. */
+  /* Other classes have a different meaning when a request is created. */
   const char *sentence = code == MPI_ERR_TRUNCATE || code == MPI_ERR_NO_MEM ? sentence_of(code) : NULL;
   return sentence ? eb_raise(channel->view, code, sentence) : eb_raise_code(channel->view, code);
 }
 
-/* Once, for the person who wonders why a program is no faster. */
+/* Printed once, to explain why a program is not faster. */
 static void note_unserved(int peer) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
   if (atomic_flag_test_and_set(&is_noted)) return;
-  fprintf(stderr, "earlybird: rank %d sends to or receives from rank %d of a communicator, which does not have libearlybird; partitioned "
-                  "transfers between such ranks are left to the MPI\n", eb_world.rank, peer);
+  fprintf(stderr, "earlybird: rank %d sends to or receives from rank %d of a communicator, which does not have libearlybird; such "
+                  "transfers use the MPI's own partitioned communication\n", eb_world.rank, peer);
 }
 
 /* The view of a communicator if its peer is ours to serve, whose rank in the domain is filled in; NULL: both ranks know
@@ -98,8 +98,8 @@ static eb_view *serve(MPI_Comm comm, eb_channel_arguments *given) {
 
 static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *request) {
   int error_class;
-  const char *fault = find_fault(view, given, &error_class);
-  if (fault) return eb_raise(view, error_class, fault);
+  const char *error = find_error(view, given, &error_class);
+  if (error) return eb_raise(view, error_class, error);
   eb_bindings_redirect(); /* plug-ins may have brought Fortran along since MPI_Init */
   eb_channel *channel;
   const int rc = eb_channel_make(view, given, &channel);
@@ -134,7 +134,7 @@ EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT cou
 
 static int refuse_pready(eb_channel *channel, int code) {
   if (!channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with a receive request");
-  if (!channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with a request that is not started");
+  if (!channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with an inactive request");
   if (code == MPI_SUCCESS) return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Pready was called with a partition out of range");
   if (code == MPI_ERR_ARG) return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Pready was called twice for a partition");
   return eb_raise_for(channel, code);
@@ -154,7 +154,7 @@ static inline int pready_range(eb_channel *channel, int low, int high) {
 static int pready_of_others(int partition, MPI_Request request) {
   pready_fn *theirs = own_pready_fn();
   if (theirs && request != MPI_REQUEST_NULL) return theirs(partition, request);
-  return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Pready was called with a request that is no partitioned send");
+  return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Pready was called with a request that is not a partitioned send");
 }
 
 EB_EXPORT int MPI_Pready(int partition, MPI_Request request) {
@@ -187,7 +187,7 @@ EB_EXPORT int MPI_Parrived(MPI_Request request, int partition, int *flag) {
     if (request == MPI_REQUEST_NULL) return MPI_SUCCESS;
     parrived_fn *theirs = own_parrived_fn();
     if (theirs) return theirs(request, partition, flag);
-    return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Parrived was called with a request that is no partitioned receive");
+    return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Parrived was called with a request that is not a partitioned receive");
   }
   if (channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Parrived was called with a send request");
   if (partition < 0 || partition >= channel->num_partitions)

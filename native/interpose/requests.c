@@ -6,7 +6,7 @@
 #include "interpose/interpose.h"
 
 static int start(eb_channel *channel) {
-  if (channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Start was called with a request that is active");
+  if (channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Start was called with an active request");
   const int rc = eb_channel_start(channel);
   return rc == MPI_SUCCESS ? rc : eb_raise_for(channel, rc);
 }
@@ -29,18 +29,18 @@ EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   return eb_none_live() ? PMPI_Startall(count, requests) : start_all(count, requests);
 }
 
-/* For what MPI forbids, the MPIs let pass, and costs no data: said once, and the program goes on. */
+/* For calls that MPI forbids but MPIs accept, and that lose no data: prints the message once and continues. */
 static void note(atomic_flag *is_noted, const char *sentence) {
   if (!atomic_flag_test_and_set(is_noted)) fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
 }
 
 /* An active request may be freed when its operation is complete (MPI 4.1 section 4.2.2 forbids it only before). Benchmarks
  * do so after MPI_Parrived of every partition. While partitions are missing it stays an error: those of a sender would
- * never be sent, and a receiver's buffer would be written to, or not, at a moment that nobody learns. */
+ * never be sent, and a receiver's buffer would be written to, or not, at an unknown time. */
 static bool end_active(eb_channel *channel, int *rc) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
-  bool ended, is_under_method;
-  *rc = eb_channel_end(channel, &ended, &is_under_method);
+  bool ended, is_in_flight;
+  *rc = eb_channel_end(channel, &ended, &is_in_flight);
   if (*rc != MPI_SUCCESS) {
     *rc = eb_raise_for(channel, *rc);
     return false;
@@ -49,9 +49,9 @@ static bool end_active(eb_channel *channel, int *rc) {
     *rc = eb_raise(channel->view, MPI_ERR_REQUEST,
                    channel->is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
                                     : "MPI_Request_free was called with an active partitioned receive whose data has not all arrived");
-  if (is_under_method)
-    note(&is_noted, "MPI_Request_free was called with a partitioned send that is not complete; its data is sent all the same, and "
-                    "its buffer must not change until it has been received");
+  if (is_in_flight)
+    note(&is_noted, "MPI_Request_free was called with a partitioned send that is not complete; the data is still sent, and "
+                    "the buffer must not change until the data is received");
   return ended;
 }
 
@@ -67,7 +67,7 @@ EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   return eb_none_live() ? PMPI_Request_free(request) : free_one(request);
 }
 
-/* Of a request that is inactive or complete there is nothing to cancel; programs do it in their last steps. */
+/* An inactive or complete request cannot be cancelled; programs try this in their cleanup. */
 EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
   eb_channel *channel = eb_ours(*request);
@@ -76,6 +76,6 @@ EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   const int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
   if (rc != MPI_SUCCESS) return eb_raise_for(channel, eb_channel_fail(channel, rc));
   if (!done) return eb_raise(channel->view, MPI_ERR_REQUEST, "a partitioned request that is not complete cannot be cancelled");
-  note(&is_noted, "MPI_Cancel was called with a partitioned request that is inactive or complete; it is ignored");
+  note(&is_noted, "MPI_Cancel was called with a partitioned request that is inactive or complete; the call has no effect");
   return MPI_SUCCESS;
 }

@@ -1,6 +1,6 @@
-/* Every symbol of the MPI is a weak reference, so that the library can be loaded where no MPI is (a shell that starts
- * ranks, under LD_BIND_NOW too) and does nothing there. Included before all else; a test asks the built library for
- * references that were forgotten. */
+/* Every symbol of the MPI is a weak reference, so that the library can be loaded without an MPI (in a shell that starts
+ * ranks, also under LD_BIND_NOW) and does nothing there. Included first; a test checks the built library for missing
+ * entries. */
 #ifndef EB_WEAK_H
 #define EB_WEAK_H
 

@@ -1,10 +1,10 @@
 // Completion: when a send is complete. Rank 0 sends one message to rank 1; rank 0's time ends when its send is
-// complete, rank 1's when it has the message. On one node both begin with rank 0: on a busy machine it may leave the
-// barrier later than rank 1 by more than a transfer takes, and the share of the one time in the other would be wrong.
+// complete, rank 1's when it has the message. On one node both times begin at rank 0's start: on a busy machine rank 0 may
+// leave the barrier later than rank 1 by more than a transfer takes, and the ratio of the times would be wrong.
 //
-// receiver=prompt: rank 1 posts its receive before the barrier. Posted after it, some messages arrive first: those of
-// MPICH 5.0.2 were seen to take twice as long then, their sends complete at half of that.
-// receiver=late: rank 1 posts its receive after a pause that is long against the transfer, so a send that is complete
+// receiver=prompt: rank 1 posts its receive before the barrier. If it posts later, some messages arrive before the receive
+// is posted; with MPICH 5.0.2 these took twice as long, and their sends completed after half of that time.
+// receiver=late: rank 1 posts its receive after a pause that is long compared with the transfer, so a send that completes
 // before the pause ends did not wait for its receiver.
 #include <algorithm>
 #include <vector>
@@ -19,11 +19,11 @@ using namespace earlybird;
 namespace {
 
 constexpr int tag = 17;
-// The pause: long against what a scheduler or a prompt transfer takes, so that no send seems to wait for anything else.
-constexpr double least_pause_s = 5e-3;
+// The pause: long compared with scheduling delays and a prompt transfer, so that only waiting for the receiver is this long.
+constexpr double min_pause_s = 5e-3;
 constexpr double pause_per_delivery = 3;
-// A late point asks for yes or no and costs its pause every time: few iterations do, fewer where they are long.
-constexpr int least_late_iterations = 3, most_late_iterations = 9;
+// A late point has a yes/no result and costs one pause per iteration: few iterations suffice, fewer if pauses are long.
+constexpr int min_late_iterations = 3, max_late_iterations = 9;
 constexpr int trial_iterations = 5;
 
 class OneMessage {
@@ -31,13 +31,13 @@ class OneMessage {
   OneMessage(Team &team, std::size_t size_bytes)
       : team_(team), size_bytes_(size_bytes), sends_(team.rank() == 0), data_(size_bytes) {}
 
-  // Before the barrier: the message is written, and a prompt receive (no pause) posted.
+  // Before the barrier: writes the message, and posts a prompt receive (no pause).
   void prepare(int iteration, double pause_s) {
     if (sends_) fill(data_.data(), size_bytes_, content_key(0, 0, iteration));
     else if (pause_s <= 0) post();
   }
 
-  // A sleeping receiver takes no core from the sender where they share one.
+  // The receiver sleeps so that it leaves the core to the sender if they share one.
   void run(double pause_s) {
     if (!sends_ && pause_s > 0) sleep_until(now_s() + pause_s);
     if (sends_ || pause_s > 0) post();
@@ -62,7 +62,7 @@ class OneMessage {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-// Seconds from the barrier until rank 1 has a message that it awaits; the same on both ranks.
+// Seconds from the barrier until rank 1 has received a message with a posted receive; the same on both ranks.
 double prompt_delivery_s(Team &team, OneMessage &message) {
   std::vector<double> own_s;
   for (int k = 0; k < trial_iterations; ++k) {
@@ -76,7 +76,7 @@ double prompt_delivery_s(Team &team, OneMessage &message) {
   return team.broadcast(team.rank() == 0 ? all_s[1] : 0.0);
 }
 
-void need_a_pair(const Team &team) {
+void require_pair(const Team &team) {
   if (team.size() != 2) refuse("completion needs exactly 2 ranks");
 }
 
@@ -89,10 +89,10 @@ void measure(const Task &task) {
   double pause_s = 0;
   if (receiver == "late") {
     const double delivery_s = prompt_delivery_s(task.team, message);
-    pause_s = std::max(least_pause_s, pause_per_delivery * delivery_s);
+    pause_s = std::max(min_pause_s, pause_per_delivery * delivery_s);
     const double affordable = task.line.rules.budget_s / (pause_s + delivery_s);
     operation.iterations =
-        static_cast<int>(std::clamp<double>(affordable, least_late_iterations, most_late_iterations));
+        static_cast<int>(std::clamp<double>(affordable, min_late_iterations, max_late_iterations));
   }
   operation.prepare = [&](int iteration) { message.prepare(iteration, pause_s); };
   operation.run = [&] { message.run(pause_s); };
@@ -105,4 +105,4 @@ void measure(const Task &task) {
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, need_a_pair, measure); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, require_pair, measure); }

@@ -1,4 +1,4 @@
-// Threads sleep through a computation and watch the clock for the last of it.
+// Threads sleep during a computation and spin on the clock at its end.
 #include "kernels/computation.hpp"
 
 #include <algorithm>
@@ -12,25 +12,25 @@ namespace earlybird {
 
 namespace {
 
-// A sleeper wakes up to this much late (timer slack of Linux is 50 us); the rest of a computation is spent awake.
-constexpr double awake_s = 150e-6;
+// Linux may wake a sleeping thread late (timer slack is 50 us); threads spin for this last part of a computation.
+constexpr double spin_s = 150e-6;
 
-// Where threads outnumber cores they sleep to the end: a spinning one would keep the receiver from its core.
-void pass_until(double due_s, bool oversubscribed) {
+// With more threads than cores, threads sleep to the end: a spinning thread would block the receiver's core.
+void wait_until(double due_s, bool oversubscribed) {
   if (oversubscribed) {
     sleep_until(due_s);
     return;
   }
-  if (due_s - now_s() > awake_s) sleep_until(due_s - awake_s);
+  if (due_s - now_s() > spin_s) sleep_until(due_s - spin_s);
   while (now_s() < due_s) continue;
 }
 
-// The last partition is ready D = gamma times its size after the start, the others at once.
+// The last partition is ready D = gamma times its size after the start, the others immediately.
 class LastLate : public Computation {
  public:
   LastLate(const Transfer &transfer, double delay_s) : Computation(true), transfer_(transfer), delay_s_(delay_s) {}
 
-  double asked_s() const override { return delay_s_; }
+  double requested_s() const override { return delay_s_; }
   void prepare(int) override {}
   void begin() override {
     begin_s_ = now_s();
@@ -38,12 +38,12 @@ class LastLate : public Computation {
   }
   void compute(int, int) override {
     const double due_s = begin_s_ + delay_s_;
-    // Sending took longer than the computation beside it: what is beyond the delay is the cost of sending.
+    // Sending took longer than the concurrent computation: the time beyond the delay is the cost of sending.
     if (now_s() >= due_s) {
       late_s_ = delay_s_;
       return;
     }
-    pass_until(due_s, transfer_.team.oversubscribed());
+    wait_until(due_s, transfer_.team.oversubscribed());
     late_s_ = now_s() - begin_s_;
   }
   double slowest_s() const override { return late_s_; }
@@ -54,8 +54,8 @@ class LastLate : public Computation {
   double begin_s_ = 0, late_s_ = 0;
 };
 
-// Every partition is computed for its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7), one after the other on
-// its thread.
+// Computing a partition takes bytes * mu * Normal(1, (epsilon + delta)/2), equation (7); a thread computes its partitions
+// in order.
 class Noisy : public Computation {
  public:
   Noisy(const Transfer &transfer, double mu_s_per_byte, double deviation)
@@ -66,9 +66,9 @@ class Noisy : public Computation {
         times_s_(static_cast<std::size_t>(transfer.num_partitions)),
         threads_(static_cast<std::size_t>(transfer.num_threads)) {}
 
-  double asked_s() const override { return mean_s_ * transfer_.partitions_per_thread(); }
+  double requested_s() const override { return mean_s_ * transfer_.partitions_per_thread(); }
 
-  // A generator for each thread and round: draws of one thread do not depend on how many others there are.
+  // One generator per thread and round, so that a thread's random numbers do not depend on the number of threads.
   void prepare(int round) override {
     if (!transfer_.sends()) return;
     std::normal_distribution<double> normal(1, deviation_);
@@ -87,7 +87,7 @@ class Noisy : public Computation {
     const double time_s = times_s_[static_cast<std::size_t>(partition)];
     if (time_s <= 0) return;
     const double begin_s = now_s();
-    pass_until(begin_s + time_s, transfer_.team.oversubscribed());
+    wait_until(begin_s + time_s, transfer_.team.oversubscribed());
     threads_[static_cast<std::size_t>(thread)].computed_s += now_s() - begin_s;
   }
   double slowest_s() const override {
@@ -97,7 +97,7 @@ class Noisy : public Computation {
   }
 
  private:
-  struct alignas(64) Thread {  // a cache line each: threads that compute do not disturb each other
+  struct alignas(64) Thread {  // one cache line each, to avoid false sharing
     double computed_s = 0;
   };
 
@@ -120,7 +120,7 @@ std::unique_ptr<Computation> make_computation(const Point &point, const Transfer
   if (!point.has("compute_s_per_byte"))
     return std::make_unique<LastLate>(transfer, not_negative(point, "gamma_s_per_byte") * partition_bytes);
   if (point.has("gamma_s_per_byte"))
-    refuse("the plan gives gamma_s_per_byte and compute_s_per_byte; give one: a last partition that is late, or noise");
+    refuse("the plan gives gamma_s_per_byte and compute_s_per_byte; give one of them: a delayed last partition, or noise");
   const double mu_s_per_byte = not_negative(point, "compute_s_per_byte");
   const double deviation = (not_negative(point, "epsilon") + not_negative(point, "delta")) / 2;
   return std::make_unique<Noisy>(transfer, mu_s_per_byte, deviation);

@@ -1,6 +1,6 @@
-// Contention: Algorithm 1 of Thune et al. 2023. P ranks form P/2 pairs (rank r with r + P/2); each rank posts `repeats`
-// sends and receives of one size, from and to distinct offsets of a buffer, then waits for all. With directions=1 only
-// the first half sends: BW_SP within a socket is measured by a single pair in one direction.
+// Contention: Algorithm 1 of Thune et al. 2023. P ranks form P/2 pairs (rank r and r + P/2); each rank posts `repeats`
+// sends and receives of one size, at distinct offsets of a buffer, then waits for all of them. With directions=1 only
+// the first half sends: BW_SP within a socket is measured with a single pair in one direction.
 #include <vector>
 
 #include "harness/buffer.hpp"
@@ -80,8 +80,8 @@ class PairExchange {
   std::vector<MPI_Request> requests_;
 };
 
-void need_pairs(const Team &team) {
-  if (team.size() % 2 != 0) refuse("contention needs an even number of ranks, two for every pair");
+void require_pairs(const Team &team) {
+  if (team.size() % 2 != 0) refuse("contention needs an even number of ranks");
 }
 
 void measure(const Task &task) {
@@ -99,4 +99,4 @@ void measure(const Task &task) {
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, need_pairs, measure); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, require_pairs, measure); }

@@ -1,7 +1,7 @@
 // Exchange: Algorithm 2 of Thune et al. 2023, the messages of a pattern file (int64 triples src, dst, bytes). Every rank
-// posts its sends, then its receives, waits for the sends, then for the receives; every rank's time is kept, from the
-// rank's own start or, where ranks share cores, from the start of the first. With several threads the messages of a
-// rank are dealt out to them in turn, and each thread does the same with its share.
+// posts its sends, then its receives, waits for the sends, then for the receives. Every rank's time is kept, from its own
+// start or, if ranks share cores, from the start of the first rank. With several threads, the messages of a rank are
+// assigned to its threads in turn, and each thread does the same with its share.
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -28,10 +28,10 @@ struct Message {
   std::size_t offset;  // in the buffer of all messages sent, or of all received, by this rank
 };
 
-// One direction of a rank's messages, each beginning on a cache line, dealt out to threads.
+// One direction of a rank's messages, each aligned to a cache line, assigned to threads.
 //
-// The k-th message of a pair has the k-th tag, so that sender and receiver may deal it to different threads. Where the
-// tags run out they are used again; messages of one tag match in order (MPI 4.1, 3.5), and so stay on one thread.
+// The k-th message of a pair has the k-th tag, so that sender and receiver may assign it to different threads. Tags are
+// reused if there are not enough; messages with the same tag match in order (MPI 4.1, 3.5) and so stay on one thread.
 class Messages {
  public:
   Messages(int num_threads, std::int64_t num_tags)
@@ -41,7 +41,7 @@ class Messages {
     const auto size = static_cast<std::size_t>(size_bytes);
     Pair &pair = pairs_[peer];
     const auto which = static_cast<std::size_t>(pair.count++ % num_tags_);
-    if (which == pair.thread_of_tag.size()) pair.thread_of_tag.push_back(num_dealt_++ % by_thread_.size());
+    if (which == pair.thread_of_tag.size()) pair.thread_of_tag.push_back(num_assigned_++ % by_thread_.size());
     by_thread_[pair.thread_of_tag[which]].push_back(
         {number, static_cast<int>(peer), first_tag + static_cast<int>(which), size, total_bytes_});
     total_bytes_ += (size + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
@@ -57,7 +57,7 @@ class Messages {
   };
 
   std::int64_t num_tags_;
-  std::size_t num_dealt_ = 0, total_bytes_ = 0;
+  std::size_t num_assigned_ = 0, total_bytes_ = 0;
   std::map<std::int64_t, Pair> pairs_;  // by the other rank
   std::vector<std::vector<Message>> by_thread_;
 };
@@ -67,10 +67,10 @@ struct Neighbours {
 };
 
 std::int64_t count_tags(MPI_Comm comm) {
-  int *largest = nullptr, found = 0;
-  MPI_Comm_get_attr(comm, MPI_TAG_UB, &largest, &found);
-  constexpr int least_largest = 32767;  // what the standard promises
-  return (found ? *largest : least_largest) - first_tag + std::int64_t{1};
+  int *tag_ub = nullptr, found = 0;
+  MPI_Comm_get_attr(comm, MPI_TAG_UB, &tag_ub, &found);
+  constexpr int guaranteed_tag_ub = 32767;  // guaranteed by the standard
+  return (found ? *tag_ub : guaranteed_tag_ub) - first_tag + std::int64_t{1};
 }
 
 Neighbours read_pattern(const std::string &path, const Team &team, int num_threads) {
@@ -140,13 +140,13 @@ class Exchange {
                            out_.data(), in_.data());
   }
 
-  // Each thread writes what it will send, as one that computed it would, and then stands by.
+  // Each thread writes the data it will send, as an application thread would, and then stands by.
   void write_messages(int iteration) {
     crew_.run([&](int thread) { share(thread).write(iteration); }, Crew::Then::stand_by);
   }
 
   void run() {
-    // Straight to the point: 30 ns, which the crew takes to call one thread, are 3 % of an exchange of one message.
+    // Called directly: the crew's call to one thread takes 30 ns, which is 3 % of an exchange of one message.
     if (shares_.size() == 1)
       shares_.front().run();
     else
@@ -168,7 +168,7 @@ class Exchange {
   std::vector<Share> shares_;
 };
 
-void need_nothing(const Team &) {}
+void accept_any_team(const Team &) {}
 
 void measure(const Task &task) {
   Exchange exchange(task.team, task.crew, read_pattern(task.line.pattern, task.team, task.crew.size()));
@@ -184,4 +184,4 @@ void measure(const Task &task) {
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, need_nothing, measure); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, accept_any_team, measure); }

@@ -1,6 +1,6 @@
-// Message rate: every thread of rank 0 sends windows of nonblocking messages to a thread of rank 1, as the MPICH project's
-// article on MPI_THREAD_MULTIPLE does. The methods differ in the communicators that the threads use; `processes` is the same
-// with pairs of single-threaded ranks, of which r sends to r + size/2.
+// Message rate: every thread of rank 0 sends windows of nonblocking messages to a thread of rank 1, as in the MPICH
+// project's article on MPI_THREAD_MULTIPLE. The methods differ in the communicators that the threads use; `processes` is
+// the same with pairs of single-threaded ranks: rank r sends to rank r + size/2.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -17,33 +17,33 @@ using namespace earlybird;
 
 namespace {
 
-// One for all threads, as in the article: on a shared communicator a message is taken by whichever thread asks first.
+// One tag for all threads, as in the article: on a shared communicator any thread may receive a message.
 constexpr int tag = 23;
-// Fifty windows of the article took 1 ms. Where threads share cores a region holds several turns of the scheduler.
+// Fifty windows of the article took 1 ms. If threads share cores, a region covers several scheduling periods.
 constexpr double region_s = 1e-3, shared_cores_region_s = 20e-3;
 
 struct Setting {
   std::size_t size_bytes;
   std::size_t window;
-  int threads;  // the streams of messages: threads of rank 0, or ranks that send
+  int threads;  // number of message streams: threads of rank 0, or sending ranks
 };
 
 Setting setting_of(const Point &point) {
   const long long size_bytes = point.integer("size_bytes"), window = point.integer("window");
   if (size_bytes < 0 || window < 1)
     refuse("the plan gives size_bytes=" + point.text("size_bytes") + " window=" + point.text("window") +
-           "; give 0 bytes or more and windows of 1 message or more");
+           "; give at least 0 bytes and windows of at least 1 message");
   return {static_cast<std::size_t>(size_bytes), static_cast<std::size_t>(window),
           static_cast<int>(point.integer("threads"))};
 }
 
-// The communicator of each thread, and to whom they belong.
+// The communicator of each thread, and whether to free them.
 class Communicators {
  public:
   static Communicators shared(const Team &team, int threads) {
     return Communicators(std::vector<MPI_Comm>(static_cast<std::size_t>(threads), team.comm()), false);
   }
-  // One after the other, because MPICH deals its contexts out to communicators in the order in which they are made.
+  // In order, because MPICH assigns its contexts to communicators in the order of their creation.
   static Communicators own(const Team &team, int threads, bool with_contexts) {
     std::vector<MPI_Comm> comms(static_cast<std::size_t>(threads));
     for (int thread = 0; thread < threads; ++thread) {
@@ -67,7 +67,7 @@ class Communicators {
  private:
   Communicators(std::vector<MPI_Comm> comms, bool owned) : comms_(std::move(comms)), owned_(owned) {}
 
-  // How Intel MPI, split for threads that OpenMP does not know, learns whose a communicator is; other MPIs ignore it.
+  // Assigns a communicator to a thread in Intel MPI's thread-split mode without OpenMP; other MPIs ignore this key.
   static void name_thread(MPI_Comm comm, int thread) {
     MPI_Info info;
     MPI_Info_create(&info);
@@ -80,7 +80,7 @@ class Communicators {
   bool owned_;
 };
 
-// The messages of all threads of this rank by one method.
+// The messages of all threads of this rank for one method.
 class Windows {
  public:
   Windows(Team &team, Crew &crew, const Setting &setting, Communicators comms)
@@ -90,7 +90,7 @@ class Windows {
       buffers_.push_back(std::make_unique<Buffer>(setting.size_bytes * setting.window));
   }
 
-  // Every thread writes what it will send, so that its core has it.
+  // Every thread writes the data it will send, so that it is in the cache of its core.
   void write(int iteration) {
     if (!sends()) return;
     const std::function<void(int)> job = [&](int thread) {
@@ -105,10 +105,10 @@ class Windows {
     crew_.run(job, Crew::Then::stand_by);
   }
 
-  // How long each thread took in the last `run`, from its own first message on.
+  // The time of each thread in the last `run`, from its own first message.
   const std::vector<double> &times_s() const { return times_s_; }
 
-  // Sends and receives one window, and tells whether each of its messages arrived once: in its place or, with `mixed`,
+  // Sends and receives one window; returns whether each message arrived exactly once, at its own thread or, with `mixed`,
   // at any thread.
   bool deliver_once(int iteration, bool mixed) {
     for (int thread = 0; !sends() && thread < crew_.size(); ++thread)
@@ -124,7 +124,7 @@ class Windows {
   std::byte *message(int thread, std::size_t k) {
     return buffers_[static_cast<std::size_t>(thread)]->data() + k * setting_.size_bytes;
   }
-  // Message k of a thread, of whichever end.
+  // The key of message k of a thread; the same at sender and receiver.
   std::uint64_t key(int thread, std::size_t k, int iteration) const {
     const int stream = team_.rank() % (team_.size() / 2) * crew_.size() + thread;
     return content_key(stream, static_cast<std::int64_t>(k), iteration);
@@ -134,7 +134,7 @@ class Windows {
     const MPI_Comm comm = comms_.of(thread);
     const int half = team_.size() / 2, window = static_cast<int>(setting_.window);
     const int size_bytes = static_cast<int>(setting_.size_bytes);
-    // Made here: request objects of two threads must not share a cache line.
+    // Local, because requests of two threads must not share a cache line.
     std::vector<MPI_Request> requests(setting_.window);
     const double begin_s = now_s();
     for (int number = 0; number < count; ++number) {
@@ -186,27 +186,27 @@ Communicators communicators_of(const std::string &method, const Task &task) {
   if (method == "shared" || method == "processes") return Communicators::shared(task.team, task.crew.size());
   if (method == "per-thread") return Communicators::own(task.team, task.crew.size(), false);
   if (method == "per-thread-contexts") return Communicators::own(task.team, task.crew.size(), true);
-  refuse("msgrate knows no method " + method);
+  refuse("msgrate has no method " + method);
 }
 
-void need_pairs(const Team &team) {
+void require_pairs(const Team &team) {
   if (team.size() % 2 != 0) refuse("msgrate needs an even number of ranks");
 }
 
-// What a sample calls threads must be what sends.
-void need_threads(const Task &task, const Setting &setting) {
+// The `threads` of a sample must be the number of senders.
+void require_threads(const Task &task, const Setting &setting) {
   const bool processes = of_processes(task.line);
   if (!processes && task.team.size() != 2)
-    refuse("msgrate needs exactly 2 ranks but for the method processes, measured alone");
+    refuse("msgrate needs exactly 2 ranks, except for the method processes, which is measured separately");
   const int sending = processes ? task.team.size() / 2 * task.crew.size() : task.crew.size();
   if (setting.threads != sending || (processes && task.crew.size() > 1))
-    refuse("the plan gives threads=" + task.point.text("threads") + " and " + std::to_string(sending) +
-           (processes ? " single-threaded ranks are there to send" : " threads are there to send"));
+    refuse("the plan gives threads=" + task.point.text("threads") + " and the launch has " + std::to_string(sending) +
+           (processes ? " single-threaded sending ranks" : " sending threads"));
 }
 
 void measure(const Task &task) {
   const Setting setting = setting_of(task.point);
-  need_threads(task, setting);
+  require_threads(task, setting);
   if (task.line.methods.empty()) refuse("msgrate needs --methods, such as --methods shared,per-thread");
   const double at_least_s = task.team.oversubscribed() ? shared_cores_region_s : region_s;
 
@@ -230,12 +230,12 @@ void measure(const Task &task) {
     const bool delivered = all[k]->deliver_once(task.sampler.last_iteration() + 1, operations[k].method == "shared");
     task.sampler.write("msgrate", "time_per_window", task.point, series[k], operations[k], delivered);
   }
-  task.crew.run([](int) {});  // those that stand by may rest
+  task.crew.run([](int) {});  // ends the spinning of idle threads
 }
 
-// What threads cost is asked with one thread too.
+// The cost of MPI_THREAD_MULTIPLE is also measured with one thread.
 bool calls_from_threads(const CommandLine &line) { return !of_processes(line); }
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, need_pairs, measure, calls_from_threads); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, require_pairs, measure, calls_from_threads); }

@@ -1,7 +1,7 @@
-// Ping-pong: half the round trip of one message between ranks 0 and 1, sizes from the plan.
+// Ping-pong: half the round trip time of one message between ranks 0 and 1; the plan gives the sizes.
 //
-// buffers=vary rewrites what is sent before every timed region; buffers=reuse sends the same bytes again and again, as
-// the OSU and Intel benchmarks do.
+// buffers=vary rewrites the send buffer before every timed region; buffers=reuse always sends the same bytes, as the OSU
+// and Intel benchmarks do.
 #include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
@@ -43,8 +43,8 @@ class PingPong {
   Buffer out_, in_;
 };
 
-void need_two_ranks(const Team &team) {
-  if (team.size() < 2) refuse("ping-pong needs 2 ranks");
+void require_two_ranks(const Team &team) {
+  if (team.size() < 2) refuse("ping-pong needs at least 2 ranks");
 }
 
 void measure(const Task &task) {
@@ -66,4 +66,4 @@ void measure(const Task &task) {
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, need_two_ranks, measure); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, require_two_ranks, measure); }

@@ -1,6 +1,6 @@
-// Pipeline: rank 0 hands rank 1 a buffer whose partitions become ready one after the other on its threads. What is timed
-// is time-to-solution (Gillis et al. 2023): from the start until rank 1 has every partition, less what the slowest
-// thread computed. The methods to send are measured interleaved; each is a class in methods/.
+// Pipeline: rank 0 sends rank 1 a buffer whose partitions become ready one after the other on its threads. The kernel
+// measures time-to-solution (Gillis et al. 2023): from the start until rank 1 has every partition, minus the computation
+// time of the slowest thread. The send methods are measured interleaved; each is a class in methods/.
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,8 +16,8 @@ using namespace earlybird;
 
 namespace {
 
-// The template of figure 3 of Gillis et al. 2023 around one method: start, a barrier of the threads, on each thread the
-// computation and readying of its partitions in turn, another barrier, wait.
+// The template of figure 3 of Gillis et al. 2023 for one method: start, a barrier of the threads, computation and
+// MPI_Pready of each thread's partitions in order, another barrier, wait.
 class Template {
  public:
   Template(Transfer &transfer, std::unique_ptr<Method> method, Crew &crew, Computation &computation)
@@ -33,7 +33,7 @@ class Template {
     if (transfer_.sends()) fill(transfer_.buffer.data(), transfer_.size_bytes, content_key(0, 0, iteration));
   }
 
-  void bring_over() {
+  void run() {
     computation_.begin();
     method_->start();
     if (transfer_.sends()) {
@@ -44,7 +44,7 @@ class Template {
     computed_s_ = computation_.slowest_s();
   }
 
-  // Of the last time that partitions were brought over.
+  // The computation time of the last `run`.
   double computed_s() const { return computed_s_; }
 
   bool delivered(int iteration) const {
@@ -71,25 +71,25 @@ class Template {
   double computed_s_ = 0;
 };
 
-void need_a_pair(const Team &team) {
+void require_pair(const Team &team) {
   if (team.size() != 2) refuse("pipeline needs exactly 2 ranks");
 }
 
-void check_shares(const Point &point, int num_threads) {
+void check_partitions(const Point &point, int num_threads) {
   const long long size_bytes = point.integer("size_bytes"), num_partitions = point.integer("partitions");
   if (num_partitions < 1 || size_bytes < 0 || size_bytes % num_partitions != 0)
     refuse("the plan gives size_bytes=" + point.text("size_bytes") + " partitions=" + point.text("partitions") +
-           "; give 1 partition or more, all of one whole size");
+           "; give at least 1 partition, and a size that is a multiple of the partitions");
   const std::string threads = std::to_string(num_threads);
   if (num_partitions % num_threads != 0)
     refuse("the plan gives partitions=" + point.text("partitions") + " and there are " + threads +
-           " threads; give as many partitions to each thread: a multiple of " + threads);
+           " threads; give a multiple of " + threads);
   if (point.has("threads") && point.integer("threads") != num_threads)
     refuse("the plan gives threads=" + point.text("threads") + " and --threads is " + threads + "; give the same");
 }
 
 void measure(const Task &task) {
-  check_shares(task.point, task.crew.size());
+  check_partitions(task.point, task.crew.size());
   const auto size_bytes = static_cast<std::size_t>(task.point.integer("size_bytes"));
   Buffer buffer(size_bytes);
   Transfer transfer{task.team, buffer, size_bytes, static_cast<int>(task.point.integer("partitions")), task.crew.size()};
@@ -99,29 +99,29 @@ void measure(const Task &task) {
   std::vector<Operation> operations;
   for (const std::string &name : task.line.methods) {
     const Kind kind = find_method(name);
-    Template &one = *templates.emplace_back(
+    Template &instance = *templates.emplace_back(
         std::make_unique<Template>(transfer, kind.make(transfer), task.crew, *computation));
     Operation operation;
     operation.method = name;
     operation.settling = kind.settling;
-    operation.prepare = [&one](int iteration) { one.prepare(iteration); };
-    operation.run = [&one] { one.bring_over(); };
-    operation.check = [&one](int iteration) { return one.delivered(iteration); };
-    operation.delay_s = [&one] { return one.computed_s(); };
+    operation.prepare = [&instance](int iteration) { instance.prepare(iteration); };
+    operation.run = [&instance] { instance.run(); };
+    operation.check = [&instance](int iteration) { return instance.delivered(iteration); };
+    operation.delay_s = [&instance] { return instance.computed_s(); };
     operation.reduction = Reduction::delivery;
     operations.push_back(operation);
   }
   if (operations.empty()) refuse("pipeline needs --methods, such as --methods single,many");
 
   const std::vector<Series> all = task.sampler.take(operations);
-  task.crew.run([](int) {});  // those that stand by may rest
+  task.crew.run([](int) {});  // ends the spinning of idle threads
   for (std::size_t k = 0; k < all.size(); ++k)
     task.sampler.write("pipeline", "time_to_solution", task.point, all[k], operations[k], all[k].delivered,
-                       computation->asked_s());
-  // Both ranks give up communicators and windows in the order in which they made them.
-  for (std::unique_ptr<Template> &one : templates) one.reset();
+                       computation->requested_s());
+  // Both ranks free communicators and windows in the order of creation.
+  for (std::unique_ptr<Template> &instance : templates) instance.reset();
 }
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, need_a_pair, measure); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, require_pair, measure); }

@@ -9,13 +9,13 @@
 #include "partitioned/search.h"
 #include "partitioned/world.h"
 
-/* The sender decides when it sends plans, and each says when the next one comes: at every start while it searches, and
- * seldom afterwards. The first is known alike on both sides. */
+/* The sender decides when it sends plans, and each plan contains the start of the next one: every start during a search,
+ * seldom afterwards. Both sides know the start of the first plan. */
 enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256 };
 #define NEVER UINT64_MAX
 /* Starts before a plan whose times are taken: the feedback of a start is there two starts later. */
 enum { NUM_OBSERVED = 4 };
-/* The program has changed when another cut promises so much more than when the one in use was found. */
+/* The program has changed if another segmentation now promises this much more than when the current one was found. */
 #define CHANGED 0.85
 /* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
 #define COMPARABLE_S 0.1
@@ -25,11 +25,11 @@ typedef struct {
   double first_s, half_s;
 } readiness;
 
-/* Another search would find the same where these differ by no more than so many parts of them, and of one message's time. */
+/* A search is not repeated if the ready times differ by at most these fractions of themselves and of one message's time. */
 #define ALIKE 0.25
 #define ALIKE_MESSAGE 0.1
 
-/* What a search has found outlives its request: programs make requests anew for each transfer. */
+/* The result of a search outlives its request: some programs create new requests for each transfer. */
 enum { NUM_LEARNED = 64 };
 static struct {
   int peer, num_partitions;
@@ -41,7 +41,7 @@ static struct {
 static unsigned num_learned; /* ever; places are taken in turn */
 
 struct eb_adaptation {
-  eb_search *search;  /* proposed, or under way; else NULL, because a program may have thousands of requests */
+  eb_search *search;  /* proposed or in progress; otherwise NULL, because a program may have thousands of requests */
   bool is_searching;
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_cut in_use;      /* what the last search found, or was learned before */
@@ -50,7 +50,7 @@ struct eb_adaptation {
   double began_s;     /* the search */
 };
 
-/* What both sides know alike; a transfer of more segments than a plan can name keeps the canonical ones. */
+/* Both sides compute the same result; a transfer of more segments than a plan can hold keeps the canonical ones. */
 static bool exchanges(const eb_channel *channel) {
   return eb_world.settings.mode.kind == EB_AUTO && channel->peer != MPI_PROC_NULL &&
          channel->total_bytes >= eb_channel_agreement(channel)->least_planned_bytes &&
@@ -110,7 +110,7 @@ int eb_adapt_start(eb_channel *channel) {
   return eb_matching_expect_feedback(channel->wire_peer, feedback_tag(channel), &channel->feedback[place]);
 }
 
-/* A plan's words: how many ends, the total, the start of the next plan, the ends. */
+/* The layout of a plan: the number of ends, the total, the start of the next plan, the ends. */
 enum { PLAN_NUM, PLAN_TOTAL, PLAN_NEXT_DUE, PLAN_ENDS };
 
 /* Turns a plan's ends into the segments of the next start, if they differ from today's. */
@@ -136,7 +136,7 @@ int eb_adapt_finish(eb_channel *channel) {
   return eb_send_queue_send(EB_SEND_CONTROL, &feedback, sizeof feedback, channel->wire_peer, feedback_tag(channel), eb_domain.comm);
 }
 
-/* Gives the search what a start took, if the receiver's feedback on it has come. */
+/* Passes the time of a start to the search if the receiver's feedback on it has arrived. */
 static void observe(eb_channel *channel, uint64_t start) {
   const int place = (int)(start % EB_NUM_RECORDS);
   eb_feedback feedback;
@@ -256,7 +256,7 @@ static bool is_outdated(const eb_channel *channel) {
   return channel->cost == &eb_world.settings.inter_node && eb_now_s() - channel->adaptation->began_s > COMPARABLE_S;
 }
 
-/* The cut of the next start while a search is under way, or what it has found. */
+/* The segmentation of the next start: a candidate during a search, otherwise its result. */
 static const eb_cut *go_on(eb_channel *channel) {
   eb_adaptation *const own = channel->adaptation;
   if (channel->num_starts > FIRST_DUE + 2) observe(channel, channel->num_starts - 2);
@@ -298,7 +298,7 @@ static int decide(eb_channel *channel, int64_t *end_byte, uint64_t *next_due) {
     free(own->search);
     own->search = NULL;
   }
-  /* What another request has found may not hold for this one's memory: a request that lives long searches for itself. */
+  /* The result of another request may not hold for this one's memory: a long-lived request runs its own search. */
   const bool is_borrowed = channel->num_starts == FIRST_DUE && own->is_recalled;
   *next_due = own->is_searching ? channel->num_starts + 1 : is_borrowed ? CHECK_DUE : next_look(channel->num_starts);
   if (!cut) return 0;

@@ -4,21 +4,21 @@
 
 #include "partitioned/channel.h"
 
-/* Room for what a sender records; none where no plan can be better. */
+/* Allocates what a sender records; nothing if no plan can be better. */
 int eb_adapt_begin(eb_channel *channel);
 void eb_adapt_end(eb_channel *channel);
 
-/* What a sender or receiver does for a start that has begun: says where its times go, expects feedback. */
+/* Prepares a start that has begun: selects the record for its times, expects feedback. */
 int eb_adapt_start(eb_channel *channel);
 
-/* The sender looks for better segments while its last message is under way: that is when it has the time. For the one
- * thread that waits. */
+/* The sender searches for better segments while its last message is in flight, when it would otherwise be idle. Called
+ * only by the thread that waits. */
 void eb_adapt_propose(eb_channel *channel);
 
-/* At a start for which a plan is due: the sender decides and sends it, the receiver posts its receive. Before eb_adapt_start. */
+/* At a start with a plan: the sender decides and sends the plan, the receiver posts its receive. Call before eb_adapt_start. */
 int eb_adapt_exchange(eb_channel *channel);
 
-/* A receiver that has finished a start uses the plan that came with it, and reports when an observed start was complete. */
+/* A receiver that has finished a start applies the plan received with it, and reports the completion time of an observed start. */
 int eb_adapt_finish(eb_channel *channel);
 
 #endif

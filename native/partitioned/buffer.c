@@ -22,7 +22,7 @@ static bool envelope_of(MPI_Datatype type, int *num_integers, int *num_types, in
 #endif
 }
 
-/* Is an array of the type its bytes in order? Size and extents alone do not tell: an indexed type may permute. */
+/* Is an array of the type contiguous and in order? Size and extents are not sufficient: an indexed type may permute. */
 static bool is_plain(MPI_Datatype type) {
   int num_integers, num_types, combiner, size;
   MPI_Aint lower_bound, extent;

@@ -8,10 +8,10 @@
 int eb_buffer_begin(eb_channel *channel, void *buffer, int num_partitions, MPI_Count count, MPI_Datatype type);
 void eb_buffer_end(eb_channel *channel);
 
-/* Where byte 0 of the wire is. */
+/* The address of byte 0 of the transfer. */
 char *eb_buffer_wire(const eb_channel *channel);
 
-/* One partition into or out of the staging buffer; nothing where there is none. */
+/* Packs or unpacks one partition; no effect without a staging buffer. */
 int eb_buffer_pack(eb_channel *channel, int partition);
 int eb_buffer_unpack(eb_channel *channel, int partition);
 

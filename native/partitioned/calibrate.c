@@ -14,7 +14,7 @@
 static const int sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1048576};
 enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 8, LONGEST_TRAIN = 65536 };
 
-/* No message is faster than the clock can tell. */
+/* No message is faster than the resolution of the clock. */
 #define LEAST_S 2e-8
 
 /* A size is repeated until so many repeats in a row were not much faster than those before. Costs need not be exact, because
@@ -35,7 +35,7 @@ typedef struct {
 
 /* Seconds from the first of `num` sends to the receiver's reply, the least of all repeats, because whatever else runs
  * on the machine only adds; the receiver returns 0. Both sides do as many repeats as the sender's clock allows: its
- * reply to the reply tells whether to go on. */
+ * reply to the reply states whether to continue. */
 static double train_s(const pair *with, char *memory, int num, int bytes) {
   MPI_Request requests[TRAIN];
   const double begin_s = eb_now_s();
@@ -72,7 +72,7 @@ static double train_s(const pair *with, char *memory, int num, int bytes) {
 }
 
 /* Straight lines between the measured sizes. Beyond the last one, the bandwidth of the last: the slope between two
- * long messages is a difference of large numbers, and planning lives from it. */
+ * long messages is a difference of large numbers, and planning depends on it. */
 static void to_cost(const double *one_s, const double *overhead_s, eb_cost *cost) {
   cost->num = NUM_SIZES;
   for (int s = 0; s < NUM_SIZES; s++) {
@@ -89,7 +89,7 @@ static void measure(const pair *with, eb_cost *cost) {
   char *memory = malloc(num_bytes);
   double one_s[NUM_SIZES], train[NUM_SIZES], overhead_s[NUM_SIZES];
   if (!memory) eb_give_up(EB_NO_MEMORY);
-  /* Memory that was never written is not where transfers take place; connections are made here too. */
+  /* Touch the memory first, and establish connections. */
   memset(memory, 1, num_bytes);
   (void)train_s(with, memory, TRAIN, sizes[0]);
   const double reply_s = train_s(with, memory, 1, 0) / 2;
@@ -116,7 +116,7 @@ static void measure(const pair *with, eb_cost *cost) {
   to_cost(one_s, overhead_s, cost);
 }
 
-/* Two ranks of one node, alike on every rank: rank 0 and its lowest neighbour, or, where it has none, the lowest two of
+/* Two ranks of one node, the same on every rank: rank 0 and its lowest neighbour, or, where it has none, the lowest two of
  * which the lower one has. False where every rank is alone. */
 static bool find_neighbours(int *first, int *second) {
   /* A rank that has a neighbour above it offers itself. */

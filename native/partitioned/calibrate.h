@@ -1,4 +1,4 @@
-/* Measures what a message costs between two ranks of one node and of two, where no profile told it. */
+/* Measures the cost of a message between two ranks of one node and of two nodes, unless a profile provides it. */
 #ifndef EB_CALIBRATE_H
 #define EB_CALIBRATE_H
 
@@ -6,8 +6,8 @@
 
 #include "partitioned/cost.h"
 
-/* Fills in the costs whose num is 0, alike on every rank; some tens of milliseconds; collective over the domain, which must
- * carry nothing else meanwhile. A cost that no pair of ranks can show stays empty. */
+/* Fills in the costs whose num is 0, with the same values on every rank. Takes some tens of milliseconds. Collective over the
+ * domain, which must carry no other message meanwhile. A cost that no pair of ranks can measure stays empty. */
 void eb_calibrate(eb_cost *intra_node, eb_cost *inter_node);
 
 #endif

@@ -93,7 +93,7 @@ static int begin(eb_channel *channel) {
     return rc;
   }
   if (rc == MPI_SUCCESS) rc = adopt_plan(channel);
-  /* A receiver's second start comes after its first transfer, so its tags are known by now. */
+  /* A receiver's second start follows its first transfer, so its tags are known. */
   if (rc == MPI_SUCCESS) rc = eb_adapt_exchange(channel);
   if (rc == MPI_SUCCESS) rc = eb_adapt_start(channel);
   if (rc == MPI_SUCCESS) rc = channel->is_send ? start_sender(channel) : start_receiver(channel);

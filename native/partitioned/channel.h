@@ -17,26 +17,26 @@
 #include "partitioned/config.h"
 #include "partitioned/world.h"
 
-/* A cache line each, so that threads on different segments do not meet. */
+/* One cache line each, to avoid false sharing between threads on different segments. */
 typedef struct {
-  _Alignas(64) atomic_int num_unready; /* partitions of a sender that are still missing */
+  _Alignas(64) atomic_int num_unready; /* partitions of a sender that are not ready yet */
   int num_partitions; /* that overlap the segment */
   atomic_bool arrived; /* a test has seen it complete */
-  double issued_s;     /* for statistics alone */
+  double issued_s;     /* only for statistics */
 } eb_segment_state;
 
-/* Small, because a request may have thousands. Of a channel of more segments than 16 bits can name the ranges are apart: see
- * eb_partition_segments. */
+/* Small, because a request may have thousands. If a channel has more segments than fit into 16 bits, the ranges are stored
+ * separately: see eb_partition_segments. */
 typedef struct {
   uint16_t first_segment, last_segment;
-  _Atomic uint16_t done_at; /* the start at which it was made ready, or unpacked */
+  _Atomic uint16_t done_at; /* the start in which it became ready, or was unpacked */
 } eb_partition_state;
 
 typedef struct {
   int first, last;
 } eb_segment_range;
 
-/* Times are kept of so many starts, that of start s at s % EB_NUM_RECORDS. */
+/* The number of starts whose times are kept; those of start s are at s % EB_NUM_RECORDS. */
 enum { EB_NUM_RECORDS = 4 };
 
 typedef struct eb_adaptation eb_adaptation; /* see adapt.c */
@@ -44,7 +44,7 @@ typedef struct eb_adaptation eb_adaptation; /* see adapt.c */
 typedef struct eb_channel {
   eb_entry entry; /* first: the table of handles finds the channel by it */
   bool is_send, is_freed;
-  bool is_refused; /* a receiver that could not take what its sender announced */
+  bool is_refused; /* a receiver that cannot match its sender's setup */
   atomic_bool is_active; /* MPI_Parrived may ask while another thread completes the request */
   int peer, tag;
   int wire_peer; /* the peer's rank in the domain */
@@ -73,16 +73,16 @@ typedef struct eb_channel {
   size_t partition_stride;
   eb_segment_range *wide_ranges; /* [num_partitions], or NULL where the partitions' states hold them */
   bool is_built;    /* requests fit the segments */
-  atomic_bool is_deferred; /* a receiver was started before its setup came */
-  bool is_told;     /* a completion call has finished it and owes its status */
-  int told_code;    /* and what it found */
+  atomic_bool is_deferred; /* a receiver was started before its setup arrived */
+  bool is_status_pending;     /* a completion call has finished it and must still fill its status */
+  int pending_code;    /* with this code */
   bool is_copying;  /* a sender's first start in a channel: see eb_channel_start */
   struct eb_pending_send **copies; /* [segments.num] their memory, until they are sent; NULL: not a start of this kind */
-  atomic_bool is_accepted; /* a setup has been taken; of a receiver: and its sender was told */
+  atomic_bool is_accepted; /* the setup has been processed; of a receiver: and its sender has been notified */
 
   uint64_t num_starts;
-  uint16_t generation; /* of the present start, never 0 */
-  _Atomic int error;   /* one that issuing met, or the match; no later start succeeds */
+  uint16_t generation; /* of the current start, never 0 */
+  _Atomic int error;   /* from sending or matching; no later start succeeds */
   atomic_bool is_asked; /* a thread has asked for a partition while another one waits */
   atomic_flag testing; /* one thread at a time asks the MPI about a receiver's segments: MPI_Parrived and the status of a
                         * request may be asked for while another thread waits */
@@ -96,15 +96,15 @@ typedef struct eb_channel {
   _Atomic double done_s[EB_NUM_RECORDS]; /* by each side's clock: the last partition ready, or everything arrived */
   _Atomic double spent_s[EB_NUM_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
   int record; /* where this start's times go, or -1 */
-  bool proposes; /* a sender that has yet to look for cuts for the plan that is due next */
+  bool proposes; /* a sender that has not yet searched segmentations for the next plan */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
   float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, own_s taken off; NULL: not noted */
-  _Atomic double last_pready_s; /* for statistics alone */
+  _Atomic double last_pready_s; /* only for statistics */
 
-  /* Written by the thread that sends, while the others, who only read what is above, make partitions ready. */
+  /* Written by the sending thread, while other threads mark partitions and only read the members above. */
   _Alignas(64) atomic_int num_unissued;
   _Atomic double own_s; /* spent in our own sends since the start */
-  _Alignas(64) _Atomic double clock_overhead_s; /* and by looking at the clock, of all threads */
+  _Alignas(64) _Atomic double clock_overhead_s; /* and in reading the clock, by all threads */
 } eb_channel;
 
 static inline eb_partition_state *eb_partition(const eb_channel *channel, int partition) {
@@ -118,7 +118,7 @@ static inline eb_segment_range eb_partition_segments(const eb_channel *channel, 
   return (eb_segment_range){state->first_segment, state->last_segment};
 }
 
-/* A sender that was announced, and whose receiver has not answered yet: it could still refuse the transfer. */
+/* An announced sender whose receiver has not answered yet: the receiver may still refuse the transfer. */
 static inline bool eb_channel_awaits_answer(const eb_channel *channel) {
   return channel->is_send && channel->first_id && !channel->is_accepted;
 }
@@ -127,7 +127,7 @@ static inline const eb_agreement *eb_channel_agreement(const eb_channel *channel
   return &eb_world.agreements[channel->cost == &eb_world.settings.inter_node];
 }
 
-/* All of these return MPI codes. None calls an error handler: that is the callers' part, who know the call. */
+/* All of these return MPI codes. None calls an error handler: the callers do, because they know the MPI call. */
 
 typedef struct {
   bool is_send;
@@ -140,7 +140,7 @@ typedef struct {
   MPI_Info info;
 } eb_channel_arguments;
 
-/* Checked arguments only. On success *made has a handle in the table. */
+/* The arguments must be checked. On success *made has a handle in the table. */
 int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_channel **made);
 
 int eb_channel_start(eb_channel *channel);
@@ -155,39 +155,39 @@ int eb_channel_test(eb_channel *channel, bool *done);
 int eb_channel_wait(eb_channel *channel);
 /* Unpacks, fills the status (unless it is MPI_STATUS_IGNORE) and makes the channel inactive. */
 int eb_channel_finish(eb_channel *channel, MPI_Status *status);
-/* Ends a start that a test or wait has failed with the code, which is returned. The two sides no longer agree on what
- * is under way, so no later start succeeds. */
+/* Ends a start whose test or wait has failed with the code, which is returned. The two sides no longer agree on the messages
+ * in flight, so no later start succeeds. */
 int eb_channel_fail(eb_channel *channel, int code);
-/* Hands a receiver's data over (unpacks it) where a test has found all of it: for calls that leave the request active. */
+/* Unpacks a receiver's data if a test has found all of it: for calls that leave the request active. */
 int eb_channel_deliver(eb_channel *channel);
-/* Ends an active start without a wait, as MPI_Request_free may: of a receiver whose data has all come, of a sender whose
- * partitions are all ready. *ended false: data would be lost, and nothing was changed. *is_under_method: the sender's data has
- * not left; the library goes on with it. Not to be called while another thread tests or waits. */
-int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_method);
-/* The status alone, as MPI_Request_get_status wants it. */
+/* Ends an active start without a wait, as MPI_Request_free may: of a receiver whose data has all arrived, of a sender whose
+ * partitions are all ready. *ended false: data would be lost, and nothing was changed. *is_in_flight: the sender's data has
+ * not left yet; the library continues to send it. Must not be called while another thread tests or waits. */
+int eb_channel_end(eb_channel *channel, bool *ended, bool *is_in_flight);
+/* Fills only the status, for MPI_Request_get_status. */
 void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status);
-/* What MPI says of an inactive or null request (MPI 4.1 section 3.7.3). */
+/* The empty status of an inactive or null request (MPI 4.1 section 3.7.3). */
 void eb_status_empty(MPI_Status *status);
 
 /* Has a receiver's partition arrived? Unpacks it if so. */
 int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived);
 
-/* An inactive channel goes; *handle becomes MPI_REQUEST_NULL. */
+/* Frees an inactive channel; *handle becomes MPI_REQUEST_NULL. */
 int eb_channel_free(eb_channel *channel, MPI_Request *handle);
 
-/* A receiver's setup has come. Under eb_lock. */
+/* A receiver's setup has arrived. Under eb_lock. */
 void eb_channel_take_setup(eb_channel *channel, const eb_setup *setup);
-/* A receiver tells the sender that it has taken its setup and has posted what it has started: from then on the sender's
- * completion may depend on it, because it posts what it starts. Returns an MPI code. */
+/* A receiver notifies the sender that it has processed its setup and has posted the segments of its started requests. From
+ * then on the sender may wait for the receiver, because the receiver posts receives in each start. Returns an MPI code. */
 int eb_channel_accept(eb_channel *channel);
-/* A sender's receiver has taken its setup, or has found the error. Under eb_lock. */
+/* A sender's receiver has accepted or refused its setup. Under eb_lock. */
 void eb_channel_take_answer(eb_channel *channel, int code);
 
-/* Posts a receiver's segments that were started before their setup came, if it has by now; else the channel stays
- * deferred. For the thread that has `testing` alone. */
+/* Posts a receiver's segments that were started before their setup arrived, if it has arrived now; otherwise the channel stays
+ * deferred. Only for the thread that holds `testing`. */
 int eb_channel_post_deferred(eb_channel *channel);
 
-/* Sends a segment: called by issue.c alone, by one thread at a time. */
+/* Sends a segment: called only by issue.c, by one thread at a time. */
 void eb_channel_issue(eb_channel *channel, int segment);
 
 #endif

@@ -11,10 +11,10 @@
 
 eb_clock_state eb_clock;
 
-/* Does it run at one speed in every state of the processor, and alike on all cores? */
+/* Is its frequency constant in every state of the processor, and the same on all cores? */
 static bool is_constant(void) {
 #if defined(__x86_64__)
-  /* The processor's own word is on the first alone; Linux watches both, and uses it as its clock where they hold. */
+  /* The processor reports only the former; Linux checks both, and uses the counter as its clock if both hold. */
   char name[8] = "";
   FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
   if (!file) return false;

@@ -16,8 +16,8 @@ static inline double eb_now_s(void) {
 
 typedef struct {
   double tick_s;      /* of the counter; 0: it is not used */
-  double look_s;      /* what eb_stopwatch_s takes */
-  double begin_s;     /* where calibration began, by the clock */
+  double look_s;      /* duration of eb_stopwatch_s */
+  double begin_s;     /* start of the calibration, by the clock */
   uint64_t begin_ticks; /* and by the counter */
 } eb_clock_state;
 
@@ -35,14 +35,14 @@ static inline uint64_t eb_ticks(void) {
 #endif
 }
 
-/* For differences within this process, as cheap as can be: 10 ns instead of 24 (an x86 virtual machine). Every Pready of
- * a recorded start looks at it. */
+/* For differences within this process: 10 ns instead of 24 (an x86 virtual machine). Every Pready of a recorded start
+ * reads it. */
 static inline double eb_stopwatch_s(void) {
   return eb_clock.tick_s > 0 ? (double)(int64_t)(eb_ticks() - eb_clock.begin_ticks) * eb_clock.tick_s : eb_now_s() - eb_clock.begin_s;
 }
 
-/* The counter is compared with the clock between the two calls, which should be a millisecond apart or more; it is used
- * only where it runs at one speed for ever. */
+/* The counter is compared with the clock between the two calls, which should be at least a millisecond apart; it is used
+ * only if its frequency is constant. */
 void eb_clock_begin(void);
 void eb_clock_settle(void);
 

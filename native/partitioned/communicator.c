@@ -128,7 +128,7 @@ int eb_communicator_adopt_predefined(void) {
   return rc == MPI_SUCCESS ? attach(MPI_COMM_SELF, EB_IDENTITY_WORLD + 1, -1, NULL) : rc;
 }
 
-/* A number that follows from two; different pairs give the same one by accident alone (splitmix64's finaliser). */
+/* A hash of two numbers (splitmix64's finaliser). */
 static uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t mixed = a + (b + 1) * UINT64_C(0x9E3779B97F4A7C15);
   mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -136,8 +136,8 @@ static uint64_t mix(uint64_t a, uint64_t b) {
   return mixed ^ mixed >> 31;
 }
 
-/* Without a view, for which memory may be short, the communicator remains unknown on this rank alone. The other ranks
- * could not be told; that ends the program, like any transfer that waits for a rank that has failed. */
+/* Without a view, for which memory may be short, the communicator would remain unknown on this rank only. The other ranks
+ * cannot be notified; that ends the program, like any transfer that waits for a rank that has failed. */
 static void name(MPI_Comm made, uint64_t identity, int number, const eb_view *like) {
   if (attach(made, identity, number, like) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
 }
@@ -146,7 +146,7 @@ void eb_communicator_made_of_session(MPI_Comm made) {
   if (made != MPI_COMM_NULL && PMPI_Comm_set_attr(made, eb_world.keyval, &of_session) != MPI_SUCCESS) eb_give_up(EB_NO_MEMORY);
 }
 
-/* Is what was made of the parent a session's, because the parent is? All ranks of the parent know alike. */
+/* Does the parent, and so its derived communicators, belong to a session? All ranks of the parent agree. */
 static bool is_of_session(MPI_Comm parent, MPI_Comm made) {
   if (attribute_of(parent) != &of_session) return false;
   eb_communicator_made_of_session(made);
@@ -166,7 +166,7 @@ static uint64_t hash_group(MPI_Group group) {
   uint64_t hash = 0;
   if (PMPI_Group_size(group, &size) != MPI_SUCCESS) return 0;
   int *ranks = malloc(2 * (size_t)size * sizeof *ranks + 1);
-  if (!ranks) eb_give_up(EB_NO_MEMORY); /* unnamed here alone, it would hang its transfers */
+  if (!ranks) eb_give_up(EB_NO_MEMORY); /* without an identity on this rank only, its transfers would hang */
   int *const found = ranks + size;
   for (int r = 0; r < size; r++) ranks[r] = r;
   if (PMPI_Group_translate_ranks(group, size, ranks, eb_world.group, found) == MPI_SUCCESS) {
@@ -180,8 +180,8 @@ static uint64_t hash_group(MPI_Group group) {
 /* Communicators that were named by their members so far, for those of the same members. */
 static eb_order_map named;
 
-/* What was made of a communicator that is unknown here, such as one that joins two worlds, may itself be of ranks of this
- * world alone. All of these make it, so they count alike. */
+/* A communicator derived from an unknown one, such as one that joins two worlds, may contain only ranks of this world. All of
+ * them create it, so they count equally. */
 static void name_by_members(MPI_Comm made) {
   int is_inter = 0;
   MPI_Group group;
@@ -196,7 +196,7 @@ static void name_by_members(MPI_Comm made) {
   name(made, mix(hash, before), -1, NULL);
 }
 
-/* The identity of the next communicator that is made of the parent, and its number. */
+/* The identity and number of the next communicator derived from the parent. */
 static uint64_t next_child(eb_view *parent, int *number) {
   eb_lock();
   const uint64_t child = ++parent->num_children;
@@ -214,7 +214,7 @@ void eb_communicator_made(MPI_Comm parent, MPI_Comm made) {
   }
   int number;
   const uint64_t identity = next_child(view, &number);
-  /* Ranks that belong to none of the communicators made have counted it all the same. */
+  /* Ranks that belong to none of the new communicators count it as well. */
   if (made != MPI_COMM_NULL) name(made, identity, number, NULL);
 }
 
@@ -270,11 +270,11 @@ int eb_view_domain_rank(const eb_view *view, int peer) {
   return in_world == MPI_UNDEFINED ? -1 : eb_domain_rank(in_world);
 }
 
-/* Calls the handler of a communicator that the user has freed. MPI calls handlers through communicators only, and none
- * that is left can lend itself: on the domain's, calls of our own that fail in other threads meanwhile would reach the
- * user's handler, and two handlers at once would be mixed up unless a lock of ours were held while the program's code
- * runs, which may call MPI or wait for another thread. So it gets one for itself, of this process, which no other
- * process has to help make; false where there is none left. */
+/* Calls the handler of a communicator that the user has freed. MPI calls handlers only through communicators, and no existing
+ * one is suitable: on the domain's communicator, failing calls of the library in other threads would reach the user's
+ * handler. Two concurrent handlers would be mixed up unless the library held a lock while the program's code runs, which may
+ * call MPI or wait for another thread. Therefore the handler gets a new communicator of this process, which is created
+ * locally; false if none is left. */
 static bool call_kept_handler(MPI_Errhandler handler, int code) {
   /* Makes the calls on eb_world.self one by one. Not eb_lock: an MPI may wait in them for another thread that makes a
    * communicator. */
@@ -299,7 +299,7 @@ int eb_raise_code(const eb_view *view, int code) {
   if (view) {
     eb_lock();
     user = view->user;
-    handler = view->errhandler; /* lives as long as the view, which the failing request holds */
+    handler = view->errhandler; /* valid as long as the view, which the failing request holds */
     eb_unlock();
   }
   if (user != MPI_COMM_NULL) {
@@ -312,7 +312,7 @@ int eb_raise_code(const eb_view *view, int code) {
 }
 
 int eb_raise(const eb_view *view, int error_class, const char *sentence) {
-  /* One code per sentence for ever: MPIs have few of them. */
+  /* One permanent code per message: MPIs have few of them. */
   static struct {
     const char *sentence;
     int code;

@@ -1,4 +1,4 @@
-/* The library's side of a communicator: what it is called between ranks, and the order in which requests were made. */
+/* The library's view of a communicator: its identity between ranks, and the order in which requests were created. */
 #ifndef EB_COMMUNICATOR_H
 #define EB_COMMUNICATOR_H
 
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How many requests were made for a peer and tag. */
+/* The number of requests created for a peer and tag. */
 typedef struct {
   uint64_t key; /* peer and tag, plus one; 0 is free */
   uint64_t num;
@@ -26,42 +26,42 @@ typedef struct {
   int references;
   int rank;              /* ours in it */
   int num_peers;         /* ranks of the communicator, or of an intercommunicator's remote group */
-  uint64_t identity;     /* the same on all its ranks, and of no other communicator of any of them */
-  int number;            /* for canonical tags, alike on all its ranks: 0 of MPI_COMM_WORLD, k of the k-th made of it; else -1 */
-  uint64_t num_children; /* communicators that were made of it; the same on all its ranks, who make them together */
+  uint64_t identity;     /* the same on all its ranks, and unique among their communicators */
+  int number;            /* for canonical tags, the same on all ranks: 0: MPI_COMM_WORLD, k: the k-th derived from it; else -1 */
+  uint64_t num_children; /* communicators derived from it; the same on all its ranks, which create them collectively */
   eb_order_map sends, receives;
-  eb_order_map groups; /* communicators that MPI_Comm_create_group made of it, by their members */
+  eb_order_map groups; /* communicators that MPI_Comm_create_group derived from it, by their members */
 } eb_view;
 
 /* What constructors make is named here, each rank by itself: constructors are collective, so all members agree on how many
  * were called before. A communicator with ranks of another world (spawned or connected) or of sessions remains unknown: its
  * partitioned requests are the MPI's own business. Nothing is sent, so a member without the library is not waited for. */
 
-/* By a constructor that all ranks of the parent call: every one but the following. */
+/* For a constructor that all ranks of the parent call: all except the following. */
 void eb_communicator_made(MPI_Comm parent, MPI_Comm made);
-/* By MPI_Comm_dup and its kin; what MPI_Comm_idup makes may not be used yet, and is not. */
+/* For MPI_Comm_dup and its variants; the result of MPI_Comm_idup may not be used yet, and is not. */
 void eb_communicator_duplicated(MPI_Comm parent, MPI_Comm made);
-/* By MPI_Comm_create_group, which the group's ranks call alone. */
+/* For MPI_Comm_create_group, which only the group's ranks call. */
 void eb_communicator_made_of_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm made);
-/* By MPI_Intercomm_create. */
+/* For MPI_Intercomm_create. */
 void eb_communicator_joined(MPI_Comm local_comm, int tag, MPI_Comm made);
-/* By a call that takes groups of a session. What is made of the communicator is the session's, too, and remains unknown: it
- * may be used after MPI_Finalize, which ends our work. */
+/* For a call with groups of a session. Communicators derived from it belong to the session, too, and remain unknown: they may
+ * be used after MPI_Finalize, when the library has shut down. */
 void eb_communicator_made_of_session(MPI_Comm made);
 
-/* NULL where it has none. */
+/* NULL if it has none. */
 eb_view *eb_communicator_view(MPI_Comm user);
 
 void eb_view_retain(eb_view *view);
 void eb_view_release(eb_view *view);
 
 /* The rank in the domain of a rank of the communicator (of the remote group of an intercommunicator); -1 for one without
- * the library, and where that cannot be found out. */
+ * the library, or if it cannot be determined. */
 int eb_view_domain_rank(const eb_view *view, int peer);
 
-/* The number of requests made before for the peer and tag, counted on; -1 when memory is short. */
+/* The number of requests created before for the peer and tag, then incremented; -1 when memory is short. */
 int64_t eb_view_next_order(eb_order_map *map, int peer, int tag);
-/* The last of them was not made. */
+/* The creation of the last one failed. */
 void eb_view_return_order(eb_order_map *map, int peer, int tag);
 
 /* The attribute under which communicators carry their views, and the views of the predefined ones. Return MPI error
@@ -71,11 +71,11 @@ int eb_communicator_adopt_predefined(void);
 /* Frees the views of communicators that outlive MPI_Finalize. */
 void eb_communicator_end(void);
 
-/* Raises an error of a class, told in one sentence, through the view's communicator's handler (the MPI's default
- * communicator where there is none); returns the code that the call is to return. The handler is the program's code:
- * it is called with no lock of ours held. */
+/* Raises an error of a class, with a message, through the view's communicator's handler (the MPI's default
+ * communicator if there is none); returns the code that the MPI call must return. The handler is the program's code:
+ * it is called without any lock of the library held. */
 int eb_raise(const eb_view *view, int error_class, const char *sentence);
-/* The same for a code that the MPI gave. */
+/* The same for a code that the MPI returned. */
 int eb_raise_code(const eb_view *view, int code);
 
 #endif

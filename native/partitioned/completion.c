@@ -10,7 +10,7 @@
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
 
-/* Asks the MPI about the segments one by one, so that arrivals can be told apart. */
+/* Tests the segments one by one, to distinguish their arrivals. */
 static int test_each(eb_channel *channel, bool *done) {
   *done = true;
   for (int s = 0; s < channel->segments.num; s++) {
@@ -57,7 +57,7 @@ static int unpack(eb_channel *channel, bool all) {
   return rc;
 }
 
-/* Brings a channel to where only the MPI's requests are left; *ready tells whether it is there. */
+/* Progresses a channel until only the MPI's requests are left; *ready: this state is reached. */
 static int prepare(eb_channel *channel, bool *ready) {
   *ready = false;
   eb_send_queue_progress();
@@ -108,10 +108,10 @@ static void end_look(eb_channel *channel) {
 #define NUM_FALSE_BEFORE_YIELD 64u
 static _Thread_local unsigned num_false __attribute__((tls_model("initial-exec")));
 
-/* After a false answer: what is waited for may need this core. Threads that poll without end kept a thread of ours, or of
- * a peer, from running until their time slices ended (4 threads on 2 cores: 16 ms a start). At once where another thread
- * has the channel, because asking again before it is done tells nothing. Else every so often: with a core of one's own
- * sched_yield takes 0.3 us, and a look at the MPI 0.05 to 0.1 us. */
+/* After an unsuccessful test: another thread may need this core. Threads that poll without yielding kept other threads of
+ * the process, or of a peer, from running until their time slices ended (4 threads on 2 cores: 16 ms per start). Yields
+ * immediately if another thread holds the channel, because testing again before it is done is useless. Otherwise yields from
+ * time to time: on an idle core sched_yield takes 0.3 us, and a test by the MPI 0.05 to 0.1 us. */
 static void give_way(bool is_held) {
   if (is_held || ++num_false % NUM_FALSE_BEFORE_YIELD == 0) sched_yield();
 }
@@ -124,28 +124,28 @@ int eb_channel_test(eb_channel *channel, bool *done) {
     return MPI_SUCCESS;
   }
   int rc = prepare(channel, &ready);
-  if (rc == MPI_SUCCESS && ready && channel->is_copying) *done = true; /* the copies are the outbox's */
+  if (rc == MPI_SUCCESS && ready && channel->is_copying) *done = true; /* the send queue owns the copies */
   else if (rc == MPI_SUCCESS && ready) rc = test_all(channel, done);
   end_look(channel);
   if (!*done) give_way(false);
   return rc;
 }
 
-/* Are setups to come, which somebody should take in meanwhile? libfabric's tcp provider, which Intel MPI and MPICH use,
- * stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): what we wait for could be behind them. */
+/* Are setups expected that a thread should process meanwhile? libfabric's tcp provider, which Intel MPI and MPICH use,
+ * stops receiving from a peer that has 64 unexpected messages (FI_TCP_MAX_SAVED): the awaited message could be behind them. */
 static bool expects_setups(void) { return eb_matching_num_posted() > 0; }
 
-/* May a thread ask for partitions, and depend on the answer, while another one waits for all of them? */
+/* May a thread test partitions, and depend on the result, while another one waits for all of them? */
 static bool may_be_asked(const eb_channel *channel) {
   return eb_world.multiple && !channel->is_send && channel->segments.num > 1;
 }
 
-/* May this thread block inside the MPI until everything has come? */
+/* May this thread block inside the MPI until everything has arrived? */
 static bool may_block(const eb_channel *channel) {
   return !eb_channel_awaits_answer(channel) && !eb_record_on && !expects_setups() && !may_be_asked(channel) && !eb_issue_is_open();
 }
 
-/* Looks once at a channel that this thread has, or blocks where nobody needs it to come back. */
+/* Tests once a channel that this thread holds, or blocks if no other thread needs it to return. */
 static int look(eb_channel *channel, bool *done) {
   bool ready;
   int rc = prepare(channel, &ready);
@@ -174,7 +174,7 @@ static int wait_for(eb_channel *channel) {
     const int rc = look(channel, &done);
     eb_mpi_leave();
     if (rc != MPI_SUCCESS || done) return rc;
-    sched_yield(); /* other threads of ours are to be waited for: they may need this core */
+    sched_yield(); /* other threads of this process may need this core */
   }
 }
 
@@ -202,7 +202,7 @@ static bool is_all_ready(const eb_channel *channel) {
   return true;
 }
 
-/* Have all segments arrived (or left), whatever has become of a plan that comes with them? */
+/* Have all segments arrived (or left), regardless of a plan that is sent with them? */
 static int test_segments(eb_channel *channel, bool *done) {
   int flag = 1, rc = MPI_SUCCESS;
   for (int s = 0; rc == MPI_SUCCESS && flag && s < channel->segments.num; s++)
@@ -219,8 +219,8 @@ static int end_receiver(eb_channel *channel, bool *ended) {
   return rc == MPI_SUCCESS && *ended ? eb_wire_wait(channel) : rc;
 }
 
-/* Waiting for the receiver could deadlock: it may be in a call that waits for us. So what is under way goes on by itself. */
-static int end_sender(eb_channel *channel, bool *ended, bool *is_under_method) {
+/* Waiting for the receiver could deadlock: it may be in a call that waits for this rank. So the messages stay in flight. */
+static int end_sender(eb_channel *channel, bool *ended, bool *is_in_flight) {
   bool ready = false, done = true;
   if (!is_all_ready(channel)) return MPI_SUCCESS;
   *ended = true;
@@ -230,7 +230,7 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_under_method) {
   }
   const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
   if (rc != MPI_SUCCESS || done) return rc;
-  *is_under_method = true;
+  *is_in_flight = true;
   if (eb_send_queue_adopt(EB_SEND_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
     return eb_wire_wait(channel);
   channel->requests = NULL;
@@ -238,11 +238,11 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_under_method) {
   return MPI_SUCCESS;
 }
 
-int eb_channel_end(eb_channel *channel, bool *ended, bool *is_under_method) {
-  *ended = *is_under_method = false;
+int eb_channel_end(eb_channel *channel, bool *ended, bool *is_in_flight) {
+  *ended = *is_in_flight = false;
   while (!take_for_testing(channel)) sched_yield();
   eb_mpi_enter();
-  const int rc = channel->is_send ? end_sender(channel, ended, is_under_method) : end_receiver(channel, ended);
+  const int rc = channel->is_send ? end_sender(channel, ended, is_in_flight) : end_receiver(channel, ended);
   end_look(channel);
   if (rc != MPI_SUCCESS) {
     *ended = true;
@@ -289,7 +289,7 @@ int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
   if (*arrived) return MPI_SUCCESS;
   /* One thread asks; the others see what it found. */
   if (!take_for_a_look(channel)) {
-    atomic_store_explicit(&channel->is_asked, true, memory_order_relaxed); /* whoever has it looks */
+    atomic_store_explicit(&channel->is_asked, true, memory_order_relaxed); /* the thread that holds it tests */
     give_way(true);
     return MPI_SUCCESS;
   }

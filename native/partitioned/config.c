@@ -40,7 +40,7 @@ static bool read_switch(const char *text, bool *on) {
   return true;
 }
 
-/* "intra_node_protocols=... inter_node_protocols=...", blanks between; unknown words are another version's. */
+/* "intra_node_protocols=... inter_node_protocols=...", separated by blanks; unknown keys belong to other versions. */
 static bool read_costs(const char *text, eb_config *settings) {
   while (*(text += strspn(text, " \t\n"))) {
     const size_t length = strcspn(text, " \t\n");
@@ -89,7 +89,7 @@ bool eb_config_read(eb_config *settings, char *problem, int problem_size) {
 #undef REFUSE_UNLESS
   return true;
 refused:
-  snprintf(problem, (size_t)problem_size, "%s is '%.200s'; it can be %s; set it so or unset it", name, text, allowed);
+  snprintf(problem, (size_t)problem_size, "%s is '%.200s'; the value must be %s", name, text, allowed);
   return false;
 }
 

@@ -1,4 +1,4 @@
-/* What a person can set: environment variables, the same on every rank, and info keys of one request. */
+/* Configuration: environment variables, the same on every rank, and info keys of one request. */
 #ifndef EB_CONFIG_H
 #define EB_CONFIG_H
 

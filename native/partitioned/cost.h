@@ -23,7 +23,7 @@ typedef struct {
   eb_protocol protocols[EB_COST_MAX_PROTOCOLS]; /* ascending min_bytes, the first 0 */
 } eb_cost;
 
-/* Seconds until a message of so many bytes, sent alone, has arrived. */
+/* Seconds until a single message of this size has arrived. */
 double eb_cost_time_s(const eb_cost *cost, int64_t bytes);
 /* Seconds that the sender is busy with it before it can send the next. */
 double eb_cost_overhead_s(const eb_cost *cost, int64_t bytes);

@@ -1,4 +1,4 @@
-/* Channels made, matched with the other side's, and freed. */
+/* Creates channels, matches them with the other side's, and frees them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "partitioned/wire.h"
 #include "partitioned/world.h"
 
-/* Up to so many partitions of a sender every one has a cache line of its own where threads can meet. Of more, threads have many
- * each, and meet at the borders of these alone. Those of a receiver are written by one thread at a time. */
+/* Up to this number, each partition of a sender has a separate cache line if threads can be concurrent. With more partitions
+ * each thread has many, and threads share cache lines only at the borders. A receiver's are written by one thread at a time. */
 #define MAX_SPREAD_PARTITIONS 256
 
 /* Channels are kept when freed: a search of the table in another thread may still be on one. */
@@ -39,7 +39,7 @@ static void put_unused(eb_channel *channel) {
   eb_unlock();
 }
 
-/* Forgets a channel that nobody refers to any more. */
+/* Frees a channel without references. */
 static void destroy(eb_channel *channel) {
   eb_wire_drop(channel);
   eb_segments_free(&channel->segments);
@@ -56,7 +56,7 @@ static int canonical_lane(const eb_channel *channel, int64_t order) {
   return (int)((channel->tag + order) % eb_domain.num_lanes);
 }
 
-/* The tags of a sender: canonical where both sides know them, else fresh ids that the receiver is told. */
+/* The tags of a sender: canonical if both sides know them, otherwise new ids that a setup sends to the receiver. */
 static int set_up_sender(eb_channel *channel, bool is_canonical, int64_t order) {
   const int64_t step_bytes =
       eb_mode_step_bytes(eb_world.settings.mode, channel->num_partitions, channel->partition_bytes);
@@ -141,12 +141,12 @@ static int fill(eb_channel *channel, const eb_channel_arguments *arguments) {
     eb_unlock();
     if (order < 0) return MPI_ERR_NO_MEM;
   }
-  /* Decided by what both sides know alike: the settings are everybody's, an info key is the sender's alone. */
+  /* Depends only on what both sides know: the configuration is global, an info key is known only to the sender. */
   const bool is_canonical = eb_world.settings.mode.kind == EB_AUTO &&
                             eb_tags_is_canonical(&eb_domain.tags, view->number, channel->tag, (uint64_t)order);
   rc = channel->is_send ? set_up_sender(channel, is_canonical, order) : set_up_receiver(channel, is_canonical, order);
   if (rc != MPI_SUCCESS && is_ordered) {
-    /* A request that was not made has no place among those that match the other side's. */
+    /* A request that was not created must not count in the matching. */
     eb_lock();
     eb_view_return_order(orders, channel->peer, channel->tag);
     eb_unlock();
@@ -162,9 +162,9 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
   channel->record = -1;
   channel->view = view;
   eb_view_retain(view);
-  /* A request that is never started: what the user holds, unique and freeable on every MPI. Its peer is oneself,
-   * because Intel MPI's Testany takes an inactive one of MPI_PROC_NULL for completed. Made before anything is told to
-   * the other side, so that little can fail afterwards. */
+  /* A request that is never started: what the user holds, unique and freeable on every MPI. Its peer is this rank,
+   * because Intel MPI's Testany reports an inactive one of MPI_PROC_NULL as complete. Created before any message to the
+   * other side, so that little can fail afterwards. */
   MPI_Request handle;
   int rc = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, eb_world.self, &handle);
   if (rc == MPI_SUCCESS) {
@@ -188,9 +188,9 @@ int eb_channel_make(eb_view *view, const eb_channel_arguments *arguments, eb_cha
   return MPI_SUCCESS;
 }
 
-/* What the sender may have sent before it knows that its setup was refused: received, or it would wait in MPI_Finalize for
- * ever. No byte is kept: what exceeds a receive's buffer is dropped. The receives are kept until then, because in MPI_Finalize
- * we must not leave the MPI to itself while messages are under way that only our calls move. */
+/* Receives the data that the sender may have sent before it knows that its setup was refused; otherwise the sender would hang
+ * in MPI_Finalize. The data is dropped: the receive buffers are empty. The receives are kept until then, because in
+ * MPI_Finalize the library must continue to call the MPI while messages are in flight that need its progress. */
 static void discard_first_start(const eb_channel *channel, const eb_setup *setup) {
   eb_segments segments;
   const int base = eb_tags_channel_base(&eb_domain.tags, setup->first_id);
@@ -249,7 +249,7 @@ int eb_channel_free(eb_channel *channel, MPI_Request *handle) {
     if (channel->first_id) eb_ids_disown(&eb_domain.ids, channel->first_id);
   } else if (channel->base < 0 && channel->peer != MPI_PROC_NULL) {
     eb_matching_disown();
-    is_unmatched = channel->is_freed = true; /* stays posted until its setup has come */
+    is_unmatched = channel->is_freed = true; /* stays posted until its setup arrives */
   }
   eb_unlock();
   int rc = PMPI_Request_free(handle);

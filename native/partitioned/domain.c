@@ -14,7 +14,7 @@ static int *ranks_of(const eb_members *members) {
   return ranks;
 }
 
-/* Collective over the members alone. */
+/* Collective over the members only. */
 static MPI_Comm make_comm(const eb_members *members) {
   enum { TAG = 4502 };
   MPI_Comm made = MPI_COMM_NULL;
@@ -60,14 +60,14 @@ static void add_lanes(int num) {
   }
 }
 
-/* Which ranks are on our node, by the MPI's own word. */
+/* The ranks on this node, according to the MPI. */
 static void find_near(void) {
   MPI_Comm node;
   MPI_Group own, all;
   int num = 0, first = 0;
   eb_domain.far_rank = eb_domain.size;
   eb_domain.is_near[eb_domain.rank] = true;
-  /* Both sides of a transfer must think alike of it. */
+  /* Both sides of a transfer must agree on it. */
   if (!agree(PMPI_Comm_split_type(eb_domain.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) == MPI_SUCCESS)) return;
   PMPI_Comm_size(node, &num);
   int *ranks = malloc(2 * (size_t)num * sizeof *ranks);
@@ -76,7 +76,7 @@ static void find_near(void) {
   PMPI_Comm_group(node, &own);
   PMPI_Comm_group(eb_domain.comm, &all);
   for (int r = 0; r < num; r++) ranks[r] = r;
-  if (PMPI_Group_translate_ranks(own, num, ranks, all, found) != MPI_SUCCESS) eb_give_up("the ranks of this node cannot be found out");
+  if (PMPI_Group_translate_ranks(own, num, ranks, all, found) != MPI_SUCCESS) eb_give_up("cannot determine the ranks of this node");
   for (int r = 0; r < num; r++) eb_domain.is_near[found[r]] = true;
   PMPI_Group_free(&all);
   PMPI_Group_free(&own);
@@ -87,7 +87,7 @@ static void find_near(void) {
     eb_domain.far_rank = eb_domain.size;
 }
 
-/* What this rank needs to have by itself. */
+/* What this rank needs locally. */
 static bool allocate(const eb_members *members) {
   int *tag_ub, found = 0;
   eb_domain.is_near = calloc((size_t)eb_domain.size, sizeof *eb_domain.is_near);

@@ -1,7 +1,7 @@
-/* The domain: the ranks of the job that have the library, and the communicators on which they talk to one another.
+/* The domain: the ranks of the job that have the library, and the communicators on which they communicate.
  *
- * Made once, for the ranks of all of the program's communicators: nothing but our messages travels on it, so no receive or
- * probe of the program ever sees one. What belongs to which of the program's communicators, messages say.
+ * It is created once, for all communicators of the program. Only messages of the library travel on it, so no receive or probe of
+ * the program ever matches one. Messages contain the identity of the program's communicator.
  */
 #ifndef EB_DOMAIN_H
 #define EB_DOMAIN_H
@@ -23,21 +23,21 @@ typedef struct {
   int rank, size;
   int num_world_ranks;
   int *rank_of_world;  /* [num_world_ranks] -1: without the library; NULL: every rank has it, in the same order */
-  bool *is_near;       /* [size]: on our node */
-  int far_rank;        /* the lowest rank on another node than rank 0, alike on every rank; size: there is none */
+  bool *is_near;       /* [size]: on this node */
+  int far_rank;        /* the lowest rank on another node than rank 0, the same on every rank; size: none */
   eb_tags tags;
-  int tag_ub; /* of the program's tags: the MPI's, whatever the layout pretends */
+  int tag_ub; /* of the program's tags: the MPI's value, also if the layout uses a smaller one */
   eb_ids ids; /* of this rank's senders */
 } eb_domain_state;
 
 extern eb_domain_state eb_domain;
 
-/* Makes the communicators; collective over the members. False, on all of them, when one cannot. The settings must have
- * been read on the lowest member; afterwards every member has them. */
+/* Creates the communicators; collective over the members. False on all of them if one fails. The configuration must have
+ * been read on the lowest member; afterwards every member has it. */
 bool eb_domain_begin(const eb_members *members, eb_config *settings);
 
-/* The communicators are left to MPI_Finalize: what a program never received may still be in them, and MPICH ends a
- * program that frees a communicator with unmatched messages. */
+/* Leaves the communicators to MPI_Finalize: they may have unreceived messages, and MPICH ends a program that frees a
+ * communicator with unmatched messages. */
 void eb_domain_end(void);
 
 /* The rank in the domain of a rank of MPI_COMM_WORLD; -1 for one without the library. */

@@ -88,12 +88,12 @@ static void read_version(char version[VERSION_BYTES]) {
   version[strcspn(version, "\n,")] = '\0';
 }
 
-/* Was the MPI there when we were loaded? Its functions were looked up then, and Open MPI's handles, which are data. No
- * function that is called may be compared with NULL for that: its address would be bound for ever to what it was then. */
+/* Was the MPI loaded after the library? The loader looks up its functions, and Open MPI's handles, which are data, when it
+ * loads the library. To test this, no called function may be compared with NULL: that would bind its address permanently. */
 static bool is_late;
 
-/* Python's mpi4py, say, loads its MPI for itself alone, after us: made visible to us, it is found when each of its
- * functions is first called, but for a process that binds all of them when it starts. */
+/* For example, Python's mpi4py loads its MPI later and with local visibility. This function makes it visible, so that the
+ * loader finds each function at its first call, except in a process that binds all functions at start. */
 static bool show_late_mpi(const eb_objects *objects) {
   for (size_t o = 0; o < objects->num; o++)
     if (eb_object_defines(&objects->at[o], "PMPI_Init"))
@@ -114,12 +114,12 @@ static bool binds_at_once(void) {
 bool eb_identity_can_be_called(const eb_objects *objects) {
   is_late = dlsym(RTLD_DEFAULT, "PMPI_Init") == NULL;
   if (is_late && !show_late_mpi(objects)) {
-    fprintf(stderr, "earlybird: the MPI of this process cannot be found; run it with `earlybird exec --no-interpose`\n");
+    fprintf(stderr, "earlybird: cannot find the MPI library of this process; run it with `earlybird exec --no-interpose`\n");
     return false;
   }
   if (is_late && binds_at_once()) {
-    fprintf(stderr, "earlybird: LD_BIND_NOW is set, and this program loads its MPI while it runs: unset it, or run the program with "
-                    "`earlybird exec --no-interpose`\n");
+    fprintf(stderr, "earlybird: LD_BIND_NOW is set, but this program loads its MPI at run time: unset LD_BIND_NOW, or run "
+                    "the program with `earlybird exec --no-interpose`\n");
     return false;
   }
   const eb_object *mpi = mpi_in(objects);
@@ -130,7 +130,7 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
     const eb_object *other = &objects->at[o];
     if (!mpi || other == mpi || other->is_program || !eb_object_defines(other, "PMPI_Init")) continue;
     if (kind_of(other) == KIND_UNKNOWN || kind_of(other) == kind_of(mpi) || !preloaded || !strstr(preloaded, mpi->path)) continue;
-    fprintf(stderr, "earlybird: this process has two MPIs, %s and %s, whose handles differ; choose that of the program with "
+    fprintf(stderr, "earlybird: this process has two MPIs, %s and %s, whose handles differ; select the program's MPI with "
                     "`earlybird exec --mpi`\n", mpi->path, other->path);
     return false;
   }
@@ -139,10 +139,10 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
   const bool is_standard = kind_of(mpi) == KIND_STANDARD;
   char version[VERSION_BYTES];
   read_version(version);
-  fprintf(stderr, "earlybird: this process runs %.60s%s, and libearlybird was built for %s: their handles differ; %s\n", version,
+  fprintf(stderr, "earlybird: this process runs %.60s%s, but libearlybird was built for %s: their handles differ; %s\n", version,
           is_standard ? " with the MPI standard's own ABI" : "", OUR_MPI,
           is_standard ? "write `earlybird exec` directly before its launcher, or preload libearlybird_abi.so instead"
-                      : "choose the build with `earlybird exec --mpi`, or link with that of this MPI");
+                      : "select the build with `earlybird exec --mpi`, or link with the build for this MPI");
   return false;
 }
 
@@ -154,8 +154,8 @@ static bool is_lacking(const char *name, void *self) {
 bool eb_identity_is_complete(const eb_object *self, bool says) {
   if (our_kind == KIND_OPENMPI && is_late) {
     if (says)
-      fprintf(stderr, "earlybird: this program loads Open MPI while it runs: partitioned communication is left to the MPI; to have "
-                      "ours, preload Open MPI's libmpi.so.40 after libearlybird.so\n");
+      fprintf(stderr, "earlybird: this program loads Open MPI at run time: the MPI's own partitioned communication is used; to use "
+                      "libearlybird's, preload Open MPI's libmpi.so.40 after libearlybird.so\n");
     return false;
   }
   const char *name = eb_object_referred(self, is_lacking, (void *)self);
@@ -163,7 +163,7 @@ bool eb_identity_is_complete(const eb_object *self, bool says) {
   char version[VERSION_BYTES];
   read_version(version);
   if (says)
-    fprintf(stderr, "earlybird: this process runs %.60s, which has no %s: partitioned communication is left to the MPI; choose the "
-                    "build with `earlybird exec --mpi`, or build libearlybird for this MPI\n", version, name);
+    fprintf(stderr, "earlybird: this process runs %.60s, which has no %s: the MPI's own partitioned communication is used; "
+                    "select the build with `earlybird exec --mpi`, or build libearlybird for this MPI\n", version, name);
   return false;
 }

@@ -1,4 +1,4 @@
-/* Per lane, a ring of complete segments that whoever holds the lock empties. */
+/* Per lane, a ring of complete segments; the thread that holds the lock empties it. */
 #include "partitioned/issue.h"
 
 #include <sched.h>
@@ -25,7 +25,7 @@ static struct {
   _Alignas(64) waiting ring[RING_SIZE];
 } lanes[EB_MAX_LANES];
 
-static atomic_int num_open; /* started senders that have segments left to send; below MPI_THREAD_MULTIPLE alone */
+static atomic_int num_open; /* started senders that have segments left to send; only below MPI_THREAD_MULTIPLE */
 
 /* Below MPI_THREAD_MULTIPLE all channels share one lock, because it guards the MPI itself. */
 static int lane_of(const eb_channel *channel) { return eb_world.multiple ? channel->lane : 0; }
@@ -57,7 +57,7 @@ static void send_and_let_go(int lane) {
   uint64_t next;
   do {
     send_waiting(lane);
-    next = lanes[lane].taken; /* the holder's alone */
+    next = lanes[lane].taken; /* only used by the lock holder */
     atomic_flag_clear_explicit(&lanes[lane].sending, memory_order_seq_cst);
   } while (is_full(lane, next) && take_lock(lane));
 }
@@ -84,7 +84,7 @@ static void enqueue(int lane, eb_channel *channel, int segment) {
 }
 
 void eb_issue(eb_channel *channel, int segment) {
-  const int lane = lane_of(channel); /* the channel may be gone when its last segment has been sent */
+  const int lane = lane_of(channel); /* the channel may be freed once its last segment is sent */
   if (take_lock(lane)) {
     eb_channel_issue(channel, segment);
     send_and_let_go(lane);

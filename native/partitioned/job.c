@@ -1,7 +1,7 @@
-/* Ranks that have the library meet along a binomial tree, in which ranks without it are passed over.
+/* Ranks that have the library meet along a binomial tree, which skips ranks without it.
  *
  * Each rank asks the registry about the ranks next to it in the tree, a number that grows with the logarithm of the
- * number of ranks: whoever stands above or below a rank without the library takes over its neighbours.
+ * number of ranks: the parent or children of a rank without the library take over its neighbours.
  */
 #include "partitioned/job.h"
 
@@ -13,7 +13,7 @@
 #include "partitioned/registry.h"
 #include "partitioned/world.h"
 
-/* Of the messages on MPI_COMM_WORLD; any would do, see job.h. */
+/* The tag of the messages on MPI_COMM_WORLD; its value is arbitrary, see job.h. */
 enum { TAG = 4501 };
 
 static bool is_enlisted;
@@ -43,7 +43,7 @@ static bool everybody_has(int rank) {
 
 static bool has(const tree *of, int rank) { return rank == of->rank || of->has(rank); }
 
-/* The nearest ranks with the library below `above`: its own children, or those of a child that lacks the library. */
+/* The nearest ranks with the library below `above`: its own children, or those of a child without the library. */
 static void collect_children(tree *of, int above) {
   for (int bit = 1; above + bit < of->size && (above & bit) == 0; bit <<= 1) {
     const int child = above + bit;
@@ -70,7 +70,7 @@ static void find_place(tree *of) {
   if (lowest != of->rank) {
     of->parent = lowest;
   } else if (lowest > 0) {
-    collect_children(of, 0); /* whoever has none above, but for this rank */
+    collect_children(of, 0); /* all ranks without a parent, except this rank */
   }
   collect_children(of, of->rank);
 }
@@ -91,16 +91,16 @@ static void meet(const tree *of, uint64_t *words, int num_words, uint64_t *scrat
 }
 
 bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
-  const bool is_told = eb_registry_is_there();
-  tree own = {.has = is_told ? eb_registry_has : everybody_has};
+  const bool has_registry = eb_registry_is_there();
+  tree own = {.has = has_registry ? eb_registry_has : everybody_has};
   *reason = NULL;
-  if (is_told ? !eb_registry_has_published() : !is_enlisted && !eb_job_is_whole()) return false;
+  if (has_registry ? !eb_registry_has_published() : !is_enlisted && !eb_job_is_whole()) return false;
   PMPI_Comm_rank(MPI_COMM_WORLD, &own.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &own.size);
-  if (!is_told && !eb_job_is_whole() && own.size > 1) {
+  if (!has_registry && !eb_job_is_whole() && own.size > 1) {
     if (own.rank == 0)
-      *reason = "this process manager does not tell which ranks have the library, so partitioned communication is left to the MPI; if "
-                "every rank of the job has it, set " EARLYBIRD_ENV_WHOLE_JOB "=1 for all of them";
+      *reason = "the process manager does not report which ranks have the library, so the MPI's own partitioned "
+                "communication is used; if every rank of the job has the library, set " EARLYBIRD_ENV_WHOLE_JOB "=1 on all ranks";
     return false;
   }
   const int num_words = 1 + (own.size + 63) / 64;
@@ -113,7 +113,7 @@ bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
   meet(&own, words, num_words, words + num_words);
   const bool begins = words[0] && is_enlisted;
   if (!words[0] && own.parent < 0)
-    *reason = "a rank has no memory left for partitioned communication, which is left to the MPI on all ranks";
+    *reason = "a rank is out of memory for partitioned communication, so all ranks use the MPI's own";
   if (begins) {
     *members = (eb_members){.num_ranks = own.size, .words = malloc((size_t)num_words * sizeof *words)};
     if (!members->words) eb_give_up(EB_NO_MEMORY);

@@ -1,4 +1,4 @@
-/* Which ranks of the job have the library, found out so that a rank without it is never waited for. */
+/* Determines which ranks of the job have the library, without waiting for a rank without it. */
 #ifndef EB_JOB_H
 #define EB_JOB_H
 
@@ -11,21 +11,21 @@ typedef struct {
   uint64_t *words;
 } eb_members;
 
-/* Says that this rank has the library and takes part. Before the MPI is initialised; what could still keep the library from
- * serving this process must be known by then. */
+/* Publishes that this rank has the library and participates. Call before the MPI is initialised, after all checks that could
+ * disable the library in this process. */
 void eb_job_enlist(void);
 
-/* Has a person said, by EARLYBIRD_WHOLE_JOB, that every rank of the job has the library? It counts where no registry tells. */
+/* Does EARLYBIRD_WHOLE_JOB state that every rank of the job has the library? Used if no registry reports it. */
 bool eb_job_is_whole(void);
 
 /* Fills in the ranks that have enlisted, the same on each of them. To be called by every rank that has the library, directly
  * after the MPI's own initialisation: until then the program cannot receive, so messages between these ranks on
  * MPI_COMM_WORLD are not seen by it. Blocks until all ranks that have enlisted have called it; returns false at once on one
- * that has not, unless a person has said that every rank of the job has the library: then all of them meet.
+ * that has not, unless EARLYBIRD_WHOLE_JOB states that every rank of the job has the library: then all of them meet.
  *
- * False, and members unchanged: the library must stand back, on every rank, because a rank said that it cannot
- * begin (is_able) or because nobody can know which ranks have the library. *reason is then the sentence for a person,
- * where this rank is the one to print it, else NULL. */
+ * False, and members unchanged: the library must be disabled on every rank, because a rank reported that it cannot
+ * begin (is_able) or because the ranks with the library cannot be determined. *reason is then the message to print,
+ * if this rank must print it, otherwise NULL. */
 bool eb_job_meet(bool is_able, eb_members *members, const char **reason);
 
 static inline bool eb_members_has(const eb_members *members, int rank) { return members->words[rank / 64] >> rank % 64 & 1; }

@@ -13,9 +13,9 @@
 #include "partitioned/identity.h"
 #include "partitioned/symbols.h"
 
-static const char here; /* its address tells which object is ours */
+static const char here; /* its address identifies the object of this library */
 
-/* Memory was short for a list: what was decided by it is not known. */
+/* Memory was short for a list, so decisions based on it are unknown. */
 static bool is_undecided;
 
 static eb_objects list_objects(void) {
@@ -63,7 +63,7 @@ static bool is_c_name(const char *name, void *with) {
   return has_prefix(name, "MPI_") && islower((unsigned char)name[strlen("MPI_X")]);
 }
 
-/* For messages; the loader's own copy, which lives on when the list of objects does not. */
+/* For messages; the loader's copy, which outlives the list of objects. */
 static const char *path_of(const eb_object *object) {
   static char program[4096];
   if (!object->is_program) return object->path;
@@ -71,7 +71,7 @@ static const char *path_of(const eb_object *object) {
   return length > 0 ? program : "the program";
 }
 
-/* Of the MPI itself: its library, those of its Fortran and C++ bindings beside it, its plug-ins. */
+/* Part of the MPI: its library, its Fortran and C++ bindings, its plug-ins. */
 static bool is_of_mpi(const eb_object *object, const char *mpi_path) {
   static const char *const prefixes[] = {"libmpi", "liboshmem", "libmca_", "mca_"};
   if (eb_object_defines(object, "PMPI_Init")) return true;
@@ -140,7 +140,7 @@ static bool is_hidden(const char *name, void *with) {
 const char *eb_loaded_hidden_call(const char **by) {
   eb_objects objects = list_objects();
   search in = {&objects, self_in(&objects), NULL};
-  /* All that we define: no list of names could be forgotten. */
+  /* Checks all names that this library defines, so that no list must be maintained. */
   const char *name = in.self ? eb_object_defined(in.self, is_hidden, &in) : NULL;
   if (name) *by = path_of(in.hider);
   eb_objects_free(&objects);
@@ -201,7 +201,7 @@ static bool is_off(void) {
   return value && *value && strcmp(value, "0") != 0;
 }
 
-/* What launchers set; the first that is there counts, because mpiexec's daemons may be Slurm's ranks. True where none is. */
+/* Set by launchers; the first that is set counts, because mpiexec's daemons may be Slurm's ranks. True if none is set. */
 static bool is_first_rank(void) {
   static const char *const variables[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID"};
   for (size_t v = 0; v < sizeof variables / sizeof variables[0]; v++) {
@@ -213,8 +213,8 @@ static bool is_first_rank(void) {
 
 static void say_hidden(const char *name, const char *by) {
   if (is_first_rank())
-    fprintf(stderr, "earlybird: %s of %s comes before libearlybird's: the MPI's own partitioned communication is used; to have "
-                    "ours, load or link libearlybird before it\n", name, by);
+    fprintf(stderr, "earlybird: %s of %s precedes libearlybird's: the MPI's own partitioned communication is used; to use "
+                    "libearlybird's, load or link libearlybird first\n", name, by);
 }
 
 static bool was_asked;
@@ -224,8 +224,8 @@ static bool may_serve(void) {
   if (!eb_loaded_code_is_partitioned()) {
     const char *statistics = getenv(EARLYBIRD_ENV_STATS);
     if (statistics && strcmp(statistics, "1") == 0 && is_first_rank())
-      fprintf(stderr, "earlybird: libearlybird is loaded, and no code of this program refers to partitioned communication: there is "
-                      "nothing for it to do\n");
+      fprintf(stderr, "earlybird: libearlybird is loaded, but no code of this program refers to partitioned communication: the "
+                      "library is idle\n");
     return false;
   }
   if ((name = eb_loaded_hidden_call(&by)) != NULL) {
@@ -234,7 +234,7 @@ static bool may_serve(void) {
   }
   if ((name = eb_loaded_bypass(&by)) != NULL) {
     if (is_first_rank())
-      fprintf(stderr, "earlybird: %s calls %s, which does not pass through libearlybird: the MPI's own partitioned "
+      fprintf(stderr, "earlybird: %s calls %s, which bypasses libearlybird: the MPI's own partitioned "
                       "communication is used\n", by, name);
     return false;
   }

@@ -13,7 +13,7 @@ static int send_control(int peer, int what, const void *bytes, size_t num_bytes)
   return eb_send_queue_send(EB_SEND_CONTROL, bytes, num_bytes, peer, eb_tags_control(&eb_domain.tags, what), eb_domain.comm);
 }
 
-/* One control message of a kind, from anybody, of at most *num_bytes; false when there is none. */
+/* One control message of a kind, from any rank, of at most *num_bytes; false if there is none. */
 static bool take(int what, void *bytes, int *num_bytes) {
   MPI_Message message;
   MPI_Status status;
@@ -121,22 +121,22 @@ int eb_matching_post(eb_channel *channel) {
 }
 
 void eb_matching_progress(void) {
-  eb_setup come;
-  int num_bytes = sizeof come;
+  eb_setup received;
+  int num_bytes = sizeof received;
   eb_lock();
-  while (take(EB_CONTROL_SETUP, &come, &num_bytes)) {
-    endpoint *const at = endpoint_of(come.identity, come.source, come.tag);
+  while (take(EB_CONTROL_SETUP, &received, &num_bytes)) {
+    endpoint *const at = endpoint_of(received.identity, received.source, received.tag);
     if (at && at->posted) {
       eb_channel *const channel = at->posted;
       at->posted = channel->next_posted;
       if (!at->posted) at->last_posted = &at->posted;
       if (!channel->is_freed) num_posted--;
-      eb_channel_take_setup(channel, &come);
+      eb_channel_take_setup(channel, &received);
       continue;
     }
     unexpected_setup *const kept = at ? malloc(sizeof *kept) : NULL;
     if (!kept) eb_give_up(EB_NO_MEMORY); /* a lost setup would hang the job */
-    *kept = (unexpected_setup){.setup = come};
+    *kept = (unexpected_setup){.setup = received};
     *at->last_unexpected = kept;
     at->last_unexpected = &kept->next;
   }
@@ -154,7 +154,7 @@ typedef struct {
   int64_t kind;
 } answer;
 
-/* What one sender is yet to be told. */
+/* Answers not yet sent to one sender. */
 typedef struct {
   int num;
   int64_t num_ids; /* of all of them */
@@ -172,7 +172,7 @@ static int send_answers(int sender, unsent_answers *of_sender) {
   return rc;
 }
 
-/* A message for each release could be too many for a sender that does not look at them; but at most a quarter of the ids
+/* One message per release could be too many for a sender that does not receive them; but at most a quarter of the ids
  * should be out of use. */
 static bool is_to_be_sent(const unsent_answers *of_sender, answer_kind kind) {
   return kind != RELEASED || of_sender->num == MAX_ANSWERS || of_sender->num_ids >= eb_tags_num_ids(&eb_domain.tags) / 4 / eb_domain.size;
@@ -190,7 +190,7 @@ static int answer_sender(int sender, answer made, int64_t num_ids) {
     if (is_to_be_sent(of_sender, (answer_kind)made.kind)) rc = send_answers(sender, of_sender);
     if (rc != MPI_SUCCESS && made.kind == RELEASED && of_sender->num < MAX_ANSWERS) rc = MPI_SUCCESS; /* it goes with a later one */
     if (rc != MPI_SUCCESS) {
-      of_sender->num--; /* the caller is told of this one; the others wait on */
+      of_sender->num--; /* the caller handles this one; the others stay queued */
       of_sender->num_ids -= num_ids;
     }
   } else {
@@ -206,10 +206,10 @@ int eb_matching_release(int sender, int64_t first_id, int64_t num_ids) {
   return answer_sender(sender, (answer){first_id, RELEASED}, num_ids);
 }
 
-static void take_answer(const answer *come) {
-  eb_channel *const channel = eb_ids_owner(&eb_domain.ids, come->first_id); /* NULL: freed */
-  if (come->kind == RELEASED) eb_ids_release(&eb_domain.ids, come->first_id);
-  else if (channel) eb_channel_take_answer(channel, come->kind == ACCEPTED ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
+static void take_answer(const answer *received) {
+  eb_channel *const channel = eb_ids_owner(&eb_domain.ids, received->first_id); /* NULL: freed */
+  if (received->kind == RELEASED) eb_ids_release(&eb_domain.ids, received->first_id);
+  else if (channel) eb_channel_take_answer(channel, received->kind == ACCEPTED ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
 }
 
 /* ---- Feedback ---- */
@@ -224,28 +224,28 @@ static void drop_feedback(eb_expected_feedback *expected) {
   free(expected);
 }
 
-static bool has_come(eb_expected_feedback *expected) {
+static bool has_arrived(eb_expected_feedback *expected) {
   int flag = 0;
-  /* A receive that failed has come to its end, too; its content is of no start. */
+  /* A failed receive is complete, too; its content belongs to no start. */
   return PMPI_Test(&expected->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
 }
 
-/* Under eb_lock: those that nobody wants any more. */
+/* Under eb_lock: those that are no longer needed. */
 static void drop_unwanted_feedback(void) {
   for (eb_expected_feedback *expected = expected_list; expected;) {
     eb_expected_feedback *const next = expected->next;
-    if (!expected->is_wanted && has_come(expected)) drop_feedback(expected);
+    if (!expected->is_wanted && has_arrived(expected)) drop_feedback(expected);
     expected = next;
   }
 }
 
 void eb_matching_collect(void) {
-  answer come[MAX_ANSWERS];
-  int num_bytes = sizeof come;
+  answer received[MAX_ANSWERS];
+  int num_bytes = sizeof received;
   eb_lock();
-  while (take(EB_CONTROL_ANSWER, come, &num_bytes)) {
-    for (int a = 0; a < num_bytes / (int)sizeof come[0]; a++) take_answer(&come[a]);
-    num_bytes = sizeof come;
+  while (take(EB_CONTROL_ANSWER, received, &num_bytes)) {
+    for (int a = 0; a < num_bytes / (int)sizeof received[0]; a++) take_answer(&received[a]);
+    num_bytes = sizeof received;
   }
   drop_unwanted_feedback();
   eb_unlock();
@@ -275,19 +275,19 @@ int eb_matching_expect_feedback(int peer, int tag, eb_expected_feedback **made) 
 }
 
 bool eb_matching_take_feedback(eb_expected_feedback **expected, eb_feedback *feedback) {
-  bool come = false;
+  bool arrived = false;
   if (!*expected) return false;
   eb_lock();
-  if (has_come(*expected)) {
-    come = true;
+  if (has_arrived(*expected)) {
+    arrived = true;
     *feedback = (*expected)->feedback;
     drop_feedback(*expected);
   } else {
-    (*expected)->is_wanted = false; /* it stays posted, because it will come */
+    (*expected)->is_wanted = false; /* it stays posted, because it will arrive */
   }
   eb_unlock();
   *expected = NULL;
-  return come;
+  return arrived;
 }
 
 int eb_matching_num_expected_feedback(void) { return num_expected_feedback; }

@@ -14,9 +14,9 @@
 /* A gain that is worth a look at the clock. */
 #define WANTED_GAIN 0.05
 #define WANTED_GAIN_S 0.2e-6
-/* A prediction alone is followed where it promises so much. */
+/* A prediction is followed without a trial if it promises this much. */
 #define CLEAR_GAIN 0.15
-/* Of a larger transfer the costs are extrapolated: there only trying tells. */
+/* Above this size the costs are extrapolated, so only a trial decides. */
 #define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is worth a try up to so many times what the best one is predicted to take, and as many seconds more. */
 #define WORTH_A_TRY 1.6
@@ -30,7 +30,7 @@ typedef struct {
 } timeline;
 
 /* The overhead of a message is what it adds to a train of them beyond its bytes at full bandwidth, so one follows the
- * other: nobody knows which part of it is the sender's, and in shared memory the receiver copies one after another. */
+ * other: the sender's part of it is unknown, and in shared memory the receiver copies one after another. */
 static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t bytes) {
   const double busy_s = CAUTION * eb_cost_overhead_s(cost, bytes) + (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
   line->free_s = larger(line->free_s, ready_s) + busy_s;
@@ -324,7 +324,7 @@ int eb_plan_propose(const eb_plan_input *input, int max_segments, eb_proposal *p
   shortlist list = {input->cost, &of, 0, proposals};
   to_atoms(&of, input);
   const int most = max_segments < of.num ? max_segments : of.num;
-  if (input->cost->num == 0) { /* nothing can be priced: one segment, and what a try may tell */
+  if (input->cost->num == 0) { /* no costs known: one segment, and candidates for a trial */
     for (int num = 1; num <= most && list.num < EB_PLAN_MAX_CUTS; num *= 2) {
       uniform(&of, num, &candidate);
       eb_proposal *const made = &proposals[list.num++];

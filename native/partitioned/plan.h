@@ -1,4 +1,4 @@
-/* Proposes cuts of a transfer into segments for the times at which its partitions were ready, and prices them. Knows no MPI. */
+/* Proposes segmentations of a transfer from the ready times of its partitions, and predicts their times. Uses no MPI. */
 #ifndef EB_PLAN_H
 #define EB_PLAN_H
 
@@ -10,7 +10,7 @@
 
 enum { EB_CUT_MAX_SEGMENTS = 32, EB_PLAN_MAX_CUTS = 6 };
 
-/* A transfer cut into segments: their ends in bytes, ascending, the last one the total. */
+/* A segmentation of a transfer: the ends of its segments in bytes, ascending; the last one is the total. */
 typedef struct {
   int num;
   int64_t end_byte[EB_CUT_MAX_SEGMENTS];
@@ -23,7 +23,7 @@ typedef struct {
 
 bool eb_cut_equal(const eb_cut *a, const eb_cut *b);
 
-/* A transfer as the planner sees it. ready_s[p] is when partition p was ready. */
+/* The planner's input for a transfer. ready_s[p] is the time when partition p was ready. */
 typedef struct {
   const eb_cost *cost;
   int num_partitions;
@@ -32,32 +32,31 @@ typedef struct {
 } eb_plan_input;
 
 /* Seconds from the last partition's readiness to the arrival of all: segments leave in the order of their readiness,
- * and each keeps the one way they have busy for its overhead and its bytes (EQUATIONS.md section 1 joined with the cost
- * of a message). ready_s[s] and bytes[s] belong to segment s,
- * of which there are EB_CUT_MAX_SEGMENTS at most. */
+ * and each occupies the link for its overhead and its bytes (EQUATIONS.md section 1 combined with the cost of a message).
+ * ready_s[s] and bytes[s] belong to segment s; there are at most EB_CUT_MAX_SEGMENTS. */
 double eb_plan_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes);
-/* The same for a cut. */
+/* The same for a segmentation. */
 double eb_plan_price_s(const eb_plan_input *input, const eb_cut *cut);
 
-/* Can any segments bring a gain, whenever partitions are ready? Where not, nobody needs to look at the clock. True for large
+/* Can any segmentation bring a gain, for any ready times? If not, the clock need not be read. True for large
  * transfers, whose costs are not known beforehand. */
 bool eb_plan_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes);
 
-/* The least total that can gain in any partitions; 0 where nothing is known. */
+/* The least total size that can gain from several segments; 0: unknown. */
 int64_t eb_plan_least_bytes(const eb_cost *cost);
 
-/* Into how many segments a transfer is cut of which nothing is known yet but its size, for sizes up to 256 KiB: entry
+/* The first number of segments of a transfer of which only the size is known, for sizes up to 256 KiB: entry
  * eb_plan_first_place(total_bytes). */
 enum { EB_PLAN_FIRST_PLACES = 48 };
 int eb_plan_first_place(int64_t total_bytes);
 void eb_plan_first_numbers(const eb_cost *cost, unsigned char *numbers);
 
-/* The cuts worth a try, the predicted best first, at most EB_PLAN_MAX_CUTS of at most max_segments each; one segment is among
- * them. Returns how many. */
+/* The candidates to try, the predicted best first: at most EB_PLAN_MAX_CUTS, of at most max_segments each; one segment is
+ * among them. Returns their number. */
 int eb_plan_propose(const eb_plan_input *input, int max_segments, eb_proposal *proposals);
 
 void eb_plan_sort_s(double *values_s, int num);
-/* The median, and of an even number the lower one of the two: noise only adds. Sorts the values. */
+/* The median; of an even number of values the lower of the two: noise only adds. Sorts the values. */
 double eb_plan_typical_s(double *values_s, int num);
 
 #endif

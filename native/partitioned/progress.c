@@ -1,4 +1,4 @@
-/* The progress thread: a probe of the domain every few microseconds while requests live. */
+/* The progress thread: a probe of the domain every few microseconds while requests exist. */
 #include "partitioned/progress.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 /* Between polls: short against the transfer of the segments that are worth sending early (64 KiB take 5 us). */
 #define BUSY_NS 5000
-/* While nothing lives. */
+/* While no request exists. */
 #define IDLE_NS 1000000
 
 static pthread_t thread;
@@ -40,7 +40,7 @@ static void *poll_mpi(void *unused) {
 void eb_progress_thread_begin(void) {
   if (!eb_world.multiple) {
     if (eb_world.rank == 0)
-      fprintf(stderr, "earlybird: no progress thread, because this MPI does not give MPI_THREAD_MULTIPLE\n");
+      fprintf(stderr, "earlybird: no progress thread: this MPI does not provide MPI_THREAD_MULTIPLE\n");
     return;
   }
   atomic_store(&running, true);

@@ -11,7 +11,7 @@
 #include "partitioned/domain.h"
 #include "partitioned/world.h"
 
-/* 100 MB of text a rank; what comes later is counted and said. */
+/* 100 MB of text per rank; later events are counted and reported. */
 #define MAX_TRACE_BYTES (100u << 20)
 
 bool eb_record_on;
@@ -178,7 +178,7 @@ static void print_table(void) {
       print_row(all[r].rank, "sends", &all[r].sent);
       print_row(all[r].rank, "receives", &all[r].received);
     }
-    fprintf(stderr, "us early: how long before the last partition of its start was ready a segment was sent, on average\n");
+    fprintf(stderr, "us early: mean time from the send of a segment until the last partition of the same start was ready\n");
     print_costs();
   }
   free(all);
@@ -200,11 +200,11 @@ static void write_trace(const char *text, const int *lengths, int64_t lost) {
   if (why == 0 && rename(temporary, eb_world.settings.trace) != 0) why = errno;
   if (why != 0) {
     if (file) remove(temporary);
-    fprintf(stderr, "earlybird: the trace %s cannot be written (%s); nothing else is affected\n", eb_world.settings.trace,
+    fprintf(stderr, "earlybird: cannot write the trace %s (%s); the program is not affected\n", eb_world.settings.trace,
             strerror(why));
   }
   if (lost > 0)
-    fprintf(stderr, "earlybird: the trace lacks %lld events of ranks that had more than 100 MB of them\n", (long long)lost);
+    fprintf(stderr, "earlybird: the trace omits %lld events of ranks that exceeded 100 MB\n", (long long)lost);
 }
 
 static void gather_trace(void) {
@@ -236,7 +236,7 @@ static void gather_trace(void) {
       eb_domain.rank == 0)
     write_trace(all, lengths, lost);
   if (!fits && eb_domain.rank == 0)
-    fprintf(stderr, "earlybird: the trace of all ranks exceeds 2 GB and is not written; trace fewer starts or ranks\n");
+    fprintf(stderr, "earlybird: the trace exceeds 2 GB and is not written; trace fewer starts or fewer ranks\n");
   free(all);
   free(lengths);
   free(starts);

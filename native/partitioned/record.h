@@ -1,10 +1,10 @@
-/* What EARLYBIRD_TRACE and EARLYBIRD_STATS ask for: events for a timeline, sums for a table. */
+/* Records for EARLYBIRD_TRACE (events of a timeline) and EARLYBIRD_STATS (sums of a table). */
 #ifndef EB_RECORD_H
 #define EB_RECORD_H
 
 #include "partitioned/channel.h"
 
-/* Does anybody want either? The functions below are called only then (eb_record_made asks itself). */
+/* Is either enabled? The functions below are called only then (eb_record_made checks it itself). */
 extern bool eb_record_on;
 
 void eb_record_begin(void);

@@ -1,4 +1,4 @@
-/* The process managers' key-value stores: PMI-1 (Hydra of MPICH, Intel MPI and their kin) and PMIx (Open MPI's PRRTE, others). */
+/* The process managers' key-value stores: PMI-1 (Hydra of MPICH, Intel MPI and derivatives) and PMIx (Open MPI's PRRTE, others). */
 #include "partitioned/registry.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 
 #include "partitioned/world.h"
 
-/* Raised whenever messages between ranks change, so that two versions of the library leave each other alone. */
+/* Raised whenever messages between ranks change, so that two versions of the library ignore each other. */
 #define PROTOCOL "earlybird-3"
 
 static bool wants_to_publish; /* where the MPI starts its PMIx client itself */
@@ -101,7 +101,7 @@ static bool has_by_pmi(int rank) {
   char line[1024], value[64];
   snprintf(line, sizeof line, "cmd=get kvsname=%s key=earlybird-%d\n", pmi_store, rank);
   if (!ask(line, "get_result", line, sizeof line)) {
-    eb_give_up("the process manager does not answer on PMI_FD any more, and other ranks wait for this one; run the job with EARLYBIRD_OFF=1");
+    eb_give_up("the process manager stopped answering on PMI_FD while other ranks wait for this rank; run the job with EARLYBIRD_OFF=1");
   }
   return value_of(line, "value", value, sizeof value) && strcmp(value, PROTOCOL) == 0;
 }

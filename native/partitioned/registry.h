@@ -1,4 +1,4 @@
-/* Publishes through the process manager that this rank has the library, and asks the same of other ranks.
+/* Publishes through the process manager that this rank has the library, and looks this up for other ranks.
  *
  * What a rank publishes before the MPI starts can be read by every rank once the MPI has started, because every start
  * ends with the process manager's own exchange. No rank waits for another one, so a rank without the library cannot
@@ -12,14 +12,14 @@
 /* Before the MPI is initialised. */
 void eb_registry_publish(void);
 
-/* Is there a store that a rank of this job could publish in? The same answer on all of its ranks, also on those that did not
+/* Is there a store in which ranks of this job can publish? The same answer on all of its ranks, also on those that did not
  * publish. After the MPI has been initialised. */
 bool eb_registry_is_there(void);
 /* Has this rank published? */
 bool eb_registry_has_published(void);
 
-/* Has this rank of MPI_COMM_WORLD published what we have? Two libraries that cannot talk to each other publish different
- * things. After the MPI has been initialised. */
+/* Has this rank of MPI_COMM_WORLD published the same value as this rank? Incompatible libraries publish different
+ * values. After the MPI has been initialised. */
 bool eb_registry_has(int rank);
 
 #endif

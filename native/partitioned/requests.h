@@ -24,14 +24,14 @@ typedef struct eb_bucket_array {
 extern _Atomic(eb_bucket_array *) eb_buckets;
 extern atomic_uint eb_table_version; /* odd while the table is being changed */
 
-/* Handles are small integers or addresses: their low bits alone would crowd a few buckets. */
+/* Handles are small integers or addresses: their low bits would use only a few buckets. */
 static inline size_t eb_handle_hash(MPI_Request handle) {
   const uint64_t bits = (uint64_t)(uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15);
   return (size_t)(bits >> 32);
 }
 
-/* The channel behind a handle, NULL where it is none of ours. Lock-free: entries are never returned to the system,
- * and a search that fails while the table changes is made again. Every load acquires, so what a search saw of a change
+/* The channel of a handle, NULL for a handle of the MPI. Lock-free: entries are never returned to the system,
+ * and a search that fails while the table changes is repeated. Every load acquires, so what a search saw of a change
  * it also sees in the version. */
 static inline struct eb_channel *eb_requests_find(MPI_Request handle) {
   if (handle == MPI_REQUEST_NULL) return NULL;

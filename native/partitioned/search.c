@@ -14,7 +14,7 @@ enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 33, LATER = 2 };
 /* A difference in parts of the predicted time, or in seconds, that is none. */
 #define UNCLEAR 0.02
 #define UNCLEAR_S 30e-9
-/* A prediction alone must promise so much to be followed. */
+/* A prediction must promise this much to be followed without a trial. */
 #define TRUSTED 0.85
 
 void eb_search_begin(eb_search *search, int num, const eb_proposal *proposals) {
@@ -76,7 +76,7 @@ static bool is_slower(const eb_search *search, const double *taken_s, int candid
   return search->candidates[candidate].num_looks > 0 && taken_s[candidate] - taken_s[best] > times * scale_s;
 }
 
-/* Whose turn it is next: of those that had fewest, the predicted best; -1: nobody's. */
+/* The next candidate to try: of those with the fewest turns, the predicted best; -1: none. */
 static int next_turn(const eb_search *search, const double *taken_s) {
   int next = -1, num_left = 0;
   for (int c = 0; c < search->num; c++) {
@@ -87,7 +87,7 @@ static int next_turn(const eb_search *search, const double *taken_s) {
   return num_left > 1 || (next >= 0 && search->candidates[next].num_turns == 0) ? next : -1;
 }
 
-/* What the last starts took comes later. */
+/* The times of the last starts arrive later. */
 static const eb_cut *wait_for_the_last(eb_search *search, const double *taken_s) {
   return search->num_waited++ < LATER ? &search->candidates[least(search, taken_s)].proposal.cut : NULL;
 }

@@ -1,15 +1,15 @@
-/* Segments: the wire messages that a partitioned transfer is cut into. Knows no MPI. */
+/* Segments: the messages into which a partitioned transfer is divided. Uses no MPI. */
 #ifndef EB_SEGMENT_H
 #define EB_SEGMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* No wire message is longer, so that its byte count fits an int. */
+/* The maximum length of a message, so that its byte count fits an int. */
 #define EB_SEGMENT_MAX_BYTES (INT64_C(1) << 30)
 
 /* Segment s holds the bytes first_byte[s] .. first_byte[s+1]-1; first_byte[num] is the total. A transfer of no
- * bytes is one empty segment, because its completion still tells something. Owns first_byte. */
+ * bytes is one empty segment, because its completion still carries information. Owns first_byte. */
 typedef struct {
   int num;
   int64_t *first_byte;
@@ -17,14 +17,14 @@ typedef struct {
 
 /* All of these return 0, or -1 when memory is short; then *segments is unchanged. */
 
-/* What both sides cut without a word: min(max(total / 64 KiB, least_num), 4) pieces on 64-byte boundaries, no empty ones. */
+/* Segments derived without a message: min(max(total / 64 KiB, least_num), 4) pieces on 64-byte boundaries, no empty ones. */
 int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segments);
 
-/* Pieces of step_bytes, the last one of what is left. */
+/* Pieces of step_bytes; the last one has the remaining bytes. */
 int eb_segments_uniform(int64_t total_bytes, int64_t step_bytes, eb_segments *segments);
 
-/* The pieces that end at the given ascending offsets, the last of which is the total; longer ones than
- * EB_SEGMENT_MAX_BYTES are cut further. */
+/* The pieces that end at the given ascending offsets, the last of which is the total; pieces longer than
+ * EB_SEGMENT_MAX_BYTES are divided further. */
 int eb_segments_from_ends(int num, const int64_t *end_byte, eb_segments *segments);
 
 void eb_segments_free(eb_segments *segments);

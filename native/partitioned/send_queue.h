@@ -1,4 +1,4 @@
-/* Messages whose buffers the library owns, kept until they have left. */
+/* Pending sends whose buffers the library owns, kept until they are complete. */
 #ifndef EB_SEND_QUEUE_H
 #define EB_SEND_QUEUE_H
 
@@ -18,17 +18,17 @@ void eb_send_queue_drop(eb_pending_send *reserved);
  * may be a device's. */
 int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
                             MPI_Comm comm);
-/* The same with memory of now. */
+/* The same, allocating the memory in this call. */
 int eb_send_queue_send(eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
 
-/* Takes over transfers that are under way, among requests that may be null or inactive: the requests, their array and
+/* Takes over transfers in flight, among requests that may be null or inactive: the requests, their array and
  * `memory` (or NULL) are freed when all are complete. MPI_ERR_NO_MEM: nothing was taken over. */
 int eb_send_queue_adopt(eb_send_kind kind, int num, MPI_Request *requests, void *memory);
 
-/* Frees what has left; cheap when there is nothing. Call at every opportunity: it is the progress of these sends. */
+/* Frees completed sends; cheap if there is nothing to do. Call at every opportunity: it progresses these sends. */
 void eb_send_queue_progress(void);
 
-/* How much has not left: of data, and of control messages. */
+/* The number of pending sends: of data, and of control messages. */
 int eb_send_queue_num_data(void);
 int eb_send_queue_num_control(void);
 

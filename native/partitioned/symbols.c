@@ -108,7 +108,7 @@ static bool is_named(const eb_object *object, size_t symbol, const char *name) {
   return strcmp(object->names + object->symbols[symbol].st_name, name) == 0;
 }
 
-/* The layout of DT_GNU_HASH: four words, a Bloom filter, buckets, and chains of hashes that end in an odd one. */
+/* The layout of DT_GNU_HASH: four 32-bit words, a Bloom filter, buckets, and chains of hashes that end in an odd one. */
 typedef struct {
   uint32_t num_buckets, first;
   const uint32_t *buckets, *chains;
@@ -194,7 +194,7 @@ const char *eb_object_referred(const eb_object *object, eb_name_test *test, void
     size_t last = 0; /* neighbours often share a symbol; relative relocations have none */
     if (!table->at) continue;
     for (size_t at = 0; at + table->entry_bytes <= table->size_bytes; at += table->entry_bytes) {
-      const ElfW(Rel) *relocation = (const void *)((const char *)table->at + at); /* ElfW(Rela) begins alike */
+      const ElfW(Rel) *relocation = (const void *)((const char *)table->at + at); /* ElfW(Rela) has the same first members */
       const size_t symbol = SYMBOL_OF(relocation->r_info);
       if (symbol == last || symbol == STN_UNDEF) continue;
       last = symbol;

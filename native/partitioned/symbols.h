@@ -1,4 +1,4 @@
-/* Symbols of the ELF objects in this process: which names each defines, and which it refers to. */
+/* Symbols of the ELF objects in this process: the names that each defines and refers to. */
 #ifndef EB_SYMBOLS_H
 #define EB_SYMBOLS_H
 
@@ -14,7 +14,7 @@ typedef struct {
 
 /* A loaded object. Pointers lead into its own memory and hold while it stays loaded. */
 typedef struct {
-  const char *path; /* as the loader names it; glibc's name for the program is empty */
+  const char *path; /* as known to the loader; glibc's name for the program is empty */
   bool is_program;  /* the executable: the first of all */
   uintptr_t base;
   const ElfW(Phdr) *segments;
@@ -31,14 +31,14 @@ typedef struct {
 } eb_objects;
 
 /* All objects in the order in which the loader searches those that were there at the start. To be freed with
- * eb_objects_free. Empty where memory ran out. */
+ * eb_objects_free. Empty if memory is short. */
 eb_objects eb_objects_list(void);
 void eb_objects_free(eb_objects *objects);
 
 /* The object that an address belongs to; NULL when none does. */
 const eb_object *eb_objects_at(const eb_objects *objects, const void *address);
 
-/* What the hash table of the object gives for a name; NULL: nothing. A program that is not position independent has
+/* The entry of a name in the hash table of the object; NULL: none. A program that is not position independent has
  * entries there for functions of others, too, whose address it took: st_shndx is SHN_UNDEF then. */
 const ElfW(Sym) *eb_object_find(const eb_object *object, const char *name);
 

@@ -6,7 +6,7 @@ static int clamp(int value, int low, int high) { return value < low ? low : valu
 eb_tags eb_tags_layout(int64_t tag_ub) {
   int bits = 0;
   while (bits < EB_TAG_BITS_MAX && (INT64_C(1) << (bits + 1)) - 1 <= tag_ub) bits++;
-  /* 126 segments where there is room; Intel MPI over tcp has 19 bits and gets 14. */
+  /* 126 segments if there are enough bits; Intel MPI over tcp has 19 bits and gets 14. */
   const int segment_bits = clamp(bits / 4, 4, 7);
   const int rest = bits - 1 - segment_bits;
   const int comm_bits = rest >= 18 ? 3 : rest >= 14 ? 1 : 0;

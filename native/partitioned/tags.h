@@ -1,8 +1,9 @@
-/* How the tags of the domain's communicators are divided. Knows no MPI.
+/* The layout of the tags of the domain's communicators. Uses no MPI.
  *
- * A tag is a base plus a segment's index, which passes over the tags of plans and feedback. The upper half of the tags belongs to channels, whose bases a setup
- * message tells the receiver; the lower half to canonical transfers, whose base follows from the communicator, the
- * user's tag and the place in the matching order. The last two segment indices of every base carry plans and feedback.
+ * A tag is a base plus a segment's index, which skips the tags of plans and feedback. The upper half of the tags belongs to
+ * channels, whose bases a setup message sends to the receiver. The lower half belongs to canonical transfers, whose base follows
+ * from the communicator, the user's tag and the position in the matching order.
+ * The last two segment indices of every base carry plans and feedback.
  */
 #ifndef EB_TAGS_H
 #define EB_TAGS_H
@@ -27,8 +28,8 @@ eb_tags eb_tags_layout(int64_t tag_ub);
 /* Segments of one base, without the tags of plans and feedback. */
 int eb_tags_max_segments(const eb_tags *tags);
 
-/* Is there a canonical base for the order-th (from 0) transfer of a user's tag on a communicator, which has a number from 0
- * or, where that is -1, none? Both sides must ask alike. */
+/* Is there a canonical base for the order-th (from 0) transfer of a user's tag on a communicator? The communicator has a number
+ * from 0; -1: none. Both sides must pass the same arguments. */
 bool eb_tags_is_canonical(const eb_tags *tags, int comm, int user_tag, uint64_t order);
 int eb_tags_canonical_base(const eb_tags *tags, int comm, int user_tag, uint64_t order);
 
@@ -38,7 +39,7 @@ int eb_tags_segment(const eb_tags *tags, int base, int segment);
 /* Channel ids run from 1; id 0 is the control channel. */
 int64_t eb_tags_num_ids(const eb_tags *tags);
 int eb_tags_channel_base(const eb_tags *tags, int64_t id);
-/* Consecutive ids that so many segments and the tags of plans and feedback take. */
+/* The number of consecutive ids for the segments and the tags of plans and feedback. */
 int64_t eb_tags_ids_needed(const eb_tags *tags, int64_t num_segments);
 
 /* The tags of plans (to the receiver) and feedback (to the sender) of a transfer whose base spans num_ids ids (1 for

@@ -120,10 +120,10 @@ static int num_requests(const eb_channel *channel) {
   return num + (channel->requests[num] != MPI_REQUEST_NULL);
 }
 
-/* In the first start the two sides have only assumed that their totals agree; a plan tells the sender's later on. */
+/* In the first start the two sides only assume equal totals; later a plan contains the sender's total. */
 static bool is_to_be_compared(const eb_channel *channel) { return !channel->is_send && channel->num_starts == 1; }
 
-/* An error is kept: a request that was found complete here is inactive, and whoever waits for it later sees nothing. */
+/* An error is kept: a request that was found complete here is inactive, and a later wait for it sees nothing. */
 static int compare(eb_channel *channel, int request, const MPI_Status *status) {
   int bytes;
   const int64_t *first_byte = channel->segments.first_byte;
@@ -138,7 +138,7 @@ int eb_wire_test_one(eb_channel *channel, int request, int *flag) {
   MPI_Status status;
   const bool compares = is_to_be_compared(channel);
   const int rc = PMPI_Test(&channel->requests[request], flag, compares ? &status : MPI_STATUS_IGNORE);
-  /* The request of a failed receive is inactive, and whoever waits later would wait for the other segments. */
+  /* The request of a failed receive is inactive, and a later wait would wait for the other segments. */
   if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
   return rc == MPI_SUCCESS && *flag && compares ? compare(channel, request, &status) : rc;
 }

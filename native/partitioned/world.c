@@ -54,7 +54,7 @@ void eb_world_enlist(bool is_able) {
   is_able_to_begin = is_able;
   /* Data that is sent before its receiver has started is unexpected to the MPI, and libfabric's tcp provider, which Intel MPI
    * and MPICH use, reads no more from a peer that has 64 such messages: a program that starts 65 requests and only then
-   * says so to their receiver would hang. The provider reads this when the MPI begins; what a person has set stays. */
+   * says so to their receiver would hang. The provider reads this when the MPI is initialised; a value set by the user is kept. */
   setenv("FI_TCP_MAX_SAVED", "1000000", 0);
   eb_job_enlist();
 }
@@ -92,7 +92,7 @@ static bool prepare(void) {
          eb_communicator_begin() == MPI_SUCCESS && eb_communicator_adopt_predefined() == MPI_SUCCESS;
 }
 
-/* The lowest rank's environment for everybody: a variable that reached some ranks only would break the agreement. */
+/* The lowest rank's environment applies to all: a variable set on some ranks only would break the agreement. */
 static void read_config(const eb_members *members) {
   char problem[600] = "";
   for (int r = 0; r < eb_world.rank; r++)
@@ -128,7 +128,7 @@ void eb_world_begin(void) {
   const bool begins = eb_domain_begin(&members, &eb_world.settings);
   free(members.words);
   if (!begins) {
-    fprintf(stderr, "earlybird: rank %d does without partitioned communication, for which a rank has no communicator or no memory left; the MPI's own is used\n",
+    fprintf(stderr, "earlybird: rank %d: a rank is out of communicators or memory; the MPI's own partitioned communication is used\n",
             eb_world.rank);
     return;
   }

@@ -1,4 +1,4 @@
-/* What every family of cases shares: how a case is told, how it fails, and one side of a partitioned transfer. */
+/* What every family of cases shares: how a case is declared, how it fails, and one side of a partitioned transfer. */
 #ifndef EARLYBIRD_TESTS_CASE_H
 #define EARLYBIRD_TESTS_CASE_H
 

@@ -318,7 +318,7 @@ static void attributes(const struct context *context) {
   EXPECT(copies == 2, "MPI_Comm_idup ran %d attribute copy callbacks", copies - 1);
   MPI(MPI_Comm_free(&made));
   MPI(MPI_Comm_free(&parent));
-  EXPECT(deletions == 3 && copies == 2, "in the end there were %d copies and %d deletions", copies, deletions);
+  EXPECT(deletions == 3 && copies == 2, "%d copies and %d deletions in total", copies, deletions);
   MPI(MPI_Comm_free_keyval(&keyval));
 }
 

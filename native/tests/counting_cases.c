@@ -77,14 +77,14 @@ static void count(const struct context *context, int tag, MPI_Info info, int exp
       side_prepare(&transfer, i, 1);
       num_messages = 0;
       MPI(MPI_Start(&transfer.request));
-      /* The messages of the transfer alone: what Start sends beside them is the affair of the library. */
+      /* The messages of the transfer alone: the library may send others in MPI_Start. */
       if (sends) num_messages = 0;
       if (sends) pready_all(transfer.request, 32, RANDOM, i);
       MPI(MPI_Wait(&transfer.request, MPI_STATUS_IGNORE));
       if (!sends) side_check(&transfer, i, 1);
       /* The first iterations wait for the receiver's part of the setup, or for the first plan. */
       if (sends && i >= 4 && expected)
-        EXPECT(num_messages == expected, "32 partitions became %d messages in place of %d in iteration %d",
+        EXPECT(num_messages == expected, "32 partitions became %d messages instead of %d in iteration %d",
                num_messages, expected, (int)i);
       if (sends && !expected)
         EXPECT(num_messages >= 1 && num_messages <= 32, "32 partitions became %d messages", num_messages);
@@ -145,7 +145,7 @@ static void *wait_for_all(void *request) {
   return NULL;
 }
 
-/* The sender makes the other partitions ready when the receiver has seen the first, beside a thread that waits for all:
+/* The sender makes the other partitions ready when the receiver has seen the first, next to a thread that waits for all:
  * in the first start, in which every mode cuts the transfer. */
 static void asked_beside_a_wait(const struct context *context) {
   enum { PARTITIONS = 4, INTS = 1 << 16, TAG = 6 };
@@ -169,10 +169,10 @@ static void asked_beside_a_wait(const struct context *context) {
     MPI(MPI_Pready(0, sends));
     pthread_t waiter;
     waited = receives;
-    EXPECT(pthread_create(&waiter, NULL, wait_for_all, &waited) == 0, "no thread can be made");
+    EXPECT(pthread_create(&waiter, NULL, wait_for_all, &waited) == 0, "cannot create a thread");
     for (int has_arrived = 0; !has_arrived;) MPI(MPI_Parrived(receives, 0, &has_arrived));
     const int last = (INTS - 1) * (is_gapped ? 2 : 1);
-    EXPECT(received[last] == last + 1, "a partition is said to be there before it is");
+    EXPECT(received[last] == last + 1, "MPI_Parrived is true before the partition has arrived");
     MPI(MPI_Send(NULL, 0, MPI_INT, previous, TAG, context->world));
     MPI(MPI_Recv(NULL, 0, MPI_INT, next, TAG, context->world, MPI_STATUS_IGNORE));
     MPI(MPI_Pready_range(1, PARTITIONS - 1, sends));

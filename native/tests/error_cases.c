@@ -27,7 +27,7 @@ static MPI_Comm counting_comm(const struct context *context) {
 }
 
 static void expect_class(const char *what, int code, int class) {
-  EXPECT(error_class(code) == class, "%s gives class %d in place of %d", what, error_class(code), class);
+  EXPECT(error_class(code) == class, "%s returns class %d instead of %d", what, error_class(code), class);
 }
 
 /* The user's handler was called once with the class; what is returned after a handler that returns is not said
@@ -187,7 +187,7 @@ static void wait_for_another_thread(MPI_Comm *comm, int *code, ...) {
   num_handled++;
   last_handled = *code;
   MPI(MPI_Comm_size(*comm, &size));
-  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "no thread can be made");
+  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "cannot create a thread");
   pthread_join(other, NULL);
 }
 

@@ -39,7 +39,7 @@ int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made) {
   return MPI_ERR_OTHER;
 }
 
-/* Requests of one tag, canonical ones and others, all of them under way at once. */
+/* Requests of one tag, canonical ones and others, all of them in flight at once. */
 static void spread(const struct context *context, int tag) {
   const int next = (context->rank + 1) % context->num_ranks;
   const int before = (context->rank + context->num_ranks - 1) % context->num_ranks;

@@ -41,7 +41,7 @@ static void team_begin(struct team *team) {
   pthread_barrier_init(&team->begins, NULL, (unsigned)team->num_threads + 1);
   pthread_barrier_init(&team->ends, NULL, (unsigned)team->num_threads + 1);
   for (int t = 0; t < team->num_threads; t++)
-    EXPECT(pthread_create(&team->threads[t], NULL, enter, team) == 0, "no thread can be made");
+    EXPECT(pthread_create(&team->threads[t], NULL, enter, team) == 0, "cannot create a thread");
 }
 
 static void team_end(struct team *team) {

@@ -1,4 +1,4 @@
-/* Memory that the CPU must not touch, as a device's is: pages without access, but for the time that the MPI is in a call.
+/* Memory that the CPU must not touch, as a device's is: pages without access, except while the MPI is in a call.
  *
  * The library calls PMPI_* only, and its references are resolved in the program first: this program's own functions of
  * these names open the pages, hand on to the MPI's, and close them. Any access by the library itself is a crash. */
@@ -75,7 +75,7 @@ static void transfer(const struct context *context, struct shape shape, size_t s
     device = NULL;
   }
   if (!sends)
-    EXPECT(buffer[0] == 7 && buffer[span - 1] == 7, "the first and last bytes are %d and %d in place of 7", buffer[0], buffer[span - 1]);
+    EXPECT(buffer[0] == 7 && buffer[span - 1] == 7, "the first and last bytes are %d and %d instead of 7", buffer[0], buffer[span - 1]);
   MPI(MPI_Request_free(&request));
   munmap(mapped, DEVICE_BYTES);
   free(host);

@@ -141,7 +141,7 @@ static void by_testall(struct mixture *m, uint64_t i, MPI_Request *array) {
     MPI(MPI_Testall(LENGTH, array, &flag, statuses));
     EXPECT(!flag, "MPI_Testall is true with nothing ready");
   }
-  EXPECT(array[ORDINARY_SEND] != MPI_REQUEST_NULL, "MPI_Testall completed a request and told false");
+  EXPECT(array[ORDINARY_SEND] != MPI_REQUEST_NULL, "MPI_Testall completed a request but returned false");
   pready_both(m, i);
   while (!flag && !case_failed()) MPI(MPI_Testall(LENGTH, array, &flag, statuses));
   for (int place = 0; place < LENGTH && flag; place++) check_status(m, place, &statuses[place]);
@@ -165,9 +165,9 @@ static void any(struct mixture *m, uint64_t i, MPI_Request *array, bool waits) {
   int index = -7, flag = 0;
   MPI_Status status;
   MPI(MPI_Waitany(LENGTH, array, &index, &status));
-  EXPECT(index == MPI_UNDEFINED, "with all inactive MPI_Waitany tells %d", index);
+  EXPECT(index == MPI_UNDEFINED, "with all requests inactive, MPI_Waitany returns %d", index);
   MPI(MPI_Testany(LENGTH, array, &index, &flag, &status));
-  EXPECT(flag && index == MPI_UNDEFINED, "with all inactive MPI_Testany tells %d, %d", flag, index);
+  EXPECT(flag && index == MPI_UNDEFINED, "with all requests inactive, MPI_Testany returns %d, %d", flag, index);
 }
 
 static void by_waitany(struct mixture *m, uint64_t i, MPI_Request *array) { any(m, i, array, true); }
@@ -194,9 +194,9 @@ static void some(struct mixture *m, uint64_t i, MPI_Request *array, bool waits) 
   }
   EXPECT(!seen[NULL_0] && !seen[INACTIVE] && !seen[IDLE_PARTITIONED], "an inactive request completes");
   MPI(MPI_Waitsome(LENGTH, array, &count, indices, statuses));
-  EXPECT(count == MPI_UNDEFINED, "with all inactive MPI_Waitsome tells %d", count);
+  EXPECT(count == MPI_UNDEFINED, "with all requests inactive, MPI_Waitsome returns %d", count);
   MPI(MPI_Testsome(LENGTH, array, &count, indices, MPI_STATUSES_IGNORE));
-  EXPECT(count == MPI_UNDEFINED, "with all inactive MPI_Testsome tells %d", count);
+  EXPECT(count == MPI_UNDEFINED, "with all requests inactive, MPI_Testsome returns %d", count);
 }
 
 static void by_waitsome(struct mixture *m, uint64_t i, MPI_Request *array) { some(m, i, array, true); }
@@ -254,13 +254,13 @@ static void by_status_of_many(struct mixture *m, uint64_t i, MPI_Request *array)
   if (!case_failed()) check_status(m, index, &status);
   MPI(MPI_Request_get_status_some(LENGTH, array, &count, indices, statuses));
   /* MPICH 5.0 and Intel MPI 2021 leave out persistent requests of their own. */
-  EXPECT(count == NUM_REQUESTS || count == NUM_REQUESTS - 2, "MPI_Request_get_status_some tells %d", count);
+  EXPECT(count == NUM_REQUESTS || count == NUM_REQUESTS - 2, "MPI_Request_get_status_some returns %d", count);
   int num_partitioned = 0;
   for (int n = 0; n < count && !case_failed(); n++) {
     check_status(m, indices[n], &statuses[n]);
     num_partitioned += indices[n] == SEND_0 || indices[n] == SEND_1 || indices[n] == RECEIVE_0 || indices[n] == RECEIVE_1;
   }
-  EXPECT(num_partitioned == 4, "MPI_Request_get_status_some tells of %d partitioned requests", num_partitioned);
+  EXPECT(num_partitioned == 4, "MPI_Request_get_status_some reports %d partitioned requests", num_partitioned);
   MPI(MPI_Waitall(LENGTH, array, statuses));
   for (int place = 0; place < LENGTH; place++) check_status(m, place, &statuses[place]);
 }

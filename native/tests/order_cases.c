@@ -207,7 +207,7 @@ static void receive_waits_for_the_last_partition(const struct context *context) 
       MPI(MPI_Start(&sends.request));
       MPI(MPI_Start(&receives.request));
       for (int k = 0; k < 7; k++) MPI(MPI_Pready((k + (int)i) % 8, sends.request));
-      MPI(MPI_Barrier(context->world)); /* nobody's last partition is ready */
+      MPI(MPI_Barrier(context->world)); /* no sender's last partition is ready */
       const int last = (7 + (int)i) % 8;
       for (int n = 0; n < 50; n++) {
         int arrived = 0, test = 0, status = 0;

@@ -22,18 +22,18 @@ static bool is_chosen(const struct test_case *one, bool special, char **names, i
   return chosen;
 }
 
-static int level_of(const char *word) {
-  static const char *const words[] = {"single", "funneled", "serialized", "multiple"};
+static int level_of(const char *name) {
+  static const char *const names[] = {"single", "funneled", "serialized", "multiple"};
   const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
   for (int i = 0; i < 4; i++)
-    if (strcmp(word, words[i]) == 0) return levels[i];
-  fprintf(stderr, "partitioned_cases: no thread level is called %s\n", word);
+    if (strcmp(name, names[i]) == 0) return levels[i];
+  fprintf(stderr, "partitioned_cases: no thread level is called %s\n", name);
   exit(2);
 }
 
 static bool run_case(const struct test_case *one, struct context *context) {
   report_case_begin(one->name, one->seconds);
-  /* The library has tags at hand for MPI_COMM_WORLD alone; on every other communicator requests are announced. */
+  /* The library has canonical tags on MPI_COMM_WORLD; on this duplicate, requests are announced. */
   const bool is_duplicate = environment_number("EARLYBIRD_TESTS_DUPLICATE", 0);
   int code = MPI_SUCCESS;
   context->world = MPI_COMM_WORLD;

@@ -46,7 +46,7 @@ static void transfer(struct side *side, uint64_t iteration, const char *path, do
       if (!arrived) rest();
     }
     const int file = path ? open(path, O_CREAT | O_WRONLY, 0600) : -1;
-    EXPECT(!path || file >= 0, "the file cannot be written");
+    EXPECT(!path || file >= 0, "cannot write the file");
     if (file >= 0) close(file);
   }
   MPI(MPI_Wait(&side->request, MPI_STATUS_IGNORE));

@@ -39,7 +39,7 @@ static void transfers_are_not_ours(MPI_Comm comm) {
   MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   const int sends = MPI_Psend_init(&data, 1, 1, MPI_INT, 0, 5, comm, MPI_INFO_NULL, &request);
   const int receives = MPI_Precv_init(&data, 1, 1, MPI_INT, 0, 5, comm, MPI_INFO_NULL, &request);
-  EXPECT(num_own == before + 2, "the MPI was asked %d times", num_own - before);
+  EXPECT(num_own == before + 2, "the MPI was called %d times", num_own - before);
   EXPECT(error_class(sends) == MPI_ERR_UNSUPPORTED_OPERATION && receives == sends, "the codes are %d and %d", sends, receives);
 }
 

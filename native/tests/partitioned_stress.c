@@ -29,7 +29,7 @@ struct stress {
   MPI_Comm comms[NUM_COMMS]; /* the last one has its ranks reversed */
   MPI_Datatype pair;         /* two int with a gap between them */
   struct channel channels[MAX_LIVE];
-  uint64_t shared, own; /* the series that all ranks draw alike, and that of this rank */
+  uint64_t shared, own; /* the random series shared by all ranks, and that of this rank */
   uint64_t num_made;
 };
 

@@ -25,10 +25,10 @@ void case_fail(const char *file, int line, const char *format, ...) {
   if (!failed) {
     const char *name = strrchr(file, '/');
     const int head = snprintf(why, sizeof why, "rank %d, %s:%d: ", this_rank, name ? name + 1 : file, line);
-    va_list words;
-    va_start(words, format);
-    vsnprintf(why + head, sizeof why - (size_t)head, format, words);
-    va_end(words);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why + head, sizeof why - (size_t)head, format, arguments);
+    va_end(arguments);
     failed = true;
   }
   pthread_mutex_unlock(&lock);
@@ -47,9 +47,9 @@ void case_skip(const char *reason) { snprintf(why_skipped, sizeof why_skipped, "
 static void on_signal(int number) {
   char line[sizeof case_name + WHY_LENGTH + 100] = "\nfailed ";
   size_t length = strlen(line);
-  const char *words = number == SIGALRM ? ": hangs" : number == SIGABRT ? ": aborts" : ": crashes";
+  const char *text = number == SIGALRM ? ": hangs" : number == SIGABRT ? ": aborts" : ": crashes";
   for (const char *part = case_name; *part; part++) line[length++] = *part;
-  while (*words) line[length++] = *words++;
+  while (*text) line[length++] = *text++;
   if (failed) {
     line[length++] = ' ';
     line[length++] = '(';

@@ -1,4 +1,4 @@
-/* Sizes at which something in the library overflows or begins anew; run by name only, because they take gigabytes of memory or a
+/* Sizes at which something in the library overflows or wraps around; run by name only, because they take gigabytes of memory or a
  * setting of their own. */
 #include "case.h"
 

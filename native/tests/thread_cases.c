@@ -31,7 +31,7 @@ static void in_threads(void (*work)(struct worker *), void *shared) {
   struct worker workers[NUM_THREADS];
   for (int t = 0; t < NUM_THREADS; t++) {
     workers[t] = (struct worker){.index = t, .work = work, .shared = shared};
-    EXPECT(pthread_create(&workers[t].thread, NULL, enter, &workers[t]) == 0, "no thread can be made");
+    EXPECT(pthread_create(&workers[t].thread, NULL, enter, &workers[t]) == 0, "cannot create a thread");
   }
   for (int t = 0; t < NUM_THREADS; t++) pthread_join(workers[t].thread, NULL);
 }
@@ -221,7 +221,7 @@ static void wait_or_poll(struct worker *worker) {
     int flag = 0;
     while (!flag && !case_failed()) MPI(MPI_Parrived(work->request, k, &flag));
     const int last = work->data[3 * (k + 1) * GAPPED_ELEMENTS - 1];
-    EXPECT(last == work->expected, "partition %d has arrived and its last element is %d in place of %d", k, last, work->expected);
+    EXPECT(last == work->expected, "partition %d has arrived, but its last element is %d instead of %d", k, last, work->expected);
   }
 }
 
@@ -339,7 +339,7 @@ static int type_goes(MPI_Datatype type, int keyval, void *value, void *extra) {
   pthread_t other;
   (void)type, (void)keyval, (void)value, (void)extra;
   num_types_gone++;
-  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "no thread can be made");
+  EXPECT(pthread_create(&other, NULL, make_and_free_a_request, NULL) == 0, "cannot create a thread");
   pthread_join(other, NULL);
   return MPI_SUCCESS;
 }
@@ -380,11 +380,11 @@ static void callback_of_a_type(const struct context *context) {
 static void level_is_given(const struct context *context) {
   int level = -1;
   MPI(MPI_Query_thread(&level));
-  EXPECT(level == context->level, "MPI_Query_thread tells %d and MPI_Init_thread gave %d", level, context->level);
+  EXPECT(level == context->level, "MPI_Query_thread returns %d, MPI_Init_thread returned %d", level, context->level);
 }
 
 const struct test_case thread_cases[] = {
-    {"the_thread_level_is_told_as_it_was_given", level_is_given, 0},
+    {"the_thread_level_is_the_one_provided", level_is_given, 0},
     {"serialised_threads_make_partitions_ready", serialised, 0},
     {"four_threads_make_partitions_of_one_request_ready", on_one_request, 0},
     {"four_threads_make_partitions_of_several_requests_ready", on_several_requests, 0},

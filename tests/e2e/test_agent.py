@@ -20,10 +20,19 @@ def test_hosts_are_reached_by_the_agent(mpi, earlybird, refused, tmp_path):
     agent.write_text(AGENT)
     agent.chmod(0o755)
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
-    words = ("replay", "p.csv", "--layout", "2x1x1", "--hosts", "first.invalid,second.invalid", "--mpi", mpi)
-    result = earlybird(*words, "--agent", agent, "-o", "run", check=False)
-    # Ranks did start, and told that they share a host.
-    refused(result, "rank 1 did not land", status=1)
+    arguments = (
+        "replay",
+        "p.csv",
+        "--layout",
+        "2x1x1",
+        "--hosts",
+        "first.invalid,second.invalid",
+        "--mpi",
+        mpi,
+    )
+    result = earlybird(*arguments, "--agent", agent, "-o", "run", check=False)
+    # Ranks started and reported that they share a host.
+    refused(result, "rank 1 is not where", status=1)
     reached = (tmp_path / "reached").read_text().split()
     assert {"first.invalid", "second.invalid"} == set(reached)
     settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
@@ -34,8 +43,10 @@ def test_hosts_are_reached_by_the_agent(mpi, earlybird, refused, tmp_path):
 def test_an_agent_that_is_no_program_is_refused_before_anything_starts(
     any_mpi, earlybird, refused, tmp_path, agent
 ):
-    words = ("measure", "pingpong", "--hosts", "first.invalid", "--mpi", any_mpi, "-o", "run")
-    refused(earlybird(*words, "--agent", agent, check=False), f"--agent is {agent!r}", "no program on PATH")
+    arguments = ("measure", "pingpong", "--hosts", "first.invalid", "--mpi", any_mpi, "-o", "run")
+    refused(
+        earlybird(*arguments, "--agent", agent, check=False), f"--agent is {agent!r}", "not a program on PATH"
+    )
     assert not (tmp_path / "run").exists()
 
 

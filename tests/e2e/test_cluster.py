@@ -38,8 +38,8 @@ def two_nodes():
 @pytest.fixture(scope="module")
 def run_on():
     def run(told, node, *command: str) -> str:
-        words = ["cluster", "run", "--name", told["name"], node, "--", *command]
-        result = subprocess.run([EARLYBIRD, *words], capture_output=True, text=True, timeout=180)
+        arguments = ["cluster", "run", "--name", told["name"], node, "--", *command]
+        result = subprocess.run([EARLYBIRD, *arguments], capture_output=True, text=True, timeout=180)
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()
 
@@ -68,30 +68,32 @@ def test_every_node_has_a_name_processes_shared_memory_and_address_of_its_own(tw
     for node, addresses_there in zip(two_nodes["nodes"], addresses, strict=True):
         assert node["address"] in addresses_there
     for kind in ("net", "uts", "ipc", "pid", "mnt"):
-        words = ("readlink", f"/proc/self/ns/{kind}")
-        places = {run_on(two_nodes, "node0", *words), run_on(two_nodes, "node1", *words)}
+        arguments = ("readlink", f"/proc/self/ns/{kind}")
+        places = {run_on(two_nodes, "node0", *arguments), run_on(two_nodes, "node1", *arguments)}
         assert len(places | {os.readlink(f"/proc/self/ns/{kind}")}) == 3
 
 
 def test_a_command_on_a_node_begins_where_the_person_stands_and_ends_with_its_own_status(two_nodes, tmp_path):
-    words = [EARLYBIRD, "cluster", "run", "--name", two_nodes["name"], "node1", "--"]
-    result = subprocess.run([*words, "sh", "-c", "pwd; exit 7"], cwd=tmp_path, capture_output=True, text=True)
+    arguments = [EARLYBIRD, "cluster", "run", "--name", two_nodes["name"], "node1", "--"]
+    result = subprocess.run(
+        [*arguments, "sh", "-c", "pwd; exit 7"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert (result.returncode, result.stdout.strip()) == (7, str(tmp_path))
 
 
 def test_a_command_with_options_needs_no_dashes_before_it(two_nodes, earlybird, refused):
-    words = ["cluster", "run", "--name", two_nodes["name"], "node1"]
-    assert earlybird(*words, "sh", "-c", "echo $0 $1", "-la", "--name").stdout == "-la --name\n"
-    assert earlybird(*words, "--", "uname", "-n").stdout == "node1\n"
-    refused(earlybird(*words, "--json", "true", check=False), "--json true", "options first")
-    refused(earlybird(*words, "--", check=False), "no command")
+    arguments = ["cluster", "run", "--name", two_nodes["name"], "node1"]
+    assert earlybird(*arguments, "sh", "-c", "echo $0 $1", "-la", "--name").stdout == "-la --name\n"
+    assert earlybird(*arguments, "--", "uname", "-n").stdout == "node1\n"
+    refused(earlybird(*arguments, "--json", "true", check=False), "--json true", "options first")
+    refused(earlybird(*arguments, "--", check=False), "is not a command")
 
 
 def test_the_agent_runs_commands_as_ssh_would(two_nodes):
     agent = state.load(two_nodes["name"]).agent
-    words = [agent, "-x", "-o", "node1", "echo", "'a  b'", "$((1+1))", ";", "hostname"]
-    # An option's value cannot be told from a host: -o alone is passed over.
-    result = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    arguments = [agent, "-x", "-o", "node1", "echo", "'a  b'", "$((1+1))", ";", "hostname"]
+    # An option's value cannot be distinguished from a host: only -o is skipped.
+    result = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert result.stdout == "a  b 2\nnode1\n"
     result = subprocess.run([agent, "node9", "true"], capture_output=True, text=True, timeout=120)
     assert result.returncode == 255
@@ -128,8 +130,8 @@ def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
 
 def test_a_killed_keeper_takes_the_nodes_with_it(earlybird, refused):
     with running_cluster(3, "100mbit", "--no-check") as told:
-        words = [EARLYBIRD, "cluster", "run", "--name", told["name"], "node0", "--", "sleep", "60"]
-        sleeper = subprocess.Popen(words)
+        arguments = [EARLYBIRD, "cluster", "run", "--name", told["name"], "node0", "--", "sleep", "60"]
+        sleeper = subprocess.Popen(arguments)
         try:
             pids = [node["process"]["pid"] for node in told["nodes"]]
             os.kill(told["keeper"]["pid"], signal.SIGKILL)
@@ -145,12 +147,12 @@ def test_a_killed_keeper_takes_the_nodes_with_it(earlybird, refused):
         )
 
 
-def test_a_dead_node_is_told(earlybird, refused):
+def test_a_dead_node_is_reported(earlybird, refused):
     with running_cluster(2, "100mbit", "--no-check") as told:
         os.kill(told["nodes"][1]["process"]["pid"], signal.SIGKILL)
         name = told["name"]
         assert wait_until(lambda: state.load(name).lost_nodes() == ["node1"])
-        assert "node1 gone" in earlybird("cluster", "list").stdout
+        assert "lost node1" in earlybird("cluster", "list").stdout
         result = earlybird("cluster", "run", "--name", name, "node1", "--", "true", check=False)
         refused(result, "node1", "cluster down", status=1)
         # The others can still be looked at.
@@ -169,7 +171,7 @@ def test_links_are_limited_in_both_directions_for_every_stream_count():
         assert set(measured["bandwidth_bytes_per_s"]) == {"1", "4"}
 
 
-def test_links_that_carry_something_else_are_told():
+def test_a_wrong_link_bandwidth_is_reported():
     measured = {
         "expected_bytes_per_s": 1e9,
         "bandwidth_bytes_per_s": {"1": 5e8},
@@ -192,7 +194,7 @@ def test_the_highest_rate_can_be_set(earlybird):
 
 
 @pytest.mark.parametrize("harm", ["node", "bridge"])
-def test_links_that_break_while_they_are_measured_are_told_in_time(harm):
+def test_links_that_break_while_they_are_measured_are_reported_in_time(harm):
     with running_cluster(2, "40mbit", "--no-check") as told:
         cluster = state.load(told["name"])
         breaking = threading.Timer(0.5, break_node if harm == "node" else break_bridge, (told,))
@@ -221,7 +223,7 @@ def workers_in(told) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "telling"),
+    ("arguments", "telling"),
     [
         (["--nodes", "1"], "--nodes is 1"),
         (["--nodes", "65"], "2 to 64"),
@@ -231,8 +233,8 @@ def workers_in(told) -> list[str]:
         (["--name", "../x"], "letters"),
     ],
 )
-def test_what_makes_no_sense_is_refused(earlybird, refused, words, telling):
-    refused(earlybird("cluster", "up", *words, check=False), telling)
+def test_what_makes_no_sense_is_refused(earlybird, refused, arguments, telling):
+    refused(earlybird("cluster", "up", *arguments, check=False), telling)
 
 
 def test_a_name_that_is_taken_is_refused(two_nodes, earlybird, refused):
@@ -288,26 +290,26 @@ def test_a_cluster_interrupted_just_before_or_after_its_links_are_measured_is_go
 
 def test_an_ordinary_user_has_clusters_in_a_user_namespace(tmp_path):
     """As root this becomes somebody without any right; anybody else already is."""
-    words = _as_ordinary_user(tmp_path)
+    arguments = _as_ordinary_user(tmp_path)
     name = new_name()
-    up = _run([*words, "cluster", "up", "--name", name, "--nodes", "2", "--rate", "40mbit", "--json"])
-    if "cannot be made here" in up.stderr:
+    up = _run([*arguments, "cluster", "up", "--name", name, "--nodes", "2", "--rate", "40mbit", "--json"])
+    if "cannot be created here" in up.stderr:
         pytest.skip(up.stderr.strip())
     assert up.returncode == 0, up.stderr
     told = json.loads(up.stdout)
     try:
         assert told["user_namespace"] is True
         assert told["link"]["bandwidth_bytes_per_s"]["1"] < 1.5 * told["link"]["expected_bytes_per_s"]
-        node = _run([*words, "cluster", "run", "--name", name, "1", "--", "hostname"])
+        node = _run([*arguments, "cluster", "run", "--name", name, "1", "--", "hostname"])
         assert node.stdout == "node1\n"
     finally:
-        down = _run([*words, "cluster", "down", "--name", name])
+        down = _run([*arguments, "cluster", "down", "--name", name])
     assert down.returncode == 0, down.stderr
     assert processes_of(told) == []
 
 
-def _run(words) -> subprocess.CompletedProcess:
-    return subprocess.run(words, capture_output=True, text=True, timeout=180)
+def _run(arguments) -> subprocess.CompletedProcess:
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=180)
 
 
 def _as_ordinary_user(folder: Path) -> list:
@@ -321,7 +323,7 @@ def _as_ordinary_user(folder: Path) -> list:
     environment = ["env", f"PYTHONPATH={os.pathsep.join(packages)}", f"HOME={folder}"]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     for python in (sys.executable, f"/usr/bin/python{version}"):
-        words = [*setpriv, *environment, python, "-c", script]
-        if _run([*words, "--version"]).returncode == 0:
-            return words
+        arguments = [*setpriv, *environment, python, "-c", script]
+        if _run([*arguments, "--version"]).returncode == 0:
+            return arguments
     pytest.skip("no ordinary user can read this Python and this folder")

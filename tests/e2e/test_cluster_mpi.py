@@ -1,4 +1,4 @@
-"""Real MPI between virtual nodes: the network is used, its rate is the limit, what dies is told in time."""
+"""Real MPI between virtual nodes: the network is used, its rate is the limit, failures are reported."""
 
 import json
 import os
@@ -98,9 +98,9 @@ def test_an_incast_is_limited_by_the_link_of_the_receiver(any_mpi, cluster, earl
 )
 def test_ranks_sit_where_the_layout_says(mpi, cluster, earlybird, map_by, hosts):
     """`replay` and `measure` start theirs by the same words."""
-    words = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x2"]
+    arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x2"]
     tell = f"echo ${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}} $(hostname); {STAY}"
-    told = earlybird(*words, "--map-by", map_by, "--", "sh", "-c", tell)
+    told = earlybird(*arguments, "--map-by", map_by, "--", "sh", "-c", tell)
     assert sorted(told.stdout.splitlines()) == [f"{rank} {host}" for rank, host in enumerate(hosts)]
 
 
@@ -114,19 +114,19 @@ def test_a_replay_records_where_its_ranks_sat(any_mpi, cluster, earlybird, tmp_p
 
 
 def test_a_program_of_ones_own_runs_on_the_nodes(mpi, cluster, earlybird, refused):
-    words = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi]
+    arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi]
     # Intel MPI's mpiexec ends with 255 or with the program's own, as the end of one rank reaches it.
-    failed = earlybird(*words, "--layout", "2x1x1", "--", "sh", "-c", f"{STAY}; exit 3", check=False)
+    failed = earlybird(*arguments, "--layout", "2x1x1", "--", "sh", "-c", f"{STAY}; exit 3", check=False)
     assert failed.returncode in ((3, 255) if mpi == "intel" else (3,))
-    refused(earlybird(*words, "--layout", "9x1x1", "--", "hostname", check=False), "9 nodes", "has 4")
+    refused(earlybird(*arguments, "--layout", "9x1x1", "--", "hostname", check=False), "9 nodes", "has 4")
 
 
 def test_ctrl_c_ends_a_program_on_the_nodes(mpi, cluster, tmp_path):
-    words = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x1"]
+    arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x1"]
     process = subprocess.Popen(
         [
             EARLYBIRD,
-            *words,
+            *arguments,
             "--",
             "sh",
             "-c",
@@ -152,10 +152,10 @@ def test_ctrl_c_ends_a_program_on_the_nodes(mpi, cluster, tmp_path):
 
 def test_what_the_cluster_lacks_is_refused(any_mpi, cluster, earlybird, refused, tmp_path):
     (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n")
-    words = ["replay", "pair.csv", "--mpi", any_mpi]
-    refused(earlybird(*words, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
-    refused(earlybird(*words, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
-    result = earlybird(*words, "--layout", "2x1x1", "--launcher", "cluster:none-such", check=False)
+    arguments = ["replay", "pair.csv", "--mpi", any_mpi]
+    refused(earlybird(*arguments, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
+    refused(earlybird(*arguments, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
+    result = earlybird(*arguments, "--layout", "2x1x1", "--launcher", "cluster:none-such", check=False)
     refused(result, "none-such", "cluster up")
 
 
@@ -192,32 +192,34 @@ def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird,
     with running_cluster(2, RATE, "--no-check") as told:
         process = _begin_replay(told, any_mpi, tmp_path)
         try:
-            words = ["measure", "pingpong", "--mpi", any_mpi, *launcher(told), "-o", "other"]
+            arguments = ["measure", "pingpong", "--mpi", any_mpi, *launcher(told), "-o", "other"]
             who = f"process {process.pid} (earlybird replay pattern.csv"
-            refused(earlybird(*words, check=False), who, told["name"], "wait")
+            refused(earlybird(*arguments, check=False), who, told["name"], "wait")
             assert not (tmp_path / "other").exists()
-            # What a person runs there is their own affair.
+            # A user may still run commands there.
             ran = earlybird("cluster", "run", "--name", told["name"], "0", "true")
             assert who in ran.stderr and "disturbs" in ran.stderr
-            words = ["cluster", "mpiexec", "--name", told["name"], "--mpi", any_mpi, "--layout", "2x1x1"]
-            ran = earlybird(*words, "true")
+            arguments = ["cluster", "mpiexec", "--name", told["name"], "--mpi", any_mpi, "--layout", "2x1x1"]
+            ran = earlybird(*arguments, "true")
             assert who in ran.stderr and "disturbs" in ran.stderr
         finally:
             process.kill()  # what it held is free without a word from it
             process.communicate()
         assert earlybird("cluster", "run", "--name", told["name"], "0", "true").stderr == ""
-        words = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
-        earlybird(*words, "--budget", "1s", "--mpi", any_mpi, *launcher(told), "-o", "other")
+        arguments = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
+        earlybird(*arguments, "--budget", "1s", "--mpi", any_mpi, *launcher(told), "-o", "other")
 
 
 def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(any_mpi, tmp_path, earlybird, refused):
     name = new_name()
-    words = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
+    arguments = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
     up = f"cluster up --nodes 2 --rate 80mbit --name {name}"
     require_cluster()
     earlybird(*up.split(), "--no-check")
     try:
-        earlybird(*words, "--mpi", any_mpi, "--budget", "1s", "--launcher", f"cluster:{name}", "-o", "run")
+        earlybird(
+            *arguments, "--mpi", any_mpi, "--budget", "1s", "--launcher", f"cluster:{name}", "-o", "run"
+        )
         resume = ["measure", "--resume", "--launches", "2", "-o", "run"]
         earlybird("cluster", "down", "--name", name)
         refused(earlybird(*resume, check=False), name, f"`earlybird {up}`")
@@ -256,9 +258,9 @@ def _break(harm, named, mpi, tmp_path):
 
 
 def test_the_demo_runs_over_all_nodes(any_mpi, cluster, earlybird, tmp_path, refused):
-    words = ["demo", "--mpi", any_mpi, *launcher(cluster)]
-    refused(earlybird(*words, "--ranks", "6", check=False), "4 nodes", "multiple of 4")
-    told = earlybird(*words, "--ranks", "4", "--budget", "1s", "--keep", "kept", timeout=400)
+    arguments = ["demo", "--mpi", any_mpi, *launcher(cluster)]
+    refused(earlybird(*arguments, "--ranks", "6", check=False), "4 nodes", "multiple of 4")
+    told = earlybird(*arguments, "--ranks", "4", "--budget", "1s", "--keep", "kept", timeout=400)
     assert "4x1x1" in told.stdout
     assert json.loads((tmp_path / "kept" / "profile.json").read_text())["levels"].keys() == {
         "intra_socket", "inter_node"

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.mpi
 SMALL = ("--sizes", "64", "--launches", "1", "--budget", "200ms", "--quiet")
 
 
-def rows(earlybird, *words):
-    return json.loads(earlybird("measure", "collective", *SMALL, "--json", *words).stdout)["points"]
+def rows(earlybird, *arguments):
+    return json.loads(earlybird("measure", "collective", *SMALL, "--json", *arguments).stdout)["points"]
 
 
 def test_forced_algorithms_are_proven_to_run(earlybird, mpi):
@@ -21,17 +21,17 @@ def test_forced_algorithms_are_proven_to_run(earlybird, mpi):
     found = rows(earlybird, "--mpi", mpi, "--ranks", "5", "--algorithm", algorithms, "-o", "run")
     methods = {"default", *algorithms.split(","), *(["own-binomial"] if mpi == "intel" else [])}
     for operation in ("bcast", "reduce"):
-        told = {row["method"]: row["proof"] for row in found if row["operation"] == operation}
-        assert set(told) == methods
-        # A rank that waits for its core is late too, and then nothing is told.
-        assert "contradicted" not in told.values() and "proven" in told.values()
+        output = {row["method"]: row["proof"] for row in found if row["operation"] == operation}
+        assert set(output) == methods
+        # A rank that waits for its core is late too; then the tree is not verified.
+        assert "contradicted" not in output.values() and "proven" in output.values()
     for row in found:
         assert row["mean_s"] <= row["time_s"] * 1.5
         assert (row["over_default"] is None) == (row["method"] in ("default", "MPI_Reduce_local"))
 
 
 def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird, any_mpi):
-    words = (
+    arguments = (
         "--mpi",
         any_mpi,
         "--ranks",
@@ -41,7 +41,7 @@ def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird,
         "--op",
         "allreduce,allgather,alltoall,barrier",
     )
-    found = rows(earlybird, *words, "-o", "run")
+    found = rows(earlybird, *arguments, "-o", "run")
     assert {row["operation"] for row in found if row["method"] != "default"} >= {
         "allreduce",
         "allgather",
@@ -51,7 +51,7 @@ def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird,
 
 
 def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, refused, any_mpi):
-    words = (
+    arguments = (
         "--mpi",
         any_mpi,
         "--op",
@@ -65,16 +65,16 @@ def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, ref
         "-o",
         "run",
     )
-    first = rows(earlybird, *words)
+    first = rows(earlybird, *arguments)
     assert {row["ranks"] for row in first} == {2, 3} and {row["root"] for row in first} == {1}
     again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--budget", "2s", "--json")
     assert {row["launches"] for row in json.loads(again.stdout)["points"] if row["method"] == "linear"} == {2}
-    for words in (("--ranks", "4"), ("--op", "bcast"), ("--map-by", "node"), ("--algorithm", "all")):
-        refused(in_process("measure", "--resume", "-o", "run", *words, check=False), words[0])
+    for arguments in (("--ranks", "4"), ("--op", "bcast"), ("--map-by", "node"), ("--algorithm", "all")):
+        refused(in_process("measure", "--resume", "-o", "run", *arguments, check=False), arguments[0])
 
 
 def test_the_columns_of_osu_are_of_one_method(earlybird, refused, any_mpi):
-    words = (
+    arguments = (
         "measure",
         "collective",
         *SMALL,
@@ -87,13 +87,13 @@ def test_the_columns_of_osu_are_of_one_method(earlybird, refused, any_mpi):
         "--format",
         "osu",
     )
-    told = earlybird(*words, "--algorithm", "default", "-o", "run").stdout.splitlines()
-    assert told[0] == "# Size       Avg Latency(us)" and told[1].split()[0] == "64"
-    refused(earlybird(*words, "-o", "other", check=False), "--format osu prints one column")
+    output = earlybird(*arguments, "--algorithm", "default", "-o", "run").stdout.splitlines()
+    assert output[0] == "# Size       Avg Latency(us)" and output[1].split()[0] == "64"
+    refused(earlybird(*arguments, "-o", "other", check=False), "--format osu prints one column")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "output"),
     [
         (("--op", "scan"), "--op has 'scan'"),
         (("--algorithm", "magic"), "--algorithm has 'magic'"),
@@ -108,9 +108,11 @@ def test_the_columns_of_osu_are_of_one_method(earlybird, refused, any_mpi):
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_a_sentence(
-    in_process, refused, tmp_path, any_mpi, words, told
+    in_process, refused, tmp_path, any_mpi, arguments, output
 ):
-    refused(in_process("measure", "collective", "--mpi", any_mpi, *words, "-o", "run", check=False), told)
+    refused(
+        in_process("measure", "collective", "--mpi", any_mpi, *arguments, "-o", "run", check=False), output
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -124,8 +126,8 @@ def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp
         monkeypatch.setenv(name, value)
 
     def tree_seen(attempt):
-        words = ("--mpi", mpi, "--op", "bcast", "--ranks", "5", "--algorithm", "default")
-        return {row["tree_seen"] for row in rows(earlybird, *words, "-o", f"run{attempt}")}
+        arguments = ("--mpi", mpi, "--op", "bcast", "--ranks", "5", "--algorithm", "default")
+        return {row["tree_seen"] for row in rows(earlybird, *arguments, "-o", f"run{attempt}")}
 
-    # A rank that waits for its core is late too, and then nothing is told.
+    # A rank that waits for its core is late too; then the tree is not verified.
     assert any(tree_seen(attempt) == {"chain"} for attempt in range(3))

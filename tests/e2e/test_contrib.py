@@ -130,12 +130,12 @@ def test_the_spack_package_builds_the_library_alone(package, any_mpi, tmp_path):
     )
     cmake = shutil.which("cmake", path=sysconfig.get_path("scripts")) or shutil.which("cmake")
     sources = ROOT / earlybird.root_cmakelists_dir
-    for words in (
+    for arguments in (
         [cmake, "-S", sources, "-B", tmp_path / "build", *earlybird.cmake_args()],
         [cmake, "--build", tmp_path / "build", "--target", *earlybird.build_targets],
     ):
         result = subprocess.run(
-            [str(word) for word in words],
+            [str(word) for word in arguments],
             env=flavour.environment(),
             capture_output=True,
             text=True,

@@ -72,10 +72,10 @@ def stuck(tmp_path):
         started.append(process)
         # Intel MPI's mpiexec puts an empty line between those of two ranks now and then.
         lines = (line for line in process.stdout if line.strip())
-        told = [next(lines, "") for _ in range(2)]
-        assert all(line.startswith("waits ") for line in told), told
+        output = [next(lines, "") for _ in range(2)]
+        assert all(line.startswith("waits ") for line in output), output
         children.extend(psutil.Process(process.pid).children(recursive=True))
-        assert {int(line.split()[1]) for line in told} <= {child.pid for child in children}
+        assert {int(line.split()[1]) for line in output} <= {child.pid for child in children}
         return process, children
 
     yield start
@@ -87,18 +87,18 @@ def stuck(tmp_path):
 
 
 def ranks(text: str) -> list[dict[str, str]]:
-    """What each rank told, by rank."""
+    """The report of each rank, by rank."""
     lines = [line for line in text.splitlines() if line.startswith("rank=")]
-    told = [dict(word.split("=", 1) for word in line.split("|")) for line in lines]
-    return sorted(told, key=lambda one: int(one["rank"]))
+    output = [dict(word.split("=", 1) for word in line.split("|")) for line in lines]
+    return sorted(output, key=lambda one: int(one["rank"]))
 
 
-def assert_reached(told: list[dict[str, str]], num_ranks: int, mpi: str) -> None:
+def assert_reached(output: list[dict[str, str]], num_ranks: int, mpi: str) -> None:
     """Every rank has the library, no process above one has, and it is there once."""
-    assert [(one["rank"], one["size"]) for one in told] == [
+    assert [(one["rank"], one["size"]) for one in output] == [
         (str(k), str(num_ranks)) for k in range(num_ranks)
     ]
-    for one in told:
+    for one in output:
         assert one["reached"] == "1"
         assert one["preload"].split(":").count(str(library_path(find_flavour(mpi)))) == 1
         above = [word for word in one["above"].split() if ":" in word]
@@ -108,11 +108,11 @@ def assert_reached(told: list[dict[str, str]], num_ranks: int, mpi: str) -> None
 def test_ranks_of_a_launcher_are_reached_and_nothing_above_them(mpi, earlybird, where_of):
     where = where_of(mpi)
     result = earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", where, "a b", "*")
-    told = ranks(result.stdout)
-    assert_reached(told, 2, mpi)
-    assert told[0]["arguments"] == "a b *"
+    output = ranks(result.stdout)
+    assert_reached(output, 2, mpi)
+    assert output[0]["arguments"] == "a b *"
     daemon = "prterun:0" if mpi == "openmpi" else "hydra_pmi_proxy:0 mpiexec"
-    assert daemon in told[0]["above"]
+    assert daemon in output[0]["above"]
     assert "earlybird" not in result.stderr
 
 
@@ -123,10 +123,10 @@ def test_a_launcher_by_its_path_and_one_in_a_script_are_reached(mpi, earlybird, 
     (tmp_path / "job").chmod(0o755)
     result = earlybird("exec", "--mpi", mpi, "--", "./job", check=False)
     assert result.returncode == 7
-    told = ranks(result.stdout)
-    assert_reached(told, 2, mpi)
-    assert [one["arguments"] for one in told] == ["one", "two"]
-    assert "job:0" in told[0]["above"]
+    output = ranks(result.stdout)
+    assert_reached(output, 2, mpi)
+    assert [one["arguments"] for one in output] == ["one", "two"]
+    assert "job:0" in output[0]["above"]
 
 
 def test_a_program_without_launcher_is_reached_and_other_commands_are_not(mpi, earlybird, where_of):
@@ -161,9 +161,9 @@ def test_an_exec_inside_an_exec_adds_nothing_twice(any_mpi, earlybird, where_of)
 
 def test_what_a_person_preloads_and_sets_stays(mpi, earlybird, where_of):
     own = {"LD_PRELOAD": "libm.so.6", "EARLYBIRD_TEST_NOTE": NOTE}
-    told = ranks(earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", where_of(mpi), env=own).stdout)
-    assert_reached(told, 2, mpi)
-    assert all(one["preload"].startswith("libm.so.6:") and one["note"] == NOTE for one in told)
+    output = ranks(earlybird("exec", "--mpi", mpi, "--", "mpiexec", "-n", "2", where_of(mpi), env=own).stdout)
+    assert_reached(output, 2, mpi)
+    assert all(one["preload"].startswith("libm.so.6:") and one["note"] == NOTE for one in output)
 
 
 def test_no_interpose_leaves_the_mpi_alone(any_mpi, earlybird, where_of):
@@ -173,7 +173,7 @@ def test_no_interpose_leaves_the_mpi_alone(any_mpi, earlybird, where_of):
     assert result.stderr == ""
 
 
-def test_a_static_program_is_told_of_and_runs(any_mpi, earlybird, where_of, tmp_path):
+def test_a_static_program_is_reported_and_runs(any_mpi, earlybird, where_of, tmp_path):
     where_of(any_mpi)
     (tmp_path / "app.c").write_text('#include <stdio.h>\nint main(void) { puts("ran"); return 0; }\n')
     made = subprocess.run(["cc", "-static", "app.c", "-o", "app"], cwd=tmp_path, capture_output=True)
@@ -185,7 +185,7 @@ def test_a_static_program_is_told_of_and_runs(any_mpi, earlybird, where_of, tmp_
     assert "./app" in sentence and "statically" in sentence
 
 
-def test_a_program_of_another_mpi_is_told_of_and_is_left_alone(earlybird, where_of):
+def test_a_program_of_another_mpi_is_reported_and_not_preloaded(earlybird, where_of):
     where = where_of("mpich")
     where_of("openmpi")
     # Each process starts by itself: an mpiexec of another MPI makes no ranks of them.
@@ -212,8 +212,8 @@ def test_the_example_of_the_page_runs(any_mpi, earlybird, where_of, tmp_path):
     words = ("exec", "--mpi", any_mpi)
     earlybird(*words, "--", "mpicc", "-O2", "-Wall", "-Werror", "app.c", "-o", "app")
     for alone in ([], ["--no-interpose"]):
-        told = earlybird(*words, *alone, "--", "mpiexec", "-n", "2", "./app").stdout
-        assert re.fullmatch(r"\d+\.\d\d ms from the last MPI_Pready until all has arrived\n", told)
+        output = earlybird(*words, *alone, "--", "mpiexec", "-n", "2", "./app").stdout
+        assert re.fullmatch(r"\d+\.\d\d ms from the last MPI_Pready until all has arrived\n", output)
 
 
 def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refused):
@@ -232,10 +232,10 @@ def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, w
     within = ("exec", "--mpi", mpi, "--")
     earlybird(*within, "mpicc", "-shared", "-fPIC", LATE, "-o", library)
     launch = (*within, "mpiexec", "-n", "2", sys.executable, "-c", host, library, 1)
-    told = earlybird(*launch, env={"EARLYBIRD_STATS": "1"}).stderr
-    assert "earlybird: partitioned communication" in told
-    told = earlybird(*launch[:-1], 0, env={"EARLYBIRD_STATS": "1"}).stderr
-    assert "earlybird: partitioned communication" in told
+    output = earlybird(*launch, env={"EARLYBIRD_STATS": "1"}).stderr
+    assert "earlybird: partitioned communication" in output
+    output = earlybird(*launch[:-1], 0, env={"EARLYBIRD_STATS": "1"}).stderr
+    assert "earlybird: partitioned communication" in output
     if mpi == "openmpi":
         return  # is preloaded, because its handles are data, and so is not late at all
     bound = earlybird(*launch, env={"LD_BIND_NOW": "1"}, check=False)
@@ -250,10 +250,10 @@ def test_a_program_of_another_kind_of_mpi_in_a_script_ends_with_a_sentence(early
     script.chmod(0o755)
     ended = earlybird("exec", "--mpi", "openmpi", "--no-interpose", "--", script, check=False)
     assert ended.returncode == 2, ended
-    assert "this process runs Open MPI" in ended.stderr and "choose the build with" in ended.stderr
+    assert "this process runs Open MPI" in ended.stderr and "select the build with" in ended.stderr
 
 
-def test_a_missing_library_is_told_with_the_command_that_builds_it(any_mpi, earlybird, tmp_path):
+def test_a_missing_library_is_reported_with_the_command_that_builds_it(any_mpi, earlybird, tmp_path):
     # A copy of the MPI's compiler, for which nothing was ever built.
     mpicc = tmp_path / "mpicc"
     mpicc.write_text(f'#!/bin/sh\nexec "{find_flavour(any_mpi).mpicc}" "$@"\n')
@@ -268,33 +268,33 @@ def test_a_missing_library_is_told_with_the_command_that_builds_it(any_mpi, earl
 def test_ctrl_c_ends_ranks_that_wait_for_partitions(mpi, stuck):
     process, children = stuck(mpi)
     process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=30)
-    assert process.returncode > 0, told  # mpiexec's own: 2 of MPICH, 1 of Open MPI, 255 of Intel MPI
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode > 0, output  # mpiexec's own: 2 of MPICH, 1 of Open MPI, 255 of Intel MPI
     assert psutil.wait_procs(children, timeout=10)[1] == []
-    assert "went on" not in told
+    assert "went on" not in output
 
 
-def test_the_death_of_a_rank_in_a_transfer_ends_the_launch_and_is_told(mpi, stuck):
+def test_the_death_of_a_rank_in_a_transfer_ends_the_launch_and_is_reported(mpi, stuck):
     process, children = stuck(mpi, "dies")
-    told, _ = process.communicate(timeout=30)
-    assert process.returncode > 0, told
-    assert re.search(r"signal:? 9|SIGKILL", told, re.IGNORECASE), told
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode > 0, output
+    assert re.search(r"signal:? 9|SIGKILL", output, re.IGNORECASE), output
     assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with running_cluster(2, "1gbit", "--no-check") as told:
-        yield told
+    with running_cluster(2, "1gbit", "--no-check") as output:
+        yield output
 
 
 def test_ranks_on_other_nodes_are_reached_with_our_variables(mpi, cluster, earlybird, where_of):
     words = ["cluster", "mpiexec", "--name", cluster["name"], "--layout", "2x1x1", "--", where_of(mpi)]
     result = earlybird("exec", "--mpi", mpi, "--", EARLYBIRD, *words, env={"EARLYBIRD_TEST_NOTE": NOTE})
-    told = ranks(result.stdout)
-    assert [one["host"] for one in told] == ["node0", "node1"]
-    assert_reached(told, 2, mpi)
-    assert [one["note"] for one in told] == [NOTE, NOTE]
+    output = ranks(result.stdout)
+    assert [one["host"] for one in output] == ["node0", "node1"]
+    assert_reached(output, 2, mpi)
+    assert [one["note"] for one in output] == [NOTE, NOTE]
     outside = ranks(earlybird(*words[:3], words[3], "--mpi", mpi, *words[4:]).stdout)
     assert [one["reached"] for one in outside] == ["0", "0"]
 
@@ -316,11 +316,11 @@ def test_ranks_of_srun_are_reached(slurm, where_of, any_mpi, tmp_path):
     for words in ([*step, where], [shutil.which("srun"), *step[1:], "--export=NONE", where, "--export=x"]):
         result = slurm.run(*begin, *words, cwd=tmp_path, env=environment)
         assert result.returncode == 0, result.stderr
-        told = ranks(result.stdout)
-        assert_reached(told, 2, any_mpi)
-        assert sorted(one["host"] for one in told) == list(real_slurm.NODES)
-        assert [one["note"] for one in told] == [NOTE, NOTE]
-    assert told[0]["arguments"] == "--export=x"
+        output = ranks(result.stdout)
+        assert_reached(output, 2, any_mpi)
+        assert sorted(one["host"] for one in output) == list(real_slurm.NODES)
+        assert [one["note"] for one in output] == [NOTE, NOTE]
+    assert output[0]["arguments"] == "--export=x"
     # An mpiexec that starts its daemons with srun, which then must not be reached.
     result = slurm.run(*begin, "mpiexec", "-n", "2", "-ppn", "1", where, cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""Launchers of sites under `exec`, played by scripts that record their arguments; what ranks are told."""
+"""Launchers of sites under `exec`, emulated by scripts that record arguments; the environment of ranks."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def compile_for(mpi: str, *words: object) -> None:
 
 @pytest.fixture
 def says(tmp_path):
-    """The program that says what it was told, compiled for an MPI."""
+    """The program that prints its environment, compiled for an MPI."""
 
     def compiled(mpi: str) -> str:
         require_mpi(mpi)
@@ -87,27 +87,27 @@ def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
     begin = ("exec", "--mpi", any_mpi, "--", str(path) if "/" in launcher else launcher)
     result = earlybird(*begin, *words, program, "a b", env=environment)
     (line,) = result.stdout.splitlines()
-    told = dict(item.split("=", 1) for item in line.split("|"))
-    assert told["reached"] == "1"
-    assert told["preload"] == str(library_path(find_flavour(any_mpi)))
-    assert told["arguments"] == "a b"
+    output = dict(item.split("=", 1) for item in line.split("|"))
+    assert output["reached"] == "1"
+    assert output["preload"] == str(library_path(find_flavour(any_mpi)))
+    assert output["arguments"] == "a b"
     assert record.read_text().splitlines()[:2] == ["own=", "whole=1"]
     assert "earlybird" not in result.stderr
 
 
-def test_ranks_are_told_of_a_whole_job_where_every_program_is_reached(mpi, earlybird, says):
+def test_ranks_know_of_a_whole_job_if_every_program_is_reached(mpi, earlybird, says):
     program = says(mpi)
 
-    def told(*words, **variables) -> list[str]:
+    def output(*words, **variables) -> list[str]:
         out = earlybird("exec", "--mpi", mpi, "--", *words, env=variables).stdout
         assert out.count("libearlybird.so") == 2
         return sorted(line.split()[0] for line in out.splitlines() if line.strip())
 
     launch = ("mpiexec", "-n", "1", program, ":", "-n", "1", program)
-    assert told(*launch) == ["whole=1"] * 2
-    assert told(*launch, EARLYBIRD_WHOLE_JOB="0") == ["whole=0"] * 2
-    assert told("mpiexec", "-n", "2", "env", program) == ["whole="] * 2
-    assert told("sh", "-c", f"mpiexec -n 2 {program}") == ["whole="] * 2
+    assert output(*launch) == ["whole=1"] * 2
+    assert output(*launch, EARLYBIRD_WHOLE_JOB="0") == ["whole=0"] * 2
+    assert output("mpiexec", "-n", "2", "env", program) == ["whole="] * 2
+    assert output("sh", "-c", f"mpiexec -n 2 {program}") == ["whole="] * 2
 
 
 def test_a_static_program_among_others_is_named_and_the_others_are_reached(mpi, earlybird, says, tmp_path):

@@ -44,8 +44,8 @@ def installed(tmp_path):
     if reached.returncode != 0:
         pytest.skip(f"PyPI is not reachable: {reached.stderr.strip().splitlines()[-1]}")
     own = environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    for words in (["install", "--quiet", "--no-compile", "--no-deps", "."], ["check"]):
-        result = subprocess.run([*pip, *words], cwd=ROOT, capture_output=True, text=True)
+    for arguments in (["install", "--quiet", "--no-compile", "--no-deps", "."], ["check"]):
+        result = subprocess.run([*pip, *arguments], cwd=ROOT, capture_output=True, text=True)
         assert result.returncode == 0, result.stdout + result.stderr
         (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return environment / "bin"
@@ -62,9 +62,13 @@ def test_an_installed_earlybird_holds_all_sources_and_measures(any_mpi, tmp_path
     }
     environment |= {"EARLYBIRD_HOME": str(home()), "PATH": "/usr/local/bin:/usr/bin:/bin"}
 
-    def earlybird(*words) -> str:
+    def earlybird(*arguments) -> str:
         result = subprocess.run(
-            [bin_folder / "earlybird", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+            [bin_folder / "earlybird", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
         assert result.returncode == 0, result.stderr
         return result.stdout
@@ -74,19 +78,19 @@ def test_an_installed_earlybird_holds_all_sources_and_measures(any_mpi, tmp_path
     cmake = shutil.which("cmake", path=sysconfig.get_path("scripts")) or "cmake"
     configure = [cmake, "-S", package / "_native", "-B", "build", f"-DMPI_C_COMPILER={flavour.mpicc}"]
     subprocess.run(configure, cwd=tmp_path, env=flavour.environment(), check=True, capture_output=True)
-    words = ("pingpong", "--mpi", any_mpi, "--sizes", "8", "--launches", "1", "--budget", "1s")
-    earlybird("measure", *words, "-o", "run")
+    arguments = ("pingpong", "--mpi", any_mpi, "--sizes", "8", "--launches", "1", "--budget", "1s")
+    earlybird("measure", *arguments, "-o", "run")
     (sample,) = (tmp_path / "run" / "samples.ndjson").read_text().splitlines()
     assert json.loads(sample)["validated"]
     (launch,) = (tmp_path / "run" / "launches.ndjson").read_text().splitlines()
     assert any(str(native_prefix(flavour)) in word for word in json.loads(launch)["command_line"])
-    told = json.loads(earlybird("doctor", "--json"))
-    assert told["cores"] >= 1 and told["can"]
+    output = json.loads(earlybird("doctor", "--json"))
+    assert output["cores"] >= 1 and output["can"]
     assert _state_of_checkout() == before
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["-c", "import earlybird"],
         ["--help"],
@@ -96,27 +100,27 @@ def test_an_installed_earlybird_holds_all_sources_and_measures(any_mpi, tmp_path
                "parse_bytes('64KiB'), parse_duration('20s')"],
     ],
 )  # fmt: skip
-def test_small_commands_load_no_large_library(tmp_path, words):
-    assert _loaded_by(words, LARGE, tmp_path) == []
+def test_small_commands_load_no_large_library(tmp_path, arguments):
+    assert _loaded_by(arguments, LARGE, tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    "words", [["exec", "--help"], ["cluster", "list"], ["cluster", "run", "--help"]], ids=" ".join
+    "arguments", [["exec", "--help"], ["cluster", "list"], ["cluster", "run", "--help"]], ids=" ".join
 )
-def test_what_starts_other_programs_loads_no_numpy(tmp_path, words):
-    assert _loaded_by(words, (*LARGE, "numpy"), tmp_path) == []
+def test_what_starts_other_programs_loads_no_numpy(tmp_path, arguments):
+    assert _loaded_by(arguments, (*LARGE, "numpy"), tmp_path) == []
 
 
-def _loaded_by(words: list[str], libraries: tuple[str, ...], folder: Path) -> list[str]:
+def _loaded_by(arguments: list[str], libraries: tuple[str, ...], folder: Path) -> list[str]:
     """Which of `libraries` a command, or a script after -c, has imported when it ends."""
-    if words[0] == "-c":
-        script = words[1]
+    if arguments[0] == "-c":
+        script = arguments[1]
     else:
-        script = f"import sys; sys.argv = {['earlybird', *words]!r}; from earlybird.cli.main import run\n"
+        script = f"import sys; sys.argv = {['earlybird', *arguments]!r}; from earlybird.cli.main import run\n"
         script += "try: run()\n"
         script += "except SystemExit as end: assert not end.code, end.code"
     script += f"\nimport sys; print(*(name for name in {libraries!r} if name in sys.modules))"
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
     )
-    return told.stdout.splitlines()[-1].split()
+    return output.stdout.splitlines()[-1].split()

@@ -41,19 +41,19 @@ def installed(mpi, tmp_path):
     return flavour, tmp_path / "moved"
 
 
-def run(flavour, *words, cwd, **variables) -> str:
+def run(flavour, *arguments, cwd, **variables) -> str:
     environment = flavour.environment() | variables
     environment["PATH"] += os.pathsep + sysconfig.get_path("scripts")
     result = subprocess.run(
-        [*map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120
+        [*map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
 
 def assert_works(flavour, app: Path) -> None:
-    told = run(flavour, flavour.mpiexec, "-n", "2", app, cwd=app.parent)
-    assert told.splitlines() == ["wrong=0 from=libearlybird.so"] * 2
+    output = run(flavour, flavour.mpiexec, "-n", "2", app, cwd=app.parent)
+    assert output.splitlines() == ["wrong=0 from=libearlybird.so"] * 2
 
 
 def test_a_program_built_with_pkg_config_uses_the_library(installed, tmp_path):
@@ -93,12 +93,19 @@ def test_a_cmake_project_of_cpp_alone_finds_the_library(installed, tmp_path):
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_the_header_compiles_alone(installed, tmp_path, language):
     flavour, prefix = installed
-    # Called as C: a name that C++ had mangled would be nobody's.
+    # Called as C: a mangled C++ name would not link.
     source = "#include <earlybird.h>\nvoid *call(void) { return (void *)&MPI_Psend_init; }\n"
     (tmp_path / "header.src").write_text(source)
-    words = ["-x", language, "-std=c11" if language == "c" else "-std=c++17", "-Wall", "-Wextra", "-Werror"]
-    words += ["-c", "header.src", "-o", "header.o", f"-I{prefix}/include"]
-    run(flavour, flavour.mpicc, *words, "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX", cwd=tmp_path)
+    arguments = [
+        "-x",
+        language,
+        "-std=c11" if language == "c" else "-std=c++17",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]
+    arguments += ["-c", "header.src", "-o", "header.o", f"-I{prefix}/include"]
+    run(flavour, flavour.mpicc, *arguments, "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX", cwd=tmp_path)
     assert " U MPI_Psend_init\n" in run(flavour, "nm", "header.o", cwd=tmp_path)
 
 

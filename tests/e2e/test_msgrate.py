@@ -8,7 +8,7 @@ import pytest
 pytestmark = pytest.mark.mpi
 
 
-def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
+def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_mpi):
     small = (
         "--mpi",
         any_mpi,
@@ -19,8 +19,8 @@ def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
         "--methods",
         "shared,per-thread,processes",
     )
-    words = ("measure", "msgrate", *small, "--launches", "1", "--budget", "500ms", "-o", "run")
-    points = json.loads(earlybird(*words, "--json").stdout)["points"]
+    arguments = ("measure", "msgrate", *small, "--launches", "1", "--budget", "500ms", "-o", "run")
+    points = json.loads(earlybird(*arguments, "--json").stdout)["points"]
     assert [(row["threads"], row["method"]) for row in points] == [
         (threads, method) for threads in (1, 2) for method in ("shared", "per-thread", "processes")
     ]
@@ -34,11 +34,11 @@ def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
     refused(earlybird("measure", "--resume", "-o", "run", "--threads", "4", check=False), "--threads is 4")
     earlybird("report", "run", "-o", "run.html")
     page = (tmp_path / "run.html").read_text()
-    assert "Messages per second of threads" in page and "a communicator each" in page
+    assert "Messages per second of threads" in page and "one communicator per thread" in page
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "output"),
     [
         (("--threads", "0"), "--threads has '0'"),
         (("--window", "0"), "--window is 0"),
@@ -48,15 +48,15 @@ def test_a_run_is_told_resumed_and_drawn(earlybird, refused, tmp_path, any_mpi):
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_a_sentence(
-    in_process, refused, tmp_path, any_mpi, words, told
+    in_process, refused, tmp_path, any_mpi, arguments, output
 ):
     level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
     profile = {"schema": "earlybird.profile/1", "levels": {"intra_socket": level}}
     (tmp_path / "p.json").write_text(json.dumps(profile))
-    refused(in_process("measure", "msgrate", "--mpi", any_mpi, *words, "-o", "run", check=False), told)
+    refused(in_process("measure", "msgrate", "--mpi", any_mpi, *arguments, "-o", "run", check=False), output)
     assert not (tmp_path / "run").exists()
 
 
 def test_several_numbers_of_threads_are_for_msgrate_alone(in_process, refused, any_mpi):
-    words = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
-    refused(in_process(*words, check=False), "--threads is 1,2 and only pipeline and msgrate")
+    arguments = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
+    refused(in_process(*arguments, check=False), "--threads is 1,2 and only pipeline and msgrate")

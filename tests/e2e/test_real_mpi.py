@@ -54,10 +54,10 @@ def long_replay(tmp_path):
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,20000000\n1,0,20000000\n")
     started, since_s = [], time.time()
 
-    def start(mpi: str, *words: str):
+    def start(mpi: str, *arguments: str):
         process = subprocess.Popen(
             [EARLYBIRD, "replay", "pattern.csv", "--layout", "1x1x2", "--mpi", mpi,
-             "-o", str(tmp_path / "run"), "--launches", "200", "--budget", "300s", *words],
+             "-o", str(tmp_path / "run"), "--launches", "200", "--budget", "300s", *arguments],
             cwd=tmp_path, env=dict(os.environ) | {"PWD_OF_TEST": str(tmp_path)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -80,7 +80,7 @@ def long_replay(tmp_path):
     while _job_processes_in(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _job_processes_in(tmp_path) == []
-    shared_memory.remove_left(since_s)  # after a kill -9 nobody else does
+    shared_memory.remove_left(since_s)  # nothing else removes it after a kill -9
 
 
 def _finish(process, timeout: float) -> tuple[int, str]:
@@ -113,8 +113,8 @@ def _samples(folder) -> list[dict]:
 
 def test_the_loop_closes(mpi, earlybird, tmp_path):
     budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "2s")
-    told = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
-    points = json.loads(told.stdout)["points"]
+    output = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
+    points = json.loads(output.stdout)["points"]
     assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
     # A busy machine may spend the budget before the second launch of a point.
     assert all(point["time_s"] > 0 and 1 <= point["launches"] <= 2 for point in points)
@@ -151,10 +151,10 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
 
 
 def test_pipeline_compares_its_methods_round_by_round(mpi, earlybird, tmp_path):
-    words = ("pipeline", "--sizes", "21,3MiB", "--partitions", "1,3", "--gamma", "100us/MB")
+    arguments = ("pipeline", "--sizes", "21,3MiB", "--partitions", "1,3", "--gamma", "100us/MB")
     # A second launch would be left out where a busy machine has spent the budget.
     effort = ("--mpi", mpi, "--launches", "1", "--budget", "2s", "--levels", "intra_socket")
-    rows = json.loads(earlybird("measure", *words, *effort, "-o", "run", "--json").stdout)["points"]
+    rows = json.loads(earlybird("measure", *arguments, *effort, "-o", "run", "--json").stdout)["points"]
     assert len(rows) == 2 * 2 * 4
     # One launch with libearlybird and one without.
     shared = {"single": 2, "many": 2, "earlybird": 1, "partitioned": 1}
@@ -181,16 +181,23 @@ int MPI_Win_fence(int promises, MPI_Win win) {
 """
 
 
-def test_a_method_that_is_made_slow_is_told_last(any_mpi, earlybird, tmp_path):
+def test_a_slow_method_is_listed_last(any_mpi, earlybird, tmp_path):
     flavour = find_flavour(any_mpi)
     (tmp_path / "slow.c").write_text(SLOW_FENCE)
     command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "slow.c", "-o", tmp_path / "slow.so"]
     subprocess.run(command, check=True, env=flavour.environment())
-    words = ("pipeline", "--sizes", "42", "--partitions", "6", "--threads", "1,2", "--gamma", "0")
-    words += ("--methods", "rma-fence,many,rma-single-active", "--mpi", any_mpi, "--levels", "intra_socket")
-    words += ("--launches", "1", "--budget", "1s", "-o", "run", "--json")
-    told = earlybird("measure", *words, env={"LD_PRELOAD": str(tmp_path / "slow.so")}).stdout
-    rows = [(row["threads"], row["method"]) for row in json.loads(told)["points"]]
+    arguments = ("pipeline", "--sizes", "42", "--partitions", "6", "--threads", "1,2", "--gamma", "0")
+    arguments += (
+        "--methods",
+        "rma-fence,many,rma-single-active",
+        "--mpi",
+        any_mpi,
+        "--levels",
+        "intra_socket",
+    )
+    arguments += ("--launches", "1", "--budget", "1s", "-o", "run", "--json")
+    output = earlybird("measure", *arguments, env={"LD_PRELOAD": str(tmp_path / "slow.so")}).stdout
+    rows = [(row["threads"], row["method"]) for row in json.loads(output)["points"]]
     # As the table prints them: of each number of threads `single` first, and then the method that gains most.
     assert [threads for threads, _ in rows] == [1] * 4 + [2] * 4
     for method, place in (("single", 0), ("rma-fence", 3)):
@@ -203,7 +210,7 @@ def test_replay_takes_one_rank_and_more_ranks_than_cores(mpi, earlybird, tmp_pat
         f"{rank},{(rank + 1) % num_ranks},{1000 * rank}" for rank in range(num_ranks if num_ranks > 1 else 0)
     ]
     (tmp_path / "ring.csv").write_text("\n".join(["src,dst,bytes", *ring]) + "\n")
-    words = (
+    arguments = (
         "replay",
         "ring.csv",
         "--layout",
@@ -215,15 +222,15 @@ def test_replay_takes_one_rank_and_more_ranks_than_cores(mpi, earlybird, tmp_pat
         "--budget",
         "1s",
     )
-    told = json.loads(earlybird(*words, "-o", "run", "--json").stdout)
-    assert len(told["measured_s"]) == num_ranks
+    output = json.loads(earlybird(*arguments, "-o", "run", "--json").stdout)
+    assert len(output["measured_s"]) == num_ranks
     cores = len(os.sched_getaffinity(0))
     assert all(sample["oversubscribed"] == (num_ranks > cores) for sample in _samples(tmp_path / "run"))
 
 
 def test_hosts_are_started_by_name(mpi, earlybird, tmp_path):
-    words = ("measure", "pingpong", "--sizes", "8", "--launches", "1", "--budget", "1s", "--mpi", mpi)
-    earlybird(*words, "--hosts", "localhost", "-o", "run")
+    arguments = ("measure", "pingpong", "--sizes", "8", "--launches", "1", "--budget", "1s", "--mpi", mpi)
+    earlybird(*arguments, "--hosts", "localhost", "-o", "run")
     (launch,) = [json.loads(line) for line in (tmp_path / "run" / "launches.ndjson").read_text().splitlines()]
     assert launch["launcher"] == "hosts"
     assert [entry["node"] for entry in launch["placement"]] == [0, 0]
@@ -233,8 +240,8 @@ def test_a_host_that_cannot_be_reached_is_named(mpi, earlybird, tmp_path, refuse
     agent = tmp_path / "agent"
     agent.write_text("#!/bin/sh\necho 'no route to that' >&2\nexit 255\n")
     agent.chmod(0o755)
-    words = ("measure", "pingpong", "--sizes", "8", "--hosts", "nosuch.invalid", "--mpi", mpi)
-    result = earlybird(*words, "--agent", agent, "-o", "run", check=False)
+    arguments = ("measure", "pingpong", "--sizes", "8", "--hosts", "nosuch.invalid", "--mpi", mpi)
+    result = earlybird(*arguments, "--agent", agent, "-o", "run", check=False)
     refused(result, "host nosuch.invalid cannot be reached by", str(agent), "no route to that", status=1)
 
 
@@ -258,7 +265,7 @@ def test_a_hung_rank_is_ended_after_the_stall_limit(any_mpi, long_replay, tmp_pa
 
 
 def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
-    words = (
+    arguments = (
         "measure",
         "pingpong",
         "--sizes",
@@ -270,7 +277,7 @@ def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
         "--mpi",
         any_mpi,
     )
-    refused(earlybird(*words, "-o", "run", check=False), "time limit", status=1)
+    refused(earlybird(*arguments, "-o", "run", check=False), "time limit", status=1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -280,7 +287,9 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
     status, err = _finish(process, 120)
     assert status == 130
     (sentence,) = [line for line in err.splitlines() if "interrupted" in line and "points" not in line]
-    assert sentence.startswith("earlybird: interrupted; what was complete is kept") and "--resume" in sentence
+    assert (
+        sentence.startswith("earlybird: interrupted; complete points are stored") and "--resume" in sentence
+    )
     held = _samples(tmp_path / "run")
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
     settings["settings"]["effort"] |= {"launches": len(held) + 1, "budget_s": 1.0}
@@ -351,7 +360,7 @@ def test_ranks_that_land_elsewhere_are_refused(any_mpi, earlybird, tmp_path, ref
         "replay", "pattern.csv", "--layout", "2x1x1", "--hosts", "localhost,127.0.0.1", "--mpi", any_mpi,
         "-o", "run", check=False,
     )  # fmt: skip
-    refused(result, "did not land", status=1)
+    refused(result, "is not where the layout", status=1)
     assert not (tmp_path / "run" / "samples.ndjson").exists()
 
 
@@ -391,8 +400,8 @@ def test_exec_gives_the_flavours_tools_and_the_commands_status(mpi, earlybird, t
 def test_a_layout_with_letters_beyond_ascii_is_echoed_whole(any_mpi, earlybird, tmp_path):
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
     (tmp_path / "läyout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n")
-    words = ("replay", "pattern.csv", "--layout", "läyout.csv", "--mpi", any_mpi, "--launches", "1")
-    earlybird(*words, "-o", "run")
+    arguments = ("replay", "pattern.csv", "--layout", "läyout.csv", "--mpi", any_mpi, "--launches", "1")
+    earlybird(*arguments, "-o", "run")
     earlybird("replay", "--resume", "-o", "run")
     (sample,) = _samples(tmp_path / "run")
     assert sample["config"]["layout"] == "läyout.csv"

@@ -33,8 +33,8 @@ def test_a_recorded_run_is_fitted_to_the_recorded_profile(earlybird, tmp_path, m
 def test_a_recorded_run_is_rendered_to_the_same_report(earlybird, mpi):
     """After a change of wording, in that folder:
     `earlybird report run profile.json replay --terminal > report.txt`."""
-    told = earlybird("report", *(_folder(mpi) / part for part in PARTS), "--terminal").stdout
-    assert told == (_folder(mpi) / "report.txt").read_text()
+    output = earlybird("report", *(_folder(mpi) / part for part in PARTS), "--terminal").stdout
+    assert output == (_folder(mpi) / "report.txt").read_text()
 
 
 def test_two_recorded_mpis_stand_side_by_side_on_one_page(earlybird, tmp_path):

@@ -77,8 +77,8 @@ def test_a_file_gives_the_machine_and_replay_finds_ranks_where_its_layout_says(e
 
 
 def test_collectives_run_along_the_trees_asked_for_and_repeat(earlybird, tmp_path, simgrid):
-    words = ("--op", "bcast,reduce", "--ranks", "4,16", "--sizes", "1", "--map-by", "socket,node")
-    earlybird("measure", "collective", *words, "--launcher", "simgrid:2x2x4", "-o", "run")
+    arguments = ("--op", "bcast,reduce", "--ranks", "4,16", "--sizes", "1", "--map-by", "socket,node")
+    earlybird("measure", "collective", *arguments, "--launcher", "simgrid:2x2x4", "-o", "run")
     run = Run.open(tmp_path / "run")
     proofs = prove(run.samples(), run.launches())
     forced = {key: one for key, one in proofs.items() if one.tree is not None}
@@ -100,17 +100,17 @@ def test_collectives_run_along_the_trees_asked_for_and_repeat(earlybird, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("words", "word"),
+    ("arguments", "word"),
     [
         (("--launcher", "simgrid:2x64"), "NODESxSOCKETSxCORES"),
-        (("--launcher", "simgrid:2x2x2", "--mpi", "mpich"), "leave --mpi out"),
+        (("--launcher", "simgrid:2x2x2", "--mpi", "mpich"), "omit --mpi"),
         (("--launcher", "simgrid:2x2x2", "--threads", "2"), "one thread"),
-        (("--launcher", "simgrid:1x1x2", "--levels", "inter_node"), "not here"),
+        (("--launcher", "simgrid:1x1x2", "--levels", "inter_node"), "not available"),
         (("--mpi", "simgrid"), "--launcher simgrid"),
     ],
 )
-def test_what_cannot_be_simulated_is_refused(earlybird, refused, simgrid, words, word):
-    refused(earlybird("measure", "pingpong", *words, "-o", "run", check=False), word)
+def test_what_cannot_be_simulated_is_refused(earlybird, refused, simgrid, arguments, word):
+    refused(earlybird("measure", "pingpong", *arguments, "-o", "run", check=False), word)
 
 
 def test_suites_of_threads_and_partitions_are_refused(earlybird, refused, simgrid):
@@ -125,11 +125,11 @@ def test_without_simgrid_every_method_to_ask_for_it_says_how_to_get_it(earlybird
     for name in ("sh", "uname"):
         os.symlink(shutil.which(name), programs / name)
     absent = {"EARLYBIRD_HOME": str(tmp_path / "home"), "PATH": str(programs)}
-    for words in (
+    for arguments in (
         ("measure", "pingpong", "--launcher", "simgrid:2x2x2", "-o", "run"),
         ("measure", "pingpong", "--mpi", "simgrid", "-o", "run"),
         ("exec", "--mpi", "simgrid", "--", "true"),
         ("build", "--mpi", "simgrid"),
     ):
-        refused(earlybird(*words, env=absent, check=False), "SimGrid is not here", "install")
+        refused(earlybird(*arguments, env=absent, check=False), "SimGrid is not installed", "install")
     assert "no  simulation" in earlybird("doctor", env=absent).stdout

@@ -29,8 +29,8 @@ def slurm():
 def allocated(slurm, tmp_path):
     """Run `earlybird WORDS...` in an allocation of both nodes."""
 
-    def run(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-        return slurm.run(*ALLOCATED, EARLYBIRD, *words, timeout=240, cwd=tmp_path, env=env or {})
+    def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        return slurm.run(*ALLOCATED, EARLYBIRD, *arguments, timeout=240, cwd=tmp_path, env=env or {})
 
     yield run
     deadline = time.monotonic() + 60
@@ -45,9 +45,9 @@ def _ranks_of(folder) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            words = process.cmdline()
-            if process.status() != psutil.STATUS_ZOMBIE and "--plan" in words:
-                plan = words[words.index("--plan") + 1]
+            arguments = process.cmdline()
+            if process.status() != psutil.STATUS_ZOMBIE and "--plan" in arguments:
+                plan = arguments[arguments.index("--plan") + 1]
                 if plan.startswith(f"{folder}/") and process.name() == "exchange":
                     found.append(process)
     return found
@@ -64,9 +64,9 @@ def _hosts(launch) -> list[str]:
 def test_measure_and_replay_under_srun(mpi, allocated, refused, tmp_path):
     # Both nodes have this machine's network and folder for temporary files: enough for PMI, not for PMIx.
     levels = "intra_socket" if mpi == "openmpi" else "intra_socket,inter_node"
-    words = ("--mpi", mpi, "--launcher", "srun", "--launches", "1", "--budget", "2s")
+    arguments = ("--mpi", mpi, "--launcher", "srun", "--launches", "1", "--budget", "2s")
     measured = allocated(
-        "measure", "pingpong", "--quick", "--sizes", "8,64KiB", "--levels", levels, *words, "-o", "run"
+        "measure", "pingpong", "--quick", "--sizes", "8,64KiB", "--levels", levels, *arguments, "-o", "run"
     )
     if mpi == "openmpi" and "needs PMIx" in measured.stderr:
         refused(measured, "PMIx", "--hosts")
@@ -82,7 +82,7 @@ def test_measure_and_replay_under_srun(mpi, allocated, refused, tmp_path):
         assert len(set(_hosts(launch))) == (2 if launch["layout"] == "2x1x1" else 1)
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,100000\n1,2,1000\n2,3,0\n3,0,8\n")
     # More ranks than cores of a node, each bound to one.
-    replayed = allocated("replay", "p.csv", "--layout", "1x1x4", *words, "-o", "replay", "--json")
+    replayed = allocated("replay", "p.csv", "--layout", "1x1x4", *arguments, "-o", "replay", "--json")
     assert replayed.returncode == 0, replayed.stderr
     assert len(json.loads(replayed.stdout)["measured_s"]) == 4
     (launch,) = _launches(tmp_path / "replay")
@@ -94,10 +94,21 @@ def test_ranks_sit_as_the_layout_says(any_mpi, allocated, tmp_path):
     if any_mpi == "openmpi":
         pytest.skip("needs an MPI that speaks PMI-2")
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
-    words = ("replay", "p.csv", "--layout", "2x1x2", "--map-by", "node", "--mpi", any_mpi, "--launches", "1")
+    arguments = (
+        "replay",
+        "p.csv",
+        "--layout",
+        "2x1x2",
+        "--map-by",
+        "node",
+        "--mpi",
+        any_mpi,
+        "--launches",
+        "1",
+    )
     # As sbatch --cpus-per-task and an outer step would set them.
     misleading = {"SLURM_CPUS_PER_TASK": "2", "SRUN_CPUS_PER_TASK": "2", "SLURM_EXPORT_ENV": "NONE"}
-    result = allocated(*words, "--launcher", "srun", "-o", "run", env=misleading)
+    result = allocated(*arguments, "--launcher", "srun", "-o", "run", env=misleading)
     assert result.returncode == 0, result.stderr
     (launch,) = _launches(tmp_path / "run")
     assert _hosts(launch) == ["n1", "n2", "n1", "n2"]
@@ -105,8 +116,8 @@ def test_ranks_sit_as_the_layout_says(any_mpi, allocated, tmp_path):
 
 def test_more_nodes_than_allocated_are_refused(any_mpi, allocated, refused, tmp_path):
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
-    words = ("replay", "p.csv", "--layout", "3x1x1", "--mpi", any_mpi, "--launcher", "srun", "-o", "run")
-    refused(allocated(*words), "3 nodes", "has 2")
+    arguments = ("replay", "p.csv", "--layout", "3x1x1", "--mpi", any_mpi, "--launcher", "srun", "-o", "run")
+    refused(allocated(*arguments), "3 nodes", "has 2")
 
 
 @pytest.mark.parametrize("event", ["interrupt", "scancel", "killed rank", "hung rank"])
@@ -115,9 +126,9 @@ def test_nothing_is_left_of_a_step_that_ends_early(any_mpi, slurm, allocated, tm
         pytest.skip("needs an MPI that speaks PMI-2")
     # Large messages: ranks of smaller ones have come and gone before anybody sees them.
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,5000000\n1,0,5000000\n")
-    words = ("replay", "p.csv", "--layout", "2x1x1", "--mpi", any_mpi, "--stall-limit", "8s")
+    arguments = ("replay", "p.csv", "--layout", "2x1x1", "--mpi", any_mpi, "--stall-limit", "8s")
     process = subprocess.Popen(
-        [*ALLOCATED, EARLYBIRD, *words, "--launcher", "srun", "--launches", "100", "--budget", "200s",
+        [*ALLOCATED, EARLYBIRD, *arguments, "--launcher", "srun", "--launches", "100", "--budget", "200s",
          "-o", tmp_path / "run"],
         cwd=tmp_path, env=dict(os.environ) | slurm.environment,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -147,7 +158,7 @@ def test_nothing_is_left_of_a_step_that_ends_early(any_mpi, slurm, allocated, tm
         "killed rank": ("Killed", "CANCELLED"),
         "hung rank": ("no point was finished",),
     }
-    assert any(words in err for words in said[event]), err
+    assert any(arguments in err for arguments in said[event]), err
     assert (tmp_path / "run" / "samples.ndjson").read_text().count("\n") >= 1
 
 
@@ -177,7 +188,7 @@ def _strike(process, folder, blow) -> None:
 def test_the_printed_script_measures_and_continues(any_mpi, slurm, earlybird, tmp_path):
     if any_mpi == "openmpi":
         pytest.skip("needs an MPI that speaks PMI-2")
-    words = (
+    arguments = (
         "measure",
         "contention",
         "--quick",
@@ -189,12 +200,12 @@ def test_the_printed_script_measures_and_continues(any_mpi, slurm, earlybird, tm
         "1,2",
     )
     more = ("--launches", "1", "--budget", "2s", "-o", "my run")
-    script = earlybird(*words, *more, "--print-script", "slurm").stdout
+    script = earlybird(*arguments, *more, "--print-script", "slurm").stdout
     (tmp_path / "job.sh").write_text(script)
     for _ in range(2):  # submitted again it continues what is there, and ends well
         submitted = slurm.run("sbatch", "--wait", "job.sh", timeout=240, cwd=tmp_path)
-        told = "\n".join(path.read_text() for path in tmp_path.glob("earlybird-*.out"))
-        assert submitted.returncode == 0, submitted.stderr + told
+        output = "\n".join(path.read_text() for path in tmp_path.glob("earlybird-*.out"))
+        assert submitted.returncode == 0, submitted.stderr + output
     samples = (tmp_path / "my run" / "samples.ndjson").read_text().splitlines()
     assert len(samples) == 2 * 2 * 2  # levels, N, sizes
     assert {json.loads(line)["config"]["level"] for line in samples} == {"intra_socket", "inter_node"}
@@ -202,7 +213,7 @@ def test_the_printed_script_measures_and_continues(any_mpi, slurm, earlybird, tm
 
 
 def test_hosts_of_an_allocation_are_reached(mpi, allocated, tmp_path):
-    words = (
+    arguments = (
         "measure",
         "pingpong",
         "--sizes",
@@ -214,7 +225,7 @@ def test_hosts_of_an_allocation_are_reached(mpi, allocated, tmp_path):
         "--budget",
         "1s",
     )
-    result = allocated(*words, "--mpi", mpi, "--hosts", "n1,n2", "-o", "run")
+    result = allocated(*arguments, "--mpi", mpi, "--hosts", "n1,n2", "-o", "run")
     assert result.returncode == 0, result.stderr
     (launch,) = _launches(tmp_path / "run")
     assert _hosts(launch) == ["n1", "n2"]

@@ -49,7 +49,7 @@ def test_a_known_profile_comes_back(own_process, tmp_path, planted):
 
 
 def test_whether_senders_wait_comes_back_from_completion_times(earlybird, tmp_path, planted):
-    """As over TCP: eager sends and the smaller ones of the large protocol wait for nobody."""
+    """As over TCP: eager sends and the smaller ones of the large protocol do not wait."""
     value = json.loads((tmp_path / "planted.json").read_text())
     small, large = value["levels"]["intra_socket"]["protocols"]
     split = [small, large | {"sender_waits": False}, large | {"min_bytes": 1 << 18, "sender_waits": True}]
@@ -59,8 +59,11 @@ def test_whether_senders_wait_comes_back_from_completion_times(earlybird, tmp_pa
     earlybird("measure", "contention", *synthetic, "-o", "times")
     assumed = earlybird("fit", "times", "-o", "assumed.json")
     assert "earlybird measure completion" in assumed.stderr
-    told = [line.split() for line in assumed.stdout.splitlines()]
-    assert [words[words.index("assumed") - 1] for words in told if "assumed" in words] == ["no,", "yes,"]
+    output = [line.split() for line in assumed.stdout.splitlines()]
+    assert [arguments[arguments.index("assumed") - 1] for arguments in output if "assumed" in arguments] == [
+        "no,",
+        "yes,",
+    ]
 
     earlybird("measure", "completion", *synthetic, "-o", "completions")
     result = earlybird("fit", "times", "completions", "-o", "profile.json")
@@ -94,7 +97,7 @@ def test_demo_runs_on_the_synthetic_launcher(own_process, tmp_path, planted):
         assert question in page
 
 
-def test_pipelines_beside_calibration_samples_change_no_profile(earlybird, tmp_path, planted):
+def test_pipelines_next_to_calibration_samples_do_not_change_the_profile(earlybird, tmp_path, planted):
     synthetic = ("--launcher", "synthetic:planted.json", "--quick", "--quiet")
     earlybird("measure", "contention", "pipeline", *synthetic, "-o", "both")
     (tmp_path / "alone").mkdir()
@@ -132,9 +135,9 @@ def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(early
     planted = {"schema": "earlybird.profile/1", "levels": {"intra_socket": level},
                "forms": [form("single", "one", 0.0), form("many", "each", 5e-7)]}  # fmt: skip
     (tmp_path / "pipelines.json").write_text(json.dumps(planted))
-    words = ("--launcher", "synthetic:pipelines.json", "--sizes", "1KiB,64KiB,4MiB", "--launches", "3")
+    arguments = ("--launcher", "synthetic:pipelines.json", "--sizes", "1KiB,64KiB,4MiB", "--launches", "3")
     more = ("--partitions", "4,16", "--gamma", "0,250us/MB", "--quiet")
-    result = earlybird("measure", "pipeline", *words, *more, "-o", "run")
+    result = earlybird("measure", "pipeline", *arguments, *more, "-o", "run")
     assert "earlybird fit run" in result.stderr
     fitted = earlybird("fit", "run", "-o", "fitted.json")
     assert re.search(r"intra_socket +many +1 +each +1 ", fitted.stdout)
@@ -154,7 +157,7 @@ def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(early
 
 
 def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
-    words = (
+    arguments = (
         "measure",
         "pingpong",
         "--launcher",
@@ -164,7 +167,7 @@ def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
         "--sizes",
         "8,1KiB",
     )
-    earlybird(*words, "-o", "run")
+    earlybird(*arguments, "-o", "run")
     samples = tmp_path / "run" / "samples.ndjson"
     lines = samples.read_text().splitlines(keepends=True)
     samples.write_text("".join(lines[:3]) + lines[3][:40])  # killed while the fourth was written
@@ -179,13 +182,13 @@ def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):
 
 def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, refused):
     (tmp_path / "run").mkdir()
-    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
-    refused(earlybird(*words, check=False), "run exists", "choose another name")
+    arguments = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
+    refused(earlybird(*arguments, check=False), "run exists", "choose another name")
     assert list((tmp_path / "run").iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("words", "named"),
+    ("arguments", "named"),
     [
         (["measure", "pingpogn"], "pingpogn"),
         (["measure", "exchange"], "earlybird replay"),
@@ -219,10 +222,10 @@ def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, re
         (["demo", "--ranks", "1"], "--ranks"),
     ],
 )
-def test_wrong_words_are_refused_in_one_sentence(earlybird, tmp_path, planted, refused, words, named):
-    if words[0] in ("measure", "demo") and "--resume" not in words:
-        words = [*words, "--launcher", "synthetic:planted.json"]
-    refused(earlybird(*words, check=False), named)
+def test_wrong_words_are_refused_in_one_sentence(earlybird, tmp_path, planted, refused, arguments, named):
+    if arguments[0] in ("measure", "demo") and "--resume" not in arguments:
+        arguments = [*arguments, "--launcher", "synthetic:planted.json"]
+    refused(earlybird(*arguments, check=False), named)
     assert [path.name for path in tmp_path.iterdir()] == ["planted.json"]
 
 
@@ -242,8 +245,8 @@ def test_a_file_that_may_not_grow_ends_the_command_and_keeps_whole_lines(
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
-    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
-    result = own_process(*words, check=False, preexec_fn=limit)
+    arguments = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "-o", "run")
+    result = own_process(*arguments, check=False, preexec_fn=limit)
     refused(result, "samples.ndjson", "free some space", status=1)
     text = (tmp_path / "run" / "samples.ndjson").read_text()
     assert text.endswith("\n") or text == ""
@@ -266,8 +269,8 @@ def test_a_resumed_replay_keeps_the_layout_it_was_begun_with(earlybird, tmp_path
 
 
 def test_more_launches_may_be_asked_of_a_resumed_run(earlybird, tmp_path, planted):
-    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "--sizes", "8", "-o", "run")
-    earlybird(*words, "--launches", "2")
+    arguments = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "--sizes", "8", "-o", "run")
+    earlybird(*arguments, "--launches", "2")
     earlybird("measure", "--resume", "-o", "run", "--launches", "4")
     assert len((tmp_path / "run" / "samples.ndjson").read_text().splitlines()) == 4
 
@@ -275,8 +278,8 @@ def test_more_launches_may_be_asked_of_a_resumed_run(earlybird, tmp_path, plante
 def test_two_sessions_do_not_measure_into_one_run(earlybird, tmp_path, planted, refused):
     import fcntl
 
-    words = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "--sizes", "8", "-o", "run")
-    earlybird(*words, "--launches", "2")
+    arguments = ("measure", "pingpong", "--launcher", "synthetic:planted.json", "--sizes", "8", "-o", "run")
+    earlybird(*arguments, "--launches", "2")
     before = (tmp_path / "run" / "samples.ndjson").read_bytes()
     with open(tmp_path / "run" / "run.json") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)

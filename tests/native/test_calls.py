@@ -12,7 +12,7 @@ pytestmark = pytest.mark.mpi
 
 def launch(mpi, tmp_path, points, layout, *, preload=True, threads=1):
     request = Request("0", "calls", points, parse_layout(layout), Rules(), preload=preload)
-    return MpiexecLauncher(find_flavour(mpi), threads=threads).launch(request, tmp_path, lambda *told: None)
+    return MpiexecLauncher(find_flavour(mpi), threads=threads).launch(request, tmp_path, lambda *_: None)
 
 
 def test_every_call_is_timed(mpi, tmp_path):
@@ -33,7 +33,7 @@ def test_every_call_is_timed(mpi, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("point", "preload", "words"),
+    ("point", "preload", "expected"),
     [
         ({"call": "pready", "partitions": 8, "workers": 1}, False, "not loaded"),
         ({"call": "pready", "partitions": 8, "workers": 2}, True, "workers=2"),
@@ -41,6 +41,6 @@ def test_every_call_is_timed(mpi, tmp_path):
         ({"call": "pigeon"}, True, "no call pigeon"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, point, preload, words):
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, point, preload, expected):
     launched = launch(any_mpi, tmp_path, [point | {"iterations": 5}], "1x1x1", preload=preload)
-    assert words in launched.cause and launched.samples == []
+    assert expected in launched.cause and launched.samples == []

@@ -1,4 +1,4 @@
-"""What a partitioned request takes of memory stays within what docs/partitioned.md says."""
+"""The memory of a partitioned request stays within the figures of docs/partitioned.md."""
 
 import re
 
@@ -8,9 +8,9 @@ from earlybird.machine.flavours import find_flavour
 from tests.partitioned import run_cases, run_ranks, suite_program
 
 pytestmark = pytest.mark.mpi
-# What docs/partitioned.md says of a request, of each of its partitions and of each segment.
+# The figures of docs/partitioned.md per request, per partition and per segment.
 REQUEST_BYTES, SEGMENT_BYTES, PARTITION_BYTES = 2100, 80, 6
-# Of a sender that tries cuts, as it does in the third start.
+# For a sender that tries candidates, as in the third start.
 SEARCH_BYTES = {"sender": 3000, "receiver": 0}
 NUM_REQUESTS = 50
 
@@ -26,9 +26,9 @@ def held_bytes(compiled):
         arguments = (NUM_REQUESTS, num_partitions, partition_bytes, 3, int(multiple))
         # The costs decide whether a sender keeps the times of its partitions: here it does.
         env = {"EARLYBIRD_COSTS": "intra_node_protocols=0:1e-6:1e-7:1e9"}
-        status, told = run_ranks(flavour, 2, [program, *arguments], env, 60)
-        assert status == 0, told[-2000:]
-        return {side: int(n) for side, n in re.findall(r"^(\w+) holds (\d+)", told, re.MULTILINE)}
+        status, output = run_ranks(flavour, 2, [program, *arguments], env, 60)
+        assert status == 0, output[-2000:]
+        return {side: int(n) for side, n in re.findall(r"^(\w+) holds (\d+)", output, re.MULTILINE)}
 
     return measured
 

@@ -1,4 +1,4 @@
-"""Clocks of several nodes on one scale: one-way times are right where clocks are not."""
+"""Clock synchronisation between nodes: one-way times are correct although the clocks differ."""
 
 import os
 import subprocess
@@ -22,8 +22,8 @@ def fit_lines(mpi: str, rows: list[np.ndarray]) -> list[list[float]]:
     """(at, offset, drift, own reading of the shortest exchange, mean round trip) that the harness finds."""
     text = "".join(" ".join(map(repr, row.ravel().tolist())) + "\n" for row in rows)
     program = kernel_path(find_flavour(mpi), "clock_line_check")
-    told = subprocess.run([program], input=text, capture_output=True, text=True, check=True).stdout
-    return [[float(word) for word in line.split()] for line in told.splitlines()]
+    output = subprocess.run([program], input=text, capture_output=True, text=True, check=True).stdout
+    return [[float(word) for word in line.split()] for line in output.splitlines()]
 
 
 def test_the_line_is_that_of_weighted_least_squares(any_mpi):
@@ -70,11 +70,11 @@ def test_readings_of_every_rank_come_to_one_scale(any_mpi, clocks):
     num_ranks = 5
     flavour = find_flavour(any_mpi)
     text = ",".join(f"{offset_s!r}:{drift!r}" for offset_s, drift in clocks)
-    status, told = run_ranks(
+    status, output = run_ranks(
         flavour, num_ranks, [kernel_path(flavour, "clock_sync_check"), "3", "0.05"], {CLOCKS: text}, 60
     )
-    assert status == 0, told
-    rows = np.array([[float(word) for word in line.split()] for line in told.splitlines()])
+    assert status == 0, output
+    rows = np.array([[float(word) for word in line.split()] for line in output.splitlines()])
     assert len(rows) == 3 * num_ranks * 2
     for rank, stamp_s, reference_s, residual_s, round_trip_s in rows:
         offset_s, drift = clocks[int(rank) % len(clocks)]
@@ -90,7 +90,7 @@ def launch(mpi, tmp_path, kernel, points, pattern=None, methods=()) -> Launched:
     request = Request(
         "0", kernel, points, parse_layout("1x1x2"), Rules(budget_s=0.02), pattern, 300, 120, methods
     )
-    return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: None)
+    return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
 
 
 def pipeline_point(gamma_s_per_byte):
@@ -110,7 +110,7 @@ def test_a_delivery_between_nodes_is_timed_by_one_scale(mpi, tmp_path, monkeypat
         apart_s = sample.extra["clock_residual_s"] + sample.extra["clock_round_trip_s"] / 2
         assert sample.extra["clock"] == "synchronised"
         assert 0 < sample.extra["clock_residual_s"] <= launched.record["clock"]["residual_s"]
-        # No message comes before it was sent; while nobody else has the cores, it comes long before 1.5 ms.
+        # No message comes before it was sent; on idle cores it arrives long before 1.5 ms.
         assert -apart_s <= sample.times_s.min() < 1.5e-3 + apart_s
     residuals_s = [sample.extra["clock_residual_s"] for sample in launched.samples]
     assert launched.record["clock"]["residual_s"] == max(residuals_s)

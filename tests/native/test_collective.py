@@ -52,7 +52,7 @@ def launch(mpi, scratch, ranks, points, methods=("default",), settings=None, thr
     rules = WithSettings(settings=str(path))
     layout = parse_layout(f"1x1x{ranks}")
     request = Request("0", "collective", points, layout, rules, None, 120, 60, methods, threads=threads)
-    return MpiexecLauncher(find_flavour(mpi)).launch(request, scratch, lambda *told: None)
+    return MpiexecLauncher(find_flavour(mpi)).launch(request, scratch, lambda *_: None)
 
 
 def late_ranks(sample):
@@ -212,57 +212,57 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("config", "methods", "words"),
+    ("config", "methods", "expected"),
     [
         (point("broadcast", 8), ("default",), "operation=broadcast; give one of allgather"),
         (point("bcast", 8, 2), ("default",), "root=2 on 2 ranks; give 0 to 1"),
         (point("bcast", 8, -1), ("default",), "root=-1"),
         (point("bcast", -8), ("default",), "size_bytes=-8"),
         (point("bcast", 1 << 31), ("default",), "size_bytes=2147483648; give 0 to 2147483647"),
-        (point("allreduce", 8, 1), ("default",), "give 0 where there is no root"),
+        (point("allreduce", 8, 1), ("default",), "give 0 for an operation without a root"),
         (point("barrier", 8), ("default",), "a barrier has no data"),
-        (point("bcast", 8, ranks=3), ("default",), "ranks=3 and 2 are here"),
+        (point("bcast", 8, ranks=3), ("default",), "ranks=3 and the launch has 2"),
         (point("reduce", 9, datatype="double"), ("default",), "reduced as datatype=byte"),
         (point("bcast", 8), (), "--methods"),
-        (point("bcast", 8), ("own-tree",), "no own-tree of our own for bcast; give some of own-binomial"),
-        (point("alltoall", 8), ("own-linear",), "for alltoall; give algorithms of the MPI's or default"),
-        (point("bcast", 8), ("own-linear:4",), "linear bcast has none"),
+        (point("bcast", 8), ("own-tree",), "no algorithm own-tree for bcast; give some of own-binomial"),
+        (point("alltoall", 8), ("own-linear",), "for alltoall; give algorithms of the MPI or default"),
+        (point("bcast", 8), ("own-linear:4",), "linear bcast has no segments"),
         (point("bcast", 8), ("own-pipeline:4KiB",), "own-pipeline:8192"),
-        (point("reduce", 64), ("own-pipeline:12",), "cuts through the doubles"),
+        (point("reduce", 64), ("own-pipeline:12",), "splits doubles"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, words):
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, expected):
     launched = launch(any_mpi, tmp_path, 2, [config], methods)
-    assert words in launched.cause and launched.samples == []
+    assert expected in launched.cause and launched.samples == []
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "expected"),
     [
-        ("pipeline:8 a=1", "the method pipeline:8, which --methods does not"),
-        ("default a", "the word 'a'; words are NAME=VALUE"),
+        ("pipeline:8 a=1", "the method pipeline:8, which is not in --methods"),
+        ("default a", "contain 'a'; give NAME=VALUE"),
         ("default EARLYBIRD_NOTHING=1", "no control variable EARLYBIRD_NOTHING"),
     ],
 )
-def test_settings_that_force_nothing_are_refused(any_mpi, tmp_path, settings, words):
+def test_settings_that_force_nothing_are_refused(any_mpi, tmp_path, settings, expected):
     launched = launch(any_mpi, tmp_path, 2, [point("bcast", 8)], ("default",), [settings])
-    assert words in launched.cause and launched.samples == []
+    assert expected in launched.cause and launched.samples == []
 
 
 @pytest.mark.parametrize(
-    ("mpi", "setting", "words"),
+    ("mpi", "setting", "expected"),
     [
-        ("openmpi", "coll_tuned_bcast_algorithm=many", "give a whole number"),
-        ("openmpi", "coll_tuned_use_dynamic_rules=256", "give a whole number"),
-        ("openmpi", "coll_tuned_bcast_algorithm_count=1", "lets nobody write"),
-        ("mpich", "MPIR_CVAR_BCAST_TREE_KVAL=4294967296", "give a whole number"),
+        ("openmpi", "coll_tuned_bcast_algorithm=many", "give an integer"),
+        ("openmpi", "coll_tuned_use_dynamic_rules=256", "give an integer"),
+        ("openmpi", "coll_tuned_bcast_algorithm_count=1", "cannot be written"),
+        ("mpich", "MPIR_CVAR_BCAST_TREE_KVAL=4294967296", "give an integer"),
     ],
     indirect=["mpi"],
 )
-def test_values_that_a_control_variable_does_not_take_are_refused(mpi, tmp_path, setting, words):
+def test_values_that_a_control_variable_does_not_take_are_refused(mpi, tmp_path, setting, expected):
     settings = [f"default {setting}"]
     launched = launch(mpi, tmp_path, 2, [point("bcast", 8)], ("default",), settings)
-    assert words in launched.cause and setting.split("=")[0] in launched.cause and launched.samples == []
+    assert expected in launched.cause and setting.split("=")[0] in launched.cause and launched.samples == []
 
 
 def test_more_than_one_thread_and_a_single_rank_are_refused(any_mpi, tmp_path):

@@ -46,9 +46,9 @@ class Fortran:
     has_partitioned: bool
     folder: Path
 
-    def run(self, words: Sequence[str | Path]) -> subprocess.CompletedProcess:
+    def run(self, command: Sequence[str | Path]) -> subprocess.CompletedProcess:
         return subprocess.run(
-            list(map(str, words)),
+            list(map(str, command)),
             cwd=self.folder,
             env=self.flavour.environment(),
             capture_output=True,
@@ -64,7 +64,7 @@ class Fortran:
             assert result.returncode == 0, result.stderr
         return made
 
-    def link_words(self) -> list[str]:
+    def link_arguments(self) -> list[str]:
         folder = self.library.parent
         return ["-Wl,--no-as-needed", f"-L{folder}", "-learlybird", f"-Wl,-rpath,{folder}"]
 
@@ -78,19 +78,19 @@ class Fortran:
         if program.exists():
             return program
         modules.mkdir(exist_ok=True)
-        words = [*self.compiler, *OPTIONS, f"-DBINDING_{binding.upper()}", f"-I{SOURCES}", "-J", modules]
+        command = [*self.compiler, *OPTIONS, f"-DBINDING_{binding.upper()}", f"-I{SOURCES}", "-J", modules]
         if self.has_partitioned:
-            words += ["-DOWN_PARTITIONED"]
+            command += ["-DOWN_PARTITIONED"]
         module = (
             [native_sources() / "include" / "earlybird_f08.f90"]
             if binding == "f08" and name == "cases"
             else []
         )
-        rest = [SOURCES / f"{name}.F90", *more, "-o", program, *(self.link_words() if linked else [])]
-        result = self.run([*words, *([] if self.has_partitioned else module), *rest])
+        rest = [SOURCES / f"{name}.F90", *more, "-o", program, *(self.link_arguments() if linked else [])]
+        result = self.run([*command, *([] if self.has_partitioned else module), *rest])
         for mistake, define in MISTAKES.items():
             if re.search(mistake, result.stderr):
-                result = self.run([*words, define, *module, *rest])
+                result = self.run([*command, define, *module, *rest])
         assert result.returncode == 0, result.stderr
         return program
 
@@ -131,13 +131,13 @@ def _side_by_side(mpicc: Path, folder: Path) -> Path:
 def _build_library(flavour: Flavour, folder: Path) -> tuple[Path, bool]:
     """The library alone, for an MPI that `earlybird build` need not know."""
     configure = ["cmake", "-S", native_sources(), "-B", folder, f"-DMPI_C_COMPILER={flavour.mpicc}"]
-    for words in (configure, ["cmake", "--build", folder, "--target", "earlybird", "-j2"]):
-        made = subprocess.run(words, env=flavour.environment(), capture_output=True, text=True, timeout=150)
+    for command in (configure, ["cmake", "--build", folder, "--target", "earlybird", "-j2"]):
+        made = subprocess.run(command, env=flavour.environment(), capture_output=True, text=True, timeout=150)
         assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
     return folder / "libearlybird.so", '"has_partitioned": true' in (folder / "features.json").read_text()
 
 
-def _module_words(flavour: Flavour) -> list[str]:
+def _module_arguments(flavour: Flavour) -> list[str]:
     """Intel MPI's wheel has modules for several gfortrans, where its mpif90 does not look."""
     version = subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True).stdout.strip()
     folders = sorted(
@@ -162,7 +162,9 @@ def fortran(request, tmp_path_factory) -> Fortran:
             pytest.skip(f"the wheel of {name} has no Fortran")
         if not has_library(flavour):
             pytest.skip(f"libearlybird is not built for {name}")
-        return Fortran(flavour, (str(compiler), *_module_words(flavour)), library_path(flavour), True, folder)
+        return Fortran(
+            flavour, (str(compiler), *_module_arguments(flavour)), library_path(flavour), True, folder
+        )
     mpicc = shutil.which(name)
     if mpicc is None:
         pytest.skip(f"there is no {name} on PATH")
@@ -215,20 +217,20 @@ def test_requests_of_a_C_program_complete_in_Fortran_that_is_loaded_late(fortran
     plugin = fortran.compile(binding, "plugin", "-shared", "-fPIC")
     host = fortran.folder / "host"
     made = fortran.run(
-        [fortran.flavour.mpicc, fortran.c_object("host"), "-o", host, *fortran.link_words(), "-ldl"]
+        [fortran.flavour.mpicc, fortran.c_object("host"), "-o", host, *fortran.link_arguments(), "-ldl"]
     )
     assert made.returncode == 0, made.stderr
-    status, told = run_ranks(fortran.flavour, 2, [host, plugin], timeout_s=150)
-    assert status == 0 and told.splitlines().count("ok") == 1, told
+    status, output = run_ranks(fortran.flavour, 2, [host, plugin], timeout_s=150)
+    assert status == 0 and output.splitlines().count("ok") == 1, output
 
 
 def test_fortran_requests_are_those_of_the_library(fortran):
     linked = not fortran.has_partitioned
     program = fortran.cases("mpif", linked)
     env = {"EARLYBIRD_STATS": "1"} | ({} if linked else fortran.preloaded())
-    status, told = run_ranks(fortran.flavour, 2, [program, CASES[0]], env, 60)
-    assert status == 0, told
-    assert re.findall(r"^ +(\d) +(sends|receives) +(\d+)", told, re.MULTILINE) == [
+    status, output = run_ranks(fortran.flavour, 2, [program, CASES[0]], env, 60)
+    assert status == 0, output
+    assert re.findall(r"^ +(\d) +(sends|receives) +(\d+)", output, re.MULTILINE) == [
         (str(rank), side, "1") for rank in (0, 1) for side in ("sends", "receives")
     ]
 
@@ -237,11 +239,11 @@ def test_fortran_requests_are_those_of_the_library(fortran):
 def test_a_program_without_partitioned_calls_is_left_alone(fortran, binding):
     program = fortran.compile(binding, "ordinary")
     for env in ({}, fortran.preloaded() | {"EARLYBIRD_STATS": "1"}):
-        status, told = run_ranks(fortran.flavour, 2, [program], env, 60)
-        assert status == 0 and told.splitlines().count("delivered") == 2, told
-        said = [line for line in told.splitlines() if "earlybird:" in line]
-        assert "wrong" not in told and len(said) == ("EARLYBIRD_STATS" in env), told
-        assert all(line.endswith("there is nothing for it to do") for line in said)
+        status, output = run_ranks(fortran.flavour, 2, [program], env, 60)
+        assert status == 0 and output.splitlines().count("delivered") == 2, output
+        messages = [line for line in output.splitlines() if "earlybird:" in line]
+        assert "wrong" not in output and len(messages) == ("EARLYBIRD_STATS" in env), output
+        assert all(line.endswith("the library is idle") for line in messages)
 
 
 def test_the_program_of_the_page_runs(fortran):
@@ -254,7 +256,7 @@ def test_the_program_of_the_page_runs(fortran):
     if "generic" in made.stderr:
         pytest.skip("this mpi_f08 lacks an argument of MPI_Psend_init")
     assert made.returncode == 0, made.stderr
-    status, told = run_ranks(
+    status, output = run_ranks(
         fortran.flavour, 2, [program], fortran.preloaded() | {"EARLYBIRD_STATS": "1"}, 60
     )
-    assert status == 0 and re.search(r"^ +0 +sends +1 +1 +8 ", told, re.MULTILINE), told
+    assert status == 0 and re.search(r"^ +0 +sends +1 +1 +8 ", output, re.MULTILINE), output

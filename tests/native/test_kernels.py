@@ -20,7 +20,7 @@ RULES = Rules(budget_s=0.02)
 
 def launch(mpi, tmp_path, kernel, points, layout, pattern=None, rules=RULES):
     request = Request("0", kernel, points, parse_layout(layout), rules, pattern, 300, 120)
-    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: None)
+    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
     assert launched.cause is None, launched.record
     return launched
 
@@ -135,26 +135,26 @@ def test_a_small_send_is_complete_before_a_late_receiver_comes_and_a_large_one_i
 
 
 @pytest.mark.parametrize(
-    ("layout", "receiver", "words"),
+    ("layout", "receiver", "expected"),
     [("1x1x4", "late", "exactly 2 ranks"), ("1x1x2", "never", "receiver=never")],
 )
-def test_completion_refuses_what_it_cannot_measure(any_mpi, tmp_path, layout, receiver, words):
+def test_completion_refuses_what_it_cannot_measure(any_mpi, tmp_path, layout, receiver, expected):
     points = [{"level": "intra_socket", "size_bytes": 8, "receiver": receiver}]
     request = Request("0", "completion", points, parse_layout(layout), RULES, None, 300, 120)
-    launched = MpiexecLauncher(find_flavour(any_mpi)).launch(request, tmp_path, lambda *told: None)
-    assert words in launched.cause and launched.samples == []
+    launched = MpiexecLauncher(find_flavour(any_mpi)).launch(request, tmp_path, lambda *_: None)
+    assert expected in launched.cause and launched.samples == []
 
 
-def test_the_words_of_a_plan_line_come_back_as_they_were(any_mpi, tmp_path):
+def test_values_of_a_plan_line_are_read_back_unchanged(any_mpi, tmp_path):
     """A point that came back as text would never be recognised as measured."""
-    words = {"rate": 1e-10, "half": 0.5, "whole": -3, "large": 1e22}
-    words |= {"padded": "007", "hex": "0x10", "open": "1.", "beyond": "1e999", "word": "nan", "sign": "+5"}
-    points = [{"mpi": any_mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"} | words]
+    values = {"rate": 1e-10, "half": 0.5, "whole": -3, "large": 1e22}
+    values |= {"padded": "007", "hex": "0x10", "open": "1.", "beyond": "1e999", "word": "nan", "sign": "+5"}
+    points = [{"mpi": any_mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"} | values]
     (sample,) = launch(any_mpi, tmp_path, "pingpong", points, "1x1x2").samples
     assert sample.config == points[0]
 
 
-def test_launch_record_tells_library_clock_and_cores(mpi, tmp_path):
+def test_launch_record_contains_library_clock_and_cores(mpi, tmp_path):
     points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"}]
     record = launch(mpi, tmp_path, "pingpong", points, "1x1x2").record
     assert find_flavour(mpi).version in record["library_version"]
@@ -192,9 +192,9 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 
 
 @pytest.mark.parametrize(
-    ("kernel", "words"), [("pingpong", {"buffers": "vary"}), ("completion", {"receiver": "late"})]
+    ("kernel", "extra"), [("pingpong", {"buffers": "vary"}), ("completion", {"receiver": "late"})]
 )
-def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, words):
+def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, extra):
     flavour = find_flavour(mpi)
     (tmp_path / "shim.c").write_text(SHIM)
     subprocess.run(
@@ -203,6 +203,6 @@ def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, words):
         env=flavour.environment(),
     )
     monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
-    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size} | words for size in (99, 100)]
+    points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size} | extra for size in (99, 100)]
     launched = launch(mpi, tmp_path, kernel, points, "1x1x2")
     assert [sample.validated for sample in launched.samples] == [True, False]

@@ -1,4 +1,4 @@
-"""libearlybird finds out what is loaded with it: programs of any linkage, tools, MPIs by their ABI."""
+"""libearlybird detects the loaded objects: programs of any linkage, tools, MPIs by their ABI."""
 
 import re
 import subprocess
@@ -29,16 +29,16 @@ def library(mpi) -> Path:
 
 @pytest.fixture
 def make(mpi, tmp_path):
-    """make(name, source, *words): a program or library compiled by the MPI's wrapper."""
+    """make(name, source, *arguments): a program or library compiled by the MPI's wrapper."""
     flavour = find_flavour(mpi)
 
-    def compiled(name: str, source: str, *words: str | Path) -> Path:
+    def compiled(name: str, source: str, *arguments: str | Path) -> Path:
         command = [
             flavour.mpicc,
             "-w",
             "-D_GNU_SOURCE",
             PROGRAMS / source,
-            *words,
+            *arguments,
             "-o",
             tmp_path / name,
             "-ldl",
@@ -58,9 +58,9 @@ def launch(mpi):
         environment = {"EARLYBIRD_STATS": "1"} | variables
         settings = [f"{name}={value}" for name, value in environment.items()]
         settings.append(f"LD_PRELOAD={':'.join(map(str, preloaded))}")
-        status, told = run_ranks(find_flavour(mpi), 2, ["env", *settings, program], timeout_s=60)
-        assert status == 0, told
-        return told
+        status, output = run_ranks(find_flavour(mpi), 2, ["env", *settings, program], timeout_s=60)
+        assert status == 0, output
+        return output
 
     return run
 
@@ -80,8 +80,8 @@ LINKED = {
 
 @pytest.mark.parametrize("how", LINKED)
 def test_a_program_is_served_however_it_is_linked(library, make, launch, how):
-    told = launch(make("app", "halves.c", "-DWITH_MAIN", *LINKED[how]), library)
-    assert "data right" in told and SERVES in told and LEFT not in told
+    output = launch(make("app", "halves.c", "-DWITH_MAIN", *LINKED[how]), library)
+    assert "data right" in output and SERVES in output and LEFT not in output
 
 
 def test_calls_in_a_library_of_the_program_are_found(library, make, launch, tmp_path):
@@ -89,30 +89,30 @@ def test_calls_in_a_library_of_the_program_are_found(library, make, launch, tmp_
     shared = make("libapp.so", "halves.c", "-DWITH_MAIN", "-Dmain=app", "-shared", "-fPIC")
     program = tmp_path / "app"
     subprocess.run(["cc", tmp_path / "main.c", shared, f"-Wl,-rpath,{tmp_path}", "-o", program], check=True)
-    told = launch(program, library)
-    assert "data right" in told and SERVES in told
+    output = launch(program, library)
+    assert "data right" in output and SERVES in output
 
 
 def test_calls_by_dlsym_alone_are_not_seen_and_are_left_to_the_mpi(library, make, launch):
-    told = launch(make("app", "halves.c", "-DWITH_MAIN", "-DBY_NAME"), library)
-    assert "data right" in told and SERVES not in told
-    (sentence,) = [line for line in told.splitlines() if "earlybird: " in line]
-    assert sentence.endswith("there is nothing for it to do")
+    output = launch(make("app", "halves.c", "-DWITH_MAIN", "-DBY_NAME"), library)
+    assert "data right" in output and SERVES not in output
+    (sentence,) = [line for line in output.splitlines() if "earlybird: " in line]
+    assert sentence.endswith("the library is idle")
 
 
 def test_off_leaves_everything_to_the_mpi(library, make, launch):
     program = make("app", "halves.c", "-DWITH_MAIN")
     assert SERVES in launch(program, library, EARLYBIRD_OFF="0")
-    told = launch(program, library, EARLYBIRD_OFF="1")
-    assert "data right" in told and "earlybird: " not in told
+    output = launch(program, library, EARLYBIRD_OFF="1")
+    assert "data right" in output and "earlybird: " not in output
 
 
-def assert_left(told: str, *words: str) -> None:
-    """The MPI's own calls moved the data, and one rank said why."""
-    assert "data right" in told and SERVES not in told, told
-    (sentence,) = [line for line in told.splitlines() if "earlybird: " in line]
-    for word in (*words, LEFT):
-        assert str(word) in sentence, sentence
+def assert_left(output: str, *parts: str) -> None:
+    """The MPI's own calls moved the data, and one rank printed the reason."""
+    assert "data right" in output and SERVES not in output, output
+    (sentence,) = [line for line in output.splitlines() if "earlybird: " in line]
+    for part in (*parts, LEFT):
+        assert str(part) in sentence, sentence
 
 
 @pytest.mark.parametrize("how", [["-DCOUNTS_WAIT"], ["-DCOUNTS_WAIT", "-DPASSES_ON_TO_NEXT"]])
@@ -121,9 +121,9 @@ def test_a_tool_before_us_has_the_calls_and_is_named(library, make, launch, how)
         make("app", "halves.c", "-DWITH_MAIN"),
         make("tool.so", "tool.c", *how, "-shared", "-fPIC"),
     )
-    told = launch(program, tool, library)
-    assert_left(told, "MPI_Wait", tool, "load or link libearlybird before it")
-    assert "tool saw waits" in told
+    output = launch(program, tool, library)
+    assert_left(output, "MPI_Wait", tool, "load or link libearlybird first")
+    assert "tool saw waits" in output
     # Not position independent: MPI_Wait has an entry in the program, too.
     assert_left(
         launch(make("fixed", "halves.c", "-DWITH_MAIN", "-DBY_ADDRESS", "-no-pie"), tool, library), tool
@@ -133,18 +133,18 @@ def test_a_tool_before_us_has_the_calls_and_is_named(library, make, launch, how)
 def test_a_tool_after_us_sees_what_is_not_ours(library, make, launch):
     program = make("app", "halves.c", "-DWITH_MAIN")
     tool = make("tool.so", "tool.c", "-DCOUNTS_WAIT", "-DCOUNTS_SEND", "-DCOUNTS_INIT", "-shared", "-fPIC")
-    told = launch(program, library, tool)
-    assert "data right" in told and SERVES in told and LEFT not in told
-    assert "tool saw messages" in told and "tool saw waits" not in told
-    assert told.count("tool began") == 2
+    output = launch(program, library, tool)
+    assert "data right" in output and SERVES in output and LEFT not in output
+    assert "tool saw messages" in output and "tool saw waits" not in output
+    assert output.count("tool began") == 2
 
 
 def test_a_tool_that_starts_the_mpi_before_us_is_named(library, make, launch):
     program = make("app", "halves.c", "-DWITH_MAIN")
     tool = make("tool.so", "tool.c", "-DCOUNTS_INIT", "-shared", "-fPIC")
-    told = launch(program, tool, library)
-    assert "tool began" in told
-    assert_left(told, "MPI_Init", tool)
+    output = launch(program, tool, library)
+    assert "tool began" in output
+    assert_left(output, "MPI_Init", tool)
 
 
 def test_a_tool_in_the_program_is_named(library, make, launch, tmp_path):
@@ -159,8 +159,8 @@ def test_a_linked_tool_goes_by_the_order_of_the_link(library, make, launch, tmp_
     before = make("before", "halves.c", "-DWITH_MAIN", *where, tool, library)
     after = make("after", "halves.c", "-DWITH_MAIN", *where, library, tool)
     assert_left(launch(before), "MPI_Wait", tool)
-    told = launch(after)
-    assert "data right" in told and SERVES in told
+    output = launch(after)
+    assert "data right" in output and SERVES in output
 
 
 def test_completion_that_passes_us_by_is_seen(library, make, launch, tmp_path):
@@ -171,7 +171,7 @@ def test_completion_that_passes_us_by_is_seen(library, make, launch, tmp_path):
     assert_left(launch(program, library), "PMPI_Wait", shared)
 
 
-def test_nothing_is_said_where_no_code_is_partitioned(library, make, launch):
+def test_no_message_is_printed_if_no_code_is_partitioned(library, make, launch):
     program = make("app", "where.c")
     tool = make("tool.so", "tool.c", "-DCOUNTS_WAIT", "-shared", "-fPIC")
     assert "earlybird: " not in launch(program, tool, library, EARLYBIRD_STATS="0")
@@ -263,11 +263,11 @@ def stand_in(mpi, library, tmp_path):
             }[kind]
             (folder / "mpi.c").write_text(source)
             (folder / "app.c").write_text(APP)
-            for words in (
+            for arguments in (
                 ["-shared", "-fPIC", "-Wl,-soname,libmpi.so", "mpi.c", "-o", "libmpi.so"],
                 ["app.c", "./libmpi.so", f"-Wl,-rpath,{folder}", "-o", "app"],
             ):
-                subprocess.run(["cc", "-w", *words], cwd=folder, check=True)
+                subprocess.run(["cc", "-w", *arguments], cwd=folder, check=True)
         loaded = ":".join(str(path) for path in (preloaded, under_test) if path)
         environment = {"VERSION": version, "LD_PRELOAD": loaded}
         return subprocess.run([folder / "app"], env=environment, capture_output=True, text=True, timeout=30)
@@ -331,8 +331,8 @@ def test_a_program_of_the_other_kind_ends_with_a_sentence_and_status_2(tmp_path,
     if {program, built} - set(BUILT) or not has_library(find_flavour(built)):
         pytest.skip(f"needs {program} and {built}")
     flavour = find_flavour(program)
-    words = [flavour.mpicc, "-w", PROGRAMS / "where.c", "-o", tmp_path / "app"]
-    subprocess.run(words, env=flavour.environment(), check=True)
+    command = [flavour.mpicc, "-w", PROGRAMS / "where.c", "-o", tmp_path / "app"]
+    subprocess.run(command, env=flavour.environment(), check=True)
     environment = flavour.environment() | {"LD_PRELOAD": str(library_path(find_flavour(built)))}
     result = subprocess.run([tmp_path / "app"], env=environment, capture_output=True, text=True, timeout=60)
     assert result.returncode == 2, result

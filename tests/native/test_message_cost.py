@@ -31,8 +31,8 @@ def native(tmp_path_factory):
     library = tmp_path_factory.mktemp("cost") / "cost.so"
     sources = native_sources()
     source = sources / "partitioned" / "cost.c"
-    words = ["cc", "-std=c11", "-shared", "-fPIC", f"-I{sources}", source, "-o", library, "-lm"]
-    subprocess.run(words, check=True, timeout=60)
+    command = ["cc", "-std=c11", "-shared", "-fPIC", f"-I{sources}", source, "-o", library, "-lm"]
+    subprocess.run(command, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
     loaded.eb_cost_parse.restype = ctypes.c_bool
     loaded.eb_cost_time_s.restype = ctypes.c_double

@@ -36,7 +36,7 @@ def launch(mpi, tmp_path, points, methods=BESIDE, layout="1x1x2", threads=1, vci
         threads=threads,
         vcis=vcis,
     )
-    return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *told: None)
+    return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -74,21 +74,21 @@ def test_threads_with_contexts_of_the_mpi_deliver(mpi, tmp_path, methods):
 
 
 @pytest.mark.parametrize(
-    ("config", "methods", "layout", "words"),
+    ("config", "methods", "layout", "expected"),
     [
         (point(1, window=0), BESIDE, "1x1x2", "window=0"),
         (point(1, -1), BESIDE, "1x1x2", "size_bytes=-1"),
-        (point(2), BESIDE, "1x1x2", "threads=2 and 1 threads are there"),
-        (point(2), ("processes",), "1x1x2", "threads=2 and 1 single-threaded ranks"),
+        (point(2), BESIDE, "1x1x2", "threads=2 and the launch has 1 sending threads"),
+        (point(2), ("processes",), "1x1x2", "threads=2 and the launch has 1 single-threaded"),
         (point(1), ("pigeon",), "1x1x2", "no method pigeon"),
         (point(1), (), "1x1x2", "--methods"),
         (point(1), BESIDE, "1x1x3", "even number"),
         (point(1), BESIDE, "1x1x4", "exactly 2 ranks"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, layout, words):
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, layout, expected):
     launched = launch(any_mpi, tmp_path, [config], methods, layout)
-    assert words in launched.cause and launched.samples == []
+    assert expected in launched.cause and launched.samples == []
 
 
 SHIM = """

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from earlybird.machine.flavours import Flavour, find_flavour
-from tests.partitioned import run_ranks, start_environment, start_words
+from tests.partitioned import launch_command, run_ranks, start_environment
 
 pytestmark = pytest.mark.mpi
-# How a rank comes to have no library: words of the compiler.
+# How a rank comes to have no library: arguments of the compiler.
 LINKED, PLAIN = (), None
 VARIANTS = {
     "member": LINKED,
@@ -36,12 +36,12 @@ def variant(compiled):
 
 def launch(flavour: Flavour, programs: list[Path], pairs: str, env: dict[str, str] | None = None):
     """Runs a job with one rank of each of the programs."""
-    first, *options = start_words(flavour, 1)
-    words = [first]
+    first, *options = launch_command(flavour, 1)
+    command = [first]
     for k, program in enumerate(programs):
-        words += [*([":", "-n", "1"] if k else options), str(program), pairs]
+        command += [*([":", "-n", "1"] if k else options), str(program), pairs]
     process = subprocess.Popen(
-        words,
+        command,
         env=start_environment(flavour, len(programs)) | (env or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -50,20 +50,20 @@ def launch(flavour: Flavour, programs: list[Path], pairs: str, env: dict[str, st
         start_new_session=True,
     )
     try:
-        told, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         process.terminate()
         try:
-            told, _ = process.communicate(timeout=5)
+            output, _ = process.communicate(timeout=5)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, 9)
-        pytest.fail(f"the job hangs: {told[-2000:]}")
-    return process.returncode, told
+        pytest.fail(f"the job hangs: {output[-2000:]}")
+    return process.returncode, output
 
 
-def delivered(told: str) -> list[int]:
-    return sorted(int(line.split()[1]) for line in told.splitlines() if line.startswith("delivered "))
+def delivered(output: str) -> list[int]:
+    return sorted(int(line.split()[1]) for line in output.splitlines() if line.startswith("delivered "))
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
@@ -72,9 +72,9 @@ def test_ranks_with_the_library_deliver_beside_one_without_it(mpi, variant, fore
     member, other = variant(flavour, "member"), variant(flavour, foreign)
     # Two share every communicator but the one of half of the ranks.
     for programs, pairs in (([member, member, other], "0,1"), ([other, member, member], "2,1")):
-        status, told = launch(flavour, programs, pairs)
-        assert status == 0, told[-2000:]
-        assert delivered(told) == [0, 0, 6], told[-2000:]
+        status, output = launch(flavour, programs, pairs)
+        assert status == 0, output[-2000:]
+        assert delivered(output) == [0, 0, 6], output[-2000:]
 
 
 def test_a_rank_that_opened_a_session_before_mpi_init_is_left_to_the_mpi(mpi, variant):
@@ -83,8 +83,8 @@ def test_a_rank_that_opened_a_session_before_mpi_init_is_left_to_the_mpi(mpi, va
     flavour = find_flavour(mpi)
     member, other = variant(flavour, "member"), variant(flavour, "opens_a_session_before")
     # Rank 0 must not be the one: MPICH 5.0.2 hangs there by itself.
-    status, told = launch(flavour, [member, member, other], "0,1")
-    assert status == 0 and delivered(told) == [0, 0, 6], told[-2000:]
+    status, output = launch(flavour, [member, member, other], "0,1")
+    assert status == 0 and delivered(output) == [0, 0, 6], output[-2000:]
 
 
 def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, variant):
@@ -94,23 +94,23 @@ def test_ranks_without_the_library_anywhere_in_the_tree_are_passed_over(mpi, var
         programs = [other if rank in absent else member for rank in range(7)]
         ours = [rank for rank in range(7) if rank not in absent]
         pairs = ",".join(f"{a},{b}" for a, b in pairwise(ours))
-        status, told = launch(flavour, programs, pairs)
-        assert status == 0, told[-2000:]
+        status, output = launch(flavour, programs, pairs)
+        assert status == 0, output[-2000:]
         # On the communicator of odd or even ranks, a pair that is both adds a transfer.
         expected = sorted([0] * (len(absent) + 1) + [6 + (a % 2 == b % 2) for a, b in pairwise(ours)])
-        assert delivered(told) == expected, told[-2000:]
+        assert delivered(output) == expected, output[-2000:]
 
 
 def test_a_job_without_partners_of_the_library_is_the_mpi_s_own(mpi, variant):
     flavour = find_flavour(mpi)
     programs = [variant(flavour, "member"), variant(flavour, "without_the_library")]
-    status, told = launch(flavour, programs, "")
-    assert status == 0 and delivered(told) == [0, 0], told[-2000:]
+    status, output = launch(flavour, programs, "")
+    assert status == 0 and delivered(output) == [0, 0], output[-2000:]
     if mpi == "openmpi":
         return  # its own partitioned calls wait for every rank of MPI_COMM_WORLD (5.0.11)
-    status, told = launch(flavour, programs, "0,1")
-    assert status == 0 and delivered(told) == [0, 6], told[-2000:]
-    assert told.count("does not have libearlybird") == 1
+    status, output = launch(flavour, programs, "0,1")
+    assert status == 0 and delivered(output) == [0, 6], output[-2000:]
+    assert output.count("does not have libearlybird") == 1
 
 
 def test_where_nobody_knows_who_has_the_library_a_person_may_say_so(any_mpi, variant):
@@ -119,12 +119,12 @@ def test_where_nobody_knows_who_has_the_library_a_person_may_say_so(any_mpi, var
     if flavour.family == "openmpi":
         pytest.skip("Open MPI has PMIx always")
     hidden = {"I_MPI_PMI_LIBRARY": ""}
-    for said, speaks in (({}, True), ({"EARLYBIRD_WHOLE_JOB": "1"}, False)):
-        env = hidden | {"EARLYBIRD_STATS": "1"} | said
-        status, told = run_ranks(flavour, 2, [member, "0,1"], env, 60)
-        assert status == 0 and delivered(told) == [0, 6], told[-2000:]
-        assert ("set EARLYBIRD_WHOLE_JOB=1" in told) == speaks
-        assert ("earlybird: partitioned communication\n" in told) != speaks
+    for extra, prints in (({}, True), ({"EARLYBIRD_WHOLE_JOB": "1"}, False)):
+        env = hidden | {"EARLYBIRD_STATS": "1"} | extra
+        status, output = run_ranks(flavour, 2, [member, "0,1"], env, 60)
+        assert status == 0 and delivered(output) == [0, 6], output[-2000:]
+        assert ("set EARLYBIRD_WHOLE_JOB=1" in output) == prints
+        assert ("earlybird: partitioned communication\n" in output) != prints
 
 
 def test_a_rank_that_is_switched_off_meets_the_others_of_a_whole_job(any_mpi, variant):
@@ -132,8 +132,8 @@ def test_a_rank_that_is_switched_off_meets_the_others_of_a_whole_job(any_mpi, va
     if flavour.family == "openmpi":
         pytest.skip("Open MPI has PMIx always")
     member = variant(flavour, "member")
-    words = ["sh", "-c", f'[ "$PMI_RANK" != 0 ] || export EARLYBIRD_OFF=1; exec {member} 2,1']
+    command = ["sh", "-c", f'[ "$PMI_RANK" != 0 ] || export EARLYBIRD_OFF=1; exec {member} 2,1']
     env = {"I_MPI_PMI_LIBRARY": "", "EARLYBIRD_WHOLE_JOB": "1", "EARLYBIRD_STATS": "1"}
-    status, told = run_ranks(flavour, 3, words, env, 60)
-    assert status == 0 and delivered(told) == [0, 0, 6], told[-2000:]
-    assert "earlybird: partitioned communication\n" in told
+    status, output = run_ranks(flavour, 3, command, env, 60)
+    assert status == 0 and delivered(output) == [0, 0, 6], output[-2000:]
+    assert "earlybird: partitioned communication\n" in output

@@ -184,15 +184,15 @@ def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):
     seed = os.environ.get("EARLYBIRD_STRESS_SEED", "20211")
     transfers = os.environ.get("EARLYBIRD_STRESS_TRANSFERS", str(TRANSFERS_OF_A_LAUNCH))
     limit_s = 60 + int(transfers) // 200
-    words = ["--transfers", transfers, "--seed", seed, "--level", level, "--seconds", str(limit_s)]
-    status, told = run_ranks(
-        flavour, num_ranks, [suite_program(flavour, "partitioned_stress"), *words], env, limit_s + 20
+    options = ["--transfers", transfers, "--seed", seed, "--level", level, "--seconds", str(limit_s)]
+    status, output = run_ranks(
+        flavour, num_ranks, [suite_program(flavour, "partitioned_stress"), *options], env, limit_s + 20
     )
-    assert status == 0, f"seed {seed}: {told[-3000:]}"
-    assert int(re.search(r"^transfers (\d+)", told, re.MULTILINE)[1]) >= int(transfers)
+    assert status == 0, f"seed {seed}: {output[-3000:]}"
+    assert int(re.search(r"^transfers (\d+)", output, re.MULTILINE)[1]) >= int(transfers)
 
 
-def test_what_ends_a_request_against_the_standard_is_said_once(mpi):
+def test_what_ends_a_request_against_the_standard_is_reported_once(mpi):
     cases = [case for case in FAMILIES["ending"] if "cancelling" in case or "send" in case]
     assert len(cases) == 2
     status, text = run_ranks(find_flavour(mpi), 2, [suite_program(find_flavour(mpi)), *cases, *cases], {}, 60)
@@ -201,9 +201,9 @@ def test_what_ends_a_request_against_the_standard_is_said_once(mpi):
     assert len(re.findall("earlybird: rank 0: MPI_Request_free was called", text)) == 1
 
 
-def told(text: str, names: Sequence[str]) -> dict[str, str]:
-    """The first word of the lines that report these cases, which several worlds print."""
-    ended = {name: word for word, name in re.findall(r"^(ok|failed) (\w+)", text, re.MULTILINE)}
+def outcomes_in(text: str, names: Sequence[str]) -> dict[str, str]:
+    """The status in the lines that report these cases, which several worlds print."""
+    ended = {name: status for status, name in re.findall(r"^(ok|failed) (\w+)", text, re.MULTILINE)}
     return {name: ended.get(name, "did not end") for name in names}
 
 
@@ -222,7 +222,7 @@ def test_worlds_that_spawn_and_are_spawned_deliver_and_stay_apart(mpi):
             "end",
         )
     ]
-    assert told(text, names) == dict.fromkeys(names, "ok"), text[-3000:]
+    assert outcomes_in(text, names) == dict.fromkeys(names, "ok"), text[-3000:]
     assert status == 0, text[-3000:]
 
 
@@ -242,8 +242,8 @@ def test_the_progress_thread_moves_segments_while_the_sender_computes(
     flavour = find_flavour(mpi)
     size_bytes, env = NO_PROGRESS[mpi]
     env = env | {"EARLYBIRD_PROGRESS_THREAD": thread, "EARLYBIRD_SEGMENTS": "partition"}
-    words = [suite_program(flavour, "partitioned_early"), size_bytes, limit_s, tmp_path / "arrived"]
-    status, text = run_ranks(flavour, 2, words, env, 60)
+    command = [suite_program(flavour, "partitioned_early"), size_bytes, limit_s, tmp_path / "arrived"]
+    status, text = run_ranks(flavour, 2, command, env, 60)
     assert status == 0, text[-3000:]
     assert re.findall("^(?:early|late)$", text, re.MULTILINE) == [arrives]
 
@@ -251,8 +251,8 @@ def test_the_progress_thread_moves_segments_while_the_sender_computes(
 def test_threads_that_poll_for_partitions_of_both_directions_end(mpi):
     """More threads than cores on two of them; the program itself checks the data."""
     flavour = find_flavour(mpi)
-    words = [suite_program(flavour, "partitioned_polling"), 2, 8, 65536, 40]
-    status, text = run_ranks(flavour, 2, words, {}, 60)
+    command = [suite_program(flavour, "partitioned_polling"), 2, 8, 65536, 40]
+    status, text = run_ranks(flavour, 2, command, {}, 60)
     assert status == 0 and re.search(r"^mean \d+\.\d\d us, median", text, re.MULTILINE), text[-3000:]
 
 

@@ -43,7 +43,7 @@ def launch(
     )  # fmt: skip
     heard = []
     launcher = MpiexecLauncher(find_flavour(mpi))
-    launched = launcher.launch(request, tmp_path, lambda *told: heard.append(told))
+    launched = launcher.launch(request, tmp_path, lambda *progress: heard.append(progress))
     assert not heard or heard[-1][0] <= len(points)
     return launched
 
@@ -91,7 +91,7 @@ def test_every_method_delivers_from_several_threads(mpi, tmp_path, threads):
     assert all(sample.validated and sample.config == config for sample in launched.samples)
 
 
-def test_the_delay_is_waited_told_and_no_part_of_the_time(mpi, tmp_path):
+def test_the_delay_is_waited_recorded_and_not_part_of_the_time(mpi, tmp_path):
     launched = launch(mpi, tmp_path, [point(300, 3, 3e-5)])
     for sample in launched.samples:
         assert sample.extra["delay_s"] == pytest.approx(3e-3)
@@ -147,11 +147,14 @@ def test_libearlybird_plans_before_its_times_count(any_mpi, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("method", "preload", "words"), [("earlybird", False, "not loaded"), ("partitioned", True, "is loaded")]
+    ("method", "preload", "expected"),
+    [("earlybird", False, "not loaded"), ("partitioned", True, "is loaded")],
 )
-def test_a_sample_is_never_of_another_library_than_its_method_says(any_mpi, tmp_path, method, preload, words):
+def test_a_sample_is_never_of_another_library_than_its_method_says(
+    any_mpi, tmp_path, method, preload, expected
+):
     launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", method), preload=preload)
-    assert words in launched.cause and launched.samples == []
+    assert expected in launched.cause and launched.samples == []
 
 
 def test_the_mpis_own_partitioned_calls_take_several_threads(mpi, tmp_path):
@@ -180,7 +183,7 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi
 
 
 @pytest.mark.parametrize(
-    ("config", "methods", "layout", "words"),
+    ("config", "methods", "layout", "expected"),
     [
         (point(8, 0), TWO, "1x1x2", "partitions=0"),
         (point(7, 2), TWO, "1x1x2", "size_bytes=7 partitions=2"),
@@ -194,9 +197,9 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi
         (point(8, 2), TWO, "1x1x3", "exactly 2 ranks"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, layout, words):
+def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, layout, expected):
     launched = launch(any_mpi, tmp_path, [config], methods, layout)
-    assert words in launched.cause and launched.samples == []
+    assert expected in launched.cause and launched.samples == []
 
 
 def test_threads_have_as_many_partitions_each(any_mpi, tmp_path):
@@ -204,10 +207,10 @@ def test_threads_have_as_many_partitions_each(any_mpi, tmp_path):
     assert "partitions=3 and there are 2 threads" in launched.cause and launched.samples == []
 
 
-def test_streams_that_the_mpi_has_not_are_told(any_mpi, tmp_path):
+def test_streams_that_the_mpi_does_not_have_are_reported(any_mpi, tmp_path):
     """MPICH makes as many as it was asked to keep contexts for, and others know none."""
     launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", "stream"))
-    why = "no stream to every thread" if features(find_flavour(any_mpi))["has_streams"] else "no streams"
+    why = "no stream for every thread" if features(find_flavour(any_mpi))["has_streams"] else "no streams"
     assert why in launched.cause and "the method stream" in launched.cause and launched.samples == []
 
 
@@ -220,10 +223,10 @@ int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm 
 """
 
 
-def test_an_mpi_that_makes_no_windows_is_told(any_mpi, tmp_path, preload_source):
+def test_an_mpi_that_cannot_create_windows_is_reported(any_mpi, tmp_path, preload_source):
     preload_source(any_mpi, NO_WINDOWS)
     launched = launch(any_mpi, tmp_path, [point(21, 3)], ("single", "rma-fence"))
-    assert "makes no window" in launched.cause and "the method rma-fence" in launched.cause
+    assert "cannot create a window" in launched.cause and "the method rma-fence" in launched.cause
 
 
 WINDOWS = """

@@ -22,6 +22,6 @@ def test_requests_that_nobody_has_started_to_receive_are_delivered_over_tcp(
     flavour = find_flavour(mpi)
     env = OVER_TCP[mpi] | {"LD_PRELOAD": str(library_path(flavour))}
     # mpiexec is not to have the library: it has no MPI.
-    words = ["env", *(f"{name}={value}" for name, value in env.items()), compiled(flavour, "run_ahead")]
-    status, told = run_ranks(flavour, 2, [*words, num_requests, size_bytes], {}, 60)
-    assert status == 0 and "delivered" in told, told[-2000:]
+    command = ["env", *(f"{name}={value}" for name, value in env.items()), compiled(flavour, "run_ahead")]
+    status, output = run_ranks(flavour, 2, [*command, num_requests, size_bytes], {}, 60)
+    assert status == 0 and "delivered" in output, output[-2000:]

@@ -68,9 +68,9 @@ class Sanitized:
 
     mpi: str
     build: Path
-    words: tuple[str, ...]  # before each program
+    prefix: tuple[str, ...]  # arguments before each program
 
-    def run(self, program: str, words: Sequence[str], env: dict[str, str] | None = None) -> None:
+    def run(self, program: str, arguments: Sequence[str], env: dict[str, str] | None = None) -> None:
         """Fails when a sanitizer reports anything, and when the program itself fails."""
         reports = self.build / f"reports-of-{len(list(self.build.glob('reports-of-*')))}"
         reports.mkdir()
@@ -79,17 +79,17 @@ class Sanitized:
         options = OPTIONS | {"LSAN_OPTIONS": f"{OPTIONS['LSAN_OPTIONS']}:suppressions={leaks}"}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
             options[name] += f":log_path={reports / 'rank'}:exitcode=66"
-        if self.words:  # UCX's trial of process_vm_readv crashes ThreadSanitizer there, 6 launches of 20
+        if self.prefix:  # UCX's trial of process_vm_readv crashes ThreadSanitizer there, 6 launches of 20
             options["UCX_TLS"] = "posix,sysv,self"
-        command = [*self.words, self.build / "tests" / program, *words]
-        status, told = run_ranks(find_flavour(self.mpi), 2, command, options | (env or {}), 200)
+        command = [*self.prefix, self.build / "tests" / program, *arguments]
+        status, output = run_ranks(find_flavour(self.mpi), 2, command, options | (env or {}), 200)
         found = "\n".join(path.read_text(errors="replace") for path in sorted(reports.iterdir()))
         assert not found, found[:6000]
-        assert status == 0, told[-6000:]
+        assert status == 0, output[-6000:]
 
 
 def _runnable(sanitizer: str, folder: Path) -> tuple[str, ...]:
-    """Words before a program that make this sanitizer work here; skips the test when none do."""
+    """Arguments before a program that make this sanitizer work here; skips the test when none do."""
     probe, source = folder / "probe", folder / "probe.c"
     source.write_text("int main(void) { return 0; }\n")
     compiler = os.environ.get("CC", "cc").split()
@@ -98,11 +98,11 @@ def _runnable(sanitizer: str, folder: Path) -> tuple[str, ...]:
     )
     why = made.stderr
     # A libtsan that is older than the kernel's habit of many random bits finds memory where it wants none.
-    methods = [(), ("setarch", "-R")] if shutil.which("setarch") else [()]
-    for words in methods if made.returncode == 0 else ():
-        ran = subprocess.run([*words, probe], capture_output=True, text=True)
+    prefixes = [(), ("setarch", "-R")] if shutil.which("setarch") else [()]
+    for prefix in prefixes if made.returncode == 0 else ():
+        ran = subprocess.run([*prefix, probe], capture_output=True, text=True)
         if ran.returncode == 0:
-            return words
+            return prefix
         why = ran.stderr
     pytest.skip(f"-fsanitize={sanitizer} does not work here: {' '.join(why.split())[:300]}")
 
@@ -112,7 +112,7 @@ def _build(mpi: str, sanitizer: str, folder: Path) -> Sanitized:
         flavour = find_flavour(mpi)
     except EarlybirdError as error:
         pytest.skip(str(error))
-    words, build = _runnable(sanitizer, folder), folder / "build"
+    prefix, build = _runnable(sanitizer, folder), folder / "build"
     cmake = shutil.which("cmake", path=sysconfig.get_path("scripts")) or "cmake"
     ninja = shutil.which("ninja", path=sysconfig.get_path("scripts")) or shutil.which("ninja")
     generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []
@@ -123,7 +123,7 @@ def _build(mpi: str, sanitizer: str, folder: Path) -> Sanitized:
     ):  # fmt: skip
         made = subprocess.run([cmake, *command], env=flavour.environment(), capture_output=True, text=True)
         assert made.returncode == 0, (made.stdout + made.stderr)[-6000:]
-    return Sanitized(mpi, build, words)
+    return Sanitized(mpi, build, prefix)
 
 
 @pytest.fixture(scope="module", params=FLAVOURS)

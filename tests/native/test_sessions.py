@@ -29,7 +29,7 @@ def test_what_is_made_of_a_sessions_communicator_is_left_to_the_mpi(mpi, compile
     if not has_library(flavour):
         pytest.skip(f"libearlybird is not built for {mpi}")
     env = {"LD_PRELOAD": str(library_path(flavour)), "EARLYBIRD_STATS": "1"}
-    words = [compiled(flavour, "sessions"), how, *(["MPI_Finalize"] if ends == "before" else [])]
-    status, told = run_ranks(flavour, 2, words, env, timeout_s=60)
-    assert (status, told.count("right 12\n")) == (0, 2), told
-    assert not SERVED.search(told), told
+    command = [compiled(flavour, "sessions"), how, *(["MPI_Finalize"] if ends == "before" else [])]
+    status, output = run_ranks(flavour, 2, command, env, timeout_s=60)
+    assert (status, output.count("right 12\n")) == (0, 2), output
+    assert not SERVED.search(output), output

@@ -1,4 +1,4 @@
-"""libearlybird for programs of the MPI standard's own ABI, which all MPIs share that have it."""
+"""libearlybird for programs of the MPI standard's own ABI, which several MPIs share."""
 
 import functools
 from pathlib import Path
@@ -71,8 +71,8 @@ def test_a_library_serves_another_mpi_that_has_the_standards_abi(abi_mpi, cases_
 def test_exec_preloads_the_library_of_the_standards_abi(abi_mpi, compiled_by, cases_of, earlybird):
     require(compiled_by)
     program = cases_of(compiled_by)
-    words = ["exec", "--mpi", abi_mpi, "--", "mpiexec", "-n", "2", program, CASE]
-    result = earlybird(*words, env={"EARLYBIRD_STATS": "1"}, timeout=60)
+    command = ["exec", "--mpi", abi_mpi, "--", "mpiexec", "-n", "2", program, CASE]
+    result = earlybird(*command, env={"EARLYBIRD_STATS": "1"}, timeout=60)
     assert f"ok {CASE}" in result.stdout
     assert SERVES in result.stderr
 
@@ -84,7 +84,7 @@ def test_a_script_names_exec_before_the_launcher_of_such_a_program(abi_mpi, case
     script.chmod(0o755)
     result = earlybird("exec", "--mpi", abi_mpi, "--", script, check=False, timeout=60)
     assert result.returncode != 0
-    assert "the MPI standard's own ABI, and libearlybird was built for" in result.stderr
+    assert "the MPI standard's own ABI, but libearlybird was built for" in result.stderr
     assert "write `earlybird exec` directly before its launcher" in result.stderr
     script.write_text(f"#!/bin/sh\n{EARLYBIRD} exec {launch}\n")
     result = earlybird("exec", "--mpi", abi_mpi, "--", script, env={"EARLYBIRD_STATS": "1"}, timeout=60)

@@ -1,4 +1,4 @@
-"""The harness's stop rule computes what the shared vectors say, as the Python rule does."""
+"""The harness's stop rule computes the results of the shared vectors, as the Python rule does."""
 
 import json
 import math
@@ -22,8 +22,10 @@ def test_stop_rule_agrees_with_the_shared_vectors(any_mpi):
         " ".join(map(repr, [case["target"], case["t_quantile"], *case["times_s"]])) + "\n" for case in VECTORS
     ]
     program = kernel_path(find_flavour(any_mpi), "stop_rule_check")
-    told = subprocess.run([program], input="".join(lines), capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in told.splitlines()]
+    output = subprocess.run(
+        [program], input="".join(lines), capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split() for line in output.splitlines()]
     assert len(rows) == len(VECTORS) >= 20
     for case, row in zip(VECTORS, rows, strict=True):
         assert int(row[0]) == case["warmup"], case

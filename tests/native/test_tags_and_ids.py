@@ -1,4 +1,4 @@
-"""Tags of the domain's communicators, and ids of channels: no two that live share one."""
+"""Tags of the domain's communicators, and ids of channels: no two active transfers share one."""
 
 import itertools
 from ctypes import byref
@@ -92,7 +92,7 @@ def test_tags_of_larger_spaces_are_distinct(core, bits):
     end=st.integers(1, 40),
     steps=st.lists(st.tuples(st.booleans(), st.integers(0, 12), st.integers(0, 50)), max_size=80),
 )
-def test_ids_are_nobodys_until_both_holders_have_let_go(core, end, steps):
+def test_ids_are_free_only_after_both_holders_have_released_them(core, end, steps):
     ids = Ids()
     core.eb_ids_begin(byref(ids), end)
     held = {}  # first: [num, holders]

@@ -25,7 +25,7 @@ def exchange(mpi, tmp_path, rows, num_ranks, threads):
     layout = parse_layout(f"1x1x{num_ranks}")
     points = exchange_group(pattern, layout, mpi).points
     request = Request("0", "exchange", points, layout, Rules(budget_s=0.02), pattern, 300, 120)
-    return MpiexecLauncher(find_flavour(mpi), threads=threads).launch(request, tmp_path, lambda *told: None)
+    return MpiexecLauncher(find_flavour(mpi), threads=threads).launch(request, tmp_path, lambda *_: None)
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_kernels_of_single_messages_change_their_thread_level_alone(any_mpi, tmp
     points = ({"mpi": any_mpi, "level": "intra_socket", "size_bytes": 4096} | config,)
     request = Request("0", kernel, points, parse_layout("1x1x2"), Rules(budget_s=0.02), None, 300, 120)
     launcher = MpiexecLauncher(find_flavour(any_mpi), threads=2)
-    launched = launcher.launch(request, tmp_path, lambda *told: None)
+    launched = launcher.launch(request, tmp_path, lambda *_: None)
     assert launched.cause is None and launched.samples[0].validated
     assert launched.record["thread_level"] == "multiple"
 
@@ -216,9 +216,9 @@ def test_a_library_without_threads_is_refused_where_they_are_asked_for(any_mpi, 
 @pytest.mark.parametrize("count", ["0", "-1", "two", "2.5", "1e3", "100000", ""])
 def test_a_kernel_refuses_what_is_no_number_of_threads(any_mpi, tmp_path, count):
     flavour = find_flavour(any_mpi)
-    words = [kernel_path(flavour, "exchange"), "--plan", "plan", "--out", "out", "--threads", count]
+    command = [kernel_path(flavour, "exchange"), "--plan", "plan", "--out", "out", "--threads", count]
     result = subprocess.run(
-        words, env=flavour.environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120
+        command, env=flavour.environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 2
     (sentence,) = result.stderr.splitlines()

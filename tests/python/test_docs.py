@@ -1,4 +1,4 @@
-"""The pages tell the truth: links resolve, commands and options exist, examples load, scripts run."""
+"""The documentation is correct: links resolve, commands and options exist, examples load, scripts run."""
 
 import csv
 import importlib
@@ -36,9 +36,9 @@ PAGES = [
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
-# A command begins a line, follows a prompt, or stands in $(...).
+# A command begins a line, follows a prompt, or is in $(...).
 _COMMAND = re.compile(r"(?:^|\$ |\$\(|[;&|] *)(earlybird(?: [^#|;)\n]*)?)", re.MULTILINE)
-# COMMAND, SUITE... or [ stand for words; they are none.
+# COMMAND, SUITE... and [ are placeholders.
 _PLACEHOLDER = re.compile(r"[A-Z]+(?:\.\.\.)?|\.\.\.|\[|\]")
 
 

@@ -1,4 +1,4 @@
-"""What docs/results keeps of two simulated nodes has the shape that docs/simulation.md tells of."""
+"""The results of two simulated nodes in docs/results match docs/simulation.md."""
 
 from pathlib import Path
 

@@ -44,7 +44,7 @@ bool eb_bindings_are(const eb_object *object) {
 
 #if defined(IS_ADDRESS)
 
-static bool is_of_us; /* its address tells which object is ours */
+static bool is_of_us; /* its address identifies the object of this library */
 static bool has_failed;
 static unsigned long long num_seen; /* objects loaded when all were looked at last; 0: memory was short for that */
 
@@ -110,7 +110,7 @@ void eb_bindings_redirect(void) {
   for (size_t o = 0; us && o < objects.num; o++) {
     if (&objects.at[o] == us || !eb_bindings_are(&objects.at[o]) || redirect(&objects.at[o], us)) continue;
     has_failed = true;
-    fprintf(stderr, "earlybird: calls of %s cannot be taken over: %s\n", objects.at[o].path, strerror(errno));
+    fprintf(stderr, "earlybird: cannot intercept the calls of %s: %s\n", objects.at[o].path, strerror(errno));
   }
   eb_objects_free(&objects);
   __atomic_store_n(&num_seen, num_loaded, __ATOMIC_RELEASE);

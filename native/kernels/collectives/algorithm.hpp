@@ -1,4 +1,4 @@
-// What every method to do a collective operation is: one call on all ranks alike.
+// Interface of the methods of a collective operation: one call on all ranks.
 #pragma once
 
 namespace earlybird {

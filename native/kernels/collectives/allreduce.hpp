@@ -1,4 +1,4 @@
-// Reduction whose sum every rank gets.
+// Allreduce: the sum of all ranks' buffers at every rank.
 #pragma once
 
 #include "kernels/collectives/collective.hpp"

@@ -1,4 +1,4 @@
-// All-to-all: a block from every rank to every rank.
+// All-to-all: one block from every rank to every rank.
 #pragma once
 
 #include "kernels/collectives/blocks.hpp"

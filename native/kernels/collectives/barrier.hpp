@@ -1,4 +1,4 @@
-// Barrier: nothing is brought over but that all are there.
+// Barrier: transfers no data.
 #pragma once
 
 #include "kernels/collectives/collective.hpp"
@@ -12,7 +12,7 @@ class Barrier : public Collective {
   void prepare(int) override {}
   void call(MPI_Comm comm) override { MPI_Barrier(comm); }
 
-  // No data tell whether all were there: the kernel lets a rank be late and looks whether the others waited.
+  // There is no data to check: the kernel delays one rank and checks whether the others waited.
   bool received(int) const override { return true; }
 };
 

@@ -1,4 +1,4 @@
-// The trees down which our own broadcasts go.
+// The trees of our own broadcasts.
 #include "kernels/collectives/bcast.hpp"
 
 #include "kernels/collectives/tree_bcast.hpp"

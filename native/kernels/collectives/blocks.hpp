@@ -1,4 +1,4 @@
-// A row of blocks of one size, one from or to each rank.
+// Contiguous blocks of one size, one from or to each rank.
 #pragma once
 
 #include <cstddef>

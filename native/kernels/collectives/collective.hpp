@@ -1,4 +1,4 @@
-// What every collective operation is to the kernel: its buffers, the MPI's call, our own algorithms, and the check.
+// Interface of a collective operation: its buffers, the MPI's call, our own algorithms, and the check.
 #pragma once
 
 #include <mpi.h>
@@ -16,10 +16,10 @@
 
 namespace earlybird {
 
-// What one point asks for.
+// The parameters of a point.
 struct Shape {
   Team &team;
-  std::size_t size_bytes;  // of the whole buffer or, where each pair of ranks has a block, of one
+  std::size_t size_bytes;  // of the whole buffer or, if each pair of ranks has a block, of one block
   int root;
 
   bool at_root() const { return team.rank() == root; }
@@ -31,23 +31,23 @@ class Collective {
  public:
   using Maker = std::function<std::unique_ptr<Algorithm>(const MethodName &, MPI_Comm)>;
 
-  // Each rank has `in_bytes` to give and room for `out_bytes`.
+  // Each rank contributes `in_bytes` and receives `out_bytes`.
   Collective(const Shape &shape, std::size_t in_bytes, std::size_t out_bytes)
       : shape_(shape), in_(in_bytes), out_(out_bytes) {}
   virtual ~Collective() = default;
   Collective(const Collective &) = delete;
   Collective &operator=(const Collective &) = delete;
 
-  // Writes what this rank gives in `iteration`. Whatever lies where results will, is of another iteration.
+  // Writes the contribution of this rank in `iteration`. The output buffer keeps data of an earlier iteration.
   virtual void prepare(int iteration) = 0;
 
-  // The MPI's own.
+  // Calls the MPI's own implementation.
   virtual void call(MPI_Comm comm) = 0;
 
-  // Whether this rank got what it should.
+  // Whether this rank has the right result.
   virtual bool received(int iteration) const = 0;
 
-  // Our own algorithms by name. They refuse segments that they cannot cut.
+  // Our own algorithms by name. They end the program for invalid segment sizes.
   virtual std::map<std::string, Maker> own_algorithms() { return {}; }
 
  protected:

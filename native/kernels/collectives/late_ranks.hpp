@@ -1,4 +1,4 @@
-// The portable proof that an algorithm ran: one rank after the other is late, and who waits for it finishes late too.
+// Portable proof that an algorithm ran: each rank in turn is late, and the ranks that wait for it also finish late.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace earlybird {
 
-// At most `most` ranks of `num_ranks`, evenly spread and with rank 0.
-std::vector<int> spread_ranks(int num_ranks, int most);
+// At most `max_ranks` of `num_ranks` ranks, evenly spread and including rank 0.
+std::vector<int> spread_ranks(int num_ranks, int max_ranks);
 
-// `operations` of which in round k rank late[k] calls `delay_s` late: one iteration for each of `late`, the time of every
-// rank kept.
+// Copies of `operations` in which rank late[k] is `delay_s` late in round k: one iteration per element of `late`, keeping
+// the times of all ranks.
 std::vector<Operation> with_late_ranks(const std::vector<Operation> &operations, const Team &team,
                                        const std::vector<int> &late, double delay_s);
 

@@ -1,4 +1,4 @@
-// The root's own block is copied while messages are under way.
+// Copies the root's own block while messages are in flight.
 #include "kernels/collectives/linear_blocks.hpp"
 
 #include <cstring>

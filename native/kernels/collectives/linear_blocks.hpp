@@ -1,4 +1,4 @@
-// Our own gather and scatter: one message between the root and each of the others, all under way at once.
+// Our own gather and scatter: one message between the root and each other rank, all in flight at the same time.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ class LinearBlocks : public Algorithm {
  public:
   enum class Direction { to_root, from_root };
 
-  // `blocks` is the root's row of one block of `block_bytes` per rank, `own` every rank's own block.
+  // `blocks` are the root's blocks of `block_bytes`, one per rank; `own` is this rank's own block.
   LinearBlocks(Team &team, MPI_Comm comm, Direction direction, int root, std::size_t block_bytes, std::byte *blocks,
                std::byte *own);
   void run() override;

@@ -1,46 +1,48 @@
-// Writes a method's variables on every rank, then makes its communicator.
+// Sets the control variables of a method on every rank, then creates its communicator.
 #include "kernels/collectives/method_communicators.hpp"
 
 namespace earlybird {
 
 MethodCommunicators::MethodCommunicators(Team &team, const CommandLine &line)
-    : methods_(line.methods), settings_(line.methods.size()), last_(line.methods.size()) {
-  if (!line.settings.empty()) {
-    const std::map<std::string, MethodSettings> given = read_settings(line.settings, methods_);
+    : methods_(line.methods), options_(line.methods.size()), last_(line.methods.size()) {
+  if (!line.kernel_options.empty()) {
+    const std::map<std::string, MethodOptions> by_method = read_kernel_options(line.kernel_options, methods_);
     variables_ = std::make_unique<ControlVariables>();
     for (std::size_t method = 0; method < methods_.size(); ++method) {
-      if (const auto found = given.find(methods_[method]); found != given.end()) settings_[method] = found->second;
+      if (const auto entry = by_method.find(methods_[method]); entry != by_method.end()) options_[method] = entry->second;
     }
   }
-  const Assignments before = complete(&MethodSettings::at_birth);
-  complete(&MethodSettings::at_call);
+  const Assignments before = complete(&MethodOptions::at_creation);
+  complete(&MethodOptions::at_call);
   for (std::size_t method = 0; method < methods_.size(); ++method) {
-    write(settings_[method].at_birth, method);
-    all_.push_back(std::make_unique<Duplicate>(team.comm()));
+    write(options_[method].at_creation, method);
+    communicators_.push_back(std::make_unique<Duplicate>(team.comm()));
   }
   write(before, 0);
 }
 
-// Gives to every method, for each variable that any method sets, the value of now where it sets none. Returns those of now.
-Assignments MethodCommunicators::complete(Assignments MethodSettings::*when) {
-  Assignments now;
+// For each variable that some method sets, assigns its current value to the methods that do not set it. Returns the
+// current values.
+Assignments MethodCommunicators::complete(Assignments MethodOptions::*when) {
+  Assignments current;
   for (std::size_t method = 0; method < methods_.size(); ++method) {
-    for (const auto &given : settings_[method].*when) {
-      if (now.count(given.first) == 0) now[given.first] = variables_->read(given.first, whose(method));
+    for (const auto &assignment : options_[method].*when) {
+      const std::string &name = assignment.first;
+      if (current.count(name) == 0) current[name] = variables_->read(name, source(method));
     }
   }
-  for (MethodSettings &settings : settings_) (settings.*when).insert(now.begin(), now.end());
-  return now;
+  for (MethodOptions &options : options_) (options.*when).insert(current.begin(), current.end());
+  return current;
 }
 
 void MethodCommunicators::write(const Assignments &assignments, std::size_t method) {
-  for (const auto &[name, value] : assignments) variables_->write(name, value, whose(method));
+  for (const auto &[name, value] : assignments) variables_->write(name, value, source(method));
 }
 
 void MethodCommunicators::begin(std::size_t method) {
   if (method == last_) return;
   last_ = method;
-  write(settings_[method].at_call, method);
+  write(options_[method].at_call, method);
 }
 
 }  // namespace earlybird

@@ -1,4 +1,4 @@
-// A communicator for each method, born with the control variables that force it.
+// A communicator for each method, created with the control variables that select the method.
 #pragma once
 
 #include <memory>
@@ -8,33 +8,33 @@
 #include "harness/command_line.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/duplicate.hpp"
-#include "harness/settings.hpp"
+#include "harness/kernel_options.hpp"
 #include "harness/team.hpp"
 
 namespace earlybird {
 
-// What one method sets another does not inherit: a variable that the settings give for some methods has for the others the
-// value that it had before, and again when all communicators are made.
+// A method does not inherit variables from another: if the kernel options set a variable for some methods, it has its
+// previous value for the other methods, and again after all communicators are created.
 class MethodCommunicators {
  public:
-  // Collective, as is the end.
+  // Constructor and destructor are collective.
   MethodCommunicators(Team &team, const CommandLine &line);
 
-  MPI_Comm of(std::size_t method) const { return all_[method]->comm(); }
+  MPI_Comm of(std::size_t method) const { return communicators_[method]->comm(); }
 
-  // Before a call of `method`, outside of what is timed: writes the variables that act on calls, where another method was
-  // called last.
+  // Call it before `method` runs, outside the timed region: writes the variables that take effect in calls, if the previous
+  // call was of another method.
   void begin(std::size_t method);
 
  private:
-  Assignments complete(Assignments MethodSettings::*when);
+  Assignments complete(Assignments MethodOptions::*when);
   void write(const Assignments &assignments, std::size_t method);
-  std::string whose(std::size_t method) const { return "the settings of the method " + methods_[method]; }
+  std::string source(std::size_t method) const { return "the kernel options of the method " + methods_[method]; }
 
   const std::vector<std::string> methods_;
-  std::unique_ptr<ControlVariables> variables_;  // none where no settings are given
-  std::vector<MethodSettings> settings_;            // of each method
-  std::vector<std::unique_ptr<Duplicate>> all_;
+  std::unique_ptr<ControlVariables> variables_;  // null without kernel options
+  std::vector<MethodOptions> options_;           // by method
+  std::vector<std::unique_ptr<Duplicate>> communicators_;
   std::size_t last_;
 };
 

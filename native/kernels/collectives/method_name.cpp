@@ -1,4 +1,4 @@
-// Splits at the colon.
+// Splits a method name at the colon.
 #include "kernels/collectives/method_name.hpp"
 
 #include <cstdlib>
@@ -15,8 +15,8 @@ MethodName read_method_name(const std::string &text) {
   if (!name.is_own() || colon == std::string::npos) return name;
   const std::string bytes = text.substr(colon + 1);
   if (bytes.empty() || bytes.size() > 18 || bytes.find_first_not_of("0123456789") != std::string::npos)
-    refuse("the method " + text + " names no segment: give whole bytes after the colon, such as " + name.algorithm +
-           ":8192; 0 is one segment");
+    refuse("the method " + text + " has an invalid segment size; give bytes after the colon, such as " + name.algorithm +
+           ":8192; 0 means one segment");
   name.is_segmented = true;
   name.segment_bytes = static_cast<std::size_t>(std::atoll(bytes.c_str()));
   return name;

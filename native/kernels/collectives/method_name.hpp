@@ -1,4 +1,4 @@
-// The name of a method: an algorithm and, after a colon, the bytes of a segment.
+// The name of a method: an algorithm and, after a colon, the segment size in bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@ namespace earlybird {
 struct MethodName {
   std::string text;           // as given: `own-pipeline:8192`
   std::string algorithm;      // `own-pipeline`
-  bool is_segmented = false;  // whether bytes were given; 0 of them is one segment
+  bool is_segmented = false;  // whether a segment size was given; 0 means one segment
   std::size_t segment_bytes = 0;
 
-  // Whether the algorithm is one of ours, on point-to-point calls, not the MPI's.
+  // Whether the algorithm is one of ours, on point-to-point calls, and not the MPI's.
   bool is_own() const { return algorithm.compare(0, 4, "own-") == 0; }
 };
 
-// Ends the program with a sentence where an algorithm of ours has anything but a number of bytes behind its colon. What
-// the MPI's are called is the caller's affair: settings and environment force them.
+// Ends the program with a message if the text after the colon of an algorithm of ours is not a number of bytes. The names
+// of the MPI's algorithms are arbitrary: kernel options and environment select these algorithms.
 MethodName read_method_name(const std::string &text);
 
 }  // namespace earlybird

@@ -1,4 +1,4 @@
-// Adds one buffer to another again and again; whole numbers in doubles stay exact for as long as a batch goes.
+// Adds one buffer to another repeatedly; the sums are integers that doubles represent exactly for the whole batch.
 #include "kernels/collectives/reduce_local.hpp"
 
 #include "harness/buffer.hpp"

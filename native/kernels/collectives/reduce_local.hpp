@@ -1,4 +1,4 @@
-// What it costs to add two buffers: MPI_Reduce_local, on all ranks at a time as in a reduction.
+// The cost of adding two buffers with MPI_Reduce_local, on all ranks at the same time as in a reduction.
 #pragma once
 
 #include "harness/kernel_main.hpp"

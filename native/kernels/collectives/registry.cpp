@@ -1,4 +1,4 @@
-// What each name means.
+// The collective operations and their methods by name.
 #include "kernels/collectives/registry.hpp"
 
 #include <map>
@@ -23,9 +23,9 @@ struct Entry {
   bool is_reduction = false;
 };
 
-template <class Made>
+template <class Type>
 std::unique_ptr<Collective> make(const Shape &shape) {
-  return std::make_unique<Made>(shape);
+  return std::make_unique<Type>(shape);
 }
 
 const std::map<std::string, Entry> known_operations = {
@@ -43,14 +43,14 @@ std::string names_of(const std::map<std::string, Value> &entries) {
 }
 
 const Entry &find_operation(const std::string &operation) {
-  const auto found = known_operations.find(operation);
-  if (found == known_operations.end())
+  const auto entry = known_operations.find(operation);
+  if (entry == known_operations.end())
     refuse("the plan gives operation=" + operation + "; give one of " + names_of(known_operations) +
            " and reduce_local");
-  return found->second;
+  return entry->second;
 }
 
-// The MPI's own call, which the communicator, the environment or nobody forces to one algorithm.
+// The MPI's own call; the communicator or the environment may select its algorithm.
 class MpiCall : public Algorithm {
  public:
   MpiCall(Collective &collective, MPI_Comm comm) : collective_(collective), comm_(comm) {}
@@ -75,13 +75,13 @@ std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::str
                                           MPI_Comm comm) {
   if (!name.is_own()) return std::make_unique<MpiCall>(collective, comm);
   const std::map<std::string, Collective::Maker> own = collective.own_algorithms();
-  const auto found = own.find(name.algorithm);
-  if (found == own.end())
-    refuse("there is no " + name.algorithm + " of our own for " + operation +
-           (own.empty() ? "; give algorithms of the MPI's" : "; give some of " + names_of(own)) + " or default");
+  const auto entry = own.find(name.algorithm);
+  if (entry == own.end())
+    refuse("there is no algorithm " + name.algorithm + " for " + operation +
+           (own.empty() ? "; give algorithms of the MPI" : "; give some of " + names_of(own)) + " or default");
   if (name.is_segmented && name.algorithm == "own-linear")
-    refuse("the method " + name.text + " gives a segment and a linear " + operation + " has none; give own-linear");
-  return found->second(name, comm);
+    refuse("the method " + name.text + " gives a segment size, but a linear " + operation + " has no segments; give own-linear");
+  return entry->second(name, comm);
 }
 
 }  // namespace earlybird

@@ -1,4 +1,4 @@
-// The collective operations and the methods to do them, by name.
+// The collective operations and their methods, by name.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace earlybird {
 
-// Whether `operation` has a root. Ends the program with a sentence when there is no such operation.
+// Whether `operation` has a root. Ends the program with a message if the operation is unknown.
 bool has_root(const std::string &operation);
 
-// Whether ranks contribute what is added up, as doubles or bytes.
+// Whether `operation` is a reduction, of doubles or bytes.
 bool is_reduction(const std::string &operation);
 
 std::unique_ptr<Collective> make_collective(const std::string &operation, const Shape &shape);
 
-// The method `name` to do `collective`, which is `operation`, on `comm`: one of ours, or the MPI's call. Ends the program
-// with a sentence when there is no such method of ours.
+// The method `name` for `collective`, which is `operation`, on `comm`: one of our algorithms, or the MPI's call. Ends the
+// program with a message if there is no such algorithm of ours.
 std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::string &operation, Collective &collective,
                                           MPI_Comm comm);
 

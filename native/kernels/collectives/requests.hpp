@@ -1,4 +1,4 @@
-// Requests of the segments under way: a row of them for each, used again when the segment is through.
+// Requests of the segments in flight: a row per segment, reused when the segment is complete.
 #pragma once
 
 #include <mpi.h>
@@ -9,19 +9,19 @@
 
 namespace earlybird {
 
-// How many segments of one sender and receiver are under way at a time: enough that the next is always there while one
-// is handed on, few enough that queues of messages stay short, which take longer to search the longer they are.
-constexpr std::size_t segments_under_method = 8;
+// Maximum number of segments in flight between a sender and a receiver: enough that the next segment has arrived while one
+// is forwarded, few enough that message queues stay short and fast to search.
+constexpr std::size_t max_segments_in_flight = 8;
 
 class Requests {
  public:
-  // `width` of them for each of `num_segments`.
+  // `width` requests for each of `num_segments` segments.
   Requests(std::size_t width, std::size_t num_segments)
       : width_(width),
-        rows_(std::min(num_segments, segments_under_method)),
+        rows_(std::min(num_segments, max_segments_in_flight)),
         all_(width_ * rows_, MPI_REQUEST_NULL) {}
 
-  // The requests of segment k, of which there are width().
+  // The width() requests of segment k.
   MPI_Request *of(std::size_t k) { return all_.data() + k % rows_ * width_; }
   int width() const { return static_cast<int>(width_); }
 

@@ -1,4 +1,4 @@
-// A buffer cut into segments, each a message of its own.
+// A buffer divided into segments, each sent as a separate message.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@ namespace earlybird {
 
 class Segments {
  public:
-  // Segments of `segment_bytes`, the last one shorter where they do not divide the size; one segment where that is 0 or
-  // no less than the size. An empty buffer is one empty segment: its message still tells that it is there.
+  // Segments of `segment_bytes`; the last one is shorter if they do not divide the size. One segment if `segment_bytes` is 0
+  // or at least the size. An empty buffer is one empty segment, which is still sent.
   Segments(std::size_t size_bytes, std::size_t segment_bytes)
       : size_bytes_(size_bytes),
         segment_bytes_(segment_bytes == 0 ? size_bytes : std::min(segment_bytes, size_bytes)) {}

@@ -1,4 +1,4 @@
-// What reductions add: contents made so that every result is known without adding, to the bit.
+// The contributions to reductions: their contents are such that every result is known exactly without adding.
 #pragma once
 
 #include <mpi.h>
@@ -8,12 +8,12 @@
 
 namespace earlybird {
 
-// Sums of doubles where the size holds whole ones, else exclusive ors of bytes. Every rank contributes as many bytes,
-// others at each place and in each iteration.
+// Sums of doubles if the size is a multiple of their size, else exclusive ors of bytes. Every rank contributes the same
+// number of bytes; they differ by element and iteration.
 //
-// Doubles are whole numbers so small that sums are exact in whatever order they are added. At place k rank r has
-// a_k + w_r * b_k, so the sum of all is P * a_k + b_k * (sum of w_r): a rank left out or counted twice shows. Of bytes
-// rank r has those bits of m_k that w_r chooses; together they are those that the exclusive or of all w_r chooses.
+// Doubles are integers so small that sums are exact in any order. Element k of rank r is a_k + w_r * b_k, so the sum over
+// all ranks is P * a_k + b_k * (sum of w_r): a missing or repeated contribution is detected. With bytes, element k of rank r
+// is m_k masked with w_r; the result is m_k masked with the exclusive or of all w_r.
 class Summands {
  public:
   explicit Summands(std::size_t size_bytes) : size_bytes_(size_bytes) {}
@@ -31,12 +31,12 @@ class Summands {
   // Whether `data` is the result of all contributions.
   bool hold(const std::byte *data, int num_ranks, int iteration) const;
 
-  // Whether `data` is the contribution of rank 0 to which that of rank 1 was added `times` times.
+  // Whether `data` is the contribution of rank 0 plus `times` times the contribution of rank 1.
   bool hold_repeated(const std::byte *data, long long times, int iteration) const;
 
  private:
-  // What `share` summands of some weights, together `weight`, make at all places, written or compared.
-  bool hold_total(const std::byte *data, double share, double weight, std::uint64_t chosen, int iteration) const;
+  // Whether `data` is the sum of `share` contributions with the total weight `weight`.
+  bool hold_total(const std::byte *data, double share, double weight, std::uint64_t mask, int iteration) const;
 
   std::size_t size_bytes_;
 };

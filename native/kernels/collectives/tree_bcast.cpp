@@ -1,4 +1,4 @@
-// Receives posted ahead, sends to all children at once.
+// Posts receives in advance and sends to all children at the same time.
 #include "kernels/collectives/tree_bcast.hpp"
 
 #include <utility>
@@ -20,10 +20,10 @@ void TreeBcast::receive(std::size_t k) {
 }
 
 void TreeBcast::run() {
-  for (std::size_t k = 0; k < segments_under_method; ++k) receive(k);
+  for (std::size_t k = 0; k < max_segments_in_flight; ++k) receive(k);
   for (std::size_t k = 0; k < segments_.count(); ++k) {
     if (tree_.parent >= 0) team_.wait(receives_.of(k), 1);
-    receive(k + segments_under_method);
+    receive(k + max_segments_in_flight);
     MPI_Request *const sends = sends_.of(k);
     team_.wait(sends, sends_.width());
     for (std::size_t child = 0; child < tree_.children.size(); ++child)

@@ -1,4 +1,4 @@
-// Our own broadcast: down any tree, in segments, each handed on as soon as it is there.
+// Our own broadcast: down any tree, in segments, each forwarded as soon as it has arrived.
 #pragma once
 
 #include "harness/team.hpp"

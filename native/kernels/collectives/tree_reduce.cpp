@@ -1,4 +1,4 @@
-// Receives posted ahead, into memory of each child's own.
+// Posts receives in advance, into a separate buffer per child.
 #include "kernels/collectives/tree_reduce.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void TreeReduce::receive(std::size_t k) {
               receives_.of(k) + child);
 }
 
-// Segment k of the sum over this rank and all below it.
+// Segment k of the sum over this rank and its subtree.
 const std::byte *TreeReduce::sum_up(std::size_t k) {
   const std::size_t offset = segments_.offset(k);
   if (received_.empty()) return own_ + offset;
@@ -49,10 +49,10 @@ const std::byte *TreeReduce::sum_up(std::size_t k) {
 }
 
 void TreeReduce::run() {
-  for (std::size_t k = 0; k < segments_under_method; ++k) receive(k);
+  for (std::size_t k = 0; k < max_segments_in_flight; ++k) receive(k);
   for (std::size_t k = 0; k < segments_.count(); ++k) {
     const std::byte *const sum = sum_up(k);
-    receive(k + segments_under_method);
+    receive(k + max_segments_in_flight);
     if (tree_.parent < 0) continue;
     team_.wait(sends_.of(k), 1);
     MPI_Isend(sum, segments_.bytes(k), MPI_BYTE, tree_.parent, tag, comm_, sends_.of(k));

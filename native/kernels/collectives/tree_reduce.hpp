@@ -1,4 +1,4 @@
-// Our own reduction: up any tree, in segments, each handed on as soon as the children's are added.
+// Our own reduction: up any tree, in segments, each forwarded as soon as the children's segments are added.
 #pragma once
 
 #include <vector>
@@ -13,13 +13,13 @@
 
 namespace earlybird {
 
-// The broadcast down the same tree run backwards: whom a rank would send to last, and who so has the least below it, is
-// added first. All receives are posted before, yet sums are added up in that one order, not as messages come: the same
-// ranks then get the same result to the last bit each time, as the standard strongly recommends (MPI 4.1, 6.9.1) and
-// MPIs do, and the first child's sum needs no copy.
+// The reverse of the broadcast down the same tree: the last child in sending order, which has the smallest subtree, is
+// added first. All receives are posted in advance, but the sums are added in this fixed order, not in the order of
+// arrival. The result is then bitwise reproducible, as the standard strongly recommends (MPI 4.1, 6.9.1) and MPIs ensure,
+// and the first child's sum needs no copy.
 class TreeReduce : public Algorithm {
  public:
-  // `own` is this rank's contribution, `result` where the root gets the sum.
+  // `own` is this rank's contribution, `result` the root's buffer for the sum.
   TreeReduce(Team &team, MPI_Comm comm, Tree tree, Segments segments, const Summands &summands, const std::byte *own,
              std::byte *result);
   void run() override;
@@ -37,7 +37,7 @@ class TreeReduce : public Algorithm {
   Summands summands_;
   const std::byte *own_;
   std::vector<Buffer> memory_;
-  std::vector<std::byte *> received_;  // from each child; the first one's becomes the sum
+  std::vector<std::byte *> received_;  // from each child; the first one becomes the sum
   Requests receives_, sends_;
 };
 

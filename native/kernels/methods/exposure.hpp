@@ -1,4 +1,4 @@
-// How rank 1 tells rank 0 by empty messages that its buffer may be put into, and rank 0 that all has been.
+// Empty messages: rank 1 signals that rank 0 may put into its buffer, rank 0 signals that all puts are complete.
 #pragma once
 
 #include "harness/duplicate.hpp"

@@ -1,4 +1,4 @@
-// Method `many`: one persistent message per partition when it is ready, each thread's over a communicator of its own.
+// Method `many`: one persistent message per partition, started when it is ready, on a separate communicator per thread.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Many : public Method {
 
  private:
   std::vector<std::unique_ptr<Duplicate>> duplicates_;
-  std::unique_ptr<PartitionMessages> messages_;  // gone before the communicators
+  std::unique_ptr<PartitionMessages> messages_;  // destroyed before the communicators
 };
 
 }  // namespace earlybird

@@ -1,4 +1,4 @@
-// What every method to bring partitions over is: steps that the template of pipeline.cpp calls, on both ranks alike.
+// Interface of the send methods: steps that the template of pipeline.cpp calls on both ranks.
 #pragma once
 
 #include <mpi.h>
@@ -10,12 +10,12 @@
 
 namespace earlybird {
 
-// The buffer that rank 0 sends to rank 1, and which thread of rank 0 readies which of its partitions.
+// The buffer that rank 0 sends to rank 1, and the assignment of its partitions to threads of rank 0.
 struct Transfer {
   Team &team;
   Buffer &buffer;
   std::size_t size_bytes;
-  int num_partitions;  // of all threads together: num_threads times those of one
+  int num_partitions;  // of all threads together
   int num_threads;
 
   bool sends() const { return team.rank() == 0; }
@@ -24,15 +24,15 @@ struct Transfer {
   std::byte *partition(int k) { return buffer.data() + offset_of(k); }
   std::size_t offset_of(int k) const { return static_cast<std::size_t>(k) * partition_bytes(); }
 
-  // The theta of Gillis et al. 2023: thread t readies the partitions t*theta to (t + 1)*theta - 1, one after the other.
+  // The theta of Gillis et al. 2023: thread t marks partitions t*theta to (t + 1)*theta - 1 as ready, in order.
   int partitions_per_thread() const { return num_partitions / num_threads; }
   int thread_of(int partition) const { return partition / partitions_per_thread(); }
   int first_of(int thread) const { return thread * partitions_per_thread(); }
 };
 
-// One method to bring the partitions over. The main threads of both ranks call `start` and `wait`. Between them each thread
-// of rank 0 calls `ready` for its partitions and then `all_of_thread_ready`; when all threads have, the main one calls
-// `all_ready`. Constructors and destructors are collective.
+// A send method. The main threads of both ranks call `start` and `wait`. In between, each thread of rank 0 calls `ready`
+// for its partitions and then `all_of_thread_ready`; after all threads have done so, the main thread calls `all_ready`.
+// Constructors and destructors are collective.
 class Method {
  public:
   explicit Method(Transfer &transfer) : transfer_(transfer) {}
@@ -40,7 +40,7 @@ class Method {
   Method(const Method &) = delete;
   Method &operator=(const Method &) = delete;
 
-  virtual void prepare() {}  // outside of what is timed
+  virtual void prepare() {}  // outside the timed region
   virtual void start() = 0;
   virtual void ready(int partition) = 0;
   virtual void all_of_thread_ready(int /*thread*/) {}
@@ -48,7 +48,7 @@ class Method {
   virtual void wait() = 0;
 
  protected:
-  static constexpr int tag = 19;  // the first of those used
+  static constexpr int tag = 19;  // the first tag used
 
   Transfer &transfer_;
 };

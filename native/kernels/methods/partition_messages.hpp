@@ -1,4 +1,4 @@
-// One persistent message per partition, over the communicator of the thread that readies it.
+// One persistent message per partition, on the communicator of its thread.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace earlybird {
 
 class PartitionMessages {
  public:
-  // A tag for each message of a communicator, though a thread sends them in order: nothing relies on that.
+  // Each message of a communicator has its own tag, so that matching does not depend on the order of messages.
   PartitionMessages(Transfer &transfer, const std::vector<MPI_Comm> &comm_of_thread, int first_tag)
       : transfer_(transfer), requests_(static_cast<std::size_t>(transfer.num_partitions), MPI_REQUEST_NULL) {
     const int count = static_cast<int>(transfer.partition_bytes());

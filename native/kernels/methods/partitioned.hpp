@@ -1,4 +1,4 @@
-// Methods `partitioned` and `earlybird`: MPI-4 partitioned communication, of whoever answers its calls.
+// Methods `partitioned` and `earlybird`: MPI-4 partitioned communication, by the MPI or by libearlybird.
 #pragma once
 
 #include <limits>
@@ -11,20 +11,20 @@ namespace earlybird {
 
 class Partitioned : public Method {
  public:
-  struct Settings {
-    int max_starts = std::numeric_limits<int>::max();  // a request is made anew after so many
-    std::string info_key, info_value;  // what libearlybird is told; an empty key leaves all to the library
+  struct Options {
+    int max_starts = std::numeric_limits<int>::max();  // the request is re-created after this many starts
+    std::string info_key, info_value;  // info for libearlybird; none if the key is empty
   };
 
-  Partitioned(Transfer &transfer, const Settings &settings) : Method(transfer), settings_(settings), tag_(next_tag()) {
-    make();
+  Partitioned(Transfer &transfer, const Options &options) : Method(transfer), options_(options), tag_(next_tag()) {
+    create_request();
   }
   ~Partitioned() override { MPI_Request_free(&request_); }
 
   void prepare() override {
-    if (num_starts_ == settings_.max_starts) {
+    if (num_starts_ == options_.max_starts) {
       MPI_Request_free(&request_);
-      make();
+      create_request();
       num_starts_ = 0;
     }
     ++num_starts_;
@@ -34,7 +34,7 @@ class Partitioned : public Method {
   void wait() override { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
 
  private:
-  void make() {
+  void create_request() {
     const auto count = static_cast<MPI_Count>(transfer_.partition_bytes());
     if (!transfer_.sends()) {
       MPI_Precv_init(transfer_.buffer.data(), transfer_.num_partitions, count, MPI_BYTE, transfer_.peer(), tag_,
@@ -42,23 +42,23 @@ class Partitioned : public Method {
       return;
     }
     MPI_Info info = MPI_INFO_NULL;
-    if (!settings_.info_key.empty()) {
+    if (!options_.info_key.empty()) {
       MPI_Info_create(&info);
-      MPI_Info_set(info, settings_.info_key.c_str(), settings_.info_value.c_str());
+      MPI_Info_set(info, options_.info_key.c_str(), options_.info_value.c_str());
     }
     MPI_Psend_init(transfer_.buffer.data(), transfer_.num_partitions, count, MPI_BYTE, transfer_.peer(), tag_,
                    transfer_.team.comm(), info, &request_);
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   }
 
-  // A program has few requests of one tag; libearlybird treats the first ones of a tag as the usual case.
+  // Programs have few requests per tag, and libearlybird is optimized for this case: use different tags.
   static int next_tag() {
-    static int made = 0;
-    return tag + made++ % num_tags;
+    static int num_created = 0;
+    return tag + num_created++ % num_tags;
   }
   static constexpr int num_tags = 400;
 
-  const Settings settings_;
+  const Options options_;
   const int tag_;
   int num_starts_ = 0;
   MPI_Request request_ = MPI_REQUEST_NULL;

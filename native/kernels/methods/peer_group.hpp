@@ -1,4 +1,4 @@
-// The other rank as a group: with whom an epoch of active synchronisation is.
+// The group of the other rank, for epochs of active target synchronization.
 #pragma once
 
 #include "kernels/methods/method.hpp"

@@ -1,4 +1,4 @@
-// What each name means, and what the running MPI must have for it.
+// The methods by name, and the features of the MPI that they require.
 #include "kernels/methods/registry.hpp"
 
 #include <map>
@@ -19,52 +19,52 @@ namespace earlybird {
 
 namespace {
 
-// libearlybird before it has learned anything: its first plan is made in a request's second start and followed from the
-// third on.
+// libearlybird before it adapts: it makes its first plan in the second start of a request and uses it from the third start
+// on.
 constexpr int starts_before_plan = 2;
-// libearlybird tries cuts in the first 35 starts of a request, or in those after the 32nd where an earlier request has told
-// it what to begin with. It tries once more from start 128 on.
+// libearlybird tries segmentations in the first 35 starts of a request, or after start 32 if an earlier request provided the
+// initial one. It tries again from start 128 on.
 constexpr int starts_until_settled = 70;
 
-// `earlybird:BYTES` is `earlybird` with that bound of aggregation, `earlybird-segments:NUMBER` with that many segments.
-const std::string aggregated = "earlybird:", cut = "earlybird-segments:";
+// `earlybird:BYTES` is `earlybird` with this aggregation limit, `earlybird-segments:NUMBER` with this many segments.
+const std::string aggregation_prefix = "earlybird:", segments_prefix = "earlybird-segments:";
 
 enum class Needs { nothing, own_partitioned, earlybird };
 
 using Maker = std::unique_ptr<Method> (*)(Transfer &, const std::string &name);
 
-template <class Made>
+template <class Type>
 std::unique_ptr<Method> make(Transfer &transfer, const std::string &) {
-  return std::make_unique<Made>(transfer);
+  return std::make_unique<Type>(transfer);
 }
 
-template <class Made>
+template <class Type>
 std::unique_ptr<Method> make_named(Transfer &transfer, const std::string &name) {
-  return std::make_unique<Made>(transfer, name);
+  return std::make_unique<Type>(transfer, name);
 }
 
 std::unique_ptr<Method> make_partitioned(Transfer &transfer, const std::string &) {
-  return std::make_unique<Partitioned>(transfer, Partitioned::Settings{});
+  return std::make_unique<Partitioned>(transfer, Partitioned::Options{});
 }
 
 std::unique_ptr<Method> make_aggregated(Transfer &transfer, const std::string &name) {
-  Partitioned::Settings settings;
-  settings.info_key = EARLYBIRD_INFO_AGGR_SIZE;
-  settings.info_value = name.substr(aggregated.size());
-  return std::make_unique<Partitioned>(transfer, settings);
+  Partitioned::Options options;
+  options.info_key = EARLYBIRD_INFO_AGGR_SIZE;
+  options.info_value = name.substr(aggregation_prefix.size());
+  return std::make_unique<Partitioned>(transfer, options);
 }
 
-std::unique_ptr<Method> make_cut(Transfer &transfer, const std::string &name) {
-  Partitioned::Settings settings;
-  settings.info_key = EARLYBIRD_INFO_SEGMENTS;
-  settings.info_value = name.substr(cut.size());
-  return std::make_unique<Partitioned>(transfer, settings);
+std::unique_ptr<Method> make_segmented(Transfer &transfer, const std::string &name) {
+  Partitioned::Options options;
+  options.info_key = EARLYBIRD_INFO_SEGMENTS;
+  options.info_value = name.substr(segments_prefix.size());
+  return std::make_unique<Partitioned>(transfer, options);
 }
 
 std::unique_ptr<Method> make_fresh(Transfer &transfer, const std::string &) {
-  Partitioned::Settings settings;
-  settings.max_starts = starts_before_plan;
-  return std::make_unique<Partitioned>(transfer, settings);
+  Partitioned::Options options;
+  options.max_starts = starts_before_plan;
+  return std::make_unique<Partitioned>(transfer, options);
 }
 
 std::unique_ptr<Method> make_stream(Transfer &transfer, const std::string &name) {
@@ -73,7 +73,7 @@ std::unique_ptr<Method> make_stream(Transfer &transfer, const std::string &name)
 #else
   (void)transfer;
   refuse("this MPI has no streams (MPIX_Stream), which the method " + name +
-         " sends by; leave it out, or give an --mpi that has them, such as mpich");
+         " needs; omit it, or give an --mpi with streams, such as mpich");
 #endif
 }
 
@@ -97,7 +97,7 @@ const std::map<std::string, Entry> known_methods = {
     {"stream", {make_stream}},
 };
 
-// Is it that prefix and a number?
+// Whether `name` is `prefix` followed by a number.
 bool is_numbered(const std::string &name, const std::string &prefix) {
   const std::string number = name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : "";
   return !number.empty() && number.size() < 19 && number.find_first_not_of("0123456789") == std::string::npos;
@@ -106,24 +106,25 @@ bool is_numbered(const std::string &name, const std::string &prefix) {
 [[noreturn]] void refuse_unknown(const std::string &name) {
   std::string names;
   for (const auto &known : known_methods) names += (names.empty() ? "" : ", ") + known.first;
-  refuse("pipeline knows no method " + name + "; give some of " + names + ", " + aggregated + "BYTES and " + cut + "NUMBER");
+  refuse("pipeline has no method " + name + "; give some of " + names + ", " + aggregation_prefix + "BYTES and " +
+         segments_prefix + "NUMBER");
 }
 
 }  // namespace
 
 Kind find_method(const std::string &name) {
   Entry entry;
-  if (is_numbered(name, aggregated)) {
+  if (is_numbered(name, aggregation_prefix)) {
     entry = {make_aggregated, Needs::earlybird, starts_until_settled};
-  } else if (is_numbered(name, cut)) {
-    entry = {make_cut, Needs::earlybird, starts_before_plan};
+  } else if (is_numbered(name, segments_prefix)) {
+    entry = {make_segmented, Needs::earlybird, starts_before_plan};
   } else {
-    const auto found = known_methods.find(name);
-    if (found == known_methods.end()) refuse_unknown(name);
-    entry = found->second;
+    const auto known = known_methods.find(name);
+    if (known == known_methods.end()) refuse_unknown(name);
+    entry = known->second;
   }
-  // A sample can so never be of another library than its method says.
-  if (entry.needs != Needs::nothing) need_partitioned(entry.needs == Needs::earlybird, "the method " + name);
+  // This ensures that the library of a sample is that of its method.
+  if (entry.needs != Needs::nothing) require_partitioned(entry.needs == Needs::earlybird, "the method " + name);
   return {[maker = entry.maker, name](Transfer &transfer) { return maker(transfer, name); }, entry.settling};
 }
 

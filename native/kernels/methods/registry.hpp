@@ -11,10 +11,10 @@ namespace earlybird {
 
 struct Kind {
   std::function<std::unique_ptr<Method>(Transfer &)> make;
-  int settling = 0;  // iterations after which it no longer learns
+  int settling = 0;  // iterations until the method has adapted
 };
 
-// The method `name`; ends the program in a sentence when there is none or this MPI lacks what it needs.
+// The method `name`; ends the program with a message if it does not exist or this MPI does not support it.
 Kind find_method(const std::string &name);
 
 }  // namespace earlybird

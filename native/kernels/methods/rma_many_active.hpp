@@ -1,4 +1,4 @@
-// Method `rma-many-active`: each thread has a window of its own, over its partitions, and an epoch of its own on it.
+// Method `rma-many-active`: each thread has its own window over its partitions, and its own epoch on this window.
 #pragma once
 
 #include <memory>

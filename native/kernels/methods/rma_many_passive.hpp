@@ -1,4 +1,4 @@
-// Method `rma-many-passive`: each thread puts into a window of its own, over its partitions, and flushes it itself.
+// Method `rma-many-passive`: each thread puts into its own window over its partitions, and flushes this window.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class RmaManyPassive : public Method {
   RmaManyPassive(Transfer &transfer, const std::string &name) : Method(transfer) {
     for (int thread = 0; thread < transfer.num_threads; ++thread) {
       windows_.push_back(std::make_unique<Window>(transfer, name, thread));
-      windows_.back()->need_one_copy(name);
+      windows_.back()->require_unified_memory(name);
     }
     exposure_ = std::make_unique<Exposure>(transfer);
     if (!transfer.sends()) return;

@@ -1,4 +1,4 @@
-// Method `rma-single-active`: all threads put into one window, whose epochs rank 1 opens with post and closes with wait.
+// Method `rma-single-active`: all threads put into one window; rank 1 opens its epochs with post and closes them with wait.
 #pragma once
 
 #include "kernels/methods/peer_group.hpp"

@@ -1,4 +1,4 @@
-// Method `rma-single-passive`: all threads put into one window, locked for good; empty messages control the exposure.
+// Method `rma-single-passive`: all threads put into one permanently locked window; empty messages control the exposure.
 #pragma once
 
 #include "kernels/methods/exposure.hpp"
@@ -10,8 +10,8 @@ class RmaSinglePassive : public Method {
  public:
   RmaSinglePassive(Transfer &transfer, const std::string &name)
       : Method(transfer), window_(transfer, name), exposure_(transfer) {
-    window_.need_one_copy(name);
-    // Nobody else locks it, so rank 1 need not be asked.
+    window_.require_unified_memory(name);
+    // No other rank locks the window, so MPI_MODE_NOCHECK is valid.
     if (transfer.sends()) MPI_Win_lock(MPI_LOCK_SHARED, transfer.peer(), MPI_MODE_NOCHECK, window_.win());
   }
   ~RmaSinglePassive() override {

@@ -1,4 +1,4 @@
-// Method `single`: bulk, one persistent message when every partition is ready.
+// Method `single`: one persistent message, started when all partitions are ready.
 #pragma once
 
 #include "kernels/methods/method.hpp"

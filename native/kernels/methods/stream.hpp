@@ -1,4 +1,4 @@
-// Method `stream`: as `many`, the communicator of each thread bound to a stream of its own (MPIX_Stream of MPICH).
+// Method `stream`: like `many`, with each thread's communicator bound to its own stream (MPIX_Stream of MPICH).
 #pragma once
 
 #include <memory>
@@ -12,18 +12,18 @@ namespace earlybird {
 
 #ifdef EB_HAS_STREAMS
 
-// A stream takes one of the contexts that MPICH was asked to keep for streams. Collective over the team.
+// A stream uses one of the contexts that MPICH reserves for streams. Collective over the team.
 class StreamComm {
  public:
   StreamComm(Team &team, const std::string &method) {
-    // Errors of a call without a communicator are those of MPI_COMM_SELF (MPI 4.1 section 9.3), of MPI_COMM_WORLD in
-    // MPICH 5.0.2.
+    // Errors of calls without a communicator are raised on MPI_COMM_SELF (MPI 4.1 section 9.3); on MPI_COMM_WORLD in MPICH
+    // 5.0.2.
     set_handlers(MPI_ERRORS_RETURN);
     const int status = MPIX_Stream_create(MPI_INFO_NULL, &stream_);
     set_handlers(MPI_ERRORS_ARE_FATAL);
     if (!team.all(status == MPI_SUCCESS))
-      refuse("this MPI gives no stream to every thread, as the method " + method +
-             " needs; set MPIR_CVAR_CH4_RESERVE_VCIS to the number of threads, or leave the method out");
+      refuse("this MPI has no stream for every thread, as the method " + method +
+             " needs; set MPIR_CVAR_CH4_RESERVE_VCIS to the number of threads, or omit the method");
     MPIX_Stream_comm_create(team.comm(), stream_, &comm_);
   }
   ~StreamComm() {
@@ -45,7 +45,7 @@ class StreamComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// No persistent messages: MPICH 5.0.2 waits for one of a stream without ever looking at that stream's context.
+// No persistent messages: MPICH 5.0.2 waits for a persistent message on a stream without making progress on its context.
 class Stream : public Method {
  public:
   Stream(Transfer &transfer, const std::string &name)
@@ -63,7 +63,7 @@ class Stream : public Method {
     MPI_Isend(transfer_.partition(partition), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(partition),
               request(partition));
   }
-  // Nobody else may use a stream while a thread does: each waits for what it sent itself.
+  // A stream must not be used by two threads at a time, so each thread waits for its own sends.
   void all_of_thread_ready(int thread) override { wait_for(thread); }
   void wait() override {
     if (transfer_.sends()) return;

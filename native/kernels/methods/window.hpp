@@ -1,4 +1,4 @@
-// A window over some partitions of rank 1's buffer, and a put of one of them into it.
+// A window over some partitions of rank 1's buffer, and puts of these partitions.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace earlybird {
 
 class Window {
  public:
-  // Over all partitions. Collective; ends the program in a sentence about `method` where this MPI makes no window.
+  // Over all partitions. Collective; ends the program with a message about `method` if this MPI cannot create a window.
   Window(Transfer &transfer, const std::string &method) : Window(transfer, method, 0, transfer.num_partitions) {}
 
-  // Over those of one thread: what threads put at the same moment into windows that overlap is undefined, wherever they
-  // put it (MPI 4.1 section 12.2.1).
+  // Over the partitions of one thread: the result of concurrent puts into overlapping windows is undefined, even at
+  // different locations (MPI 4.1 section 12.2.1).
   Window(Transfer &transfer, const std::string &method, int thread)
       : Window(transfer, method, transfer.first_of(thread), transfer.first_of(thread + 1)) {}
 
@@ -30,24 +30,24 @@ class Window {
     MPI_Put(transfer_.partition(partition), count, MPI_BYTE, transfer_.peer(), offset, count, MPI_BYTE, win_);
   }
 
-  // Where memory is of two copies a flushed put is not where rank 1 looks (MPI 4.1 section 12.4): passive methods, whose
-  // rank 1 calls nothing on the window, need one.
-  void need_one_copy(const std::string &method) const {
+  // In the separate memory model, a flushed put is not visible in rank 1's private copy (MPI 4.1 section 12.4). Passive
+  // methods, in which rank 1 makes no call on the window, need the unified model.
+  void require_unified_memory(const std::string &method) const {
     int *model = nullptr, found = 0;
     MPI_Win_get_attr(win_, MPI_WIN_MODEL, &model, &found);
     if (!transfer_.team.all(found && *model == MPI_WIN_UNIFIED))
-      refuse("windows of this MPI have copies of their own here (MPI_WIN_SEPARATE), which the method " + method +
-             " cannot use; leave it out, or give another --mpi");
+      refuse("this MPI has windows of the separate memory model here (MPI_WIN_SEPARATE), which the method " + method +
+             " cannot use; omit it, or give another --mpi");
   }
 
  private:
   // Over the partitions from `first` to before `end`.
   Window(Transfer &transfer, const std::string &method, int first, int end)
       : transfer_(transfer), begin_(transfer.offset_of(first)) {
-    // Not of a duplicate: an MPI makes one itself for each window, and MPICH deals its contexts out to communicators in
-    // turn, so that windows of duplicates would get every second context alone.
+    // Not a duplicate: the MPI itself duplicates the communicator for each window, and MPICH assigns its contexts to
+    // communicators in turn, so that windows of duplicates would only get every second context.
     const MPI_Comm comm = transfer.team.comm();
-    // Errors of the call that makes a window are those of its communicator.
+    // Errors in MPI_Win_create are raised on its communicator.
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Info info;
     MPI_Info_create(&info);
@@ -58,12 +58,12 @@ class Window {
     MPI_Info_free(&info);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
     if (!transfer.team.all(status == MPI_SUCCESS))
-      refuse("this MPI makes no window for remote memory access here, which the method " + method +
-             " puts into; leave the rma- methods out, or give another --mpi");
+      refuse("this MPI cannot create a window for remote memory access here, which the method " + method +
+             " needs; omit the rma- methods, or give another --mpi");
   }
 
   Transfer &transfer_;
-  const std::size_t begin_;  // of the part of the buffer that it exposes
+  const std::size_t begin_;  // offset of the exposed part of the buffer
   MPI_Win win_ = MPI_WIN_NULL;
 };
 

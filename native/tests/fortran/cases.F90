@@ -54,10 +54,10 @@ module side
       import :: c_int
       integer(c_int) :: handle
     end function
-    integer(c_int) function c_says(code, words) bind(C)
+    integer(c_int) function c_says(code, text) bind(C)
       import :: c_int, c_char
       integer(c_int), value :: code
-      character(kind=c_char) :: words(*)
+      character(kind=c_char) :: text(*)
     end function
     subroutine c_pause(milliseconds) bind(C)
       import :: c_int
@@ -210,7 +210,7 @@ contains
     call prepare(1)
     call MPI_Startall(2, requests, ierr)
     call succeed(ierr, 'MPI_Startall')
-    call expect(.not. has_arrived(requests(2), 1), 'MPI_Parrived told too early')
+    call expect(.not. has_arrived(requests(2), 1), 'MPI_Parrived is true too early')
     call MPI_Barrier(on, ierr)
     call ready(requests(1), 0)
     do k = 0, partitions - 1
@@ -233,9 +233,9 @@ contains
     call MPI_Start(receiving, ierr)
     call MPI_Start(sending, ierr)
     call MPI_Test(receiving, flag, what, ierr)
-    call expect(.not. flag, 'MPI_Test told too early')
+    call expect(.not. flag, 'MPI_Test is true too early')
     call MPI_Request_get_status(receiving, flag, what, ierr)
-    call expect(.not. flag, 'MPI_Request_get_status told too early')
+    call expect(.not. flag, 'MPI_Request_get_status is true too early')
     call MPI_Barrier(on, ierr)
     call ready(sending, 2)
     do while (.not. flag)
@@ -305,7 +305,7 @@ contains
       done = [.false., .false., .true., .false., .false.]
       if (which(1:4) == 'test') then
         call take()
-        call expect(.not. done(2), 'a test told too early')
+        call expect(.not. done(2), 'a test is true too early')
         call MPI_Barrier(on, ierr)
       end if
       call ready(requests(4), time)
@@ -450,7 +450,7 @@ contains
     call prepare(1)
     call MPI_Start(sending, ierr)
     call MPI_Start(sending, ierr)
-    call expect(c_says(ierr, 'MPI_Start was called with a request that is active' // c_null_char) == 1, 'started twice')
+    call expect(c_says(ierr, 'MPI_Start was called with an active request' // c_null_char) == 1, 'started twice')
     call MPI_Cancel(sending, ierr)
     call expect(c_says(ierr, 'cannot be cancelled' // c_null_char) == 1, 'cancelled')
     call MPI_Request_free(sending, ierr)

@@ -39,10 +39,10 @@ int c_free(MPI_Fint *handle) {
   return rc;
 }
 
-static int sentence_has(int code, const char *words) {
+static int sentence_has(int code, const char *text) {
   char sentence[MPI_MAX_ERROR_STRING];
   int length;
-  return MPI_Error_string(code, sentence, &length) == MPI_SUCCESS && strstr(sentence, words) != NULL;
+  return MPI_Error_string(code, sentence, &length) == MPI_SUCCESS && strstr(sentence, text) != NULL;
 }
 
 /* MPICH 4.0.2 forgets the sentence of a code that was added to a class of its own. */
@@ -57,8 +57,8 @@ static int sentences_are_kept(void) {
 }
 
 /* A sentence of libearlybird's is the code's: then the request it was raised for is ours. */
-int c_says(int code, const char *words) {
-  return sentences_are_kept() ? sentence_has(code, words) : code != MPI_SUCCESS;
+int c_says(int code, const char *text) {
+  return sentences_are_kept() ? sentence_has(code, text) : code != MPI_SUCCESS;
 }
 
 void c_pause(int milliseconds) {

@@ -1,1 +1,1 @@
-"""Candidates, predicted, ranked and explained."""
+"""Predict, rank and explain candidates."""

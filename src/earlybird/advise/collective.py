@@ -1,4 +1,4 @@
-"""Advise which algorithm of a collective operation to take: the best at a size, and where that changes."""
+"""Advise which algorithm of a collective operation to use, and at which sizes the best one changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,17 +29,18 @@ from earlybird.predict.collective import (
     reservations,
 )
 
-# Sizes are tried this many to an octave, then a change is halved in until it is known to that share.
+# Candidate sizes per octave; bisection then locates a change to this relative accuracy.
 _PER_OCTAVE, _KNOWN_TO = 2, 0.01
-# What is more work to set must be predicted to take less by this share.
+# An algorithm that takes more work to set must reduce the predicted time by this share.
 WORTH = 0.05
-# At crossovers a method is kept until another one takes less by this share: near equals must not alternate.
+# At crossovers a method stays until another one takes less time by this share: similar methods must not
+# alternate.
 KEPT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """An algorithm with one size of segments."""
+    """An algorithm with one segment size."""
 
     model: AlgorithmModel
     segment_bytes: int
@@ -54,7 +55,7 @@ class _Candidate:
 
     @property
     def work(self) -> tuple:
-        """From the least to set, what the MPI does by itself, to the most, an algorithm to be called."""
+        """The effort to set it: from the default of the MPI (least) to an algorithm of the library (most)."""
         return (
             self.form.algorithm != DEFAULT,
             self.form.algorithm.startswith(OWN),
@@ -63,12 +64,12 @@ class _Candidate:
         )
 
     def time_s(self, size_bytes: float) -> float:
-        """Without end where the MPI would take another algorithm in silence."""
+        """Infinite if the MPI would silently use another algorithm."""
         return np.inf if self.refused(size_bytes) else self.model.time_s(size_bytes, self.segment_bytes)
 
     def refused(self, size_bytes: float) -> str | None:
-        """What the algorithm needs that is not so."""
-        # At sizes tried between those measured too, reductions are of whole doubles.
+        """The unmet requirement of the algorithm, or None."""
+        # Reductions use whole doubles, also at sizes between the measured ones.
         whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
         return lacking_size(self.form, size_bytes) or refusal(
             self.form, self.model.hops.ranks, whole_bytes, self.segment_bytes
@@ -83,36 +84,36 @@ class _Question:
         return np.array([one.time_s(size_bytes) for one in self.candidates])
 
     def best(self, size_bytes: float) -> _Candidate:
-        """The one with the least work among those that take at most WORTH more than the quickest; of those
-        alike the quickest."""
+        """The candidate with the least work among those that take at most WORTH more than the fastest; among
+        equals the fastest."""
         return self.candidates[self.ranking(size_bytes)[0]]
 
     def ranking(self, size_bytes: float) -> list[int]:
-        """The worthwhile one first, the others by time."""
+        """The best candidate first, the others by time."""
         times_s = self.times_s(size_bytes)
         near = np.flatnonzero(times_s <= times_s.min() / (1 - WORTH))
         first = min(near, key=lambda k: (self.candidates[k].work[:3], times_s[k], self.candidates[k].work))
         return [int(first), *(int(k) for k in np.argsort(times_s, kind="stable") if k != first)]
 
     def keeps(self, candidate: _Candidate, size_bytes: float) -> bool:
-        """Whether no other takes less by more than KEPT."""
+        """Whether no other candidate takes less by more than KEPT."""
         return bool((1 - KEPT) * candidate.time_s(size_bytes) <= self.times_s(size_bytes).min())
 
     @cached_property
     def sizes_bytes(self) -> tuple[int, int]:
-        """The smallest and largest size that any of them was measured at."""
+        """The smallest and largest measured size of all candidates."""
         ranges = [one.form.range["size_bytes"] for one in self.candidates]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def over_sizes(self) -> "_Question":
-        """Among those measured at several sizes, where there are such: a single size is no region."""
+        """The question for candidates measured at several sizes, if there are any: one size is no region."""
         several = [one for one in self.candidates if len(set(one.form.range["size_bytes"])) > 1]
         return _Question(several or self.candidates)
 
     def regions(self) -> list[tuple[int, int, _Candidate]]:
-        """From small to large sizes, first and last of each."""
+        """Regions from small to large sizes: first size, last size and candidate of each."""
         smallest, largest = self.sizes_bytes
-        if smallest == largest:  # of a barrier, 0
+        if smallest == largest:  # a barrier has only size 0
             return [(smallest, largest, self.best(smallest))]
         begin = max(smallest, 1)
         octaves = max(float(np.log2(max(largest, begin) / begin)), 0.0)
@@ -127,7 +128,7 @@ class _Question:
         return [(start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
 
     def _first_left(self, candidate: _Candidate, low: float, high: float) -> int:
-        """The size from which it is kept no more, which it is at `low` and is not at `high`."""
+        """The size from which `candidate` is no longer kept; it is at `low` and is not at `high`."""
         while high > low * (1 + _KNOWN_TO):
             middle = (low * high) ** 0.5
             low, high = (middle, high) if self.keeps(candidate, middle) else (low, middle)
@@ -145,19 +146,19 @@ def advise_collective(
     root: int = 0,
     mpi_only: bool = False,
 ) -> tuple[Advice, Configuration | None]:
-    """Rank every algorithm of `operation` with its best size of segments, and seek crossovers.
+    """Rank every algorithm of `operation` with its best segment size, and find crossovers.
 
     Parameters
     ----------
-    size_bytes : None for the largest measured.
+    size_bytes : None for the largest measured size.
     ranks, layout, map_by, root : see `predict.collective.place`.
-    mpi_only : leave our own algorithms out, which an MPI cannot be told to take.
+    mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
 
     Returns
     -------
-    Advice whose first alternative takes least, or is less work and takes at most WORTH more; gains are over
-    what the MPI does by itself, where that was measured. And what makes the MPI take the best of its own
-    algorithms in every region; None where that is not known of it.
+    Advice with the fastest alternative first, or one that is less work and takes at most WORTH more; gains
+    are over the default of the MPI, if that was measured. And the configuration that makes the MPI use the
+    best of its own algorithms in every region; None if it is not known for this MPI.
     """
     forms = forms_of(profile, operation)
     if mpi_only:
@@ -180,7 +181,7 @@ def advise_collective(
             ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
-    names = {one.extra["algorithm"] for one in ranked}
+    names = {alternative.extra["algorithm"] for alternative in ranked}
     in_ranking = [model for model in models if model.form.algorithm in names]
     regions = question.over_sizes().regions()
     settings = _configure(question, placed, operation, family, size_bytes)
@@ -207,8 +208,8 @@ def advise_collective(
 
 
 def _contradicted(first: Alternative, models: Sequence[AlgorithmModel], size_bytes: int) -> list[str]:
-    """A sentence where another method than the first, other segments included, took clearly less when it was
-    measured."""
+    """A note if another method than the first, including other segment sizes, was measured to be clearly
+    faster."""
     timed_s = {
         Method(model.form.algorithm, segment).text: time_s
         for model in models
@@ -222,14 +223,14 @@ def _contradicted(first: Alternative, models: Sequence[AlgorithmModel], size_byt
         return []
     times = [format_seconds(timed_s[method]) for method in (first.method, best)]
     return [
-        f"when this very point was measured, {first.method} took {times[0]} and {best} {times[1]}: believe "
+        f"in the measurement of this point, {first.method} took {times[0]} and {best} {times[1]}: trust "
         "the measurement, or repeat it"
     ]
 
 
 def _doubts(ranked: Sequence[Alternative], forms: Sequence[CollectiveForm]) -> list[str]:
-    """A sentence where the forms of the best and of what the MPI does by itself err by more than lies between
-    them; what was interpolated has no form to err."""
+    """A note if the errors of the forms of the best algorithm and of the MPI's default exceed the difference
+    between them; interpolated times have no error of a form."""
     best = ranked[0]
     errors = {form.algorithm: form.extra.get("error") for form in forms}
     errors |= {one.extra["algorithm"]: 0.0 for one in ranked if one.extra["form"] == "interpolated"}
@@ -239,11 +240,11 @@ def _doubts(ranked: Sequence[Alternative], forms: Sequence[CollectiveForm]) -> l
     saved = 1 - 1 / best.gain
     if max(known) <= saved:
         return []
-    told = " and ".join(f"{name} by {100 * error:.0f} %" for name, error in zip(compared, known, strict=True))
+    listed = " and ".join(f"{name} {100 * error:.0f} %" for name, error in zip(compared, known, strict=True))
     return [
-        f"{best.method} is predicted to take {100 * saved:.0f} % less than {DEFAULT}, and the forms "
-        "err by more "
-        f"in the median of the points measured: {told}; measure both there before relying on it"
+        f"{best.method} is predicted to take {100 * saved:.0f} % less than {DEFAULT}, but the errors "
+        f"of the forms are larger (medians over measured points: {listed}); measure both before you rely "
+        "on it"
     ]
 
 
@@ -251,14 +252,14 @@ def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:
     found = [form for form in forms if not form.algorithm.startswith(OWN)]
     if not found:
         raise InputError(
-            f"the profile holds no algorithm of the MPI's for {forms[0].operation}; leave --mpi-only out, or "
+            f"the profile has no algorithm of the MPI for {forms[0].operation}; omit --mpi-only, or "
             "measure some with --algorithm linear,pipeline,binomial,default"
         )
     return found
 
 
 def _segments(form: CollectiveForm) -> list[int]:
-    """Those measured, and powers of two between: the form tells of any."""
+    """The measured segment sizes, and the powers of two between them: the form covers all."""
     cut = [one for one in form.segments_bytes if one]
     between = {1 << k for k in range(40) if cut and min(cut) <= 1 << k <= max(cut)}
     return sorted({*form.segments_bytes, *between})
@@ -301,20 +302,20 @@ def _alternative(
 
 
 def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
-    """What the replicates span, with what was `found` inside: medians of few launches, drawn again, may all
-    lie to one side of it."""
+    """The interval of the replicates, extended to include the fitted value `found`: resampled medians of few
+    launches may all lie on one side of it."""
     low, high = np.percentile(values, INTERVAL_PERCENT)
     return min(float(low), found), max(float(high), found)
 
 
 def _how_to(candidate: _Candidate, placed: Placed, family: str | None) -> str:
-    if not _can_be_told(candidate.form, family) and not candidate.form.algorithm.startswith(OWN):
-        return f"take {candidate.method}, as this MPI's manual tells"
+    if not _has_setting(candidate.form, family) and not candidate.form.algorithm.startswith(OWN):
+        return f"use {candidate.method}; see the manual of this MPI"
     return setting(family or "", candidate.form.operation, candidate.method, placed.ranks)
 
 
-def _can_be_told(form: CollectiveForm, family: str | None) -> bool:
-    """Whether it is known what makes the MPI take it."""
+def _has_setting(form: CollectiveForm, family: str | None) -> bool:
+    """Whether the setting that makes the MPI use it is known."""
     return form.algorithm in (DEFAULT, *mpi_algorithms(family, form.operation))
 
 
@@ -336,16 +337,16 @@ def _stretch(start: int, end: int, candidate: _Candidate, placed: Placed, family
 def _configure(
     question: _Question, placed: Placed, operation: str, family: str | None, size_bytes: int | None
 ) -> Configuration | None:
-    """Of the best of the MPI's own algorithms, which alone it can be told to take; at `size_bytes` where it
-    takes one for all sizes."""
-    of_mpi = [one for one in question.candidates if _can_be_told(one.form, family)]
+    """The configuration for the best of the MPI's own algorithms; at `size_bytes` if the MPI accepts only one
+    for all sizes."""
+    of_mpi = [one for one in question.candidates if _has_setting(one.form, family)]
     if family is None or not of_mpi:
         return None
     regions, lost = _regions(of_mpi, placed), []
-    told = any(region.method != DEFAULT for region in regions)
-    if told and family == "openmpi" and _has_nodes_of_several_ranks(placed):
-        # Rules count where the component `tuned` goes first: its own choice is not that of `han`, which is
-        # what the MPI does by itself on such nodes.
+    has_settings = any(region.method != DEFAULT for region in regions)
+    if has_settings and family == "openmpi" and _has_nodes_of_several_ranks(placed):
+        # Rules only apply if the component `tuned` has priority; its own choice differs from that of `han`,
+        # the default of the MPI on such nodes.
         lost = [region for region in regions if region.method == DEFAULT]
         regions = _regions([one for one in of_mpi if one.form.algorithm != DEFAULT], placed)
     settings = configuration(family, operation, regions, size_bytes)

@@ -1,4 +1,5 @@
-"""Advise how to send a buffer that threads fill: the method, its partitions, where that changes with size."""
+"""Advise how to send a buffer that threads fill: method, partitions, and sizes at which the best one
+changes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,15 +23,16 @@ from earlybird.predict.pipelined import (
 )
 
 SMALLEST_BYTES, LARGEST_BYTES = 512, 1 << 30
-# Sizes are tried this many to an octave, then the change is halved in until it is known to that share.
+# Candidate sizes per octave; bisection then locates a change to this relative accuracy.
 _PER_OCTAVE, _KNOWN_TO = 2, 0.01
-# A method that is more work must be predicted to take less by this share; so must more partitions.
+# A method that is more work, or more partitions, must reduce the predicted time by this share.
 WORTH = 0.05
-# At crossovers a method is kept until another one takes less by this share: near equals must not alternate.
+# At crossovers a method stays until another one takes less time by this share: similar methods must not
+# alternate.
 KEPT = 0.1
-# From the least work for the author of a program to the most; methods not named come last.
+# From the least work for the author of a program to the most; other methods come last.
 _WORK = ("single", "partitioned", "earlybird", "many", "stream")
-# Without a measurement that says more, at most so many partitions are considered.
+# The maximum number of partitions without a measurement.
 MAX_PARTITIONS = 128
 
 DO = {
@@ -49,7 +51,7 @@ DO = {
     "stream": "a stream communicator for each thread (MPIX_Stream_create), one message per partition",
 }
 
-# Seconds per byte of a partition that the last one is late, for a number of partitions per thread.
+# The delay of the last partition in seconds per byte of it, for a number of partitions per thread.
 DelayRate = Callable[[int], float]
 
 
@@ -62,7 +64,7 @@ class _Question:
 
     @cached_property
     def partitions(self) -> list[int]:
-        """Multiples of the threads by powers of two, as far as was measured, ascending."""
+        """Multiples of the threads by powers of two, within the measured range, ascending."""
         measured = [model.measured["partitions"][1] for model in self.models if model.measured]
         most = max([*measured, self.threads] if measured else [MAX_PARTITIONS, self.threads])
         return [self.threads << k for k in range(32) if self.threads << k <= most]
@@ -71,8 +73,8 @@ class _Question:
         return self.delay_rate(partitions // self.threads) * size_bytes / partitions
 
     def best(self, size_bytes: float) -> tuple[MethodModel, int]:
-        """The method and number of partitions with the least time at a size, or less work and at most WORTH
-        more of it."""
+        """The method and number of partitions with the least time at a size, or with less work and at most
+        WORTH more time."""
         times_s = self._times_s(size_bytes)
         of_method_s = np.nanmin(times_s, axis=1)
         k = worthwhile(self.models, of_method_s)
@@ -89,13 +91,14 @@ class _Question:
         return np.array([[self._time_s(m, size_bytes, p) for p in self.partitions] for m in self.models])
 
     def _time_s(self, model: MethodModel, size_bytes: float, partitions: int) -> float:
-        # A partition of less than a byte is none; threads that have too few bytes for one each still send.
+        # Partitions have at least one byte; with fewer bytes than threads, one partition per thread remains.
         if size_bytes < partitions != self.threads:
             return np.nan
         return float(model.time_s(size_bytes, partitions, self.delay_s(size_bytes, partitions)))
 
     def best_partitions(self, model: MethodModel, size_bytes: int) -> int:
-        """The fewest that are within WORTH of the least time of a method, of those that divide the size."""
+        """The smallest number within WORTH of the least time of a method, among those that divide the
+        size."""
         possible = [p for p in self.partitions if size_bytes % p == 0 and size_bytes >= p] or [self.threads]
         times_s = [self._time_s(model, size_bytes, p) for p in possible]
         return next(p for p, t in zip(possible, times_s, strict=True) if t <= min(times_s) / (1 - WORTH))
@@ -110,19 +113,19 @@ def advise_pipeline(
     level: str | None = None,
     asked: dict[str, Any] | None = None,
 ) -> Advice:
-    """Rank every method the profile tells of, each with its best number of partitions, and seek crossovers.
+    """Rank every method of the profile, each with its best number of partitions, and find crossovers.
 
     Parameters
     ----------
     size_bytes : the whole buffer, at least a byte per thread.
-    delay_rate : partitions per thread -> gamma in s/B: how late the last partition is, per byte of it.
+    delay_rate : partitions per thread -> gamma in s/B: delay of the last partition, per byte of it.
     level : see `predict.pipelined.pipeline_level`.
-    asked : what to note down besides as asked for.
+    asked : further entries for the `asked` part of the advice.
 
     Returns
     -------
-    Advice whose first alternative has the least predicted time, or less work and at most WORTH more of it;
-    gains are over `single`. Crossovers are sought from 512 B to 1 GiB.
+    Advice whose first alternative has the least predicted time, or less work and at most WORTH more time;
+    gains are over `single`. Crossovers cover 512 B to 1 GiB.
     """
     level = pipeline_level(profile, level)
     models, left_out = _comparable(method_models(profile, level, threads))
@@ -147,44 +150,45 @@ def advise_pipeline(
 
 
 def _kept_beyond(stretches: Sequence[Stretch], first: Alternative, size_bytes: int) -> list[str]:
-    """Why the sizes at which methods change name another method for the size asked about than is first
-    there."""
+    """Why the crossovers list another method at the requested size than the first of the ranking."""
 
     def named(one: Alternative | Stretch) -> str:
         return one.method + (f" with {one.extra['vcis']} contexts" if "vcis" in one.extra else "")
 
     return [
-        f"among the sizes {named(stretch)} is kept for {format_bytes(size_bytes)} though {named(first)} is "
-        f"advised: to change there another method must take {KEPT:.0%} less"
+        f"in the table of sizes {named(stretch)} is kept for {format_bytes(size_bytes)} though "
+        f"{named(first)} is "
+        f"advised: at a crossover another method must take {KEPT:.0%} less"
         for stretch in stretches
         if stretch.from_bytes <= size_bytes < stretch.to_bytes and named(stretch) != named(first)
     ]
 
 
 def _comparable(models: list[MethodModel]) -> tuple[list[MethodModel], list[str]]:
-    """The methods to choose from, and a sentence on those left out.
+    """The methods to choose from, and notes on the methods left out.
 
-    Latency and bandwidth come from another benchmark, and threads hold one another up: neither what levels
-    nor what other threads say of one method stands beside what pipelines say of two others.
+    Latency and bandwidth come from another benchmark, and threads delay each other. So methods from levels,
+    or measured with other threads, are not compared with two measured methods.
     """
     measured = [model for model in models if model.source != FROM_LEVELS]
     if len(measured) < 2:
         return models, []
-    told = []
+    notes = []
     if unmeasured := _names(model for model in models if model not in measured):
-        told.append(
+        notes.append(
             f"not measured as pipelines and so left out: {unmeasured}; `earlybird measure pipeline -o RUN` "
-            "measures them, fit that run too"
+            "measures them; fit that run too"
         )
     alike = [model for model in measured if model.source == measured[0].source]
     if len({model.method for model in alike}) < 2:
-        return measured, told
+        return measured, notes
     if others := _names(model for model in measured if model not in alike):
-        told.append(
+        notes.append(
             f"measured with other threads than {measured[0].method} and so left out: {others}; `earlybird "
-            "measure pipeline --threads T --methods all -o RUN` measures them alike, fit that run too"
+            "measure pipeline --threads T --methods all -o RUN` measures all with the same threads; fit "
+            "that run too"
         )
-    return alike, told
+    return alike, notes
 
 
 def _names(models: Iterable[MethodModel]) -> str:
@@ -215,33 +219,33 @@ def _alternative(question: _Question, model: MethodModel, size_bytes: int) -> Al
 
 
 def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
-    """What an author does, and sets, to send so."""
+    """The calls and settings to send with this method."""
     name, _, bound = model.method.partition(":")
-    words = DO.get(name, name).format(partitions=partitions, mpi=mpi)
+    text = DO.get(name, name).format(partitions=partitions, mpi=mpi)
     settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
     if model.vcis is not None and mpi == "intel":
         settings += ["I_MPI_THREAD_SPLIT=1", "I_MPI_THREAD_RUNTIME=generic", f"I_MPI_THREAD_MAX={model.vcis}"]
     elif model.vcis is not None:
         settings.append(f"MPIR_CVAR_CH4_NUM_VCIS={model.vcis}")
-    return f"{words}; {' '.join(settings)}" if settings else words
+    return f"{text}; {' '.join(settings)}" if settings else text
 
 
 def worthwhile(models: Sequence[MethodModel], time_s: Sequence[float]) -> int:
     """The index of the method with the least work among those that take at most WORTH more than the
-    quickest."""
+    fastest."""
     near = [k for k, one_s in enumerate(time_s) if one_s <= min(time_s) / (1 - WORTH)]
     return min(near, key=lambda k: _work(models[k]))
 
 
 def _rank(alternatives: list[Alternative], models: Sequence[MethodModel]) -> list[Alternative]:
-    """The worthwhile one first, the others by time."""
+    """The best alternative first, the others by time."""
     first = alternatives[worthwhile(models, [one.time_s for one in alternatives])]
     rest = sorted((one for one in alternatives if one is not first), key=lambda one: one.time_s)
     return [first, *rest]
 
 
 def _stretches(question: _Question) -> list[Stretch]:
-    """From small to large sizes: a method is kept until another one takes less by more than KEPT."""
+    """Stretches from small to large sizes: a method stays until another takes less by more than KEPT."""
     octaves = (LARGEST_BYTES // SMALLEST_BYTES).bit_length() - 1
     sizes = SMALLEST_BYTES * 2.0 ** (np.arange(octaves * _PER_OCTAVE + 1) / _PER_OCTAVE)
     found = question.best(sizes[0])
@@ -256,7 +260,7 @@ def _stretches(question: _Question) -> list[Stretch]:
 
 
 def _last_kept(question: _Question, model: MethodModel, low: float, high: float) -> float:
-    """The size up to which `model` is kept, which it is at `low` and is not at `high`."""
+    """The size up to which `model` is kept; it is at `low` and is not at `high`."""
     while high > low * (1 + _KNOWN_TO):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if question.keeps(model, middle) else (low, middle)

@@ -1,4 +1,4 @@
-"""How advice on any operation leaves a command: warnings first, then JSON, CSV or the command's own table."""
+"""Prints advice on any operation: warnings first, then JSON, CSV or the command's own table."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from earlybird.data.advice import Advice
 def show_advice(
     advice: Advice, format: Format, columns: Sequence[str], print_table: Callable[[Advice], None]
 ) -> None:
-    """`columns` name what CSV holds of each alternative; `print_table` prints the format `table`."""
+    """`columns` are the CSV columns of each alternative; `print_table` prints the format `table`."""
     for reservation in advice.notes:
         note(f"warning: {reservation}")
     if format is Format.json:

@@ -1,4 +1,4 @@
-"""`earlybird advise collective`: the algorithm to take at every size, and what makes the MPI take it."""
+"""`earlybird advise collective`: the algorithm to use at every size, and the setting that selects it."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,26 +31,31 @@ def collective(
     op: OperationOption,
     ranks: RanksOption = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="The size to rank the algorithms at; the largest measured.")
+        str | None,
+        typer.Option("--size", help="Size at which to rank the algorithms.  [default: the largest measured]"),
     ] = None,
     profile: ProfilesOption = [],  # noqa: B006
     map_by: MapOption = None,
     layout: PlacesOption = None,
     root: RootOption = 0,
     mpi_only: Annotated[
-        bool, typer.Option("--mpi-only", help="Leave out our own algorithms, made of sends and receives.")
+        bool,
+        typer.Option(
+            "--mpi-only", help="Exclude Earlybird's algorithms, which are made of sends and receives."
+        ),
     ] = False,
     config: Annotated[
-        Path | None, typer.Option("--config", help="Write what makes the MPI take its best algorithms.")
+        Path | None,
+        typer.Option("--config", help="File to write with settings that select the MPI's best algorithms."),
     ] = None,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """Which algorithm of a collective operation to take, with which segments, and from which size on.
+    """Recommend the algorithm of a collective operation, its segment size, and the sizes where it is best.
 
-    Every algorithm that the profile holds, ranked at one size; then the sizes at which another one becomes
-    the best. --config writes a file of rules for Open MPI, of variables for a job script for MPICH and Intel
-    MPI: of the MPI's own algorithms, as no MPI can be told to take ours.
+    Ranks every algorithm in the profile at one size, and lists the sizes at which another one becomes the
+    best. --config writes a file of rules for Open MPI, and environment variables for MPICH and Intel MPI.
+    It covers the MPI's own algorithms only: an MPI cannot select Earlybird's.
     """
     joined = load_profiles(profile)
     size_bytes = None if size is None else parse_bytes(size, "--size")
@@ -67,22 +72,22 @@ def collective(
 def write_settings(settings: Configuration | None, path: Path) -> None:
     if settings is None:
         raise InputError(
-            f"nothing is known to write to {path}: the profile holds no algorithm of Open MPI's, MPICH's or "
-            "Intel MPI's own; leave --config out, or measure some with --algorithm linear,pipeline,binomial"
+            f"there are no settings to write to {path}: the profile contains no algorithm of Open MPI, "
+            "MPICH or Intel MPI; omit --config, or measure some with --algorithm linear,pipeline,binomial"
         )
     files.write_text(path, settings.text)
     if settings.idle:
-        note(f"wrote {path}, which sets nothing: default is the best of what this MPI can be told")
+        note(f"wrote {path}, which sets nothing: the default is the best algorithm that this MPI can select")
     else:
         note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
     if settings.left_out:
-        told = "; ".join(region.describe() for region in settings.left_out)
-        why = (
-            "rules put Open MPI's component tuned before the one that chooses by itself"
+        omitted = "; ".join(region.describe() for region in settings.left_out)
+        reason = (
+            "rules give Open MPI's component tuned priority over the one that chooses automatically"
             if settings.kind == "rules"
-            else "this MPI takes one algorithm for all sizes"
+            else "this MPI uses one algorithm for all sizes"
         )
-        note(f"warning: {why}, so {path} does not tell: {told}")
+        note(f"warning: {reason}, so {path} does not cover: {omitted}")
 
 
 def _print(advice: Advice) -> None:
@@ -99,16 +104,16 @@ def _print(advice: Advice) -> None:
     print()
     print_table(["from", "to", "best", ""], [_stretch_row(one) for one in advice.stretches])
     asked = advice.asked
-    gain = f"; gain over {advice.baseline}, the MPI's own choice" if advice.baseline else ""
+    gain = f"; gain: speed-up over {advice.baseline}, the MPI's own choice" if advice.baseline else ""
     note(
         f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among {asked['ranks']} ranks on "
         f"{asked['layout']}{gain}"
     )
 
 
-def _row(place: int, one: Alternative) -> list[Any]:
+def _row(rank: int, one: Alternative) -> list[Any]:
     return [
-        place,
+        rank,
         name_of(one.method),
         format_seconds(one.time_s),
         " .. ".join(map(format_seconds, one.time_interval_s)) if one.time_interval_s else "",
@@ -128,6 +133,6 @@ def _stretch_row(one: Stretch) -> list[str]:
 
 
 def name_of(method: str) -> str:
-    """`pipeline:8192` as people read it."""
+    """Display name of an algorithm such as `pipeline:8192`."""
     algorithm, colon, segment = method.partition(":")
     return f"{algorithm}, segments of {format_bytes(int(segment))}" if colon else algorithm

@@ -1,4 +1,4 @@
-"""`earlybird advise`: what to change, ranked by predicted time, with the setting that does it."""
+"""`earlybird advise`: recommended changes, ranked by predicted time, with the setting for each."""
 
 from typing import Annotated, Any
 
@@ -27,7 +27,7 @@ _COLUMNS = ("method", "vcis", "partitions", "messages", "message_bytes", "time_s
 
 
 def pipeline(
-    size: Annotated[str, typer.Option("--size", help="The whole buffer, such as 64MiB.")],
+    size: Annotated[str, typer.Option("--size", help="Size of the buffer, such as 64MiB.")],
     profile: ProfilesOption = [],  # noqa: B006
     threads: Annotated[int, typer.Option("--threads", help="Threads that fill the buffer.")] = 1,
     gamma: GammaOption = None,
@@ -40,11 +40,11 @@ def pipeline(
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """How to send a buffer that threads fill: the method, the number of partitions, and what it gains.
+    """Recommend how to send a buffer that threads fill: method, number of partitions, and gain.
 
-    Every method the profile tells of, with the number of partitions that takes least; then the sizes from
-    512 B to 1 GiB at which another method becomes the best. With --ai, --ci and --frequency the delay rate
-    follows the number of partitions as in (9) of Gillis et al. 2023; --gamma is the same for all of them.
+    Ranks every method in the profile at its fastest number of partitions, and lists the sizes from 512 B to
+    1 GiB at which another method becomes the best. With --ai, --ci and --frequency the delay rate depends on
+    the number of partitions by (9) of Gillis et al. 2023; --gamma is the same for all of them.
     """
     joined = load_profiles(profile)
     size_bytes = checked_size(size, threads, threads)
@@ -60,7 +60,7 @@ def pipeline(
 def _print(advice: Advice) -> None:
     asked = advice.asked
     print_table(
-        ["", "method", "partitions", "messages", "time", "gain", "95 %", "from"],
+        ["", "method", "partitions", "messages", "time", "gain", "95 %", "source"],
         [_row(k, one, advice.asked["size_bytes"]) for k, one in enumerate(advice.ranked, start=1)],
     )
     print()
@@ -73,20 +73,20 @@ def _print(advice: Advice) -> None:
     threads = asked["threads"]
     note(
         f"{asked['level']}: {format_bytes(asked['size_bytes'])} of {threads} "
-        f"thread{'' if threads == 1 else 's'}; gain over one message after the last partition, "
+        f"thread{'' if threads == 1 else 's'}; gain: speed-up over one message after the last partition, "
         f"{advice.baseline}"
     )
 
 
 def _messages(num: int, largest_bytes: int, size_bytes: int) -> str:
-    """What libearlybird plans need not be of one size."""
+    """Messages of libearlybird may differ in size."""
     return f"{num} {'of' if num * largest_bytes <= size_bytes else 'up to'} {format_bytes(largest_bytes)}"
 
 
-def _row(place: int, one: Alternative, size_bytes: int) -> list[Any]:
+def _row(rank: int, one: Alternative, size_bytes: int) -> list[Any]:
     interval = one.gain_interval and " .. ".join(f"{bound:.2f}" for bound in one.gain_interval)
     return [
-        place,
+        rank,
         _name(one.method, one.extra),
         one.extra["partitions"],
         _messages(one.extra["messages"], one.extra["message_bytes"], size_bytes),
@@ -103,7 +103,7 @@ def _stretch_row(one: Stretch) -> list[Any]:
         format_bytes(one.to_bytes),
         _name(one.method, one.extra),
         one.extra["partitions"],
-        "extrapolated in part" if one.extra.get("extrapolated") else "",
+        "partly extrapolated" if one.extra.get("extrapolated") else "",
     ]
 
 
@@ -125,5 +125,5 @@ command = make_group(
         ),
     ),
     name="advise",
-    help="What to change, ranked by predicted time, each with the setting or command that does it.",
+    help="Recommend changes, ranked by predicted time, each with its setting or command.",
 )

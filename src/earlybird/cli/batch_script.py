@@ -1,4 +1,4 @@
-"""The script by which a batch system measures: `measure` and `replay` print it with --print-script."""
+"""Batch scripts that measure: `measure` and `replay` print them with --print-script."""
 
 import math
 import shlex
@@ -10,15 +10,15 @@ import typer
 from earlybird.data.errors import InputError
 
 KINDS = ("slurm",)
-# What the script sets by itself, or what has no meaning in it.
-_OWN = {"print_script", "output", "launcher", "quiet"}
+# Options that the script sets itself, or that do not apply in it.
+_OMITTED = {"print_script", "output", "launcher", "quiet"}
 _MARGIN_S = 300.0
 
 _SLURM = """\
 #!/bin/bash
 # Written by `earlybird {command} --print-script slurm`; submit it with sbatch.
-# Adapt to the site: --time, a line "#SBATCH --partition=..." or "--account=...", the MPI's module, PATH.
-# All nodes must see this folder; run `earlybird build` on the login node before.
+# Adapt to your site: --time, a line "#SBATCH --partition=..." or "--account=...", the MPI's module, PATH.
+# All nodes must see this folder; run `earlybird build` on the login node first.
 #SBATCH --job-name=earlybird
 #SBATCH --nodes={nodes}
 #SBATCH --exclusive
@@ -29,7 +29,7 @@ _SLURM = """\
 set -e
 PATH=$PATH:{folder}
 
-if [ -e {run}/run.json ]; then  # requeued or submitted again: go on where it stopped
+if [ -e {run}/run.json ]; then  # requeued or submitted again: continue the run
   {resume}
 else
   {begin}
@@ -38,30 +38,30 @@ fi
 
 
 def check_kind(kind: str, *, launcher: str, hosts: str | None, resume: bool) -> None:
-    """Raise InputError for an unknown kind of script, or options that a script leaves no room for."""
+    """Raise InputError for an unknown kind of script, or options that conflict with it."""
     if kind not in KINDS:
-        raise InputError(f"--print-script is {kind!r}; the scripts there are: {', '.join(KINDS)}")
+        raise InputError(f"--print-script is {kind!r}; choose from: {', '.join(KINDS)}")
     if launcher not in ("local", "srun") or hosts is not None:
         raise InputError(
-            "a Slurm script starts ranks with srun on the nodes Slurm gives; leave --launcher and --hosts out"
+            "a Slurm script starts ranks with srun on the allocated nodes; omit --launcher and --hosts"
         )
     if resume:
         raise InputError(
-            "--print-script and --resume were given; leave --resume out: the script continues its run itself"
+            "--print-script and --resume are both given; omit --resume: the script continues its run itself"
         )
 
 
 def print_slurm_script(
-    context: typer.Context, run: Path, nodes: int, budget_s: float, *, next_words: list[str] | None = None
+    context: typer.Context, run: Path, nodes: int, budget_s: float, *, next_command: list[str] | None = None
 ) -> None:
-    """Print the script that does what the command line of `context` says in an allocation of `nodes`.
+    """Print a script that runs the command line of `context` in an allocation of `nodes`.
 
-    `next_words` is the earlybird command that makes something of the run.
+    `next_command` is the earlybird command to run afterwards.
     """
     name = str(context.info_name)
-    begin = ["earlybird", name, *_given_words(context), "--launcher", "srun", "-o", str(run)]
-    # What a run was begun with it keeps; a profile to compare with, and how to print, it does not.
-    resume = ["earlybird", name, "--resume", *_given_words(context, {"profile", "format", "json"})]
+    begin = ["earlybird", name, *_given_arguments(context), "--launcher", "srun", "-o", str(run)]
+    # A run stores the options it was started with, except the profile to compare with and the output format.
+    resume = ["earlybird", name, "--resume", *_given_arguments(context, {"profile", "format", "json"})]
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     text = _SLURM.format(
         command=name,
@@ -72,29 +72,29 @@ def print_slurm_script(
         begin=shlex.join(begin),
         resume=shlex.join([*resume, "-o", str(run)]),
     )
-    print(text + (shlex.join(["earlybird", *next_words]) + "\n" if next_words else ""), end="")
+    print(text + (shlex.join(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
 
 
-def _given_words(context: typer.Context, only: set[str] | None = None) -> list[str]:
-    """The words of a command line that were given, without those a script sets by itself."""
+def _given_arguments(context: typer.Context, only: set[str] | None = None) -> list[str]:
+    """The arguments given on the command line, without those that the script sets itself."""
     options, arguments = [], []
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name)
-        if source is None or source.name != "COMMANDLINE" or parameter.name in _OWN:
+        if source is None or source.name != "COMMANDLINE" or parameter.name in _OMITTED:
             continue
         if only is not None and parameter.name not in only:
             continue
         value = context.params[parameter.name]
-        values = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+        values = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
         if parameter.param_type_name == "argument":
             arguments += values
         elif parameter.is_flag:
             options.append(parameter.opts[0])
         else:
-            options += [word for one in values for word in (_longest(parameter.opts), one)]
-    # A name that begins with a dash, after --, would be taken for an option.
-    if any(word.startswith("-") for word in arguments):
-        raise InputError(f"{' '.join(arguments)} begins with a dash; write ./ before the name of a file")
+            options += [text for item in values for text in (_longest(parameter.opts), item)]
+    # A file name after -- that begins with a dash would be parsed as an option.
+    if any(argument.startswith("-") for argument in arguments):
+        raise InputError(f"{' '.join(arguments)} begins with a dash; write ./ before the file name")
     return [*arguments, *options]
 
 

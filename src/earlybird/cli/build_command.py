@@ -1,4 +1,4 @@
-"""`earlybird build`: install MPI flavours where needed and compile the native code for them."""
+"""`earlybird build`: install MPI flavours if needed and compile the native code for them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,21 +20,20 @@ def build(
             help="mpich, openmpi, intel, system (the mpicc on PATH), simgrid or the path of an mpicc; may be "
             "repeated."
         ),
-    ] = ["mpich"],  # noqa: B006  typer reads it, nobody changes it
+    ] = ["mpich"],  # noqa: B006  typer only reads it
 ) -> None:
-    """Install an MPI flavour where needed and compile the native code for it. Nothing to do the second
-    time."""
+    """Install an MPI flavour if needed and compile the native code for it. A repeated build does nothing."""
     for name in mpi:
         flavours.check_name(name)
     names = list(dict.fromkeys(mpi))
-    # At once: CMake's probes and pip's downloads leave cores idle, and no flavour waits for another.
+    # In parallel: CMake's probes and pip's downloads leave cores idle.
     with ThreadPoolExecutor(len(names)) as pool:
         for flavour, prefix in pool.map(_prepare, names):
             print(f"{flavour.name} {flavour.version} is ready: {prefix}")
 
 
 def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
-    """A flavour, installed where it is one of wheels and unpacked where it is SimGrid, and its build."""
+    """A flavour, installed if it comes as a wheel or unpacked if it is SimGrid, and its build folder."""
     if name in flavours.WHEELS:
         install_flavour(name, note)
     if name == flavours.SIMULATED:

@@ -1,4 +1,4 @@
-"""Which MPI a command without `--mpi`, or with it, is about."""
+"""Selects the MPI of a command, with or without `--mpi`."""
 
 import os
 
@@ -9,31 +9,31 @@ from earlybird.toolchain.build import is_built
 
 
 def simulated_flavour(name: str | None) -> flavours.Flavour:
-    """SimGrid, or the flavour called `name`, which must be one; InputError where none is here."""
+    """SimGrid, or the flavour `name`, which must be a SimGrid; InputError if there is none."""
     flavour = flavours.find_flavour(name or flavours.SIMULATED)
     if flavour.family != flavours.SIMULATED:
         raise InputError(
-            f"--mpi is {name} and the launcher simgrid simulates SimGrid's MPI; leave --mpi out, or give the "
-            "path of a smpicc"
+            f"--mpi is {name}, but the launcher simgrid runs SimGrid's MPI; omit --mpi, or give the path "
+            "of a smpicc"
         )
     return flavour
 
 
 def choose_flavour(name: str | None) -> flavours.Flavour:
-    """The flavour called `name`, or the one of an `exec` around this, or the first one that is built."""
+    """The flavour `name`, else the flavour of an enclosing `exec`, else the first one that is built."""
     name = name or os.environ.get(interpose.FLAVOUR)
     if name is not None:
         flavour = flavours.find_flavour(name)
         if flavour.family == flavours.SIMULATED:
             raise InputError(
-                f"the MPI flavour {name} has simulated ranks alone; give --launcher simgrid:2x2x64, say, to "
-                "measure these, or another --mpi"
+                f"the MPI flavour {name} runs simulated ranks only; give --launcher simgrid:2x2x64, for "
+                "example, or another --mpi"
             )
         return flavour
     for flavour in flavours.present_flavours():
         if is_built(flavour):
             return flavour
     raise InputError(
-        "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or name "
-        "one that was built by its path with --mpi /path/to/mpicc"
+        "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or give "
+        "the path of one that is built with --mpi /path/to/mpicc"
     )

@@ -1,4 +1,4 @@
-"""`earlybird cluster`: virtual clusters on this machine, up, listed, used and down again."""
+"""`earlybird cluster`: start, list, use and stop virtual clusters on this machine."""
 
 import os
 import subprocess
@@ -24,23 +24,23 @@ from earlybird.toolchain.build import require_library
 _END_LIMIT_S = 10.0
 
 NameOption = Annotated[
-    str, typer.Option("--name", help="Which cluster; not needed where only one is running.")
+    str, typer.Option("--name", help="Name of the cluster; optional if only one is running.")
 ]
 
 
 def up(
-    nodes: Annotated[int, typer.Option(help="How many nodes.")] = 2,
+    nodes: Annotated[int, typer.Option(help="Number of nodes.")] = 2,
     rate: Annotated[
-        str, typer.Option(help="What every node's link carries in each direction, such as 200mbit.")
+        str, typer.Option(help="Bandwidth of every node's link in each direction, such as 200mbit.")
     ] = "200mbit",
-    name: Annotated[str, typer.Option(help="What to call it.")] = "virtual",
-    check: Annotated[bool, typer.Option(help="Measure the links: 3 s.")] = True,
+    name: Annotated[str, typer.Option(help="Name of the cluster.")] = "virtual",
+    check: Annotated[bool, typer.Option(help="Measure the links, which takes 3 s.")] = True,
     json: bool = JSON,
 ) -> None:
-    """Start a cluster: nodes with a network, host name, processes and shared memory of their own.
+    """Start a cluster: each node has its own network, host name, processes and shared memory.
 
-    Needs root or user namespaces, `earlybird doctor` says which. `down` ends it, and so do a
-    crash of its keeper and a reboot: nothing is left behind.
+    This needs root or user namespaces; `earlybird doctor` reports which are available. `down`, a crash of
+    the keeper process or a reboot ends the cluster and leaves nothing behind.
     """
     cluster = control.up(name, nodes, _parse_rate(rate), link.measure_link if check else None)
     if json:
@@ -54,89 +54,90 @@ def up(
 
 
 def list_(format: Format = FORMAT, json: bool = JSON) -> None:
-    """The clusters that are running."""
+    """List the running clusters."""
     clusters = state.all_running()
     if json or format is Format.json:
-        told = [cluster.to_json() | {"lost_nodes": cluster.lost_nodes()} for cluster in clusters]
-        print_json({"clusters": told})
+        values = [cluster.to_json() | {"lost_nodes": cluster.lost_nodes()} for cluster in clusters]
+        print_json({"clusters": values})
         return
     if format is Format.csv:
         header = ["name", "nodes", "rate_bytes_per_s", "tcp_bytes_per_s", "latency_s", "lost_nodes"]
         print_csv(header, [_values(cluster) for cluster in clusters])
     elif clusters:
         rows = [[*_cells(cluster), _state(cluster)] for cluster in clusters]
-        print_table(["name", "nodes", "rate", "TCP gets", "latency", "state"], rows)
+        print_table(["name", "nodes", "rate", "TCP bandwidth", "latency", "state"], rows)
     else:
         print("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
 
 
 def run(
-    node: Annotated[str, typer.Argument(help="Which node, such as node0 or 0.")],
-    command: Annotated[list[str], typer.Argument(help="What to run there.")],
+    node: Annotated[str, typer.Argument(help="Node, such as node0 or 0.")],
+    command: Annotated[list[str], typer.Argument(help="Command to run on the node.")],
     name: NameOption = "",
 ) -> None:
-    """Run a command on a node; the exit status is the command's own."""
+    """Run a command on a node; the exit status is that of the command."""
     cluster = state.find(name)
-    names = {key: each for k, each in enumerate(cluster.nodes) for key in (str(k), each.name, each.address)}
-    if node not in names:
+    nodes = {key: one for k, one in enumerate(cluster.nodes) for key in (str(k), one.name, one.address)}
+    if node not in nodes:
         raise InputError(
             f"the cluster {cluster.name} has no node {node!r}; its nodes are "
-            f"{', '.join(each.name for each in cluster.nodes)}"
+            f"{', '.join(one.name for one in cluster.nodes)}"
         )
-    if not names[node].process.runs():
-        raise WorkError(cluster.trouble() or f"{names[node].name} has died")
-    words = _own_words(command)
+    if not nodes[node].process.runs():
+        raise WorkError(cluster.trouble() or f"{nodes[node].name} has died")
+    arguments = _without_dashes(command)
     _warn_of_job(cluster)
-    # Joining a node's mounts leads to its root folder; the command is to begin where the person stands.
+    # Joining a node's mounts changes to its root folder; the command must start in the current folder.
     shell = ["/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", os.getcwd()]
-    words = [*cluster.node_words(names[node]), *shell, *words]
-    os.execvpe(words[0], words, os.environ | {"TMPDIR": TEMPORARY})
+    arguments = [*cluster.node_words(nodes[node]), *shell, *arguments]
+    os.execvpe(arguments[0], arguments, os.environ | {"TMPDIR": TEMPORARY})
 
 
 def mpiexec(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
     layout: Annotated[str, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")],
-    map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
+    map_by: Annotated[str, typer.Option(help="How ranks fill the layout: core, socket or node.")] = "core",
     mpi: MpiOption = None,
     threads: ThreadsOption = 1,
     name: NameOption = "",
 ) -> None:
-    """Run an MPI program of your own on the nodes; the exit status is mpiexec's.
+    """Run your MPI program on the nodes; the exit status is that of mpiexec.
 
-    Inside `earlybird exec` its ranks get libearlybird.
+    Inside `earlybird exec` its ranks load libearlybird.
     """
     from earlybird.data.layout import parse_layout
     from earlybird.launch.cluster.launcher import ClusterLauncher
 
     cluster = state.find(name)
     launcher = ClusterLauncher(choose_flavour(mpi), cluster, threads=threads)
-    where = parse_layout(layout, map_by)
-    launcher.check(where)
-    words = _own_words(command)
+    placement = parse_layout(layout, map_by)
+    launcher.check(placement)
+    arguments = _without_dashes(command)
     cluster.require_whole()
     _warn_of_job(cluster)
     with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
-        made = launcher.invocation(where, Path(folder))
-        environment = launcher.mpi.environment() | made.env
-        words = [*made.words, *words]
+        invocation = launcher.invocation(placement, Path(folder))
+        environment = launcher.mpi.environment() | invocation.env
+        arguments = [*invocation.words, *arguments]
         if interpose.inside():
             require_library(launcher.mpi)
-            words, environment = interpose.through_shim(words, launcher.mpi, environment)
-        status = _run_to_its_end(words, environment)
+            arguments, environment = interpose.through_shim(arguments, launcher.mpi, environment)
+        status = _run_to_completion(arguments, environment)
     cluster.require_whole()  # Open MPI's mpiexec may end with 0 when a node dies
     raise typer.Exit(status)
 
 
 def down(
     name: NameOption = "",
-    all_: Annotated[bool, typer.Option("--all", help="End every cluster of this user.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Stop all clusters of this user.")] = False,
 ) -> None:
-    """End a cluster and every process in it."""
+    """Stop a cluster and all its processes."""
     if all_ and name:
-        raise InputError(f"--all ends every cluster and --name names {name!r}; give one of the two")
-    for each in [cluster.name for cluster in state.all_running()] if all_ else [state.find(name).name]:
-        control.down(each)
-        print(f"{each} is down")
+        raise InputError(f"--all stops all clusters, but --name is {name!r}; give one of the two")
+    names = [cluster.name for cluster in state.all_running()] if all_ else [state.find(name).name]
+    for running in names:
+        control.down(running)
+        print(f"{running} is down")
 
 
 def _parse_rate(text: str) -> float:
@@ -146,25 +147,26 @@ def _parse_rate(text: str) -> float:
         raise InputError(f"--rate is {text!r}; give 10mbit to 32gbit, such as 200mbit or 2gbit") from error
 
 
-def _own_words(command: list[str]) -> list[str]:
-    """The command to run, of what stood after the options: with or without -- before it."""
-    words = command[1:] if command[0] == "--" else command
-    if not words or words[0].startswith("-"):
+def _without_dashes(command: list[str]) -> list[str]:
+    """The command to run, without a leading --."""
+    arguments = command[1:] if command[0] == "--" else command
+    if not arguments or arguments[0].startswith("-"):
         raise InputError(
-            f"{' '.join(command)} is no command to run; give options first, then the command and its own"
+            f"{' '.join(command)} is not a command; give the options first, then the command and its "
+            "arguments"
         )
-    return words
+    return arguments
 
 
 def _warn_of_job(cluster: Cluster) -> None:
     if (job := state.job_on(cluster)) is not None:
-        note(f"warning: {job} is measuring on the cluster {cluster.name}, and what runs now disturbs it")
+        note(f"warning: {job} is measuring on the cluster {cluster.name}; this command disturbs it")
 
 
-def _run_to_its_end(words: list[str], environment: Mapping[str, str]) -> int:
-    """The exit status of a command; on Ctrl-C it is asked to end, so that mpiexec takes its ranks along."""
+def _run_to_completion(arguments: list[str], environment: Mapping[str, str]) -> int:
+    """The exit status of a command; Ctrl-C terminates it with SIGTERM, so that mpiexec ends its ranks."""
     begin_s = time.time()
-    process = subprocess.Popen(words, env=environment)
+    process = subprocess.Popen(arguments, env=environment)
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -190,15 +192,15 @@ def _sentence(cluster: Cluster) -> str:
         if n != "1"
     )
     return (
-        f"{text}; TCP gets {units.format_bandwidth(cluster.link['bandwidth_bytes_per_s']['1'])} of "
+        f"{text}; TCP bandwidth {units.format_bandwidth(cluster.link['bandwidth_bytes_per_s']['1'])} of "
         f"{units.format_bandwidth(cluster.link['expected_bytes_per_s'])} ({shared}; "
-        f"{units.format_bandwidth(cluster.link['incast_bytes_per_s'])} where all send to one), latency "
+        f"{units.format_bandwidth(cluster.link['incast_bytes_per_s'])} if all send to one), latency "
         f"{units.format_seconds(cluster.link['latency_s'])}"
     )
 
 
 def _values(cluster: Cluster) -> list[Any]:
-    """A line of the csv, blank where the links were not measured."""
+    """A line of the CSV, blank if the links were not measured."""
     measured = cluster.link.get("bandwidth_bytes_per_s", {}).get("1"), cluster.link.get("latency_s")
     return [
         cluster.name,
@@ -210,13 +212,13 @@ def _values(cluster: Cluster) -> list[Any]:
 
 
 def _cells(cluster: Cluster) -> list[str]:
-    told = ["not measured", ""]
+    measured = ["not measured", ""]
     if cluster.link:
-        told = [
+        measured = [
             units.format_bandwidth(cluster.link["bandwidth_bytes_per_s"]["1"]),
             units.format_seconds(cluster.link["latency_s"]),
         ]
-    return [cluster.name, str(len(cluster.nodes)), _rate(cluster), *told]
+    return [cluster.name, str(len(cluster.nodes)), _rate(cluster), *measured]
 
 
 def _rate(cluster: Cluster) -> str:
@@ -226,7 +228,7 @@ def _rate(cluster: Cluster) -> str:
 
 def _state(cluster: Cluster) -> str:
     lost = cluster.lost_nodes()
-    return f"{', '.join(lost)} gone: end it with down" if lost else "up"
+    return f"lost {', '.join(lost)}: stop it with down" if lost else "up"
 
 
 command = make_group(
@@ -238,8 +240,8 @@ command = make_group(
         ("down", down, "earlybird cluster down"),
     ],
     name="cluster",
-    help="Several nodes on this one machine: a virtual cluster of Linux namespaces.",
+    help="Run several nodes on this machine: a virtual cluster of Linux namespaces.",
 )
-# What follows the first word that is no option belongs to the command to run: `cluster run node0 ls -la`.
+# Arguments after the first positional one belong to the command to run: `cluster run node0 ls -la`.
 for _name in ("run", "mpiexec"):
     command.commands[_name].allow_interspersed_args = False

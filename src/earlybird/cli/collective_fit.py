@@ -1,4 +1,4 @@
-"""What `fit` prints of collectives: the forms, their comparison with the report's, and its regressions."""
+"""Prints collectives for `fit`: the forms, their comparison with Insaghi's, and Insaghi's regressions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,15 @@ from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.layout import LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 
-_LEVEL_WORDS = {
-    "intra_socket": "on a socket",
+_LEVEL_NAMES = {
+    "intra_socket": "same socket",
     "inter_socket": "across sockets",
     "inter_node": "between nodes",
 }
 
 
 def print_forms(forms: Sequence[CollectiveForm]) -> None:
-    """Latency and bytes per second of a hop, by its type, of the smallest and the largest messages."""
+    """Print latency (of the smallest messages) and bandwidth (of the largest) of each type of hop."""
     print_table(
         ("collective", "algorithm", "form", "ranks", "protocols", "hop", "latency", "bandwidth", "error",
          "held-out ranks", "held-out size", "beyond half the ranks"),
@@ -25,7 +25,7 @@ def print_forms(forms: Sequence[CollectiveForm]) -> None:
 
 
 def print_comparison(forms: Sequence[CollectiveForm]) -> None:
-    """One table of all forms on the same points, lower AICc first."""
+    """Print one table of all forms on the same points, lower AICc first."""
     rows = []
     for form in forms:
         alternatives = form.extra.get("alternatives", ())
@@ -42,9 +42,9 @@ def print_comparison(forms: Sequence[CollectiveForm]) -> None:
 
 
 def print_regressions(regressions: Sequence[Any]) -> None:
-    """As the report prints them, times in microseconds."""
+    """Print regressions in the layout of Insaghi (paper), with times in microseconds."""
     for one in regressions:
-        print(f"\n{one.operation}, {one.what}: form {one.form} of Insaghi's report, {one.response} in us")
+        print(f"\n{one.operation}, {one.what}: form {one.form} of Insaghi (paper), {one.response} in us")
         print_table(
             ("", "Estimate", "Std. Error", "t value", "Pr(>|t|)"),
             [
@@ -77,8 +77,8 @@ def _form_rows(form: CollectiveForm) -> list[tuple]:
         if level not in form.levels:
             continue
         latency, slope = parameters.alpha_s[0, 0, k], parameters.beta_s_per_byte[-1, 0, k]
-        # Of an interpolation no coefficient alone is a latency or a bandwidth.
-        hop = (_LEVEL_WORDS[level], format_seconds(latency), _rate(slope)) if form.tree else ("", "", "")
+        # An interpolation has no coefficient that is a latency or a bandwidth.
+        hop = (_LEVEL_NAMES[level], format_seconds(latency), _rate(slope)) if form.tree else ("", "", "")
         rows.append((*head, *hop, *map(_per_cent, errors)) if not rows else (*("",) * 5, *hop, *("",) * 4))
         if not form.tree:
             break

@@ -1,4 +1,4 @@
-"""What `measure` prints of the suite `collective`: times, their ratio to the MPI's own choice, trees."""
+"""The table of the suite `collective`: times, their ratio to the MPI's own choice, and trees."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,16 +22,16 @@ from earlybird.models.tree_proof import CONTRADICTED, NOT_TOLD, PROVEN
 
 KERNEL = "collective"
 HEADER = (
-    "operation", "mapped by", "P", "size", "method", "completion", "launches from", "to", "mean", "root",
+    "operation", "mapped by", "P", "size", "algorithm", "completion", "launches from", "to", "mean", "root",
     "over default", "from", "to", "tree", "launches", "state",
 )  # fmt: skip
-# Methods that every launch of an MPI has which is told of algorithms at its start.
+# Algorithms in every launch of an MPI whose algorithm is set at startup.
 _COMMON = ("own-binomial", "own-linear")
 _LOCAL_METHOD = "MPI_Reduce_local"
 
 
 def collective_rows(run: Run, samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """A row for each method at each point, in order of operation, mapping, ranks, size and method."""
+    """A row for each algorithm at each point, ordered by operation, mapping, ranks, size and algorithm."""
     proofs = prove(samples, run.launches())
     by_point: dict[tuple, list[Sample]] = {}
     for sample in samples:
@@ -42,10 +42,10 @@ def collective_rows(run: Run, samples: Sequence[Sample]) -> list[dict[str, Any]]
 
 
 def warn_of_contradictions(run: Run, samples: Sequence[Sample]) -> None:
-    """A warning for every algorithm that was forced and did not run."""
+    """Print a warning for every forced algorithm that did not run."""
     for proof in prove(samples, run.launches()).values():
-        if told := proof.contradiction():
-            note(f"warning: {told}; its times are another algorithm's")
+        if contradiction := proof.contradiction():
+            note(f"warning: {contradiction}; its times are those of another algorithm")
 
 
 def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], proofs) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], 
         "over_default_low": ratio and ratio.low,
         "over_default_high": ratio and ratio.high,
         "over_default_through": through,
-        **_told_of_tree(proofs, operation, method, config),
+        **_tree_values(proofs, operation, method, config),
         "launches": len(samples),
         "converged": sum(sample.converged for sample in samples),
         "oversubscribed": any(sample.oversubscribed for sample in samples),
@@ -85,8 +85,8 @@ def _row(samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]], 
 def _over_default(
     samples: Sequence[Sample], by_point: Mapping[tuple, Sequence[Sample]]
 ) -> tuple[Ratio | None, str | None]:
-    """How many times longer than the MPI's choice, from calls in turn; where no launch held both, by way of
-    one of ours that was beside either."""
+    """Ratio of the time to that of the MPI's choice, from alternating calls; if no launch has both, it is
+    chained through an algorithm of ours that is in the launches of both."""
     kernel, quantity, method, config = samples[0].point()
     if method in (None, DEFAULT):
         return None, None
@@ -100,18 +100,18 @@ def _over_default(
     return None, None
 
 
-def _told_of_tree(
+def _tree_values(
     proofs: Mapping[tuple, MethodProof], operation: str, method: str | None, config: Mapping[str, Any]
 ) -> dict[str, Any]:
     key = (operation, method, config["ranks"], config["map_by"], config["root"])
     if key in proofs:
-        told = proofs[key]
+        result = proofs[key]
         return {
-            "proof": told.proof.verdict,
-            "tree_asked": told.tree,
-            "tree_seen": told.proof.seen,
-            "edges_seen": told.proof.edges and [list(edge) for edge in told.proof.edges],
-            "proof_ranks": told.ranks,
+            "proof": result.proof.verdict,
+            "tree_asked": result.tree,
+            "tree_seen": result.proof.seen,
+            "edges_seen": result.proof.edges and [list(edge) for edge in result.proof.edges],
+            "proof_ranks": result.ranks,
         }
     others = [proof for proof in proofs.values() if (*proof.key[:2], *proof.key[3:]) == (*key[:2], *key[3:])]
     elsewhere = max(others, key=lambda proof: proof.ranks, default=None)
@@ -127,10 +127,10 @@ def _told_of_tree(
 
 def _order(row: Mapping[str, Any]) -> tuple:
     operation = row["operation"]
-    place = OPERATIONS.index(operation) if operation in OPERATIONS else len(OPERATIONS)
+    position = OPERATIONS.index(operation) if operation in OPERATIONS else len(OPERATIONS)
     method = parse_method(row["method"])
     kind = 0 if method.name == DEFAULT else 1 if method.is_forced else 2
-    return place, row["map_by"], row["ranks"], row["size_bytes"], kind, method.name, method.segment_bytes
+    return position, row["map_by"], row["ranks"], row["size_bytes"], kind, method.name, method.segment_bytes
 
 
 def collective_cells(row: Mapping[str, Any], state: str) -> list[Any]:
@@ -145,31 +145,31 @@ def collective_cells(row: Mapping[str, Any], state: str) -> list[Any]:
         row["method"],
         *("" if row[name] is None else units.format_seconds(row[name]) for name in times),
         *("" if row[name] is None else ratio_words(row[name]) for name in ratios),
-        _tree_words(row),
+        _tree_text(row),
         row["launches"],
         state,
     ]
 
 
 def ratio_words(ratio: float) -> str:
-    """Two decimals, more where these would leave less than two digits."""
+    """Two decimals, or two significant digits below 0.1."""
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
-def _tree_words(row: Mapping[str, Any]) -> str:
+def _tree_text(row: Mapping[str, Any]) -> str:
     if row["proof"] == PROVEN:
         return f"{row['tree_asked']}, proven"
     if row["proof"] == CONTRADICTED:
-        return f"{row['tree_asked']} contradicted: {row['tree_seen'] or 'another'}"
+        return f"{row['tree_asked']} contradicted: {row['tree_seen'] or 'another tree'}"
     if row.get("proof_there") in (PROVEN, CONTRADICTED):
         return f"{row['tree_asked']}, {row['proof_there']} at P={row['proof_ranks']}"
     if row["tree_asked"]:
-        return f"{row['tree_asked']}, not told"
+        return f"{row['tree_asked']}, not verified"
     return f"seen: {row['tree_seen']}" if row["tree_seen"] else ""
 
 
 def collective_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to know of the table of these rows, a line each, to be printed below it."""
+    """Lines to print below the table of `rows`."""
     remarks = [
         "completion: until the last rank is done; mean: over ranks, as the OSU benchmarks report; root: "
         "until the root is done"
@@ -177,25 +177,27 @@ def collective_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     through = {row["over_default_through"] for row in rows} - {None}
     if through:
         remarks.append(
-            f"over default: by way of {' and '.join(sorted(through))}, timed in turn with either, where this "
-            "MPI takes one algorithm per launch"
+            "over default: time relative to the MPI's own choice, through "
+            f"{' and '.join(sorted(through))}, which is "
+            "in the launches of both, because this MPI runs one algorithm per launch"
         )
     elif any(row["over_default"] is not None for row in rows):
         remarks.append(
-            "over default: how many times longer than the MPI's own choice; the median of the ratios of "
-            "calls in turn in one launch"
+            "over default: time relative to the MPI's own choice; median of the ratios of alternating "
+            "calls in one launch"
         )
     if any(row["proof"] != NOT_TOLD or row["tree_seen"] for row in rows):
         remarks.append(
-            "tree: one rank after the other came late with the smallest message, and those that finished "
-            "late are below it (reduce, gather: above it); proven: exactly those of the tree asked for"
+            "tree: each rank in turn enters late with the smallest message; the ranks that finish late "
+            "are below "
+            "it in the tree (reduce, gather: above it); proven: they are exactly those of the requested tree"
         )
     return remarks
 
 
 def check_osu(groups: Sequence[Group]) -> None:
-    """Refuse what does not fit into one column of sizes: several operations, mappings, numbers of ranks or
-    methods."""
+    """Raise InputError for several operations, mappings, rank counts or algorithms, which do not fit into one
+    column."""
     points = [point for group in groups for point in group.points if point["operation"] != REDUCE_LOCAL]
     columns = {(point["operation"], point["map_by"], point["ranks"]) for point in points}
     methods = {method for group in groups for method in group.methods}
@@ -207,10 +209,10 @@ def check_osu(groups: Sequence[Group]) -> None:
 
 
 def print_osu(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The mean over ranks in us, as the OSU benchmarks define it, of the one method asked for."""
+    """Print the mean over ranks in us, as the OSU benchmarks define it, of the one algorithm requested."""
     rows = [row for row in rows if row["operation"] != REDUCE_LOCAL]
-    asked = {row["method"] for row in rows} - {DEFAULT} or {DEFAULT}
+    requested = {row["method"] for row in rows} - {DEFAULT} or {DEFAULT}
     print("# Size       Avg Latency(us)")
     for row in rows:
-        if row["method"] in asked:
+        if row["method"] in requested:
             print(f"{row['size_bytes']:<10d}{row['mean_s'] * 1e6:>18.2f}")

@@ -1,5 +1,4 @@
-"""What the commands share: turning a function into a command, printing in the format asked for, notes on
-stderr."""
+"""Helpers of all commands: making a command from a function, printing tables, CSV and JSON."""
 
 import csv
 import json
@@ -27,15 +26,14 @@ JSON = typer.Option(False, "--json", help="Short for --format json.")
 
 
 def make_command(function: Callable[..., Any], *, name: str, example: str):
-    """The command `name` from a function with typer annotations; its docstring and `example` make the
-    help."""
+    """The command `name` from a function with typer annotations; the help is its docstring and `example`."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name=name, epilog=f"Example: {example}")(function)
     return typer.main.get_command(app)
 
 
 class _GroupWithDefault(TyperGroup):
-    """A command whose first subcommand is meant where none is named."""
+    """A command whose first subcommand is the default."""
 
     default: str
 
@@ -61,12 +59,12 @@ def make_group(
     )
     for subcommand, function, example in functions:
         app.command(name=subcommand, epilog=f"Example: {example}")(function)
-    app.callback()(lambda: None)  # else a single subcommand would be the command itself
+    app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
     return typer.main.get_command(app)
 
 
 def print_json(value: Any) -> None:
-    """JSON on stdout, whole numbers and NaN-free."""
+    """Print JSON on stdout; NaN is an error."""
     print(json.dumps(value, indent=1, allow_nan=False))
 
 
@@ -77,7 +75,7 @@ def print_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Collection[str] = ()) -> None:
-    """Right-aligned columns on stdout, those named in `left` left-aligned; plain text that pipes well."""
+    """Print right-aligned columns on stdout; columns in `left` are left-aligned."""
     cells = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
     for row in cells:

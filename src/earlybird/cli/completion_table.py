@@ -1,4 +1,4 @@
-"""What `measure` prints of the suite `completion`: when a send was complete, when its message had come."""
+"""The table of the suite `completion`: when a send completes and when its message is received."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,8 +21,8 @@ HEADER = (
 
 
 def completion_values(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Of one point: its receiver, and the medians over iterations, then launches, of both ranks' times and of
-    the one as a fraction of the other."""
+    """Values of one point: its receiver, and the medians over iterations, then launches, of both ranks'
+    times and of their ratio."""
     send_s, receive_s = rank_medians_of_launches(samples).tolist()
     fractions = [np.median(np.divide(*sample.rank_times_s[sample.warmup :].T)) for sample in samples]
     return {

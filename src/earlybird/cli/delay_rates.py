@@ -1,4 +1,4 @@
-"""The delay rate of pipelined communication as commands are told it: itself, or the computation behind it."""
+"""Options for the delay rate of pipelined communication: the rate, or the parameters that determine it."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,7 +16,8 @@ _LONGEST_DELAY_S = 3600.0
 GammaOption = Annotated[
     str | None,
     typer.Option(
-        "--gamma", help="Delay rate: seconds from first to last ready partition, per byte of a partition."
+        "--gamma",
+        help="Delay rate: time from the first to the last ready partition per byte, such as 100us/MB.",
     ),
 ]
 AiOption = Annotated[
@@ -25,12 +26,14 @@ AiOption = Annotated[
 CiOption = Annotated[
     str | None, typer.Option("--ci", help="Communication intensity: bytes sent per byte of memory.")
 ]
-FrequencyOption = Annotated[str | None, typer.Option("--frequency", help="Clock of the CPU, such as 3.5GHz.")]
+FrequencyOption = Annotated[
+    str | None, typer.Option("--frequency", help="Clock frequency of the CPU, such as 3.5GHz.")
+]
 EpsilonOption = Annotated[
-    float | None, typer.Option("--epsilon", help="Relative noise of the system (default 0).")
+    float | None, typer.Option("--epsilon", help="Relative noise of the system.  [default: 0]")
 ]
 DeltaOption = Annotated[
-    float | None, typer.Option("--delta", help="Relative imbalance of the algorithm (default 0).")
+    float | None, typer.Option("--delta", help="Relative imbalance of the algorithm.  [default: 0]")
 ]
 
 
@@ -42,7 +45,8 @@ def delay_rate(
     epsilon: float | None,
     delta: float | None,
 ) -> Callable[[int], float]:
-    """gamma in s/B for a number of partitions per thread: as given, or (6), (9) of Gillis et al. 2023."""
+    """gamma in s/B as a function of the partitions per thread: as given, or by (6) and (9) of Gillis et
+    al. 2023."""
     noise = parse_noise(gamma, ai, ci, frequency, epsilon, delta)
     if noise is None:
         if gamma is None:
@@ -55,12 +59,12 @@ def delay_rate(
 
 
 def refuse_long_delay(rate_s_per_byte: float, partition_bytes: int) -> None:
-    """Raise InputError for a delay that can only be a slip of units: a bare 100 is 100 s/B."""
+    """Raise InputError for a delay that must be a unit mistake: a bare 100 is 100 s/B."""
     delay_s = rate_s_per_byte * partition_bytes
     if delay_s > _LONGEST_DELAY_S:
         raise InputError(
             f"a gamma of {rate_s_per_byte:g} s/B makes a partition of {partition_bytes} bytes {delay_s:g} s "
-            f"late; give what makes it {_LONGEST_DELAY_S:g} s at most, such as --gamma 100us/MB"
+            f"late; give a delay of at most {_LONGEST_DELAY_S:g} s, such as --gamma 100us/MB"
         )
 
 
@@ -72,18 +76,16 @@ def parse_noise(
     epsilon: float | None,
     delta: float | None,
 ) -> Noise | None:
-    """mu by equation (6), epsilon and delta; None where none of the five was given.
+    """mu by equation (6), epsilon and delta; None if none of the five is given.
 
-    InputError when `gamma` was given too, when one of the first three is missing, or out of range.
+    InputError if `gamma` is given too, or if one of the first three is missing or out of range.
     """
     options = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
     given = [name for name, value in options.items() if value is not None]
     if not given:
         return None
     if gamma is not None:
-        raise InputError(
-            f"--gamma and {given[0]} are both given; the delay rate comes from one; drop the other"
-        )
+        raise InputError(f"--gamma and {given[0]} both set the delay rate; give one of them")
     _require_intensities(ai, ci, frequency)
     mu_s_per_byte = pipelined.compute_rate_s_per_byte(
         _ratio(ai, "--ai"), _ratio(ci, "--ci"), units.parse_frequency(frequency, "--frequency")
@@ -96,7 +98,7 @@ def _require_intensities(ai: str | None, ci: str | None, frequency: str | None) 
     missing = [name for name, value in needed.items() if value is None]
     if missing:
         raise InputError(
-            f"{', '.join(missing)} missing for the delay rate; give --gamma, or --ai, --ci and --frequency"
+            f"the delay rate needs {', '.join(missing)}; give --gamma, or --ai, --ci and --frequency"
         )
 
 

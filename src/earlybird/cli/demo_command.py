@@ -1,4 +1,4 @@
-"""`earlybird demo`: the main job, end to end, on this machine."""
+"""`earlybird demo`: the whole workflow on this machine."""
 
 import os
 import shlex
@@ -28,10 +28,10 @@ from earlybird.measure import suites
 SUITES = ("pingpong", "contention", "completion")
 MIN_RANKS = 4
 NUM_CELLS = 200_000
-BYTES_PER_CELL = 40  # five unknowns in double precision, as a compressible-flow solver exchanges
+BYTES_PER_CELL = 40  # five unknowns in double precision, as in a compressible-flow solver
 HALO_WIDTH = 2
 REPLAY_LAUNCHES = 10
-# Shares of the budget; fitting, making the mesh and writing the page take the seconds that are left.
+# Shares of the budget; the rest is for fitting, making the mesh and writing the page.
 MEASURE_SHARE, REPLAY_SHARE = 0.55, 0.2
 
 
@@ -39,12 +39,13 @@ def demo(
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     ranks: Annotated[
-        int | None, typer.Option(help="Ranks of the exchange; one per core, at least 4; 2 per virtual node.")
+        int | None,
+        typer.Option(help="Ranks of the exchange.  [default: one per core, at least 4; 2 per virtual node]"),
     ] = None,
-    budget: Annotated[str, typer.Option(help="About how long it may take.")] = "75s",
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
+    budget: Annotated[str, typer.Option(help="Approximate time for everything.")] = "75s",
+    output: Annotated[Path, typer.Option("-o", "--output", help="Page to write.")] = Path("report.html"),
     keep: Annotated[
-        Path | None, typer.Option(help="Folder for the raw data; demo-runs/TIME by default.")
+        Path | None, typer.Option(help="Folder for the raw data.  [default: demo-runs/TIME]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the mesh and of the order of launches.")] = 1,
     quiet: QuietOption = False,
@@ -58,7 +59,7 @@ def demo(
     starter.check(layout)
     folder = _new_folder(keep)
 
-    _say(1, f"measuring how {starter.flavour} communicates here ({', '.join(SUITES)})")
+    _say(1, f"measuring {starter.flavour} on this machine ({', '.join(SUITES)})")
     levels = ("intra_socket", "inter_node") if layout.num_nodes > 1 else ("intra_socket",)
     competitors = _competitors(num_ranks // layout.num_nodes)
     options = suites.Options(quick=True, competitors=competitors, levels=levels)
@@ -68,7 +69,7 @@ def demo(
     run = create_run(folder / "run", "run", effort, suites=list(SUITES), launcher=launcher, mpi=mpi)
     run_session(run, starter, groups, effort, quiet, resumable=False)
 
-    # These take a second to import, and a wrong option should be answered at once.
+    # These imports take a second; a wrong option must be reported before them.
     from earlybird.fit.observations import read_runs
     from earlybird.fit.profile import fit_profile
     from earlybird.patterns.ghost import ghost_exchange
@@ -82,7 +83,11 @@ def demo(
     profile = fit_profile(read_runs([run.path]))
     save_profile(profile, folder / "profile.json")
 
-    _say(3, f"cutting a mesh of about {NUM_CELLS} tetrahedra into {num_ranks} parts, predicting its exchange")
+    _say(
+        3,
+        f"partitioning a mesh of about {NUM_CELLS} tetrahedra into {num_ranks} parts, predicting its "
+        "exchange",
+    )
     graph = tetrahedral_mesh(NUM_CELLS, seed)
     part = partition_cells(graph, num_ranks, seed)
     pattern = ghost_exchange(graph, part, bytes_per_cell=BYTES_PER_CELL, halo_width=HALO_WIDTH)
@@ -103,27 +108,26 @@ def demo(
     write_page(material, output)
     print(render(material))
     print_errors(comparison)
-    where = shlex.quote(str(folder))
+    quoted = shlex.quote(str(folder))
     command = "earlybird" if shutil.which("earlybird") else shlex.quote(sys.argv[0])
-    print(f"\n{output} shows all of it; raw data: {where}; {time.monotonic() - begin_s:.0f} s in all")
-    print(f"next: {command} predict {where}/mesh.csv --profile {where}/profile.json --layout {layout.text}")
+    print(f"\nreport: {output}; raw data: {quoted}; {time.monotonic() - begin_s:.0f} s in total")
+    print(f"next: {command} predict {quoted}/mesh.csv --profile {quoted}/profile.json --layout {layout.text}")
 
 
 def _new_folder(keep: Path | None) -> Path:
-    """The folder `keep`, or one named after the time; made here, so that two demos at once get one each."""
+    """Create the folder `keep`, or one named after the time; two concurrent demos get different folders."""
     folder = keep or Path("demo-runs") / f"{datetime.now():%Y%m%d-%H%M%S}"
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:
         if keep is None:
             return _new_folder(folder.with_name(f"{folder.name}-{os.getpid()}"))
-        raise InputError(f"{keep} exists already; name another folder with --keep") from error
+        raise InputError(f"{keep} already exists; give another folder with --keep") from error
     return folder
 
 
 def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
-    """One node with as many ranks as a socket has cores, at least MIN_RANKS; on a cluster all its nodes, with
-    two each."""
+    """One node with a rank per core of a socket, at least MIN_RANKS; on a cluster, two ranks on each node."""
     if resources.nodes > 1:
         return _layout_over_nodes(2 * resources.nodes if ranks is None else ranks, resources.nodes)
     if ranks is None:
@@ -136,12 +140,12 @@ def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
 
 def _layout_over_nodes(ranks: int, nodes: int) -> Layout:
     if ranks < nodes or ranks % nodes:
-        raise InputError(f"--ranks is {ranks} and the cluster has {nodes} nodes; give a multiple of {nodes}")
+        raise InputError(f"--ranks is {ranks}, but the cluster has {nodes} nodes; give a multiple of {nodes}")
     return parse_layout(f"{nodes}x1x{ranks // nodes}")
 
 
 def _competitors(num_ranks: int) -> tuple[int, ...]:
-    """1, 2, 4, ... and the even number of ranks that is or covers `num_ranks`."""
+    """1, 2, 4, ... and `num_ranks` rounded up to an even number."""
     last = num_ranks + num_ranks % 2
     return tuple(sorted({1, 2, last} | {1 << k for k in range(1, last.bit_length()) if 1 << k < last}))
 

@@ -1,4 +1,4 @@
-"""`earlybird doctor`: what this machine has and can run; each "no" with its cause and its remedy."""
+"""`earlybird doctor`: what this machine can run and measure; each "no" with its cause and remedy."""
 
 from typing import Any
 
@@ -11,25 +11,25 @@ from earlybird.machine.abilities import abilities
 from earlybird.report.words import counted
 from earlybird.toolchain.build import features, is_built
 
-_COLUMNS = ("MPI", "version", "native code", "partitioned", "where, or what to do")
-# What a "yes" without reservation means.
+_COLUMNS = ("MPI", "version", "native code", "partitioned", "path or remedy")
+# The meaning of an unqualified "yes".
 _MEANS = {
-    "intra_socket": "ranks of a socket have a core each",
+    "intra_socket": "ranks on one socket have a core each",
     "inter_socket": "ranks on different sockets have a core each",
     "virtual_cluster": "start nodes with `earlybird cluster up`, then give --launcher cluster:virtual",
-    "simulation": "machines of many nodes by SimGrid: give --launcher simgrid:2x2x64, say",
+    "simulation": "simulate machines of many nodes with SimGrid: give --launcher simgrid:2x2x64, for example",
     "undisturbed_cores": "no load, CPU limit or slow frequency governor was found",
-    "single_copy": "ranks may copy from each other's memory",
+    "single_copy": "ranks may read each other's memory",
 }
 
 
 def doctor(json: bool = JSON) -> None:
-    """What this machine has and can run; each "no" with its cause and its remedy."""
-    found = [_flavour(name) for name in flavours.NAMES]
+    """Report what this machine can run and measure; each "no" with its cause and remedy."""
+    rows = [_flavour(name) for name in flavours.NAMES]
     machine = hardware.describe()
     can = {name: ability.to_json() for name, ability in abilities().items()}
     if json:
-        present = [flavour for flavour in found if flavour["mpicc"]]
+        present = [flavour for flavour in rows if flavour["mpicc"]]
         print_json({"earlybird": __version__, "flavours": present} | machine | {"can": can})
         return
     print(
@@ -42,11 +42,11 @@ def doctor(json: bool = JSON) -> None:
         + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
         + "\n"
     )
-    print_table(_COLUMNS, [_row(f) for f in found], left=(_COLUMNS[0], _COLUMNS[-1]))
+    print_table(_COLUMNS, [_row(flavour) for flavour in rows], left=(_COLUMNS[0], _COLUMNS[-1]))
     print()
     for name, ability in can.items():
-        words = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
-        print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{words}".rstrip())
+        text = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
+        print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
 
 
 def _flavour(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`earlybird exec`: run a command in an MPI flavour's environment, with libearlybird in its ranks."""
+"""`earlybird exec`: run a command in the environment of an MPI, with libearlybird in its ranks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +11,11 @@ from earlybird.cli.options import MpiOption
 
 
 def exec_(
-    words: Annotated[
+    command: Annotated[
         list[str],
-        typer.Argument(metavar="COMMAND", help="What to run, after our own options; -- may stand before it."),
+        typer.Argument(
+            metavar="COMMAND", help="Command to run, after the options of exec; -- may precede it."
+        ),
     ],
     mpi: MpiOption = None,
     no_interpose: Annotated[
@@ -21,17 +23,17 @@ def exec_(
     ] = False,
     profile: Annotated[
         Path | None,
-        typer.Option("--profile", help="A fitted profile: libearlybird takes its message costs from it."),
+        typer.Option("--profile", help="Fitted profile from which libearlybird takes message costs."),
     ] = None,
 ) -> None:
-    """Run a command where mpicc, mpiexec and the environment are one MPI's, with libearlybird in the ranks.
+    """Run a command with mpicc, mpiexec and the environment of one MPI, and with libearlybird in its ranks.
 
-    The library is preloaded in the processes that mpiexec, srun or another launcher start on any node, and
-    in an MPI program started without them: not in launchers, their daemons or shells. A static program, or
-    one of another MPI, runs on the MPI alone, and a sentence says so.
+    The library is preloaded in the processes that mpiexec, srun or another launcher starts on any node, and
+    in an MPI program started without a launcher, but not in launchers, their daemons or shells. A program
+    that is static or linked to another MPI runs without the library, and a message says so.
     """
-    start(Request(words, mpi, no_interpose, profile))
+    start(Request(command, mpi, no_interpose, profile))
 
 
 command = make_command(exec_, name="exec", example="earlybird exec --mpi mpich -- mpiexec -n 2 ./app")
-command.allow_interspersed_args = False  # what follows the first word is the command's own
+command.allow_interspersed_args = False  # what follows the first argument belongs to the command

@@ -1,6 +1,6 @@
-"""What `earlybird exec` does, and how it reads its options, with as few imports as that takes.
+"""Parses the options of `earlybird exec` and runs its command, with as few imports as possible.
 
-Every job pays for the start of `exec`, so it does not wait for the parser of all commands.
+Every job pays for the start of `exec`, so it avoids the parser of the other commands.
 """
 
 import os
@@ -15,14 +15,14 @@ from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
-# What was asked of `exec`: the words of a command, the name of an MPI or None, whether to leave libearlybird
-# out, the path of a profile or None.
-Request = namedtuple("Request", "words mpi no_interpose profile", defaults=[None, False, None])
+# `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path
+# of a profile or None.
+Request = namedtuple("Request", "command mpi no_interpose profile", defaults=[None, False, None])
 
 
 def parse(arguments: list[str]) -> Request | None:
-    """The request in the arguments of `exec`; None for whatever needs the parser of all commands to answer,
-    such as --help or a mistake."""
+    """The request in the arguments of `exec`; None if the general parser must handle them, as for --help or
+    a usage error."""
     mpi, no_interpose, profile = None, False, None
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -43,23 +43,21 @@ def parse(arguments: list[str]) -> Request | None:
 
 
 def start(request: Request) -> None:
-    """Become the command of `request`; returns only by an error, which is InputError."""
-    words = request.words
+    """Replace this process by the command of `request`; raise InputError if that fails."""
+    command = request.command
     flavour = choose_flavour(request.mpi)
     environment = interpose.without(flavour.environment())
-    program = find_command(words[0], environment["PATH"])
+    program = find_command(command[0], environment["PATH"])
     if program is None:
-        raise InputError(f"the command {words[0]!r} is neither on PATH nor a file; check its name")
+        raise InputError(f"the command {command[0]!r} is neither on PATH nor a file; check its name")
     if request.profile is not None:
         if request.no_interpose:
-            raise InputError(
-                "--profile is for libearlybird, which --no-interpose leaves out; give one of them"
-            )
+            raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
     if not request.no_interpose:
-        program, words, environment = _interposed(program, words, flavour, environment)
+        program, command, environment = _interposed(program, command, flavour, environment)
     try:
-        os.execve(program, words, environment)
+        os.execve(program, command, environment)
     except OSError as error:
         raise InputError(
             f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
@@ -67,37 +65,38 @@ def start(request: Request) -> None:
 
 
 def _interposed(
-    program: str, words: list[str], flavour: Flavour, environment: dict[str, str]
+    program: str, command: list[str], flavour: Flavour, environment: dict[str, str]
 ) -> tuple[str, list[str], dict[str, str]]:
-    """What to start instead so that ranks get the library; says why they do not, or where it is of no use."""
+    """The command to start so that ranks get the library; reports if they do not, or if it has no effect."""
     library = library_path(flavour)
     if not library.exists():
         note(
-            f"earlybird: libearlybird is not built for {flavour.name}, which runs alone; run "
+            f"earlybird: libearlybird is not built for {flavour.name} and is not preloaded; run "
             f"`earlybird build --mpi {flavour.name}`"
         )
-        return program, words, environment
-    found = reach.look(words, flavour, environment, library.with_name(ABI_LIBRARY).exists())
-    for sentence in found.sentences:
+        return program, command, environment
+    reached = reach.look(command, flavour, environment, library.with_name(ABI_LIBRARY).exists())
+    for sentence in reached.sentences:
         note(f"earlybird: {sentence}")
-    if found.alone:
-        return program, words, environment
+    if reached.alone:
+        return program, command, environment
     (program, *rest), environment = interpose.wrap(
-        [program, *words[1:]], flavour, environment, found, library
+        [program, *command[1:]], flavour, environment, reached, library
     )
-    return program, [words[0], *rest], environment
+    return program, [command[0], *rest], environment
 
 
 def _costs(path: Path, flavour: Flavour) -> str:
-    """The value of EARLYBIRD_COSTS; says what was taken for a message's overhead."""
+    """The value of EARLYBIRD_COSTS; reports the message costs used."""
     from earlybird.data.message_costs import costs_of_profile
     from earlybird.data.profile import load_profile
 
     fitted = load_profile(path)
-    whose = fitted.context.get("flavour", flavour.name)
-    if whose != flavour.name:
+    fitted_flavour = fitted.context.get("flavour", flavour.name)
+    if fitted_flavour != flavour.name:
         note(
-            f"warning: the profile {path} is of {whose} and this is {flavour.name}; its costs are used anyway"
+            f"warning: the profile {path} was measured with {fitted_flavour}, but this is {flavour.name}; "
+            "its costs are used anyway"
         )
     costs = costs_of_profile(fitted)
     note(f"earlybird: message costs of {path}: {costs.describe()}")

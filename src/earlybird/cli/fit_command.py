@@ -1,4 +1,4 @@
-"""`earlybird fit`: run folders or a table of ping-pong times to a profile, with a summary of it."""
+"""`earlybird fit`: fits a profile to run folders or a table of ping-pong times, and prints its summary."""
 
 import shlex
 from pathlib import Path
@@ -26,15 +26,15 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="Run folders of one context, or one table level,placement,pairs,bytes,time_s.",
+            help="Run folders of one context, or one table with columns level,placement,pairs,bytes,time_s.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the profile.")] = Path(
-        "profile.json"
-    ),
+    output: Annotated[Path, typer.Option("-o", "--output", help="Profile to write.")] = Path("profile.json"),
     paper: Annotated[
         bool,
-        typer.Option("--paper", help="Ordinary least squares, an intercept per N, as Thune et al. 2023."),
+        typer.Option(
+            "--paper", help="Ordinary least squares with an intercept per N, as in Thune et al. 2023."
+        ),
     ] = False,
     model_selection: Annotated[
         bool,
@@ -47,7 +47,7 @@ def fit(
         bool,
         typer.Option(
             "--mean-over-ranks",
-            help="Compare the forms of collectives on the mean over ranks, as OSU prints it.",
+            help="Compare the forms of collectives by the mean over ranks, as OSU prints it.",
         ),
     ] = False,
     output_format: Format = FORMAT,
@@ -55,7 +55,8 @@ def fit(
 ) -> None:
     """Fit latency, bandwidth under contention and protocol switches, with intervals and held-out error.
 
-    The held-out errors are of switches sought anew at each size left out, the number of protocols kept.
+    For held-out errors, protocol switches are refitted with each size left out; the number of protocols is
+    fixed.
     """
     _require_replaceable(output)
     observations = _read(sources)
@@ -99,7 +100,7 @@ def _read(sources):
         return read_runs(sources)
     if len(sources) > 1:
         raise InputError(
-            f"{tables[0]} is a table, given with {len(sources) - 1} more; fit one table alone, or run folders"
+            f"{tables[0]} is a table, given with {len(sources) - 1} more; give one table only, or run folders"
         )
     _refuse_fitted_table(tables[0])
     return read_table(tables[0])
@@ -110,33 +111,33 @@ def _refuse_fitted_table(path):
 
     if files.read_text(path, "table").partition("\n")[0].strip() == ",".join(THUNE_HEADER):
         raise InputError(
-            f"{path} holds fitted parameters, no times; nothing is left to fit: give run folders or times"
+            f"{path} contains fitted parameters, not times; give run folders or a table of times"
         )
 
 
 def _next(sources: list[Path], profile: Profile, output: Path) -> str:
-    """The command that makes something of the profile, with a layout of the nodes that were measured; where
-    ranks were started elsewhere than here, also the one that starts them there again."""
+    """The next command for the profile, with a layout of the measured nodes; if the ranks ran on other
+    machines, also the command that replays there."""
     runs = [Run.open(source) for source in sources if source.is_dir()]
     nodes = max((_num_nodes(launch) for run in runs for launch in run.launches()), default=1)
     layout = f"{nodes}x1x{2 if 'intra_socket' in profile.levels else 1}" if nodes > 1 else "1x1x4"
-    words = f"PATTERN --profile {shlex.quote(str(output))} --layout {layout}"
+    arguments = f"PATTERN --profile {shlex.quote(str(output))} --layout {layout}"
     settings = next((run.header["settings"] for run in runs if run.header.get("settings")), {})
-    where = [
+    launch_options = [
         f"--{name} {shlex.quote(str(settings[name]))}"
         for name in ("launcher", "hosts", "agent", "mpi")
         if settings.get(name) not in (None, "local")
     ]
-    if nodes == 1 or not where:
-        return f"earlybird predict {words}"
+    if nodes == 1 or not launch_options:
+        return f"earlybird predict {arguments}"
     return (
-        f"earlybird predict {words}, or with real MPI: earlybird replay {words} {' '.join(where)} -o replay"
+        f"earlybird predict {arguments}, or with real MPI: "
+        f"earlybird replay {arguments} {' '.join(launch_options)} -o replay"
     )
 
 
 def _advise(profile: Profile, output: Path) -> str:
-    """The command that asks for advice on pipelines, at a size and number of threads that were measured with
-    the longest delay."""
+    """The command for advice on pipelines, at the size and thread count measured with the longest delay."""
     form = max(pipeline_forms(profile), key=lambda one: one.range["gamma_s_per_byte"][1])
     size = form.threads * (round(form.range["size_bytes"][1]) // form.threads)
     return (
@@ -146,7 +147,7 @@ def _advise(profile: Profile, output: Path) -> str:
 
 
 def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
-    """The command that asks for advice at the most ranks measured."""
+    """The command for advice on collectives, at the largest rank count measured."""
     form = forms[0]
     mapping = f" --map-by {form.map_by[0]}" if form.map_by else ""
     return (
@@ -158,7 +159,7 @@ def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
 def _print_selection(observations, forms: list[CollectiveForm], times: str) -> None:
     print()
     print_comparison(forms)
-    print(f"\nAICc is of the likelihood of times in us, lower is better; all of {times}")
+    print(f"\nAICc: from the likelihood of times in us, lower is better; times are {times}")
     print_regressions(_regressions(observations, times))
     print()
     for text in _verdicts(forms):
@@ -180,17 +181,17 @@ def _verdicts(forms: list[CollectiveForm]) -> list[str]:
 
 
 def _collectives_json(observations, forms: list[CollectiveForm], times: str) -> dict[str, Any]:
-    """What the forms do not hold; their comparison is each one's `alternatives`."""
+    """Regressions and verdicts; the comparison of the forms is in their `alternatives`."""
     if not forms:
         return {}
-    found = [
+    results = [
         vars(one) | {"rows": [vars(row) for row in one.rows]} for one in _regressions(observations, times)
     ]
-    return {"regressions": found, "verdicts": _verdicts(forms)}
+    return {"regressions": results, "verdicts": _verdicts(forms)}
 
 
 def _num_nodes(launch: dict[str, Any]) -> int:
-    """Nodes that a launch could reach: all of a virtual cluster, else those its ranks were placed on."""
+    """Number of nodes of a launch: all of a virtual cluster, otherwise those with ranks."""
     hosts = {place.get("host") for place in launch.get("placement") or ()}
     return max(len(hosts), len(launch.get("node_received_bytes") or ()), 1)
 
@@ -201,7 +202,7 @@ def _require_replaceable(path: Path) -> None:
     try:
         files.read_json(path, "output", SCHEMA)
     except EarlybirdError as error:
-        raise InputError(f"{path} exists and is not a profile; choose another name for -o") from error
+        raise InputError(f"{path} exists and is not a profile; choose another file for -o") from error
 
 
 def _print_tables(profile: Profile, choices) -> None:
@@ -238,7 +239,7 @@ def _print_tables(profile: Profile, choices) -> None:
                 "parameters",
                 "criterion",
                 "in-sample error",
-                "left out, switches kept",
+                "held-out, same switches",
                 "held-out size",
                 "chosen",
             ),
@@ -292,13 +293,13 @@ def _level_rows(profile: Profile, name: str) -> list[tuple]:
 
 
 def _bounded_n(protocol: Protocol) -> set[int]:
-    """The N whose figure is a bound: their times do not tell it, or it is more than the link carries."""
+    """The N whose bandwidth is a bound: their times do not determine it, or it exceeds that of the link."""
     return {n for key in ("bounded_n", "above_link_n") for n in protocol.extra.get(key, ())}
 
 
 def _beginning(protocol: Protocol) -> tuple[str, str, str]:
-    told = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
-    waits = f"{'yes' if protocol.sender_waits else 'no'}, {told}"
+    source = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
+    waits = f"{'yes' if protocol.sender_waits else 'no'}, {source}"
     return protocol.name, format_bytes(protocol.min_bytes), waits
 
 
@@ -322,8 +323,8 @@ def _rows(profile: Profile) -> list[tuple]:
 def _bounds(
     profile: Profile, level: str, protocol: Protocol
 ) -> tuple[list[float] | None, dict[str, list[float]]]:
-    found = profile.intervals.get(level, {}).get(protocol.name, {})
-    return found.get("latency_s"), found.get("bandwidth_bytes_per_s", {})
+    intervals = profile.intervals.get(level, {}).get(protocol.name, {})
+    return intervals.get("latency_s"), intervals.get("bandwidth_bytes_per_s", {})
 
 
 def _summary(profile: Profile, output: Path, choices: list[dict[str, Any]]) -> dict[str, Any]:

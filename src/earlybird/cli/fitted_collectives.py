@@ -1,4 +1,4 @@
-"""What the profiles' forms, and Insaghi's regressions, say of collectives measured; which algorithms ran."""
+"""Adds to measured collectives the times of the profiles' forms, Insaghi's regressions and the proofs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,14 +27,14 @@ from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCur
 
 SOURCE = "Insaghi"
 US = 1e6
-# The report's forms 1 and 2 are of one byte, form 3 of powers of two from there on.
+# Insaghi's forms 1 and 2 hold for one byte, form 3 for larger powers of two.
 SMALL_BYTES, LARGEST_BYTES = 8, 1 << 20
 CURVE_POINTS = 60
 
 
 def with_collectives(material: Material) -> Material:
-    """`material` with the seconds that the profiles' forms give every measured collective they were fitted
-    for, the published regressions of its operations and mappings, and what proves that algorithms ran."""
+    """`material` with the times of the profiles' forms for the measured collectives they describe, the
+    published regressions of the same operations and mappings, and the proofs of which algorithms ran."""
     fitted: dict[tuple, float] = {}
     timed = {
         id(run): [sample for sample in run.samples if is_collective(sample) and is_told(sample)]
@@ -81,7 +81,7 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
 def _hops(
     structure: str, config: Mapping[str, Any], launch: Mapping[str, Any], counted: dict[tuple, Hops]
 ) -> Hops | None:
-    """Those of the placement that the launch observed; each placement is counted once."""
+    """The hops for the placement observed in the launch; each placement is counted once."""
     ranks, map_by, layout = int(config["ranks"]), str(config.get("map_by", "")), str(config.get("layout", ""))
     placed = placed_ranks(launch.get("placement") or (), layout, map_by, ranks)
     if placed is None:
@@ -93,30 +93,37 @@ def _hops(
 
 
 def _proofs(run: MeasuredRun) -> Iterable[Proof]:
-    """Of every MPI of a run, the methods that were to run along a tree."""
+    """For every MPI of a run, the proofs of algorithms with a known tree."""
     by_mpi: dict[str, list[Sample]] = {}
     for sample in run.samples:
         if sample.quantity == PROOF:
             by_mpi.setdefault(str(sample.config.get("mpi", "")), []).append(sample)
     for mpi, samples in by_mpi.items():
-        for one in prove(samples, run.launches).values():
-            if one.tree is not None:
-                edges = [f"{parent}->{child}" for parent, child in one.proof.edges or ()]
-                seen = one.proof.seen or " ".join(edges)
+        for result in prove(samples, run.launches).values():
+            if result.tree is not None:
+                edges = [f"{parent}->{child}" for parent, child in result.proof.edges or ()]
+                seen = result.proof.seen or " ".join(edges)
                 yield Proof(
-                    mpi, one.operation, one.method, one.ranks, one.map_by, one.tree, one.proof.verdict, seen
+                    mpi,
+                    result.operation,
+                    result.method,
+                    result.ranks,
+                    result.map_by,
+                    result.tree,
+                    result.proof.verdict,
+                    seen,
                 )
 
 
 def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
-    """For every operation, mapping and size that was measured with several ranks, what the report says."""
-    most: dict[tuple[str, str, int], int] = {}
+    """Published regressions for every operation, mapping and size that was measured."""
+    max_ranks: dict[tuple[str, str, int], int] = {}
     for sample in measured:
         config = sample.config
-        where = str(config["operation"]), str(config.get("map_by", "")), int(config["size_bytes"])
-        most[where] = max(most.get(where, 0), int(config["ranks"]))
+        curve = str(config["operation"]), str(config.get("map_by", "")), int(config["size_bytes"])
+        max_ranks[curve] = max(max_ranks.get(curve, 0), int(config["ranks"]))
     report = load_report()
-    for (operation, map_by, size_bytes), ranks in most.items():
+    for (operation, map_by, size_bytes), ranks in max_ranks.items():
         for one in report.regressions:
             same = (one.operation, one.map_by) == (operation, published_mapping(map_by))
             if (

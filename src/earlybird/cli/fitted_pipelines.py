@@ -1,4 +1,4 @@
-"""What the fitted pipeline models of the profiles say of the pipelines that runs measured, for the report."""
+"""Adds to measured pipelines the times of the profiles' pipeline models, for the report."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,8 +12,8 @@ from earlybird.report.material import Material, MeasuredRun
 
 
 def with_fitted_pipelines(material: Material) -> Material:
-    """`material` with the seconds that the profiles' models give every measured pipeline they were fitted
-    for: its method, level, threads and contexts."""
+    """`material` with the times of the profiles' models for the measured pipelines they describe, by method,
+    level, threads and contexts."""
     fitted: dict[tuple, float] = {}
     known: dict[tuple, dict[tuple, MethodModel]] = {}
     for run in material.runs:
@@ -33,14 +33,14 @@ def with_fitted_pipelines(material: Material) -> Material:
 
 
 def _has_delay(sample: Sample) -> bool:
-    """Whether the models describe it: they know one late partition, and no noise."""
+    """Whether the models describe `sample`: they have one late partition and no noise."""
     return sample.kernel == "pipeline" and "compute_s_per_byte" not in sample.config
 
 
 def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:
-    """Those fitted to this run first."""
+    """The profiles, those fitted to this run first."""
     run_id = run.header.get("id")
-    return sorted(profiles, key=lambda profile: all(one.get("id") != run_id for one in profile.runs))
+    return sorted(profiles, key=lambda profile: all(source.get("id") != run_id for source in profile.runs))
 
 
 def _models(profile: Profile, level: str, threads: int) -> dict[tuple, MethodModel]:

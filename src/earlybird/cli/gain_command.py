@@ -30,12 +30,12 @@ def gain(
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     size: str | None = typer.Option(
-        None, "--size", help="The whole buffer, such as 64MiB: adds times in seconds."
+        None, "--size", help="Size of the buffer, such as 64MiB: also print times."
     ),
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """How much faster partitions that leave when ready are than one message at the end.
+    """Gain of sending each partition when it is ready over one message at the end.
 
     The gain eta is equation (4) of Gillis et al. 2023: large messages, no latency. Give the delay rate as
     --gamma, or --ai, --ci and --frequency (with --epsilon and --delta) to compute it by (6) and (9).
@@ -81,7 +81,7 @@ def _print_table(result: dict[str, float]) -> None:
         ["eta", "gamma", *(name.removesuffix("_s") for name in times)],
         [[*row, *(units.format_seconds(result[name]) for name in times)]],
     )
-    note("bulk time over pipelined time for large messages; latency and the cost of a message are left out")
+    note("eta: bulk time over pipelined time for large messages, without latency and cost per message")
 
 
 command = make_command(

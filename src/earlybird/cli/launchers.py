@@ -1,4 +1,4 @@
-"""Which launcher and which MPI a command's options mean."""
+"""Selects the launcher and the MPI from a command's options."""
 
 import os
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def _built_flavour(name: str | None) -> flavours.Flavour:
 
 
 def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
-    """As `make_launcher`, from the settings that a run keeps; runs of earlier versions have fewer."""
+    """As `make_launcher`, from the settings stored in a run; runs of earlier versions have fewer."""
     _require_cluster_again(settings)
     return make_launcher(
         settings["launcher"],
@@ -46,29 +46,27 @@ def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resou
 
 
 def _require_cluster_again(settings: Mapping[str, Any]) -> None:
-    """Raise InputError with the command to type when the cluster that a run was begun on is gone."""
+    """Raise InputError, with the command to start it again, if the cluster of the run is not running."""
     kind, _, name = settings["launcher"].partition(":")
     rate = state.LINKS.fullmatch(settings.get("network") or "")
     if kind != "cluster" or rate is None or name in [cluster.name for cluster in state.all_running()]:
         return
-    again = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {rate[1]}mbit --name {name}"
-    raise InputError(
-        f"the cluster {name}, which this run was begun on, is gone; start it anew with `{again}`"
-    )
+    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {rate[1]}mbit --name {name}"
+    raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
 
 
 def make_launcher(
     text: str, mpi: str | None, hosts: str | None, seed: int, agent: str | None = None, threads: int = 1
 ) -> tuple[Launcher, Resources]:
-    """From `--launcher`, `--mpi`, `--hosts`, `--agent`, `--threads`: who starts ranks, what is reached."""
+    """The launcher and its resources, from `--launcher`, `--mpi`, `--hosts`, `--agent` and `--threads`."""
     kind, _, argument = text.partition(":")
     if threads < 1:
         raise InputError(f"--threads is {threads}; give 1 or more threads per rank")
     if hosts is not None and text != "local":
-        raise InputError(f"--hosts goes with mpiexec and the launcher is {text!r}; leave one of them out")
+        raise InputError(f"--hosts applies to mpiexec, but the launcher is {text!r}; omit one of them")
     if agent is not None and hosts is None:
         raise InputError(
-            f"--agent is {agent!r}, which reaches the nodes of --hosts; name hosts, or leave it out"
+            f"--agent {agent} starts processes on --hosts, which is missing; give --hosts, or omit --agent"
         )
     if kind == "synthetic" and argument:
         profile = load_profile(argument)
@@ -93,7 +91,7 @@ def make_launcher(
 def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
     machine = parse_simulated_machine(machine_text)
     if threads > 1:
-        raise InputError(f"--threads is {threads} and a simulated rank has one thread; leave --threads out")
+        raise InputError(f"--threads is {threads}, but a simulated rank has one thread; omit --threads")
     flavour = simulated_flavour(mpi)
     require_built(flavour)
     resources = Resources.of(machine.cores, machine.sockets, machine.nodes)
@@ -110,8 +108,8 @@ def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launche
 
 
 def with_link_measured(launcher: Launcher) -> Launcher:
-    """`launcher`, one of a virtual cluster with what its links carry right now; a warning where that is not
-    what was asked."""
+    """`launcher`, if it is of a virtual cluster with its measured link bandwidth; warns if that differs
+    from the configured one."""
     if not isinstance(launcher, ClusterLauncher):
         return launcher
     measured = link.measure_link(launcher.cluster, counts=(1,))
@@ -121,8 +119,8 @@ def with_link_measured(launcher: Launcher) -> Launcher:
 
 
 def network_of(launcher: Launcher) -> str | None:
-    """What a run keeps of the network, to be continued on the same; None but for virtual clusters and
-    simulated machines."""
+    """The network to store in a run, which must be the same to continue it; None except for virtual clusters
+    and simulated machines."""
     return launcher.network if isinstance(launcher, ClusterLauncher | SimgridLauncher) else None
 
 
@@ -132,7 +130,7 @@ def is_simulated(launcher_text: str) -> bool:
 
 
 def machine_of(launcher: Launcher) -> dict[str, Any]:
-    """The machine that a run is of, as its provenance: this one, or the one that `launcher` simulates."""
+    """Provenance of a run: the description of this machine, or of the one that `launcher` simulates."""
     if not isinstance(launcher, SimgridLauncher):
         return hardware.describe()
     machine = launcher.machine
@@ -148,7 +146,7 @@ def machine_of(launcher: Launcher) -> dict[str, Any]:
 
 
 def expected_times(profile: Profile):
-    """Seconds of every rank that `profile` stands for, at one point of a kernel."""
+    """The function that gives the expected time of every rank at one point of a kernel, from `profile`."""
     from earlybird.predict.exchange import predict_exchange
     from earlybird.predict.pipelined import method_models
 
@@ -189,11 +187,11 @@ def _resources(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | 
 
 
 def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
-    found = features(flavour)
+    capabilities = features(flavour)
     library = Library(
         flavour.name,
-        partitioned=found.get("has_partitioned", False),
-        streams=found.get("has_streams", False),
+        partitioned=capabilities.get("has_partitioned", False),
+        streams=capabilities.get("has_streams", False),
         earlybird=has_library(flavour),
     )
     memory_bytes = hardware.available_memory_bytes()
@@ -207,7 +205,7 @@ def _assumed_resources(profile: Profile) -> Resources:
         return max(max(protocol.bandwidth_bytes_per_s) for protocol in profile.levels[level].protocols)
 
     cores = {level: largest(level) for level in LEVELS if level in profile.levels}
-    # Beside the two that follow from latency and bandwidth, those that were measured on every level.
+    # Methods measured on every level; DRAWN_METHODS follow from latency and bandwidth.
     measured = [
         {model.method for model in method_models(profile, level, 1) if model.source != FROM_LEVELS}
         for level in cores

@@ -1,4 +1,5 @@
-"""The command `earlybird`: finds the subcommand, turns errors into one sentence and an exit status."""
+"""The command `earlybird`: dispatches to the subcommand and turns errors into one sentence and an exit
+status."""
 
 import os
 import signal
@@ -6,47 +7,47 @@ import sys
 
 from earlybird.data.errors import EarlybirdError
 
-# The command `x` is `command` in the module earlybird.cli.x_command. Modules are imported only when asked
-# for, so that `--help` and small commands stay quick.
+# The command `x` is `command` in the module earlybird.cli.x_command. Modules are imported on demand, so that
+# `--help` and small commands start quickly.
 COMMANDS = {
-    "doctor": "What this machine has and can run",
+    "doctor": "Report what this machine can run and measure",
     "build": "Install an MPI flavour where needed and compile the native code for it",
     "measure": "Measure how MPI communicates here",
     "fit": "Fit models to measured runs",
-    "pattern": "Make or convert the pattern of an exchange",
-    "predict": "What an exchange will cost every rank, or a buffer sent in partitions",
-    "advise": "What to change, ranked by predicted time",
-    "replay": "The same exchange on real MPI, compared with the prediction",
-    "gain": "The closed-form gain of pipelined communication",
-    "cluster": "Several nodes on this one machine",
-    "exec": "Run a command in an MPI flavour's environment, libearlybird in its ranks",
-    "report": "One self-contained page from runs, profiles, predictions and comparisons",
-    "demo": "The main job, end to end",
+    "pattern": "Create or convert the pattern of an exchange",
+    "predict": "Predict the cost of an exchange, a partitioned buffer or a collective",
+    "advise": "Recommend changes, ranked by predicted time",
+    "replay": "Run the exchange on real MPI and compare it with the prediction",
+    "gain": "Compute the closed-form gain of pipelined communication",
+    "cluster": "Run several virtual nodes on this machine",
+    "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
+    "report": "Write one self-contained page from runs, profiles, predictions and comparisons",
+    "demo": "Run the whole workflow on this machine",
 }
 
 LOOP = """\
-Earlybird shows what MPI communication costs, process by process.
+Earlybird measures and predicts what MPI communication costs each process.
 
   measure   ->   fit   ->   predict   ->   replay   ->   report
-  (samples)   (profile)   (s per rank)   (how far off)   (one page)
+  (samples)   (profile)   (s per rank)   (model error)   (one page)
 
-  earlybird demo                                    all of it on this machine
+  earlybird demo                                    the whole workflow on this machine
   earlybird doctor                                  what this machine can measure
   earlybird measure pingpong contention completion -o run
   earlybird fit run -o profile.json                 models with intervals
-  earlybird pattern mesh --parts 4 -o mesh.csv      an exchange to ask about
+  earlybird pattern mesh --parts 4 -o mesh.csv      an exchange to predict
   earlybird predict mesh.csv --profile profile.json --layout 1x1x4
   earlybird replay mesh.csv --profile profile.json --layout 1x1x4
   earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json
   earlybird measure collective -o collectives       broadcasts and reductions by each algorithm
-  earlybird cluster up --nodes 4 --rate 200mbit     several nodes on this one machine
+  earlybird cluster up --nodes 4 --rate 200mbit     several virtual nodes on this machine
 
-`earlybird COMMAND --help` explains each one."""
+`earlybird COMMAND --help` describes each command."""
 
 
 def run() -> None:
-    """Entry point of the console script; shows a traceback only where EARLYBIRD_DEBUG asks for it."""
-    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same orderly method.
+    """Entry point of the console script; prints a traceback only if EARLYBIRD_DEBUG is set."""
+    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same way.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         status = _dispatch(sys.argv[1:])
@@ -57,13 +58,13 @@ def run() -> None:
     except KeyboardInterrupt:
         status = _complain("interrupted", 130)
     except BrokenPipeError:
-        # The reader of our output (head, less) went away: not an error of ours.
+        # The reader of our output (head, less) has exited: this is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except OSError as error:
-        where = error.filename or "the output"
+        path = error.filename or "the output"
         status = _complain(
-            f"cannot read or write {where}: {error.strerror}; check its place, permissions and space", 1
+            f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space", 1
         )
     except Exception as error:
         status = _usage_status(error)
@@ -71,18 +72,16 @@ def run() -> None:
             if os.environ.get("EARLYBIRD_DEBUG"):
                 raise
             kind = type(error).__name__
-            status = _complain(
-                f"a fault of earlybird itself, {kind}: {error}; EARLYBIRD_DEBUG=1 shows where", 1
-            )
+            status = _complain(f"internal error, {kind}: {error}; set EARLYBIRD_DEBUG=1 for a traceback", 1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _dispatch(words: list[str]) -> object:
-    """Run the command that `words` name; `exec` starts without what parses all others, which takes 100 ms."""
-    if words[:1] == ["exec"]:
+def _dispatch(arguments: list[str]) -> object:
+    """Run the command in `arguments`; `exec` bypasses the general parser, whose import takes 100 ms."""
+    if arguments[:1] == ["exec"]:
         from earlybird.cli import exec_start
 
-        request = exec_start.parse(words[1:])
+        request = exec_start.parse(arguments[1:])
         if request is not None:
             return exec_start.start(request)
     from earlybird.cli.parser import app
@@ -91,11 +90,11 @@ def _dispatch(words: list[str]) -> object:
 
 
 def _usage_status(error: Exception) -> int | None:
-    """Exit status of click's own refusals (unknown option, missing argument); None for anything else."""
+    """Exit status of click's usage errors (unknown option, missing argument); None for any other error."""
     if type(error).__name__ == "Abort":
         return _complain("interrupted", 130)
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(error.format_message())  # `earlybird pattern` alone: its subcommands
+        print(error.format_message())  # `earlybird pattern` without a subcommand: list them
         return 0
     if hasattr(error, "format_message"):
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"

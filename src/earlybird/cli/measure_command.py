@@ -42,7 +42,7 @@ from earlybird.measure import suites
 from earlybird.measure.groups import Group, Library, Options, Resources
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", *suite_options.OF_ALL)
-FIRST_PIPELINE_METHODS = "single,many"  # of runs that do not name their methods
+FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
 
@@ -51,7 +51,9 @@ def measure(
     context: typer.Context,
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="pingpong, contention, completion, pipeline, msgrate, collective; none: list."),
+        typer.Argument(
+            help="pingpong, contention, completion, pipeline, msgrate, collective; none: list the suites."
+        ),
     ] = None,
     output: RunOption = None,
     mpi: MpiOption = None,
@@ -60,15 +62,23 @@ def measure(
     agent: AgentOption = None,
     threads: Annotated[
         str | None,
-        typer.Option(help="Threads of every rank, a core for each; pipeline, msgrate: such as 1,2,4."),
+        typer.Option(
+            help="Threads per rank, each on its own core; pipeline, msgrate: such as 1,2,4.  "
+            "[default: 1; msgrate: 1, 2, 4, ... up to the cores of a rank]"
+        ),
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="Time for all suites together, such as 60s.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes, launches and seconds.")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Time for all suites together.  [default: 60s per suite, with --quick 20s]"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and launches, less time.")] = False,
     paper: Annotated[
         bool,
         typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023)."),
     ] = False,
-    launches: Annotated[int | None, typer.Option(help="Launches of every point; 5, with --quick 3.")] = None,
+    launches: Annotated[
+        int | None, typer.Option(help="Launches of every point.  [default: 5, with --quick 3]")
+    ] = None,
     sizes: suite_options.SizesOption = None,
     buffers: suite_options.BuffersOption = None,
     competitors: suite_options.CompetitorsOption = None,
@@ -103,13 +113,13 @@ def measure(
     ] = "table",
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> None:
-    """Measure how MPI communicates here, into a run folder of raw samples."""
+    """Measure how MPI communicates on this machine, and store the samples in a run folder."""
     if format not in (*Format, "osu"):
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
     if print_script is not None:
         batch_script.check_kind(print_script, launcher=launcher, hosts=hosts, resume=resume)
         if not suite:
-            raise InputError(f"--print-script needs a suite to measure: {', '.join(suites.SUITES)}")
+            raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     if not suite and not resume:
         print_table(["suite", "measures"], [[s.name, s.help] for s in suites.SUITES.values()])
         print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
@@ -142,7 +152,7 @@ def measure(
         effort = extend(effort, launches, budget)
         if suite and list(suite) != settings["suites"]:
             raise InputError(
-                f"{run.path} measures {' '.join(settings['suites'])}; with --resume name no suite"
+                f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
             )
         given = {
             "mpi": mpi,
@@ -189,18 +199,18 @@ def measure(
         }
     chosen = suites.find_suites(settings["suites"])
     options = suite_options.options_of(settings)
-    if not resume:  # what it was begun with was checked then
+    if not resume:  # a resumed run was checked when it was created
         suites.check_options(chosen, options)
     if print_script is not None:
         _print_script(context, output or Path("run"), chosen, options, effort)
         return
     starter, resources = launcher_of(settings, effort.seed)
-    _refuse_pretended_threads(settings, options, starter)
+    _refuse_synthetic_threads(settings, options, starter)
     if is_simulated(settings["launcher"]):
         _refuse_without_threads(settings["suites"])
     if not resume:
         effort = suited_to(resources, effort)
-    groups = [group for one in chosen for group in one.groups(options, resources, starter.flavour)]
+    groups = [group for suite in chosen for group in suite.groups(options, resources, starter.flavour)]
     for remark in suites.remarks(chosen, options, resources):
         note(remark)
     for group in groups:
@@ -214,19 +224,19 @@ def measure(
         run = create_run(output, "run", effort, machine_of(starter), **settings)
     result = run_session(run, starter, groups, effort, quiet)
     format = "json" if json else format
-    beside_paper = options.reproduce and format == "table"
-    if beside_paper:
+    compares_paper = options.reproduce and format == "table"
+    if compares_paper:
         print_beside_paper(run)
     else:
         print_samples(run, result.samples, format)
-    fitted = _can_be_fitted(groups) and not beside_paper
-    after = f"fit {run.path} -o profile.json" if fitted else f"report {run.path} -o report.html"
-    note(f"samples are in {run.path}; next: earlybird {after}")
+    fitted = _can_be_fitted(groups) and not compares_paper
+    next_command = f"fit {run.path} -o profile.json" if fitted else f"report {run.path} -o report.html"
+    note(f"samples are in {run.path}; next: earlybird {next_command}")
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:
-    """Whether `fit` makes a profile of what these groups measure, alone: not of message rates, nor of
-    pipelines with noise or of one size."""
+    """Whether `fit` can make a profile from these groups alone: message rates, and pipelines with noise or of
+    one size, are not enough."""
     sizes = {
         (point["level"], point["size_bytes"])
         for group in groups
@@ -239,44 +249,45 @@ def _can_be_fitted(groups: Sequence[Group]) -> bool:
 
 
 def _threads(text: str | None, chosen: Sequence[str]) -> dict:
-    """What a run keeps of --threads: the threads that launches have, or the counts that a suite measures."""
+    """What a run stores of --threads: the threads of all launches, or the thread counts that a suite
+    measures."""
     counts = suite_options.thread_counts(text)
     if _takes_counts(chosen):
         return {"threads": 1, "thread_counts": text}
     if counts is not None and len(counts) > 1:
         raise InputError(
-            f"--threads is {text} and only pipeline and msgrate, measured alone, take several numbers; "
-            "give one"
+            f"--threads is {text}, but only pipeline and msgrate, measured alone, take several thread "
+            "counts; give one"
         )
     return {"threads": counts[0] if counts else 1, "thread_counts": None}
 
 
 def _takes_counts(chosen: Sequence[str]) -> bool:
-    """Whether what is measured has numbers of threads among its points."""
+    """Whether the suite measures several thread counts."""
     return len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes
 
 
 def _refuse_without_threads(chosen: Sequence[str]) -> None:
     for name in chosen:
         if "threads" in suites.SUITES[name].takes:
-            others = [one for one, suite in suites.SUITES.items() if "threads" not in suite.takes]
+            others = [other for other, suite in suites.SUITES.items() if "threads" not in suite.takes]
             raise InputError(
-                f"{name} measures threads or partitions, which simulated ranks have not; measure "
+                f"{name} measures threads or partitions, which simulated ranks do not support; measure "
                 f"{', '.join(others)}, or give another --launcher"
             )
 
 
-def _refuse_pretended_threads(settings: dict, options: Options, launcher: Launcher) -> None:
+def _refuse_synthetic_threads(settings: dict, options: Options, launcher: Launcher) -> None:
     if launcher.name == "synthetic" and "msgrate" in settings["suites"]:
         raise InputError(
-            "the launcher synthetic draws times from a profile, which says nothing of message rates; measure "
+            "the launcher synthetic draws times from a profile, which contains no message rates; measure "
             "msgrate with another --launcher"
         )
     most = max(options.threads or (options.launcher_threads,))
     if launcher.name == "synthetic" and most > 1:
         raise InputError(
-            f"--threads is {most} and the launcher synthetic draws times from a profile, "
-            "whatever the threads; leave --threads out"
+            f"--threads is {most}, but the launcher synthetic draws times from a profile and ignores "
+            "threads; omit --threads"
         )
 
 
@@ -287,17 +298,17 @@ def _print_script(
     options: Options,
     effort: Effort,
 ) -> None:
-    # Which levels the nodes have is seen there; two are asked for unless the levels named need but one.
+    # The levels of the nodes are known on the nodes only: request two unless --levels needs only one.
     anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))
-    groups = [group for one in chosen for group in one.groups(options, anywhere, "mpi")]
+    groups = [group for suite in chosen for group in suite.groups(options, anywhere, "mpi")]
     fit = ["fit", str(run), "-o", "profile.json"] if _can_be_fitted(groups) else None
     nodes = max(group.layout.num_nodes for group in groups)
-    batch_script.print_slurm_script(context, run, nodes, effort.budget_s, next_words=fit)
+    batch_script.print_slurm_script(context, run, nodes, effort.budget_s, next_command=fit)
 
 
 def _default_launches(quick: bool, launcher: str) -> int:
     if is_simulated(launcher):
-        return 1  # another would be the same
+        return 1  # further launches give the same times
     return suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
 
 
@@ -314,7 +325,7 @@ def _check_one_column(groups: Sequence[Group]) -> None:
     for group in groups:
         if group.kernel in ("completion", "pipeline", "msgrate", collective_table.KERNEL):
             raise InputError(
-                f"--format osu prints one time and {group.kernel} has several; choose table, csv or json"
+                f"--format osu prints one time, but {group.kernel} has several; choose table, csv or json"
             )
     columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
     if len(columns) > 1:
@@ -325,5 +336,5 @@ command = make_command(
     measure,
     name="measure",
     example="earlybird measure pingpong contention completion --quick -o run\n\n"
-    "Of collectives: earlybird measure collective --op bcast,reduce --ranks 2,4 --sizes 1..1MiB -o trees",
+    "For collectives: earlybird measure collective --op bcast,reduce --ranks 2,4 --sizes 1..1MiB -o trees",
 )

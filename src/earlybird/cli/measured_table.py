@@ -1,4 +1,4 @@
-"""What `measure` prints of a run's samples: a table for each kernel, JSON, CSV, or the columns of OSU."""
+"""Prints the samples of a run for `measure`: a table for each kernel, JSON, CSV, or the columns of OSU."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from earlybird.data.run import Run, Sample, median_of_launches
 
 
 def print_beside_paper(run: Run) -> None:
-    """The paper's figures and those of the run; the page and the formats csv and json have the rest."""
+    """Print the paper's figures next to those of the run; the page and the formats csv and json have the
+    rest."""
     from earlybird.report.gillis import brief_paper_tables
     from earlybird.report.material import collect
     from earlybird.report.pipelines import pipelines
@@ -51,7 +52,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
                 continue
             if kernel == collective_table.KERNEL:
                 cells = [collective_table.collective_cells(row, _state(row)) for row in of_kernel]
-                print_table(collective_table.HEADER, cells, left=("method", "tree"))
+                print_table(collective_table.HEADER, cells, left=("algorithm", "tree"))
                 for remark in collective_table.collective_remarks(of_kernel):
                     print(remark)
                 continue
@@ -74,10 +75,10 @@ def _csv_cell(value: object) -> object:
 def _order(row: dict) -> tuple:
     if row["kernel"] == "msgrate":
         return row["kernel"], *msgrate_table.msgrate_order(row)
-    place = row["kernel"], row["level"], row["competitors"], row["size_bytes"]
+    key = row["kernel"], row["level"], row["competitors"], row["size_bytes"]
     if row["kernel"] == "pipeline":
-        return *place, *pipeline_table.pipeline_order(row)
-    return *place, row.get("receiver", "")
+        return *key, *pipeline_table.pipeline_order(row)
+    return *key, row.get("receiver", "")
 
 
 def _row(samples: list[Sample], by_point: dict[tuple, list[Sample]]) -> dict:
@@ -102,7 +103,8 @@ def _row(samples: list[Sample], by_point: dict[tuple, list[Sample]]) -> dict:
 
 
 def _figures(samples: list[Sample], by_point: dict, bandwidth_bytes_per_s: float) -> dict:
-    """What is told of a point besides its time; the pause of a late receiver is no bandwidth."""
+    """Values of a point besides its time; a time that contains the pause of a late receiver has no
+    bandwidth."""
     if samples[0].kernel == "completion":
         return completion_table.completion_values(samples)
     if samples[0].kernel == "pipeline":
@@ -138,7 +140,7 @@ def _cells(row: dict) -> list[str]:
 
 
 def _show_osu(rows: list[dict]) -> None:
-    """The columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
+    """Print the columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
     contention, the mean over ranks for collectives."""
     if rows[0]["kernel"] == collective_table.KERNEL:
         collective_table.print_osu(rows)

@@ -1,4 +1,4 @@
-"""What `measure`, `replay` and `demo` share: how hard to measure, a run folder, one session of measuring."""
+"""Shared by `measure`, `replay` and `demo`: measurement effort, run folders and measurement sessions."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,17 +21,17 @@ from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import Group, Resources
 from earlybird.measure.session import Plan, Result, measure
 
-# A message over a slow link takes milliseconds, and few differ; the interval of a median needs 6.
+# A message over a slow link takes milliseconds and varies little; the interval of a median needs 6.
 _LINK_MIN_ITERATIONS = 8
-# From this share of the budget on, more time than given is told.
+# Warn if measuring takes more than this multiple of the budget.
 _OVERRUN = 1.5
-# What a simulation repeats is the same but for which of simultaneous messages goes first: no noise that more
-# iterations would average out.
+# Repetitions of a simulation differ only in the order of simultaneous messages; more iterations do not
+# average that out.
 _SIMULATED_MIN_ITERATIONS, _SIMULATED_TARGET = 3, 0.25
 
 
 class Interrupted(EarlybirdError):
-    """Ctrl-C while measuring, with a word on what is kept."""
+    """Ctrl-C while measuring; the message says what is kept."""
 
     exit_status = 130
 
@@ -52,7 +52,7 @@ class Effort:
     def check(self) -> None:
         if self.launches < 1:
             raise InputError(
-                f"--launches is {self.launches}; give 1 or more, 5 or more for intervals worth having"
+                f"--launches is {self.launches}; give 1 or more; useful intervals need 5 or more"
             )
         for name, value in (("--budget", self.budget_s), ("--time-limit", self.time_limit_s),
                             ("--stall-limit", self.stall_limit_s)):  # fmt: skip
@@ -66,7 +66,7 @@ class Effort:
 
             quantile = float(stats.t.ppf(0.95, rules.paper_iterations - 1))  # two-sided 90 %
             rules = replace(rules, mode="paper", t_quantile=quantile)
-        # In the paper's mode a point is finished after its last attempt only.
+        # In the paper's mode a point is complete only after its last attempt.
         stall_limit_s = self.stall_limit_s * (1 + rules.paper_retries if self.paper else 1)
         return Plan(groups, self.launches, self.budget_s, rules, self.seed, self.time_limit_s, stall_limit_s)
 
@@ -78,7 +78,8 @@ def create_run(
     machine: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Run:
-    """A new run folder at `path`, or one named after `prefix` and the time, of `machine` or else this one."""
+    """A new run folder at `path`, or one named after `prefix` and the time, of `machine` or, by default,
+    this machine."""
     effort.check()
     path = path or Path(f"{prefix}-{datetime.now():%Y%m%d-%H%M%S}")
     return Run.create(
@@ -88,28 +89,29 @@ def create_run(
 
 
 def open_run(path: Path | None, needed: Iterable[str]) -> tuple[Run, dict[str, Any], Effort]:
-    """The run to continue with the settings and effort it was begun with; InputError when a setting in
-    `needed` is missing, because another command began it."""
+    """The run to continue, with its settings and effort; InputError if a setting in `needed` is missing
+    because another command created it."""
     if path is None:
-        raise InputError("--resume continues a run and none is named; name its folder with -o RUN")
+        raise InputError("--resume needs the run folder to continue; give it with -o RUN")
     run = Run.open(path)
     settings = run.header.get("settings")
     if not isinstance(settings, dict) or not {"effort", *needed} <= settings.keys():
         raise InputError(
-            f"{path} was begun by another command or does not say how it was measured, so this command "
-            "cannot continue it; use the command that began it, or measure anew"
+            f"{path} was created by another command or does not record how it was measured, so this command "
+            "cannot continue it; use the command that created it, or measure again"
         )
     try:
         effort = Effort(**settings["effort"])
     except TypeError as error:
         raise InputError(
-            f"{path} was begun by another version of earlybird, so it cannot be continued; measure anew"
+            f"{path} was created by another version of earlybird and cannot be continued; measure again"
         ) from error
     return run, settings, effort
 
 
 def suited_to(resources: Resources, effort: Effort) -> Effort:
-    """`effort` with fewer iterations where one takes long, over a virtual link, or where all are alike."""
+    """`effort` with fewer iterations over a virtual link, where they are slow, and in simulations, where
+    they are alike."""
     if resources.family == flavours.SIMULATED:
         return replace(effort, min_iterations=_SIMULATED_MIN_ITERATIONS, target=_SIMULATED_TARGET)
     if resources.link_bytes_per_s is None:
@@ -118,7 +120,7 @@ def suited_to(resources: Resources, effort: Effort) -> Effort:
 
 
 def extend(effort: Effort, launches: int | None, budget: str | None) -> Effort:
-    """The effort of a resumed run, with more launches or another budget where these are given."""
+    """The effort of a resumed run, with `launches` and `budget` replaced if given."""
     extended = replace(
         effort,
         launches=effort.launches if launches is None else launches,
@@ -129,18 +131,18 @@ def extend(effort: Effort, launches: int | None, budget: str | None) -> Effort:
 
 
 def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) -> None:
-    """Raise InputError when a setting `given` beside --resume is not the one that `run` was begun with."""
+    """Raise InputError if an option given with --resume differs from the setting stored in `run`."""
     for name, value in given.items():
         if value not in (None, False) and value != settings[name]:
-            begun = "without it" if settings[name] in (None, False) else f"with {settings[name]}"
+            stored = "without it" if settings[name] in (None, False) else f"with {settings[name]}"
             raise InputError(
-                f"--{name} is {value} and {run.path} was begun {begun}; "
-                "leave it out to continue, or measure into another folder"
+                f"--{name} is {value}, but {run.path} was started {stored}; "
+                "omit the option to continue, or measure into another folder"
             )
 
 
 def keep_place(settings: dict[str, Any], launcher: Launcher) -> None:
-    """Write into the settings of a new run what --resume must find again, whatever is built or up by then."""
+    """Store in the settings of a new run the MPI and the network that --resume must use again."""
     settings["mpi"] = launcher.flavour
     settings["network"] = network_of(launcher)
     if isinstance(launcher, ClusterLauncher):
@@ -149,12 +151,12 @@ def keep_place(settings: dict[str, Any], launcher: Launcher) -> None:
 
 
 def refuse_other_network(run: Run, settings: dict[str, Any], launcher: Launcher) -> None:
-    """Raise InputError when a run is continued on another network than it was begun on."""
-    begun, now = settings.get("network"), network_of(launcher)
-    if begun != now:
+    """Raise InputError if a run is continued on another network than it was started on."""
+    stored, current = settings.get("network"), network_of(launcher)
+    if stored != current:
         raise InputError(
-            f"{run.path} was begun on {begun or 'no virtual cluster'} and this is {now or 'none'}; "
-            "continue it on the same, or measure into another folder"
+            f"{run.path} was started on {stored or 'no virtual cluster'}, but this is {current or 'none'}; "
+            "continue it on the same network, or measure into another folder"
         )
 
 
@@ -166,9 +168,9 @@ def run_session(
     quiet: bool,
     resumable: bool = True,
 ) -> Result:
-    """Measure `groups` into `run`, with progress on stderr and a word on what was not reached.
+    """Measure `groups` into `run`; print progress and warnings on stderr.
 
-    `resumable` says whether the command that calls this can continue the run.
+    `resumable` says whether the calling command can continue the run.
     """
     again = f"; continue with --resume -o {run.path}" if resumable else ""
     launcher = with_link_measured(launcher)
@@ -176,29 +178,28 @@ def run_session(
     try:
         result = measure(run, launcher, effort.plan(groups), progress)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; what was complete is kept in {run.path}{again}") from None
+        raise Interrupted(f"interrupted; complete points are stored in {run.path}{again}") from None
     finally:
         progress.close()
     if result.missing:
         note(
-            f"the budget was spent with {result.missing} points x launches to go, so intervals are wider "
-            f"than need be{again or '; a larger --budget narrows them'}"
+            f"the budget ran out with {result.missing} launches of points not measured, so intervals are "
+            f"wider than necessary{again or '; a larger --budget narrows them'}"
         )
     if not effort.paper and result.spent_s > _OVERRUN * effort.budget_s:
         note(
-            f"measuring took {format_seconds(result.spent_s)} where the budget was "
-            f"{format_seconds(effort.budget_s)}: every point gets its first launch; give fewer points, or "
-            "more time"
+            f"measuring took {format_seconds(result.spent_s)} with a budget of "
+            f"{format_seconds(effort.budget_s)}: every point gets one launch in any case; measure fewer "
+            "points, or raise --budget"
         )
-    shared = sum(sample.oversubscribed for sample in result.samples)
-    if shared:
+    oversubscribed = sum(sample.oversubscribed for sample in result.samples)
+    if oversubscribed:
         note(
-            f"{shared} samples had more ranks or threads than cores (oversubscribed): "
-            "they show the scheduler as much as the MPI"
+            f"{oversubscribed} samples had more ranks or threads than cores (oversubscribed): "
+            "their times include scheduling delays"
         )
-    apart = doubt(result.samples)
-    if apart:
-        note(apart)
+    if clock_warning := doubt(result.samples):
+        note(clock_warning)
     noisy = sum(not sample.converged for sample in result.samples)
     if noisy:
         rule = "the paper's 5 % in 50 attempts" if effort.paper else "2 % within their share of the budget"

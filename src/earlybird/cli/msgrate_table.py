@@ -1,5 +1,4 @@
-"""What `measure` prints of the suite `msgrate`: the messages per second of each method and number of
-threads."""
+"""The table of the suite `msgrate`: messages per second of each method and thread count."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,12 +25,12 @@ HEADER = (
     "launches",
     "state",
 )
-_MOST_NAMED = 4  # threads whose rates are listed one by one
+_MAX_LISTED = 4  # threads whose rates are listed individually
 
 
 def msgrate_values(samples: Sequence[Sample], shared: Sequence[Sample]) -> dict[str, Any]:
-    """Of one method at one point: its rates, and how many times that of `shared`, the samples of one
-    communicator for all threads at that point; None where no launch measured both in turn."""
+    """Values of one method at one point: its rates, and their ratio to `shared`, the samples of one
+    communicator for all threads at that point; the ratio is None if no launch measured both."""
     config = samples[0].config
     threads, window = config["threads"], config["window"]
     medians = [sample.median_s() for sample in samples]
@@ -56,13 +55,12 @@ def msgrate_values(samples: Sequence[Sample], shared: Sequence[Sample]) -> dict[
 
 
 def msgrate_order(row: dict[str, Any]) -> tuple:
-    """Where a row stands among those of its suite: methods with contexts after those without, processes
-    last."""
+    """Sort key of a row: methods with contexts after those without, processes last."""
     method = (
         MSGRATE_METHODS.index(row["method"]) if row["method"] in MSGRATE_METHODS else len(MSGRATE_METHODS)
     )
-    place = row["level"], row["size_bytes"], row["window"], row["threads"]
-    return *place, row["method"] == PROCESSES, row["vcis"] or 0, method
+    point = row["level"], row["size_bytes"], row["window"], row["threads"]
+    return *point, row["method"] == PROCESSES, row["vcis"] or 0, method
 
 
 def msgrate_cells(row: dict[str, Any], state: str) -> list[Any]:
@@ -83,47 +81,50 @@ def msgrate_cells(row: dict[str, Any], state: str) -> list[Any]:
 
 
 def msgrate_remarks(run: Run, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """What to know of the table of these rows, a line each, to be printed below it."""
+    """Lines to print below the table of `rows`."""
     remarks = [
-        "Mmsg/s: the messages of all threads over the time until the last of them is received; per thread: "
-        "those of one over its own time"
+        "Mmsg/s: messages of all threads divided by the time until the last one is received; per thread: "
+        "messages of one thread divided by the time of that thread"
     ]
     if any(row["over_shared"] is not None for row in rows):
         remarks.append(
-            "over shared: how many times the rate of one communicator for all threads; the median of the "
-            "ratios of times taken in turn in one launch"
+            "over shared: speed-up over one communicator for all threads; median of the ratios of times "
+            "measured alternately in one launch"
         )
-    crowded = [row["threads"] for row in rows if row["oversubscribed"]]
-    if crowded:
+    oversubscribed = [row["threads"] for row in rows if row["oversubscribed"]]
+    if oversubscribed:
         cores = run.header.get("machine", {}).get("cores")
-        here = f" ({counted(cores, 'core')} here)" if isinstance(cores, int) else ""
+        available = f" ({counted(cores, 'core')} here)" if isinstance(cores, int) else ""
         remarks.append(
-            f"oversubscribed: from {counted(min(crowded), 'thread')} per rank on there are more threads than "
-            f"cores for them{here} and they take turns, so these rows cannot show what threads that send at "
-            "the same moment lose to locks or gain from contexts"
+            f"oversubscribed: from {counted(min(oversubscribed), 'thread')} per rank on there are more "
+            "threads "
+            f"than cores{available}. The threads take turns, so these rows cannot show what threads that "
+            "send at the same time lose to locks or gain from contexts"
         )
     return remarks + _without_contexts(run, rows)
 
 
 def _without_contexts(run: Run, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Why some numbers of threads have no row with contexts."""
+    """Reasons why some thread counts have no row with contexts."""
     several = {row["threads"] for row in rows if row["method"] == PER_THREAD and row["threads"] > 1}
     with_contexts = {row["threads"] for row in rows if row["method"] == CONTEXTS}
     launches = run.launches()
     versions = {str(launch.get("library_version", "")).split(" ")[0] for launch in launches}
     if several and "Open" in versions:
-        return [f"Open MPI has no communication contexts that a program could ask for: no {CONTEXTS}"]
+        return [f"no {CONTEXTS}: Open MPI has no communication contexts that a program can request"]
     if several and "MPICH" in versions and any(launch.get("network") for launch in launches):
-        return [f"MPICH hangs with several contexts between nodes of a virtual cluster: no {CONTEXTS} there"]
+        return [f"no {CONTEXTS} between nodes: MPICH hangs with several contexts in a virtual cluster"]
     if with_contexts and several and max(several) > max(with_contexts):
-        return [f"this MPI has at most {max(with_contexts)} communication contexts: {CONTEXTS} ends there"]
+        return [
+            f"{CONTEXTS} only up to {max(with_contexts)} threads: this MPI has no more communication contexts"
+        ]
     return []
 
 
 def _of_threads(rates_per_s: Sequence[float] | None) -> str:
     if rates_per_s is None or len(rates_per_s) == 1:
         return ""
-    if len(rates_per_s) <= _MOST_NAMED:
+    if len(rates_per_s) <= _MAX_LISTED:
         return " ".join(map(_millions, rates_per_s))
     return f"{_millions(min(rates_per_s))} to {_millions(max(rates_per_s))}"
 

@@ -1,10 +1,10 @@
-"""Remarks and warnings for the person, on stderr."""
+"""Remarks and warnings on stderr."""
 
 import sys
 
 
 def note(text: str) -> None:
-    """A remark or warning for the person, on stderr."""
-    # In one piece: print writes the end of a line apart, where another thread's words may come between.
+    """Print a remark or warning on stderr."""
+    # One write: print writes the newline separately, and another thread's output could come between.
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Parses the command line of every command, with typer; imported only where a command line needs it."""
+"""Parses the command line of every command, with typer; imported only if a command line needs it."""
 
 import importlib
 

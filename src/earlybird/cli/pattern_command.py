@@ -1,4 +1,5 @@
-"""`earlybird pattern`: make the pattern of an exchange from a mesh, a halo or at random, or convert one."""
+"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo or at random, or converts
+one."""
 
 import re
 from pathlib import Path
@@ -23,10 +24,10 @@ BytesPerCell = Annotated[str, typer.Option(help="Data of one cell, such as 8 or 
 
 def mesh(
     output: Output,
-    parts: Annotated[int, typer.Option(help="Parts, one for each rank.")],
+    parts: Annotated[int, typer.Option(help="Number of parts, one for each rank.")],
     cells: Annotated[
         int | None,
-        typer.Option(help=f"Size of the mesh made here, to within 10 %.  [default: {DEFAULT_CELLS}]"),
+        typer.Option(help=f"Cells of the generated mesh, within 10 %.  [default: {DEFAULT_CELLS}]"),
     ] = None,
     graph: Annotated[
         Path | None,
@@ -49,7 +50,7 @@ def mesh(
 ) -> None:
     """Partition a mesh with METIS and send ghost cells between its parts.
 
-    Without --graph or --actnum the mesh is made here: tetrahedra in an irregular, perforated body.
+    Without --graph or --actnum, a mesh of tetrahedra in an irregular, perforated body is generated.
     """
     from earlybird.patterns.ghost import ghost_exchange
     from earlybird.patterns.partition import edge_cut, partition_cells
@@ -81,7 +82,7 @@ def halo(
     format: common.Format = common.FORMAT,
     json: bool = common.JSON,
 ) -> None:
-    """Halo exchange of a 3-D Cartesian grid of ranks."""
+    """Create the halo exchange of a 3-D Cartesian grid of ranks."""
     from earlybird.patterns.halo import halo_exchange
 
     _check_output(output)
@@ -100,15 +101,17 @@ def halo(
 def random(
     output: Output,
     ranks: Annotated[int, typer.Option(help="Ranks that may send and receive.")],
-    messages: Annotated[int, typer.Option(help="How many messages.")],
+    messages: Annotated[int, typer.Option(help="Number of messages.")],
     min_size: Annotated[str, typer.Option(help="Smallest message.")] = "8",
     max_size: Annotated[str, typer.Option(help="Largest message.")] = "1MiB",
-    distribution: Annotated[str, typer.Option(help="Of the sizes: log-uniform or uniform.")] = "log-uniform",
+    distribution: Annotated[
+        str, typer.Option(help="Distribution of the sizes: log-uniform or uniform.")
+    ] = "log-uniform",
     seed: Seed = 1,
     format: common.Format = common.FORMAT,
     json: bool = common.JSON,
 ) -> None:
-    """Messages between ranks drawn at random."""
+    """Create messages between random pairs of ranks."""
     from earlybird.patterns.random_exchange import random_exchange
 
     _check_output(output)
@@ -131,7 +134,7 @@ def convert(
 ) -> None:
     """Write a pattern in another format.
 
-    In Matrix Market an entry is a message: its row sends that many bytes to its column, ranks counted from 1.
+    In Matrix Market an entry is a message: the row sends that many bytes to the column; ranks count from 1.
     """
     _check_output(output)
     pattern = load_pattern(source)
@@ -140,7 +143,7 @@ def convert(
 
 def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
     if sum(source is not None for source in (cells, graph, actnum)) > 1:
-        raise InputError("--cells, --graph and --actnum each name a mesh; give one of them")
+        raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
     if (actnum is None) != (dims is None):
         raise InputError("--actnum and --dims go together; give both, such as --actnum FILE --dims 46x112x22")
     if graph is not None:
@@ -164,9 +167,9 @@ def _three_sides(text: str, what: str) -> tuple[int, int, int]:
 
 
 def _check_output(output: Path) -> None:
-    """Refuse, before the work, a name that could not be written after it."""
+    """Raise InputError, before the work, if `output` cannot be written."""
     if not output.parent.is_dir():
-        raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; make it first")
+        raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; create it first")
     if output.is_dir():
         raise InputError(f"cannot write {output}: it is a folder; give the name of a file")
 
@@ -211,7 +214,7 @@ def _print_text(summary: dict[str, Any]) -> None:
         for key in ("smallest_bytes", "median_bytes", "largest_bytes", "total_bytes")
     )
     if "cells" in summary:
-        print(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours cut apart")
+        print(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
     print(f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}")
     print(f"a message {smallest} to {largest}, median {median}")
     print(
@@ -232,5 +235,5 @@ command = common.make_group(
         ("convert", convert, "earlybird pattern convert messages.mtx -o messages.csv"),
     ],
     name="pattern",
-    help="Make or convert the pattern of an exchange: which rank sends how many bytes to which.",
+    help="Create or convert the pattern of an exchange: which rank sends how many bytes to which.",
 )

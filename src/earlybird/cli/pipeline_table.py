@@ -1,4 +1,4 @@
-"""What `measure` prints of the suite `pipeline`: the time-to-solution of each method and what it gains."""
+"""The table of the suite `pipeline`: time-to-solution and gain of each method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,17 +9,16 @@ from earlybird.data.run import Sample, median_of_launches
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
 
 BULK = "single"
-# Below it equation (4) gives a fortieth at most with 4 partitions: within what launches differ by.
-_FAINT_GAMMA_BETA = 0.1
+# Below this, equation (4) gives a gain of at most 1/40 with 4 partitions: less than launches differ.
+_MIN_GAMMA_BETA = 0.1
 _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 
 def pipeline_values(samples: Sequence[Sample], bulk: Sequence[Sample]) -> dict[str, Any]:
-    """Of one method at one point: its gain over `bulk`, the samples of `single` at that point, and the
-    gain that equation (4) of Gillis et al. 2023 gives at the bandwidth of `single`; None where `bulk` is
-    empty.
+    """Values of one method at one point: its gain over `bulk`, the samples of `single` at that point, and
+    the gain by equation (4) of Gillis et al. 2023 at the bandwidth of `single`; None if `bulk` is empty.
 
-    Where all partitions are computed, gamma is that of equation (9).
+    If all partitions are computed, gamma is that of equation (9).
     """
     config = samples[0].config
     size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config.get("threads", 1)
@@ -55,7 +54,7 @@ def _computation(config: Mapping[str, Any], partitions_per_thread: int) -> dict[
 
 
 def pipeline_order(row: dict[str, Any]) -> tuple:
-    """Sorts rows by point, and those of a point with `single` first and then the method that gains most."""
+    """Sort key: by point, then `single`, then the other methods by decreasing gain."""
     point = (*_point(row)[2:], row["method"] != BULK)
     return (*point, -(row["gain"] or 0.0))
 
@@ -63,10 +62,10 @@ def pipeline_order(row: dict[str, Any]) -> tuple:
 def pipeline_table(
     rows: Sequence[dict[str, Any]], state: Callable[[dict[str, Any]], str]
 ) -> tuple[list[str], list[list[Any]]]:
-    """Header and lines, in the order of `rows`; what all methods of a point share stands on its first line.
+    """Header and lines, in the order of `rows`; only the first line of a point has the values common to
+    all its methods.
 
-    Columns of threads and contexts appear where there is more than one thread, and where contexts were asked
-    for.
+    Columns of threads and contexts are present if there is more than one thread, and if contexts are set.
     """
     threads = any(row["threads"] > 1 for row in rows)
     vcis = any(row["vcis"] is not None for row in rows)
@@ -92,7 +91,7 @@ def pipeline_table(
 
 
 def _point(row: dict[str, Any]) -> tuple:
-    """What the methods of a point share, as far as it is told."""
+    """The values common to all methods of a point."""
     return (
         row["level"], row["size_bytes"], row["threads"], row["vcis"] or 0, row["partitions"],
         row["gamma_s_per_byte"], row.get("compute_s_per_byte", -1.0),
@@ -100,7 +99,7 @@ def _point(row: dict[str, Any]) -> tuple:
 
 
 def _gain(row: dict[str, Any]) -> list[str]:
-    """Blank for `single`, which is what others are compared with."""
+    """The gain columns; blank for `single`, the reference."""
     if row["method"] == BULK:
         return [""] * 4
     figures = [_figure(row[name], ".2f") for name in ("gain", "gain_low", "gain_high")]
@@ -112,21 +111,21 @@ def _figure(value: float | None, form: str) -> str:
 
 
 def pipeline_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """What to know of the table of these rows, a line each, to be printed below it."""
+    """Lines to print below the table of `rows`."""
     methods = [row for row in rows if row["method"] != BULK]
     remarks = []
     if any(row["gain"] is not None for row in methods):
         remarks.append(
-            "gain: the median of the ratios, single over this method, of times taken in turn in one launch; "
-            "the ratio of the two medians under time may differ"
+            "gain: speed-up over single, the median of the ratios of times measured alternately in one "
+            "launch; the ratio of the two medians in the column time may differ"
         )
     for level in dict.fromkeys(row["level"] for row in methods):
-        faint = [row for row in methods if row["level"] == level and _is_faint(row)]
-        if faint:
-            gamma = _CLEAR_GAMMA_BETA / max(row["bulk_bandwidth_bytes_per_s"] for row in faint)
+        too_short = [row for row in methods if row["level"] == level and _has_short_delay(row)]
+        if too_short:
+            gamma = _CLEAR_GAMMA_BETA / max(row["bulk_bandwidth_bytes_per_s"] for row in too_short)
             remarks.append(
-                f"{level}: where gamma*beta is below {_FAINT_GAMMA_BETA:g} the delay is too short for a gain "
-                f"to show; --gamma {_two_digits(gamma * 1e12):.0f}us/MB would show it"
+                f"{level}: if gamma*beta is below {_MIN_GAMMA_BETA:g}, the delay is too short to show a "
+                f"gain; --gamma {_two_digits(gamma * 1e12):.0f}us/MB shows it"
             )
     return remarks
 
@@ -135,7 +134,5 @@ def _two_digits(value: float) -> float:
     return float(f"{value:.1e}")
 
 
-def _is_faint(row: dict[str, Any]) -> bool:
-    return (
-        row["gamma_beta"] is not None and 0 < row["gamma_beta"] < _FAINT_GAMMA_BETA and row["partitions"] > 1
-    )
+def _has_short_delay(row: dict[str, Any]) -> bool:
+    return row["gamma_beta"] is not None and 0 < row["gamma_beta"] < _MIN_GAMMA_BETA and row["partitions"] > 1

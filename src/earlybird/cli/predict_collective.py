@@ -1,4 +1,4 @@
-"""`earlybird predict collective`: what every algorithm of a collective operation will take."""
+"""`earlybird predict collective`: the time of every algorithm of a collective operation."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -24,42 +24,50 @@ _COLUMNS = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "tim
             "extrapolated")  # fmt: skip
 
 OperationOption = Annotated[str, typer.Option("--op", help="The operation, such as bcast or reduce.")]
-RanksOption = Annotated[int | None, typer.Option("--ranks", help="How many take part; all of --layout.")]
+RanksOption = Annotated[
+    int | None, typer.Option("--ranks", help="Number of ranks.  [default: all of --layout]")
+]
 PlacesOption = Annotated[
     str | None,
-    typer.Option("--layout", help="NODESxSOCKETSxRANKS or a CSV; the nodes measured, more where needed."),
+    typer.Option(
+        "--layout", help="NODESxSOCKETSxRANKS or a CSV.  [default: the nodes measured, extended if needed]"
+    ),
 ]
 MapOption = Annotated[
-    str | None, typer.Option("--map-by", help="How ranks fill it: core, socket or node; as was measured.")
+    str | None,
+    typer.Option("--map-by", help="How ranks fill the layout: core, socket or node.  [default: as measured]"),
 ]
-RootOption = Annotated[int, typer.Option("--root", help="The rank that sends or receives.")]
+RootOption = Annotated[int, typer.Option("--root", help="The root rank.")]
 
 
 def collective(
     op: OperationOption,
     size: Annotated[
         str | None,
-        typer.Option("--size", help="The buffer; of (all)gather, scatter, alltoall: per pair."),
+        typer.Option(
+            "--size",
+            help="Size of the buffer; for (all)gather, scatter, alltoall the block per pair of ranks.",
+        ),
     ] = None,
     ranks: RanksOption = None,
     profile: ProfilesOption = [],  # noqa: B006
     map_by: MapOption = None,
     layout: PlacesOption = None,
     algorithm: Annotated[
-        str | None, typer.Option("--algorithm", help="This alone, such as linear or pipeline:8192.")
+        str | None, typer.Option("--algorithm", help="Only this algorithm, such as linear or pipeline:8192.")
     ] = None,
     root: RootOption = 0,
     reference: Annotated[
-        bool, typer.Option("--reference", help="Also the published regressions of Insaghi's report.")
+        bool, typer.Option("--reference", help="Also print the published regressions of Insaghi (paper).")
     ] = False,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """What every algorithm of a collective operation takes, until the last rank is done.
+    """Predict the time of every algorithm of a collective operation, until the last rank is done.
 
-    The forms of docs/models.md, fitted to `measure collective`: hops of an algorithm's tree are counted where
-    its ranks sit. Without --layout that is the machine measured, further nodes like its own added where they
-    are needed.
+    Uses the forms of docs/models.md, fitted to `measure collective`: the hops of an algorithm's tree are
+    counted for the placement of its ranks. Without --layout, ranks are placed on the machine measured, with
+    further nodes of the same kind if they are needed.
     """
     joined = load_profiles(profile)
     size_bytes = 0 if size is None else parse_bytes(size, "--size")
@@ -67,7 +75,7 @@ def collective(
         require_size(op, size_bytes)
     forms = forms_of(joined, op)
     if size is None and op != "barrier":
-        raise InputError(f"nothing says how many bytes {op} moves; add --size, such as --size 64KiB")
+        raise InputError(f"{op} needs a size; add --size, such as --size 64KiB")
     placed, notes = place(forms, ranks, layout, map_by, root)
     answer = predict_collective(
         forms, placed, size_bytes, None if algorithm is None else read_method(algorithm)
@@ -103,19 +111,21 @@ def collective(
         )
         note(
             f"{op} of {format_bytes(size_bytes)} among {placed.ranks} ranks on "
-            f"{placed.layout.text}, until the last one is done"
+            f"{placed.layout.text}, until the last rank is done"
         )
 
 
 def require_size(operation: str, size_bytes: int) -> None:
-    """Refuse bytes of a barrier, and none of anything else."""
+    """Raise InputError if a barrier has a size, or another operation has none."""
     if (operation == "barrier") != (size_bytes == 0):
-        allowed = "0, as a barrier has none" if operation == "barrier" else "bytes, such as --size 64KiB"
-        raise InputError(f"--size is {size_bytes} bytes of {operation}; give {allowed}")
+        allowed = (
+            "0, because a barrier has no data" if operation == "barrier" else "bytes, such as --size 64KiB"
+        )
+        raise InputError(f"--size is {size_bytes} bytes for {operation}; give {allowed}")
 
 
 def read_method(text: str) -> str:
-    """`pipeline:8KiB` as samples name it, `pipeline:8192`."""
+    """`pipeline:8KiB` as it appears in samples, `pipeline:8192`."""
     name, colon, segment = text.partition(":")
     return f"{name}:{parse_bytes(segment, '--algorithm')}" if colon else name
 
@@ -132,8 +142,8 @@ def _csv_row(one: AlgorithmPrediction) -> list[Any]:
 
 
 def _left_out_error(forms: Sequence[CollectiveForm], one: AlgorithmPrediction) -> float | None:
-    """How far the form was off at numbers of ranks left out of the fit, as `fit` prints it; None where the
-    time comes from none."""
+    """Error of the form at rank counts left out of the fit, as `fit` prints it; None for an interpolated
+    time."""
     if one.form == "interpolated":
         return None
     return next(form.extra.get("held_out_error") for form in forms if form.algorithm == one.algorithm)
@@ -158,7 +168,7 @@ def _reference_cells(one: Reference) -> list[str]:
         "",
         format_seconds(one.time_s),
         "",
-        f"Insaghi's {one.form}, table {one.table}",
+        f"Insaghi (paper), {one.form}, table {one.table}",
         "",
         "two nodes of 128 cores",
     ]

@@ -1,5 +1,5 @@
-"""`earlybird predict`: seconds per rank that an exchange will cost; what is predicted besides has files of
-its own."""
+"""`earlybird predict`: the time of an exchange on every rank; pipelines and collectives are in modules of
+their own."""
 
 import numpy as np
 import typer
@@ -19,11 +19,13 @@ from earlybird.predict import MODELS, merge_profiles, predict_exchange
 MAX_TABLE_ROWS = 32
 SLOWEST_ROWS = 10
 
-WORDS = typer.Argument(..., metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market.")
+PATTERNS = typer.Argument(
+    ..., metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."
+)
 
 
 def predict(
-    words: list[str] = WORDS,
+    patterns: list[str] = PATTERNS,
     profile: ProfilesOption = [],  # noqa: B006
     layout: str | None = typer.Option(
         None, "--layout", help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV."
@@ -35,16 +37,17 @@ def predict(
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """Seconds per rank that the exchange PATTERN will cost, all messages posted at once.
+    """Predict the time of the exchange PATTERN on every rank, with all messages posted at once.
 
     Models of Thune et al. 2023: staircase (7)-(9) and (12)-(17), max-rate (10), postal (1); times of messages
-    inside a node and between nodes are added (18). fair is the staircase inside nodes and limits senders as
-    well as receivers between them. receive is the time to receive without latency; low and high come from the
-    profile's replicates: how well its parameters are known, not how well the model describes the machine.
+    inside a node and between nodes are added (18). fair is the staircase inside nodes; between nodes it
+    limits senders as well as receivers. receive is the time to receive without latency. low and high come
+    from the profile's replicates: they show how well the parameters are known, not how well the model
+    describes the machine.
     """
-    path = _pattern_path(words)
+    path = _pattern_path(patterns)
     if not profile or layout is None:
-        option = "--layout, such as 1x1x4" if profile else "--profile, a file that `earlybird fit` wrote"
+        option = "--layout, such as 1x1x4" if profile else "--profile, a file written by `earlybird fit`"
         raise InputError(f"predict needs a profile and a layout; add {option}")
     pattern = load_pattern(path)
     joined = merge_profiles([load_profile(name) for name in profile])
@@ -61,20 +64,22 @@ def predict(
 
 
 def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str, str]:
-    """The options given, refused where the model has no use for them."""
+    """The options given; InputError for one that the model does not use."""
     if share is not None and model != "fair":
-        raise InputError(f"--share is for --model fair and the model is {model}; leave --share out")
+        raise InputError(f"--share applies to --model fair, but the model is {model}; omit --share")
     if mixed is not None and model not in ("staircase", "fair"):
         raise InputError(
-            f"--mixed is for the models staircase and fair and the model is {model}; leave --mixed out"
+            f"--mixed applies to the models staircase and fair, but the model is {model}; omit --mixed"
         )
     return {name: value for name, value in (("share", share), ("mixed", mixed)) if value is not None}
 
 
-def _pattern_path(words: list[str]) -> str:
-    if len(words) != 1:
-        raise InputError(f"predict was given {len(words)} patterns; give one file, such as mesh.csv")
-    return words[0]
+def _pattern_path(paths: list[str]) -> str:
+    if len(paths) != 1:
+        raise InputError(
+            f"predict takes one pattern, but {len(paths)} are given; give one file, such as mesh.csv"
+        )
+    return paths[0]
 
 
 def _columns(prediction: Prediction) -> dict[str, np.ndarray]:
@@ -103,7 +108,7 @@ def _print_table(prediction: Prediction, pattern: Pattern) -> None:
     ranks = np.arange(len(time_s))
     if len(ranks) > MAX_TABLE_ROWS:
         ranks = np.argsort(-time_s, kind="stable")[:SLOWEST_ROWS]
-        note(f"the {SLOWEST_ROWS} slowest of {len(time_s)} ranks; --format csv gives all")
+        note(f"the {SLOWEST_ROWS} slowest of {len(time_s)} ranks; --format csv prints all")
     header = ["rank", *(name.removesuffix("_s").replace("_", "-") for name in columns)]
     print_table(
         header, [[rank, *(format_seconds(values[rank]) for values in columns.values())] for rank in ranks]
@@ -131,7 +136,7 @@ command = make_group(
         ),
     ),
     name="predict",
-    help="What communication will cost by a profile. `earlybird predict PATTERN` is short for "
+    help="Predict the cost of communication with a profile. `earlybird predict PATTERN` is short for "
     "`earlybird predict exchange PATTERN`.",
     first_is_default=True,
 )

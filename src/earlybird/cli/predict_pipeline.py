@@ -1,4 +1,4 @@
-"""`earlybird predict pipeline`: what every method to send a buffer in partitions will take."""
+"""`earlybird predict pipeline`: the time of every method to send a buffer in partitions."""
 
 from typing import Annotated, Any
 
@@ -35,11 +35,12 @@ _COLUMNS = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "gain", "ga
 
 
 def pipeline(
-    size: Annotated[str, typer.Option("--size", help="The whole buffer, such as 64MiB.")],
+    size: Annotated[str, typer.Option("--size", help="Size of the buffer, such as 64MiB.")],
     profile: ProfilesOption = [],  # noqa: B006
     threads: Annotated[int, typer.Option("--threads", help="Threads that fill the buffer.")] = 1,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", help="Of all threads together; one for each thread.")
+        int | None,
+        typer.Option("--partitions", help="Partitions of all threads together.  [default: one per thread]"),
     ] = None,
     gamma: GammaOption = None,
     ai: AiOption = None,
@@ -47,17 +48,18 @@ def pipeline(
     frequency: FrequencyOption = None,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
-    method: Annotated[str | None, typer.Option("--method", help="This method alone, such as many.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="Only this method, such as many.")] = None,
     level: LevelOption = None,
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """What every method to send a buffer in partitions takes, and its gain over one message at the end.
+    """Predict the time of every method to send a buffer in partitions, and its gain over one message at
+    the end.
 
-    The joined model of docs/models.md: messages leave one after another when they are ready, the last
-    partition gamma times its size later than the others. Times are from when it is ready until the receiver
-    has everything. Methods that the profile holds no pipelines of are predicted from its latency and
-    bandwidth.
+    Uses the joined model of docs/models.md: messages leave one after another when they are ready, and the
+    last partition is ready gamma times its size later than the others. Times run from then until the
+    receiver has the whole buffer. Methods without measured pipelines in the profile are predicted from its
+    latency and bandwidth.
     """
     joined = load_profiles(profile)
     num_partitions = threads if partitions is None else partitions
@@ -71,7 +73,7 @@ def pipeline(
     notes = reservations([model for model, _ in chosen], size_bytes, num_partitions, rate)
     for reservation in notes:
         note(f"warning: {reservation}")
-    methods = [_to_json(found) for _, found in chosen]
+    methods = [_to_json(prediction) for _, prediction in chosen]
     if json or format is Format.json:
         print_json(
             {
@@ -91,35 +93,36 @@ def pipeline(
         print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, methods)])
     else:
         print_table(
-            ["method", "time", "95 %", "gain", "95 %", "messages", "largest", "from"],
-            [_cells(found) for _, found in chosen],
+            ["method", "time", "95 %", "gain", "95 %", "messages", "largest", "source"],
+            [_cells(prediction) for _, prediction in chosen],
         )
         note(
-            f"{level}: {format_bytes(size_bytes)} in {num_partitions} partitions of "
-            f"{threads} thread{'' if threads == 1 else 's'}, the last one {format_seconds(delay_s)} late"
+            f"{level}: {format_bytes(size_bytes)} in {num_partitions} partitions, "
+            f"{threads} thread{'' if threads == 1 else 's'}, the last partition {format_seconds(delay_s)} "
+            "late"
         )
 
 
 def load_profiles(names: list[str]) -> Profile:
-    """The profiles of `--profile` as one."""
+    """The profiles of `--profile`, merged."""
     if not names:
-        raise InputError("no profile is given; add --profile, a file that `earlybird fit` wrote")
+        raise InputError("no profile is given; add --profile, a file written by `earlybird fit`")
     return merge_profiles([load_profile(name) for name in names])
 
 
 def checked_size(size: str, threads: int, partitions: int) -> int:
-    """Bytes of the whole buffer, refused where threads or partitions do not divide it."""
+    """Bytes of the buffer; InputError if the threads or partitions do not divide it."""
     size_bytes = parse_bytes(size, "--size")
     if threads < 1:
         raise InputError(f"--threads is {threads}; give 1 or more")
     if partitions < 1 or partitions % threads:
         raise InputError(
-            f"--partitions is {partitions}, of all {threads} threads together; give a multiple of {threads}"
+            f"--partitions is {partitions} for all {threads} threads together; give a multiple of {threads}"
         )
     if size_bytes < 1 or size_bytes % partitions:
         raise InputError(
-            f"--size is {size_bytes} bytes, which {partitions} partitions do not divide; give a multiple of "
-            f"{partitions}"
+            f"--size is {size_bytes} bytes, which is not divisible into {partitions} partitions; give a "
+            f"multiple of {partitions}"
         )
     return size_bytes
 
@@ -131,13 +134,13 @@ def _only(
     chosen = [pair for pair in pairs if method in (None, pair[0].method)]
     if not chosen:
         known = ", ".join(dict.fromkeys(model.method for model in models))
-        raise InputError(f"--method is {method!r} and the profile tells of {known}; give one of these")
+        raise InputError(f"--method is {method!r}, but the profile contains {known}; give one of these")
     return chosen
 
 
-def _to_json(found: MethodPrediction) -> dict[str, Any]:
-    value = {name: item for name, item in vars(found).items() if item is not None}
-    return value | {"message_bytes": round(found.message_bytes), "gain": found.gain}
+def _to_json(prediction: MethodPrediction) -> dict[str, Any]:
+    value = {name: item for name, item in vars(prediction).items() if item is not None}
+    return value | {"message_bytes": round(prediction.message_bytes), "gain": prediction.gain}
 
 
 def _flat(method: dict[str, Any]) -> dict[str, Any]:
@@ -150,16 +153,20 @@ def _flat(method: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _cells(found: MethodPrediction) -> list[str]:
-    time_interval = found.time_interval_s and " .. ".join(map(format_seconds, found.time_interval_s))
-    gain_interval = found.gain_interval and " .. ".join(f"{bound:.2f}" for bound in found.gain_interval)
+def _cells(prediction: MethodPrediction) -> list[str]:
+    time_interval = prediction.time_interval_s and " .. ".join(
+        map(format_seconds, prediction.time_interval_s)
+    )
+    gain_interval = prediction.gain_interval and " .. ".join(
+        f"{bound:.2f}" for bound in prediction.gain_interval
+    )
     return [
-        found.method if found.vcis is None else f"{found.method}, {found.vcis} contexts",
-        format_seconds(found.time_s),
+        prediction.method if prediction.vcis is None else f"{prediction.method}, {prediction.vcis} contexts",
+        format_seconds(prediction.time_s),
         time_interval or "",
-        "" if found.gain is None else f"{found.gain:.2f}",
+        "" if prediction.gain is None else f"{prediction.gain:.2f}",
         gain_interval or "",
-        str(found.messages),
-        format_bytes(found.message_bytes),
-        found.source,
+        str(prediction.messages),
+        format_bytes(prediction.message_bytes),
+        prediction.source,
     ]

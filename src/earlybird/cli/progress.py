@@ -1,4 +1,4 @@
-"""One line on what is being measured, the last interval and the time left; plain lines without a terminal."""
+"""Progress line: current point, last interval and remaining time; plain lines if stderr is no terminal."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ _PLAIN_LINE_S = 5.0
 
 
 class ProgressLine:
-    """Implements measure.session.Progress on stderr; `quiet` says nothing at all."""
+    """Implements measure.session.Progress on stderr; with `quiet` it prints nothing."""
 
     def __init__(self, quiet: bool = False):
         self._quiet = quiet
@@ -21,22 +21,22 @@ class ProgressLine:
         self._drawn_s = -_PLAIN_LINE_S
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
-        """`what` is being measured now, `last` was measured before it."""
+        """`what` is being measured; `last` is the sample before it."""
         now_s = time.monotonic()
         if self._quiet or now_s - self._drawn_s < (_REDRAW_S if self._terminal else _PLAIN_LINE_S):
             return
         self._drawn_s = now_s
         left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
-        words = [f"{100 * done // max(total, 1):3d} %", f"{done} of {total} points", left, what]
-        if last is not None and last.quantity != PROOF:  # the time of a proof is how late a rank was made
+        parts = [f"{100 * done // max(total, 1):3d} %", f"{done} of {total} points", left, what]
+        if last is not None and last.quantity != PROOF:  # the time of a proof is the injected delay
             half_width = relative_half_width(last.steady_times_s())
-            words.append(f"(the one before: {format_seconds(last.median_s())} +- {half_width:.1%})")
-        text = "  ".join(words)
+            parts.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
+        text = "  ".join(parts)
         sys.stderr.write(f"\r\033[K{text}" if self._terminal else text + "\n")
         sys.stderr.flush()
 
     def close(self) -> None:
-        """Leave the line to whatever is written next."""
+        """Clear the line for the next output."""
         if self._terminal and not self._quiet:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -1,5 +1,5 @@
-"""`earlybird replay`: the exchange of a pattern on real MPI and, with a profile, how far the prediction was
-off."""
+"""`earlybird replay`: runs the exchange of a pattern on real MPI and, with a profile, reports the prediction
+error."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
 DEFAULT_LAUNCHES = 5
 DEFAULT_BUDGET_S = 20.0
 MAX_TABLE_RANKS = 32
-# Buffers for both sides of every message may take this share of the memory that is free.
+# Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
 
 
@@ -42,7 +42,7 @@ def replay(
     ] = None,
     map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
     profile: Annotated[
-        list[Path] | None, typer.Option(help="Compare with this profile's predictions.")
+        list[Path] | None, typer.Option(help="Profile whose predictions to compare with.")
     ] = None,
     share: options.ShareOption = None,
     mixed: options.MixedOption = None,
@@ -52,9 +52,11 @@ def replay(
     hosts: options.HostsOption = None,
     agent: options.AgentOption = None,
     threads: options.ThreadsOption = 1,
-    budget: Annotated[str | None, typer.Option(help="Time for all launches together; 20s.")] = None,
-    launches: Annotated[int | None, typer.Option(help="How often the exchange is started anew; 5.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed, kept with the run.")] = 1,
+    budget: Annotated[
+        str | None, typer.Option(help="Time for all launches together.  [default: 20s]")
+    ] = None,
+    launches: Annotated[int | None, typer.Option(help="Number of launches.  [default: 5]")] = None,
+    seed: Annotated[int, typer.Option(help="Seed, stored in the run.")] = 1,
     time_limit: options.TimeLimitOption = "1h",
     stall_limit: options.StallLimitOption = "60s",
     resume: options.ResumeOption = False,
@@ -63,9 +65,9 @@ def replay(
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """The same exchange on real MPI (Algorithm 2 of Thune et al. 2023), every rank's time kept."""
+    """Run the exchange on real MPI (Algorithm 2 of Thune et al. 2023) and record the time of every rank."""
     if (share or mixed) and not profile:
-        raise InputError("--share and --mixed are for predictions; add --profile, or leave them out")
+        raise InputError("--share and --mixed apply to predictions; add --profile, or omit them")
     if print_script is not None:
         batch_script.check_kind(print_script, launcher=launcher, hosts=hosts, resume=resume)
     if resume:
@@ -75,10 +77,12 @@ def replay(
         )
         effort = measuring.extend(effort, launches, budget)
         messages = load_pattern(run.path / "pattern.npz")
-        # As it was then: the layout's own file may have changed or be out of sight.
+        # From the run: the original layout file may have changed or be missing.
         where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
         if pattern is not None and load_pattern(pattern).sha256() != messages.sha256():
-            raise InputError(f"{run.path} replays another pattern than {pattern}; with --resume leave it out")
+            raise InputError(
+                f"{run.path} replays another pattern than {pattern}; omit the pattern with --resume"
+            )
     else:
         if pattern is None or layout is None:
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
@@ -109,11 +113,11 @@ def replay(
         run = output or Path("replay")
         batch_script.print_slurm_script(context, run, where.num_nodes, effort.budget_s)
         return
-    starter, place = launcher_of(settings, effort.seed)
+    starter, resources = launcher_of(settings, effort.seed)
     if not resume:
-        effort = measuring.suited_to(place, effort)
+        effort = measuring.suited_to(resources, effort)
     check_exchange(messages, where, starter)
-    # Before anything is measured: a profile that does not fit is refused at once.
+    # Refuse an unsuitable profile before measuring.
     variant = (share or SHARES[0], mixed or MIXED[0])
     predictions = None if joined is None else predict_all(messages, where, joined, *variant)
     if resume:
@@ -123,10 +127,10 @@ def replay(
         run = measuring.create_run(output, "replay", effort, machine_of(starter), **settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
-    group = exchange_group(messages, where, starter.flavour, place.link_bytes_per_s)
+    group = exchange_group(messages, where, starter.flavour, resources.link_bytes_per_s)
     measuring.run_session(run, starter, [group], effort, quiet)
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
-        note(f"warning: --threads {settings['threads']} changes nothing: times were drawn from a profile")
+        note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if joined is None:
         _show_measured(run, "json" if json else format)
     else:
@@ -136,23 +140,23 @@ def replay(
 
 
 def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None:
-    """Refuse what cannot be replayed here: ranks that cannot be placed, buffers that do not fit."""
+    """Raise InputError if the ranks cannot be placed or the buffers do not fit into memory."""
     pattern.check_ranks(layout.num_ranks)
     launcher.check(layout)
     free = hardware.available_memory_bytes() * layout.num_nodes
     if launcher.name != "synthetic" and 2 * pattern.total_bytes > _MEMORY_SHARE * free:
         raise InputError(
             f"the pattern needs {units.format_bytes(2 * pattern.total_bytes)} for its buffers and "
-            f"{units.format_bytes(free)} are free; give a smaller one"
+            f"{units.format_bytes(free)} are free; give a smaller pattern"
         )
 
 
 def predict_all(
     pattern: Pattern, layout: Layout, profile: Profile, share: str = SHARES[0], mixed: str = MIXED[0]
 ) -> dict[str, Prediction]:
-    """The prediction of every model that can be made; InputError when none can.
+    """The predictions of all models that apply; InputError if none does.
 
-    Without messages between nodes `fair` is left out: it is the staircase.
+    Without messages between nodes `fair` is omitted, as it equals the staircase.
     """
     predictions, refusals = {}, []
     exchange = Exchange(pattern, layout, mixed=mixed)
@@ -166,7 +170,7 @@ def predict_all(
     if not predictions:
         raise refusals[0]
     for refusal in refusals:
-        note(f"left out: {refusal}")
+        note(f"omitted: {refusal}")
     return predictions
 
 
@@ -178,31 +182,28 @@ def compare_run(
     predictions: dict[str, Prediction] | None = None,
     parts: Sequence[Profile] = (),
 ) -> Comparison:
-    """Compare the exchange measured in `run` with every model, and keep the comparison in the run folder.
+    """Compare the exchange measured in `run` with every model, and store the comparison in the run folder.
 
-    `predictions` are those of `predict_all` where they are known already, `parts` the profiles that `profile`
-    was joined from.
+    `predictions` is the result of `predict_all`, if known; `parts` are the profiles merged into `profile`.
     """
     predictions = predictions or predict_all(pattern, layout, profile)
     samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
     compared = compare_times(measured_times(samples), predictions)
     levels = set(Exchange(pattern, layout).levels)
     notes = [
-        said
+        difference
         for part in parts or [profile]
-        for said in _context_notes(samples[0].config["mpi"], run.launches()[-1], part, levels)
+        for difference in _context_notes(samples[0].config["mpi"], run.launches()[-1], part, levels)
     ]
-    for said in notes:
-        note(f"warning: {said}")
+    for difference in notes:
+        note(f"warning: {difference}")
     first = next(iter(predictions.values()))
     if silent := silent_senders(pattern, first.time_s, first.model):
         note(silent)
         notes.append(silent)
     oversubscribed = any(sample.oversubscribed for sample in samples)
     if oversubscribed:
-        notes.append(
-            "more ranks than cores: waiting ranks yield, and the times include the scheduler's turns"
-        )
+        notes.append("more ranks than cores: waiting ranks yield, and the times include scheduling delays")
     compared = Comparison(
         compared.measured_s,
         compared.predicted_s,
@@ -228,8 +229,8 @@ def compare_run(
 
 
 def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels: set[str]) -> list[str]:
-    """Where `profile` was measured otherwise than the exchange, as far as it was for `levels`; a profile
-    that does not say of which MPI it is agrees with any."""
+    """Differences between the context of `profile` and that of the exchange, for `levels`; a profile without
+    an MPI matches any."""
     fitted, needed = profile.context.get("flavour"), levels & profile.levels.keys()
     if fitted is None or mpi == "synthetic" or not needed:
         return []
@@ -237,12 +238,13 @@ def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels
     if fitted != mpi:
         notes.append(f"the profile was measured with {fitted}, the replay with {mpi}")
     threads, network = (
-        [told.get(key) or usual for told in (profile.context, launch)] for key, usual in USUAL_CONTEXT.items()
+        [context.get(key) or usual for context in (profile.context, launch)]
+        for key, usual in USUAL_CONTEXT.items()
     )
     if threads[0] != threads[1]:
         notes.append(f"the profile was measured with --threads {threads[0]}, the replay with {threads[1]}")
     if "inter_node" in needed and network[0] != network[1]:
-        notes.append(f"the profile's network is {network[0]} and the replay's is {network[1]}")
+        notes.append(f"the profile's network is {network[0]}, the replay's is {network[1]}")
     return notes
 
 
@@ -296,7 +298,7 @@ def _print_ranks(columns: dict[str, np.ndarray]) -> None:
     slowest = int(measured.argmax())
     others_wait_s = float((measured.max() - measured).sum()) / max(len(measured) - 1, 1)
     print(
-        f"slowest: rank {slowest}, {units.format_seconds(measured[slowest])}; the others wait for it "
+        f"slowest: rank {slowest}, {units.format_seconds(measured[slowest])}; the other ranks wait for it "
         f"{units.format_seconds(others_wait_s)} on average"
     )
 

@@ -1,4 +1,4 @@
-"""`earlybird report`: one self-contained page, or the same answers in the terminal."""
+"""`earlybird report`: one self-contained page, or the same results in the terminal."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,17 +13,17 @@ def report(
         list[Path],
         typer.Argument(
             metavar="FILE|RUN/...",
-            help="Run folders, profiles, predictions, comparisons, advice, patterns, in any mix.",
+            help="Any of: run folders, profiles, predictions, comparisons, advice, patterns.",
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page to write; report.html if not given.")
+        Path | None, typer.Option("--output", "-o", help="Page to write.  [default: report.html]")
     ] = None,
     terminal: Annotated[
-        bool, typer.Option("--terminal", help="Print the answers; the page only with -o.")
+        bool, typer.Option("--terminal", help="Print the results; write the page only if -o is given.")
     ] = False,
 ) -> None:
-    """Write one HTML page that opens offline, from any mix of what the other commands wrote."""
+    """Write one HTML page, readable offline, from any outputs of the other commands."""
     from earlybird.cli.fitted_collectives import with_collectives
     from earlybird.cli.fitted_pipelines import with_fitted_pipelines
     from earlybird.report import material, page

@@ -1,4 +1,4 @@
-"""Measured against predicted."""
+"""Compare measured with predicted times."""
 
 from earlybird.compare.times import compare_times, measured_times
 

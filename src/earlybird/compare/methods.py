@@ -1,4 +1,4 @@
-"""Alternatives that were measured interleaved: the ratio of their times, pair by pair."""
+"""Ratios of the times of alternatives that were measured interleaved, pair by pair."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from earlybird.models.statistics import median_coverage, median_interval
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times longer one method took than another, from `low` to `high`; `launches` held both.
+    """The time of one method over that of another, from `low` to `high`; `launches` contained both.
 
-    `coverage` is how often such an interval holds the median: 0.95 or more from 6 launches on, 0.75 with 3.
+    `coverage` is how often such an interval contains the median: 0.95 or more from 6 launches on, 0.75 with
+    3.
     """
 
     value: float
@@ -26,9 +27,10 @@ class Ratio:
 def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio | None:
     """Median over launches of the median ratio of times of one round, `longer` over `shorter`.
 
-    A launch is itself random, so the interval is that of the launches' medians, up to 10 launches from the
-    lowest to the highest; with a single launch it is that of its rounds, which tells less. Rounds in the
-    warm-up of either method are left out, and launches that lack a method; None when nothing is left.
+    A launch is a random factor, so the interval is that of the medians of the launches, with up to 10
+    launches from the lowest to the highest. With a single launch it is that of its rounds, which is less
+    reliable. Rounds in the warm-up of either method, and launches without one of the methods, are left out;
+    None if nothing is left.
     """
     other = {sample.launch: sample for sample in shorter}
     ratios = [round_ratios(sample, other[sample.launch]) for sample in longer if sample.launch in other]
@@ -44,10 +46,10 @@ def paired_ratio(longer: Iterable[Sample], shorter: Iterable[Sample]) -> Ratio |
 def chained_ratio(
     longer: Iterable[Sample], common: Iterable[Sample], shorter: Iterable[Sample]
 ) -> Ratio | None:
-    """`longer` over `shorter` where no launch held both, by way of what was interleaved with either.
+    """`longer` over `shorter` if no launch contained both, through a method interleaved with each of them.
 
     The interval reaches from the lower end of one ratio over the upper end of the other to the reverse: it
-    holds the median at least as often as both of theirs do together. None where a launch is missing.
+    contains the median at least as often as both intervals do at the same time. None if a launch is missing.
     """
     common = list(common)
     first, second = paired_ratio(longer, common), paired_ratio(shorter, common)

@@ -1,4 +1,4 @@
-"""Measured seconds per rank beside predicted ones, and how far off each model is."""
+"""Compare measured with predicted seconds per rank, and compute the error of each model."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,8 +13,8 @@ from earlybird.data.run import Sample, rank_medians_of_launches
 def measured_times(samples: Iterable[Sample]) -> np.ndarray:
     """(P,) seconds per rank: the median over steady iterations, then over launches.
 
-    `samples` are the launches of one exchange, each with `rank_times_s`. Raises InputError when there is
-    none, or when they differ in the number of ranks.
+    `samples` are the launches of one exchange, each with `rank_times_s`. Raises InputError if there is
+    none, or if they differ in the number of ranks.
     """
     launches = list(samples)
     for sample in launches:
@@ -34,8 +34,8 @@ def compare_times(measured_s: np.ndarray, predictions: Mapping[str, Prediction])
     """Errors of each model: equation (11) of Thune et al. 2023 and the signed error of the slowest rank.
 
     error = sum |T_actual - T_model| / sum T_actual; slowest_error = (max predicted - max measured)/max
-    measured, below zero where the model is too fast. `measured_s` (P,) seconds, as `measured_times` gives
-    them. Raises InputError when a prediction has another number of ranks or nothing was measured.
+    measured, below zero if the predicted time is too short. `measured_s` (P,) seconds, as `measured_times`
+    returns them. Raises InputError if a prediction has another number of ranks or nothing was measured.
     """
     measured_s = np.asarray(measured_s, dtype=float)
     predicted_s = {model: prediction.time_s for model, prediction in predictions.items()}
@@ -46,7 +46,9 @@ def compare_times(measured_s: np.ndarray, predictions: Mapping[str, Prediction])
                 "predict and replay on the same layout"
             )
     if not measured_s.sum() > 0:
-        raise InputError("every measured time is 0 s, so no relative error exists; compare one with messages")
+        raise InputError(
+            "every measured time is 0 s, so no relative error exists; compare a run with messages"
+        )
     slowest_s = measured_s.max()
     return Comparison(
         measured_s=measured_s,

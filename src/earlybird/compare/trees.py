@@ -1,4 +1,4 @@
-"""Whether forced collective algorithms really ran: what a run's proofs say of each."""
+"""Check from the proof samples of a run whether forced collective algorithms really ran."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from earlybird.models.trees import TREES
 
 @dataclass(frozen=True)
 class MethodProof:
-    """What was seen of `method` of `operation` among `ranks`, mapped by `map_by`, asked to run along
-    `tree`."""
+    """The observed tree of `method` of `operation` with `ranks` ranks, mapped by `map_by`, which should run
+    along `tree`."""
 
     operation: str
     method: str
@@ -28,11 +28,11 @@ class MethodProof:
 
     @property
     def key(self) -> tuple:
-        """What the samples of its times have in common with it."""
+        """The key that it shares with the samples of its times."""
         return self.operation, self.method, self.ranks, self.map_by, self.root
 
     def contradiction(self) -> str | None:
-        """A sentence where another tree ran than the one asked for."""
+        """A sentence if another tree ran than the requested one."""
         if self.proof.verdict != CONTRADICTED:
             return None
         seen = "along " + self.proof.seen if self.proof.seen in TREES else self.proof.seen
@@ -40,18 +40,18 @@ class MethodProof:
         if seen is None and edges is not None:
             seen = "along " + " ".join(f"{parent}->{child}" for parent, child in edges)
         return (
-            f"{self.method} of {self.operation} among {self.ranks} ranks is not what ran: it was to "
-            f"run along the tree {self.tree} and ran {seen or 'otherwise'}"
+            f"{self.method} of {self.operation} among {self.ranks} ranks is not what ran: it should "
+            f"run along the tree {self.tree} but ran {seen or 'differently'}"
         )
 
 
 def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> dict[tuple, MethodProof]:
-    """By `MethodProof.key`; where a method was tried several times the last that told something counts.
+    """Proofs by `MethodProof.key`; if a method was tried several times, the last conclusive one counts.
 
     Parameters
     ----------
-    samples : of any quantity and kernel; those of quantity `delayed_completion` are looked at.
-    launches : launch records, which tell the MPI of each sample's `launch`.
+    samples : of any quantity and kernel; only those of quantity `delayed_completion` are used.
+    launches : launch records, which give the MPI of each sample's `launch`.
     """
     families = {launch["id"]: family_of(launch) for launch in launches}
     found: dict[tuple, MethodProof] = {}
@@ -71,7 +71,7 @@ def _prove(sample: Sample, family: str | None) -> MethodProof:
     times_s = sample.rank_times_s
     if times_s is None or delayed.shape != (len(times_s),) or not (delayed >= 0).all():
         raise InputError(
-            f"a sample {PROOF} of {sample.method} does not tell which ranks were delayed; the file was "
+            f"a sample {PROOF} of {sample.method} does not record which ranks were delayed; the file was "
             "changed by hand"
         )
     tree = tree_of(family, operation, parse_method(sample.method).name)

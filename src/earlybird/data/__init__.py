@@ -1,1 +1,2 @@
-"""The nouns (Run, Profile, Pattern, Layout, Prediction, Comparison) and the only parser of their files."""
+"""The data types (Run, Profile, Pattern, Layout, Prediction, Comparison) and the only parser of their
+files."""

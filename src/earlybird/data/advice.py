@@ -1,4 +1,4 @@
-"""Advice: alternatives ranked by what they are predicted to take, and the sizes at which the best changes."""
+"""Advice: alternatives ranked by predicted time, and the sizes at which the best one changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ SCHEMA = "earlybird.advice/1"
 
 @dataclass(frozen=True)
 class Alternative:
-    """One method to do what was asked about.
+    """One method for the requested operation.
 
     Attributes
     ----------
     method : its name.
-    do : the setting, command or change of the program that does it.
-    gain : the time of what the advice compares with (`Advice.baseline`) over this one's; None if unknown.
-    time_interval_s, gain_interval : (low, high) of 95 %, of the parameters alone; None where the profile has
-        no replicates.
-    extra : what else belongs to the alternative, such as its number of partitions.
+    do : the setting, command or program change that selects it.
+    gain : time of `Advice.baseline` / time of this alternative; None if unknown.
+    time_interval_s, gain_interval : 95 % (low, high) from the parameters only; None if the profile has no
+        replicates.
+    extra : further values, such as the number of partitions.
     """
 
     method: str
@@ -75,8 +75,8 @@ class Advice:
             "operation": self.operation,
             "asked": dict(self.asked),
             "baseline": self.baseline,
-            "ranked": [one.to_json() for one in self.ranked],
-            "crossovers": [one.to_json() for one in self.stretches],
+            "ranked": [alternative.to_json() for alternative in self.ranked],
+            "crossovers": [stretch.to_json() for stretch in self.stretches],
             "profile_id": self.profile_id,
             "notes": list(self.notes),
         } | dict(self.extra)
@@ -98,7 +98,7 @@ def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Adv
             f"{where} is incomplete ({error!r}); make it again with `earlybird advise --json`"
         ) from error
     if not ranked:
-        raise InputError(f"{where} ranks nothing; make it again with `earlybird advise --json`")
+        raise InputError(f"{where} has no ranked alternative; make it again with `earlybird advise --json`")
     known = {"schema", "operation", "asked", "baseline", "ranked", "crossovers", "profile_id", "notes"}
     return Advice(
         operation,

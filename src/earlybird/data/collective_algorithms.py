@@ -1,6 +1,6 @@
-"""Collective operations, their algorithms by name, and how each MPI is made to run one of them.
+"""Collective operations, the names of their algorithms, and how to force an MPI to run one of them.
 
-What is to be known of each MPI's variables stands in mpi_algorithms.py; nothing else knows them.
+Only mpi_algorithms.py contains the variables of each MPI.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,15 @@ from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, Algorithm, Asked
 OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier")
 ROOTED = ("bcast", "reduce", "gather", "scatter")
 REDUCTIONS = ("reduce", "allreduce")
-# Their sizes are those of the block between two ranks, as in the OSU benchmarks; of others of the buffer.
+# Their sizes are those of the block between two ranks, as in the OSU benchmarks; other sizes are of the
+# buffer.
 PER_PAIR = ("allgather", "alltoall", "gather", "scatter")
-# Results that flow from the root down a tree; of the other rooted operations they flow up to it.
+# Data flows from the root down the tree; in the other rooted operations it flows up to the root.
 DOWNWARD = ("bcast", "scatter")
 
-# The quantities of the kernel `collective`: what is timed, and who waits for a rank that comes late.
+# The quantities of the kernel `collective`: the completion time, and the ranks that wait for a late rank.
 COMPLETION, PROOF = "completion", "delayed_completion"
-# An operation of its own there: what adding up costs, without any message.
+# A separate operation there: the cost of the reduction operator, without messages.
 REDUCE_LOCAL = "reduce_local"
 
 DEFAULT = "default"  # the MPI's free choice
@@ -36,14 +37,14 @@ _OWN = {
 
 @dataclass(frozen=True)
 class Method:
-    """An algorithm by name, and its segments: 0 bytes, one segment of everything."""
+    """The name of an algorithm and its segment size; 0 means no segmentation."""
 
     name: str
     segment_bytes: int = 0
 
     @property
     def text(self) -> str:
-        """As samples name it."""
+        """The `method` of samples."""
         return f"{self.name}:{self.segment_bytes}" if self.segment_bytes else self.name
 
     @property
@@ -52,27 +53,27 @@ class Method:
 
     @property
     def is_forced(self) -> bool:
-        """Whether it is an algorithm of the MPI's that the MPI must be made to take."""
+        """Whether the MPI must be forced to use it."""
         return not self.is_own and self.name != DEFAULT
 
 
 def parse_method(text: str) -> Method:
-    """`pipeline:8192` -> its name and segment in bytes; InputError where that is no whole number."""
+    """`pipeline:8192` -> name and segment size in bytes; InputError if the size is not an integer."""
     name, colon, segment = text.partition(":")
     if colon and not segment.isdecimal():
-        raise InputError(f"the algorithm {text!r} names no segment; give whole bytes, such as {name}:8192")
+        raise InputError(f"the algorithm {text!r} has no valid segment; give bytes, such as {name}:8192")
     return Method(name, int(segment or 0))
 
 
 @dataclass(frozen=True)
 class Forcing:
-    """What makes an MPI take one algorithm.
+    """The variables that force an MPI to use one algorithm.
 
     Attributes
     ----------
     environment : variables of the launch.
-    communicator : control variables (MPI_T) to write before the communicator is made that will take it.
-    call : control variables to write before calls, which act on every communicator.
+    communicator : control variables (MPI_T) to write before the communicator is created.
+    call : control variables to write before calls; they affect every communicator.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Forcing:
     call: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self, method: str) -> list[str]:
-        """Of a kernel's --settings file."""
+        """Lines of a kernel's --settings file."""
         kinds = ((method, self.communicator), (f"{method} @call", self.call))
         return [
             " ".join([head, *(f"{name}={value}" for name, value in variables.items())])
@@ -89,7 +90,7 @@ class Forcing:
         ]
 
 
-# MPIs of which `default` is their free choice also in a launch that forces other methods.
+# MPIs whose `default` stays their free choice in a launch that forces other methods.
 STAYS_FREE = ("mpich", "openmpi")
 FAMILY_NAMES = {
     "mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI", "simgrid": "SimGrid's SMPI",
@@ -97,44 +98,44 @@ FAMILY_NAMES = {
 
 
 def family_of(launch: Mapping[str, Any]) -> str | None:
-    """The family of the MPI of a launch record, by the name that the library gives itself."""
+    """The MPI family of a launch record, from the library version string."""
     version = str(launch.get("library_version", ""))
     signs = {"Intel": "intel", "Open MPI": "openmpi", "MPICH": "mpich", "SMPI": "simgrid"}
     return next((family for sign, family in signs.items() if version.startswith(sign)), None)
 
 
 def own_algorithms(operation: str) -> tuple[str, ...]:
-    """Names of ours, on point-to-point calls: the same on every MPI."""
+    """Names of Earlybird's algorithms on point-to-point calls, the same on every MPI."""
     return _OWN.get(operation, ())
 
 
 def mpi_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
-    """Names of those that an MPI of `family` (mpich, openmpi, intel) can be made to take."""
+    """Names of the algorithms that an MPI of `family` (mpich, openmpi, intel) can be forced to use."""
     return tuple(FAMILIES.get(family, {}).get(operation, ()))
 
 
 def find_algorithm(family: str | None, operation: str, name: str) -> Algorithm:
-    """The algorithm `name` of the MPI's; InputError naming those there are."""
+    """The MPI's algorithm `name`; InputError lists the known ones."""
     known = FAMILIES.get(family, {}).get(operation, {})
     if name in known:
         return known[name]
-    here = ", ".join((*known, *own_algorithms(operation), DEFAULT))
+    available = ", ".join((*known, *own_algorithms(operation), DEFAULT))
     raise InputError(
-        f"there is no algorithm {name!r} of {operation} that {FAMILY_NAMES.get(family)} can be made to take; "
-        f"give {here}"
+        f"there is no algorithm {name!r} of {operation} that {FAMILY_NAMES.get(family)} can be forced to "
+        f"use; give {available}"
     )
 
 
 def is_segmented(family: str | None, operation: str, name: str) -> bool:
-    """Whether this algorithm, ours or the MPI's, can cut what it sends into segments."""
+    """Whether this algorithm, Earlybird's or the MPI's, supports segmentation."""
     if name.startswith(OWN):
         return name in ("own-pipeline", "own-binomial")
     return name != DEFAULT and find_algorithm(family, operation, name).segmented is not None
 
 
 def tree_of(family: str | None, operation: str, name: str) -> str | None:
-    """The tree of models/trees.py that this algorithm, ours or the MPI's, runs along; None where it is none
-    of those, or not known."""
+    """The tree of models/trees.py of this algorithm, Earlybird's or the MPI's; None if it is none of
+    those or unknown."""
     if name.startswith(OWN):
         return _OWN_TREES.get(name)
     algorithm = FAMILIES.get(family, {}).get(operation, {}).get(name)
@@ -142,26 +143,26 @@ def tree_of(family: str | None, operation: str, name: str) -> str | None:
 
 
 def elements(size_bytes: int) -> tuple[str, int]:
-    """What a reduction of so many bytes adds up, and how many: doubles where 8 divides the size."""
+    """Datatype and count of a reduction of `size_bytes`: doubles if the size is a multiple of 8."""
     return ("byte", size_bytes) if size_bytes % 8 else ("double", size_bytes // 8)
 
 
 def why_not(family: str | None, operation: str, method: Method, ranks: int, size_bytes: int) -> str | None:
-    """What an algorithm of the MPI's needs that is not so here, without which the MPI takes another one in
-    silence; None where all is well."""
+    """The unmet requirement of an MPI algorithm, without which the MPI silently uses another one; None if
+    there is none."""
     if not method.is_forced:
         return None
     needs = find_algorithm(family, operation, method.name).needs
     if needs is None:
         return None
-    told, holds = NEEDS[needs]
+    requirement, holds = NEEDS[needs]
     asked = Asked(ranks, elements(size_bytes)[1], size_bytes, method.segment_bytes)
-    return None if holds(asked) else told
+    return None if holds(asked) else requirement
 
 
 def forcing(family: str | None, operation: str, method: Method, ranks: int) -> Forcing:
-    """What makes an MPI of `family` take `method` on communicators of `ranks`, on one node or several; of
-    `default` what undoes that."""
+    """The variables that force an MPI of `family` to use `method` on communicators of `ranks`, on one node
+    or several; for `default`, those that undo it."""
     if method.is_own or family not in FAMILIES:
         return Forcing()
     algorithm = find_algorithm(family, operation, method.name) if method.is_forced else None
@@ -175,13 +176,13 @@ class _Filling:
     ranks: int
 
     def fill(self, variables: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-        words = {"segment": self.segment_bytes, "ranks": self.ranks, "children": self.ranks - 1}
-        return {f"{prefix}{name}": value.format(**words) for name, value in variables.items()}
+        values = {"segment": self.segment_bytes, "ranks": self.ranks, "children": self.ranks - 1}
+        return {f"{prefix}{name}": value.format(**values) for name, value in variables.items()}
 
 
 def _openmpi(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """On several nodes `han` goes before `tuned`, so that communicators of forced methods are born with
-    another priority (PR 12866 of Open MPI made it writable)."""
+    """On several nodes `han` precedes `tuned`, so communicators of forced methods are created with another
+    priority (writable since PR 12866 of Open MPI)."""
     prefix = f"coll_tuned_{operation}_algorithm"
     of_all = {"coll_tuned_use_dynamic_rules": "0", "coll_tuned_priority": "30", prefix: "0"}
     if algorithm is None:
@@ -217,5 +218,5 @@ def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Fo
 
 
 def _simgrid(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
-    """Settings of SMPI, which its launcher takes out of the environment."""
+    """Settings of SMPI, which its launcher reads from the environment."""
     return Forcing(environment=filling.fill(algorithm.more if algorithm else {}, "smpi/"))

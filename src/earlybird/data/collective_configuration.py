@@ -1,4 +1,4 @@
-"""What is put into a job so that an MPI takes the algorithms advised: a file of rules, or variables."""
+"""Configuration that makes an MPI use the advised algorithms: a file of rules, or variables."""
 
 import math
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ _OPENMPI_NUMBERS = {
     "scatter": 15,
 }  # fmt: skip
 _LAST_BYTES = (1 << 31) - 1
-_NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that take no heed of nodes
+_NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that ignore nodes
 
 
 @dataclass(frozen=True)
 class Region:
-    """Sizes from `from_bytes` to `to_bytes`, None without end, for which `ranks` are to take `method`."""
+    """Sizes from `from_bytes` to `to_bytes` (None: unlimited) for which `ranks` use `method`."""
 
     method: str
     ranks: int
@@ -41,9 +41,9 @@ class Region:
 
 @dataclass(frozen=True)
 class Configuration:
-    """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (words);
-    `use` tells what to do with a file of `text` called FILE; `left_out` are regions that this MPI cannot be
-    told of beside the others; `idle`: nothing is set, as the MPI's own choice is what is told."""
+    """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun`
+    (arguments); `use` explains how to use a file FILE with `text`; `left_out` are regions that cannot be
+    expressed together with the others; `idle`: nothing is set, because the MPI's default is advised."""
 
     kind: str
     text: str
@@ -55,20 +55,20 @@ class Configuration:
 def configuration(
     family: str, operation: str, regions: Sequence[Region], size_bytes: int | None = None
 ) -> Configuration:
-    """For an MPI of `family`, with regions in order of their sizes, all of the same number of ranks.
+    """The configuration for an MPI of `family`, with regions in order of size, all of the same rank count.
 
-    Open MPI takes every region. MPICH takes one algorithm for all sizes, that of the region which holds
-    `size_bytes`, else of the one that spans most of them: its own selection file would have to name every
-    collective operation there is. Intel MPI takes all where they are presets, or k-ary and binomial trees of
-    one radix; else one too.
+    Open MPI takes every region. MPICH takes one algorithm for all sizes: that of the region which contains
+    `size_bytes`, otherwise of the widest region, because its selection file would have to list every
+    collective operation. Intel MPI takes all if they are presets, or k-ary and binomial trees of one radix;
+    otherwise one.
 
-    InputError for our own algorithms, which no MPI can be told to take.
+    InputError for Earlybird's algorithms, which no MPI can be forced to use.
     """
     methods = [parse_method(region.method) for region in regions]
     for method in methods:
         if method.is_own:
             raise InputError(
-                f"{method.text} is our own algorithm, which no MPI can be told to take; leave it out"
+                f"{method.text} is Earlybird's algorithm, which no MPI can be forced to use; leave it out"
             )
         if method.is_forced:
             find_algorithm(family, operation, method.name)
@@ -80,21 +80,21 @@ def configuration(
     if told is not None:
         return _shell(family, operation, told, regions, ())
     if size_bytes is None:
-        told_of = max(regions, key=_span)
+        chosen = max(regions, key=_span)
     else:
-        told_of = next((one for one in reversed(regions) if one.from_bytes <= size_bytes), regions[0])
-    variables = _variables(family, operation, parse_method(told_of.method), told_of.ranks)
-    left_out = tuple(region for region in regions if region.method != told_of.method)
-    return _shell(family, operation, variables, (told_of,), left_out)
+        chosen = next((one for one in reversed(regions) if one.from_bytes <= size_bytes), regions[0])
+    variables = _variables(family, operation, parse_method(chosen.method), chosen.ranks)
+    left_out = tuple(region for region in regions if region.method != chosen.method)
+    return _shell(family, operation, variables, (chosen,), left_out)
 
 
 def setting(family: str, operation: str, method: str, ranks: int) -> str:
-    """What to write before the command that starts a job, for all sizes alike."""
+    """Text to write before the command that starts a job, for all sizes."""
     parsed = parse_method(method)
     if parsed.is_own:
-        return "call our own algorithm instead of the MPI's"
+        return "call Earlybird's algorithm instead of the MPI's"
     if parsed.name == DEFAULT:
-        return "nothing: it is what the MPI does by itself"
+        return "nothing: this is the default of the MPI"
     variables = _variables(family, operation, parsed, ranks)
     if family == "simgrid":
         return " ".join(_smpirun_words(variables))
@@ -102,22 +102,22 @@ def setting(family: str, operation: str, method: str, ranks: int) -> str:
 
 
 def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[str, str]:
-    """The environment that forces `method`, everything that could be written at run time included."""
+    """The environment that forces `method`, including variables that could be written at run time."""
     if method.name == DEFAULT:
         return {}
     forced = forcing(family, operation, method, ranks)
-    told = dict(forced.environment)
+    variables = dict(forced.environment)
     for name, value in forced.call.items():
-        words = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
-        told[name] = value if words is None else words[int(value)]
-    return told | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
+        labels = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
+        variables[name] = value if labels is None else labels[int(value)]
+    return variables | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
 
 
 def _shell(family, operation, variables, regions, left_out) -> Configuration:
-    told = "; ".join(region.describe() for region in regions)
-    lines = [f"# {FAMILY_NAMES[family]}, {operation} on {regions[0].ranks} ranks: {told}"]
+    description = "; ".join(region.describe() for region in regions)
+    lines = [f"# {FAMILY_NAMES[family]}, {operation} on {regions[0].ranks} ranks: {description}"]
     lines += [
-        f"# not told, as one algorithm serves all sizes here: {region.describe()}" for region in left_out
+        f"# omitted, because one algorithm serves all sizes here: {region.describe()}" for region in left_out
     ]
     if family == "simgrid":
         lines += _smpirun_words(variables)
@@ -162,7 +162,7 @@ def _intel_ranges(
     operation: str, regions: Sequence[Region], methods: Sequence[Method]
 ) -> dict[str, str] | None:
     """One variable with a range of sizes for each region; None where the algorithms need different values of
-    another variable. 2021.18.1 takes no heed of a range that stands alone, nor of numbers of ranks."""
+    another variable. 2021.18.1 ignores a single range, and numbers of ranks."""
     known = FAMILIES["intel"][operation]
     found = [known[method.name] if method.is_forced else None for method in methods]
     name = f"I_MPI_ADJUST_{operation.upper()}"

@@ -33,7 +33,7 @@ def prefixes(structure: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveParameters:
-    """Coefficients of one form, see `models.collective.CollectiveCosts`, whose arrays these are."""
+    """Coefficients of one form, the arrays of `models.collective.CollectiveCosts`."""
 
     structure: str
     min_bytes: tuple[int, ...]
@@ -49,7 +49,7 @@ class CollectiveParameters:
     burst_bytes: float = 0.0
 
     def columns(self) -> dict[str, Any]:
-        """The same by the names of `models.collective.CollectiveCosts`."""
+        """The coefficients by their names in `models.collective.CollectiveCosts`."""
         value = {name: item for name, item in vars(self).items() if name != "structure"}
         return value | {"min_bytes": np.array(self.min_bytes)}
 
@@ -81,20 +81,20 @@ class CollectiveParameters:
 
 @dataclass(frozen=True)
 class CollectiveForm:
-    """One algorithm's parameters, with where they hold.
+    """One algorithm's parameters and their range of validity.
 
     Attributes
     ----------
-    algorithm : its name without the size of segments.
-    tree : what it runs along, see `models.trees.TREES`; None where that is not known (`form` "empirical").
-    segments_bytes : sizes of segments measured, 0 for none.
-    map_by : mappings measured.
-    levels : types of hops that were measured.
+    algorithm : its name without the segment size.
+    tree : its communication tree, see `models.trees.TREES`; None if unknown (`form` "empirical").
+    segments_bytes : measured segment sizes, 0 for no segmentation.
+    map_by : measured mappings.
+    levels : measured types of hops.
     machine : "nodes", "sockets" of a node and "cores" of a socket that ranks were placed on.
     range : each of RANGES to the lowest and highest measured.
     measured : seconds by (ranks, bytes, bytes of a segment, mapping), of root 0, the median over launches.
-    replicates : parameters fitted to resampled launches; number k of all forms of a profile drew the same.
-    extra : keys beside these, such as `held_out_error` and `alternatives`; they survive a rewrite.
+    replicates : parameters of resampled launches; replicate k is the same draw in every form of a profile.
+    extra : further keys, such as `held_out_error` and `alternatives`; they are preserved.
     """
 
     operation: str
@@ -137,7 +137,7 @@ class CollectiveForm:
 
 
 def collective_forms(profile: Profile) -> list[CollectiveForm]:
-    """The collectives of a profile; InputError when one lacks something or holds an impossible number."""
+    """The collectives of a profile; InputError if one is incomplete or has an invalid number."""
     where = f"the profile {profile.id or '(no id)'}"
     return [
         collective_form_from_json(form, f"{where}, form {k}")

@@ -1,4 +1,4 @@
-"""Comparison: measured seconds per rank beside what each model predicted."""
+"""Comparison: measured seconds per rank and the predictions of each model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ def comparison_from_json(value: Mapping[str, Any], where: str = "the comparison"
         )
     if not all(np.isfinite(times).all() for times in (measured_s, *predicted_s.values())):
         raise InputError(
-            f"{where} has a time that is no number; make it again with `earlybird replay --profile`"
+            f"{where} has a time that is not a number; make it again with `earlybird replay --profile`"
         )
     known = {"schema", "measured_s", "predicted_s", "error", "slowest_error"}
     return Comparison(

@@ -1,19 +1,19 @@
-"""The two methods a command ends badly: the input was wrong (exit 2) or the work failed (exit 1)."""
+"""The two kinds of errors of a command: invalid input (exit 2) or failed work (exit 1)."""
 
 
 class EarlybirdError(Exception):
-    """Base of every error a person sees: one sentence saying what was given, what is allowed, what to do."""
+    """Base of every reported error: one sentence with what was given, what is allowed and what to do."""
 
     exit_status = 1
 
 
 class InputError(EarlybirdError):
-    """What the user gave is wrong; nothing was started and nothing was written."""
+    """The input is invalid; nothing was started or written."""
 
     exit_status = 2
 
 
 class WorkError(EarlybirdError):
-    """The work failed (a job died, data did not validate, a disk filled); what was measured is kept."""
+    """The work failed (a job died, data was invalid, a disk is full); completed measurements are kept."""
 
     exit_status = 1

@@ -1,4 +1,4 @@
-"""Files that are never half-written: replace by renaming, append by whole lines."""
+"""Atomic file access: replace by renaming, append whole lines."""
 
 import contextlib
 import errno
@@ -18,9 +18,9 @@ _INTEGER = re.compile(r"\s*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})\s*")
 
 @contextlib.contextmanager
 def replace_when_complete(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path; rename it over `path` when the block ends well, remove it otherwise.
+    """Yield a temporary path; rename it over `path` when the block succeeds, remove it otherwise.
 
-    A link is followed. A device or a pipe is written to, never replaced.
+    Links are followed. A device or a pipe is written to, never replaced.
     Raises InputError when the folder does not exist or cannot be written, WorkError when the disk is full.
     """
     path = Path(path)
@@ -47,7 +47,7 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
 
 
 def _put_in_place(temporary: Path, target: Path) -> None:
-    # mkstemp makes the file private; give it the old file's mode, or what an ordinary open() would give.
+    # mkstemp makes the file private; set the old file's mode, or the mode of an ordinary open().
     if target.exists():
         mode = target.stat().st_mode & 0o777
     else:
@@ -55,14 +55,14 @@ def _put_in_place(temporary: Path, target: Path) -> None:
         os.umask(umask)
         mode = 0o666 & ~umask
     temporary.chmod(mode)
-    # Some file systems tell of a full disk only here; and a crash after the rename must find the data.
+    # Some file systems report a full disk only here; and the data must survive a crash after the rename.
     with open(temporary, "rb") as stream:
         os.fsync(stream.fileno())
     os.replace(temporary, target)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to `path` so that readers see the old file or the new one, never a part."""
+    """Write `text` to `path` atomically: readers see the old file or the new one."""
     with replace_when_complete(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -79,9 +79,9 @@ def read_text(path: str | Path, what: str) -> str:
 
 
 def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
-    """Lines that end in a newline, one by one; what an unterminated last one holds is left out.
+    """Lines that end in a newline, one by one; an unterminated last line is skipped.
 
-    Not splitlines(): JSON text may hold U+2028 and its like, which end no line here.
+    Not splitlines(): JSON text may contain U+2028 and similar characters, which do not end a line here.
     """
     with _readable(path, what), open(path, encoding="utf-8-sig", newline="\n") as stream:
         for line in stream:
@@ -105,7 +105,7 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         ) from error
 
 
-# Keys in the files of earlier versions, and what they are called now.
+# Keys in the files of earlier versions, and their present names.
 FORMER_KEYS = {
     "way": "method",
     "ways": "methods",
@@ -115,7 +115,7 @@ FORMER_KEYS = {
 
 
 def with_present_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object as this version names its keys, whichever version wrote it."""
+    """A JSON object with the present key names, regardless of the version that wrote it."""
     return {FORMER_KEYS.get(key, key): item for key, item in value.items()}
 
 
@@ -147,25 +147,25 @@ def read_integer_rows(path: str | Path, what: str, header: str) -> Iterator[tupl
     """
     lines = read_text(path, what).split("\n")
     names = header.split(",")
-    if [word.strip() for word in lines[0].split(",")] != names:
+    if [cell.strip() for cell in lines[0].split(",")] != names:
         raise InputError(f"{path} line 1 is {lines[0][:60]!r}; a {what} begins with the header {header!r}")
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
             continue
-        words = line.split(",")
-        if len(words) != len(names):
-            raise InputError(f"{path} line {number} has {len(words)} columns; each row is {header}")
-        bad = next((word.strip() for word in words if not _INTEGER.fullmatch(word)), None)
+        cells = line.split(",")
+        if len(cells) != len(names):
+            raise InputError(f"{path} line {number} has {len(cells)} columns; each row is {header}")
+        bad = next((cell.strip() for cell in cells if not _INTEGER.fullmatch(cell)), None)
         if bad is not None:
             raise InputError(
                 f"{path} line {number}: {bad[:60]!r} is not a whole number that fits 64 bits; "
                 f"each row is {header}"
             )
-        yield number, [int(word) for word in words]
+        yield number, [int(cell) for cell in cells]
 
 
 def append_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Append whole lines and flush them to the disk; on failure the file is cut back to what it held."""
+    """Append whole lines and flush them to disk; on failure, truncate the file to its previous length."""
     text = "".join(line + "\n" for line in lines)
     if not text:
         return
@@ -186,7 +186,7 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def cut_unterminated_line(path: str | Path) -> int:
-    """Remove what follows the last newline of `path` (a line cut short); return the bytes removed."""
+    """Remove an unterminated last line of `path`; return the number of bytes removed."""
     path = Path(path)
     if not path.exists():
         return 0
@@ -202,9 +202,9 @@ def cut_unterminated_line(path: str | Path) -> int:
 
 def _cannot_write(path: Path, error: OSError) -> Exception:
     if isinstance(error, FileNotFoundError) and path.parent.exists():  # such as /proc/x
-        return InputError(f"cannot write {path}: {path.parent} takes no files; choose another place")
+        return InputError(f"cannot write {path}: {path.parent} does not accept files; choose another folder")
     if isinstance(error, FileNotFoundError):
-        return InputError(f"cannot write {path}: the folder {path.parent} does not exist; make it first")
+        return InputError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
     if isinstance(error, NotADirectoryError):
         return InputError(f"cannot write {path}: {path.parent} is not a folder; choose another place")
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:

@@ -1,4 +1,4 @@
-"""The coefficients that Insaghi's report prints for its regressions: reference models of two collectives."""
+"""The regression coefficients of Insaghi (paper): reference models of two collectives."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Regression:
-    """One printed table, or of tables 7 and 8 the two rows of an algorithm and mapping.
+    """One printed table; for tables 7 and 8, the two rows of an algorithm and mapping.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Report:
-    """What the report tells of its machine, and its regressions."""
+    """The machine and the regressions of Insaghi (paper)."""
 
     source: str
     break_ranks: int
@@ -42,7 +42,7 @@ class Report:
 
 @cache
 def load_report() -> Report:
-    """The report's published regressions, from a file of the package."""
+    """The published regressions of Insaghi (paper), from a file of the package."""
     value: dict[str, Any] = json.loads(resources.files(__package__).joinpath("insaghi.json").read_text())
     return Report(
         value["source"],

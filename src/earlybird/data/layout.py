@@ -1,4 +1,5 @@
-"""Layout: where each rank is asked to sit, from `NODESxSOCKETSxRANKS` or a CSV `rank,node,socket`."""
+"""Layout: the requested node and socket of each rank, from `NODESxSOCKETSxRANKS` or a CSV
+`rank,node,socket`."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ class Layout:
     Attributes
     ----------
     node, socket : int64 arrays of shape (P,).
-    text : what the user gave, for messages and provenance.
+    text : the layout as given, for messages and provenance.
     """
 
     node: np.ndarray
@@ -52,7 +53,7 @@ class Layout:
 def parse_layout(text: str, map_by: str = "core") -> Layout:
     """`2x2x8` (nodes x sockets x ranks per socket) with `map_by` core, socket or node; or the path of a CSV.
 
-    With C = SOCKETS*RANKS rank r sits on node r//C, socket (r%C)//RANKS (core); node r//C, socket
+    With C = SOCKETS*RANKS rank r is on node r//C, socket (r%C)//RANKS (core); node r//C, socket
     (r%C)%SOCKETS (socket); node r%NODES, socket (r//NODES)//RANKS (node). Raises InputError.
     """
     if map_by not in MAPPINGS:
@@ -60,7 +61,7 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
     if text.endswith(".csv"):
         if map_by != "core":
             raise InputError(
-                f"--map-by {map_by} means nothing to the layout {text}, which places every rank; drop it"
+                f"--map-by {map_by} has no effect on the layout {text}, which places every rank; leave it out"
             )
         return _load_csv(Path(text))
     match = re.fullmatch(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})", text.strip())
@@ -86,7 +87,7 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
 
 
 def save_layout(layout: Layout, path: str | Path) -> None:
-    """Write the CSV that `parse_layout` reads, whole or not at all."""
+    """Write the CSV that `parse_layout` reads, atomically."""
     rows = [
         f"{rank},{node},{socket}\n"
         for rank, (node, socket) in enumerate(zip(layout.node, layout.socket, strict=True))

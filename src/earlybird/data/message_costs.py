@@ -1,4 +1,4 @@
-"""What libearlybird is told of the cost of messages, EARLYBIRD_COSTS: from a profile, and back."""
+"""Message costs for libearlybird, EARLYBIRD_COSTS: from a profile, and back."""
 
 import math
 import re
@@ -9,17 +9,16 @@ from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile
 from earlybird.data.units import MAX_BYTES
 
-# The network that each key stands for, and the levels of a profile that are of it.
+# The levels of a profile that belong to each network.
 NETWORKS = {"intra_node": ("intra_socket", "inter_socket"), "inter_node": ("inter_node",)}
-# Segments are of about this size, the smallest that a transfer is divided into unasked: by it, the dearer
-# level is told.
+# About the smallest segment of a default segmentation; the more expensive level is determined at this size.
 _TYPICAL_BYTES = 1 << 16
 MAX_PROTOCOLS = 16  # EB_COST_MAX_PROTOCOLS of native/partitioned/cost.h
 
 
 @dataclass(frozen=True)
 class ProtocolCost:
-    """One protocol: seconds of a message, seconds of one more message, bytes per second of one pair."""
+    """One protocol: seconds per message, seconds per further message, bytes per second of one pair."""
 
     min_bytes: int
     latency_s: float
@@ -31,7 +30,7 @@ class ProtocolCost:
 class MessageCosts:
     """The protocols of each network, `intra_node` and `inter_node`; one may be absent.
 
-    `levels` names the level of the profile that each network's costs are of.
+    `levels` gives the profile level of each network's costs.
     """
 
     networks: Mapping[str, tuple[ProtocolCost, ...]]
@@ -45,19 +44,19 @@ class MessageCosts:
         )
 
     def describe(self) -> str:
-        """Where each number is from."""
+        """The source of each number."""
         sources = " and ".join(
             f"{network.replace('_', '-')} of {self.levels[network]}" for network in self.networks
         )
-        return f"{sources}; one more message is taken to cost its latency, a profile knows nothing closer"
+        return f"{sources}; each further message is assumed to cost its latency"
 
 
 def costs_of_profile(profile: Profile) -> MessageCosts:
-    """The costs of a single pair in `profile`; inside a node those of the dearer level.
+    """The costs of a single pair in `profile`; within a node, those of the more expensive level.
 
-    InputError where a level has more protocols than libearlybird holds.
+    InputError if a level has more protocols than libearlybird supports.
 
-    One more message costs `overhead_s` = `latency_s`, because tau of the models is per message.
+    A further message costs `overhead_s` = `latency_s`, because tau of the models is per message.
     """
     networks, levels = {}, {}
     for network, names in NETWORKS.items():
@@ -70,16 +69,16 @@ def costs_of_profile(profile: Profile) -> MessageCosts:
 
 
 def parse_costs(text: str) -> MessageCosts:
-    """The inverse of `to_text`; InputError names the word that makes no sense."""
+    """The inverse of `to_text`; InputError names the invalid entry."""
     networks = {}
-    for word in text.split():
-        key, _, value = word.partition("=")
+    for entry in text.split():
+        key, _, value = entry.partition("=")
         network = key.removesuffix("_protocols")
         if network not in NETWORKS or key == network or network in networks:
             raise InputError(
-                f"EARLYBIRD_COSTS has {word!r}; give intra_node_protocols=, inter_node_protocols=, each once"
+                f"EARLYBIRD_COSTS has {entry!r}; give intra_node_protocols=, inter_node_protocols=, each once"
             )
-        protocols = tuple(_parse_protocol(entry) for entry in value.split(","))
+        protocols = tuple(_parse_protocol(protocol) for protocol in value.split(","))
         starts = [protocol.min_bytes for protocol in protocols]
         if starts[0] != 0 or starts != sorted(set(starts)):
             raise InputError(f"EARLYBIRD_COSTS: {key} begins at {starts}; it must begin at 0 and ascend")
@@ -119,12 +118,12 @@ def _protocols_of(level: Level) -> tuple[ProtocolCost, ...]:
         # A table without N = 1 begins with the fewest processes that were measured; each gets its share.
         one = float(bandwidth[0] / counts[0])
         cost = ProtocolCost(protocol.min_bytes, protocol.latency_s, protocol.latency_s, one)
-        # `fit` divides a protocol where senders begin to wait, which costs a message nothing.
+        # `fit` divides a protocol at the size from which senders wait, which does not change its cost.
         if not costs or (cost.latency_s, one) != (costs[-1].latency_s, costs[-1].bandwidth_bytes_per_s):
             costs.append(cost)
     if len(costs) > MAX_PROTOCOLS:
         raise InputError(
-            f"the level {level.name} has {len(costs)} protocols and libearlybird holds {MAX_PROTOCOLS}; "
+            f"the level {level.name} has {len(costs)} protocols and libearlybird supports {MAX_PROTOCOLS}; "
             "give a profile with fewer"
         )
     return tuple(costs)

@@ -1,8 +1,8 @@
 """The algorithms of each MPI's collective operations: their numbers, and the control variables that go with
 them.
 
-Found with MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.18.1, by their own lists of variables and by
-letting one rank come late and looking who waits for it.
+Determined for MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.18.1 from their lists of variables and by
+delaying one rank and observing which ranks wait for it.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ _LINEAR, _CHAIN, _DOUBLING, _HALVING = "linear", "chain", "binomial-doubling", "
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One that an MPI can be made to take.
+    """An algorithm that an MPI can be forced to use.
 
-    `choice` is its number in the MPI's variable; `tree` what it sends along (models/trees.py), None where
-    that is not one of those or no tree at all; `needs` the key of NEEDS that must hold, else the MPI takes
-    another in silence; `more` further variables, `segmented` those with which it cuts segments, None where it
-    cannot, `launch` those of the launch then. In them {segment}, {ranks} and {children} (P-1) are filled in.
-    `preset` is a number that stands for the same of Intel MPI's where `choice` is 0, without segments;
-    `fan_out` what Open MPI's variables have and a file of rules must name, which takes 0 for one chain.
+    `choice` is its number in the MPI's variable. `tree` is its tree (models/trees.py), None if it is none of
+    those. `needs` is the key of its requirement in NEEDS; if it is not met, the MPI silently uses another
+    algorithm. `more` are further variables; `segmented` are those for segmentation, None if unsupported, and
+    `launch` those of the launch in that case. {segment}, {ranks} and {children} (P-1) are filled in.
+    `preset` is the equivalent number of Intel MPI without segments, if `choice` is 0. `fan_out` is the value
+    that a file of rules of Open MPI must state, where 0 means one chain.
     """
 
     choice: int
@@ -39,7 +39,7 @@ def _is_power(number: int) -> bool:
 
 @dataclass(frozen=True)
 class Asked:
-    """A call that an algorithm is to serve; `elements` are what a reduction of these bytes adds up."""
+    """A requested call; `elements` is the element count of a reduction of these bytes."""
 
     ranks: int
     elements: int
@@ -62,7 +62,7 @@ NEEDS = {
         lambda asked: asked.elements <= 1 << 10,
     ),
     "each": (f"{_ELEMENT} for each rank", lambda asked: asked.elements >= asked.ranks),
-    # Open MPI's split binary tree is one chain where a half of the message holds no segment.
+    # Open MPI's split binary tree is one chain if half of the message is shorter than a segment.
     "split": (
         "a byte and a segment in each half of the message",
         lambda asked: asked.size_bytes // 2 >= max(asked.segment_bytes, 1),

@@ -61,13 +61,13 @@ class Pattern:
         return hashlib.sha256(self.triples().astype("<i8").tobytes()).hexdigest()
 
     def check_ranks(self, num_ranks: int) -> None:
-        """Refuse a pattern that names a rank outside 0..num_ranks-1."""
+        """Raise InputError if a rank is outside 0..num_ranks-1."""
         if self.num_ranks_named > num_ranks:
             outside = (self.src >= num_ranks) | (self.dst >= num_ranks)
             k = int(np.flatnonzero(outside)[0])
             rank = max(int(self.src[k]), int(self.dst[k]))
             raise InputError(
-                f"the pattern names rank {rank} (message {k}), but the layout has {num_ranks} ranks "
+                f"the pattern contains rank {rank} (message {k}), but the layout has {num_ranks} ranks "
                 f"(0..{num_ranks - 1}); give a layout with at least {self.num_ranks_named} ranks"
             )
 
@@ -83,7 +83,7 @@ def load_pattern(path: str | Path) -> Pattern:
 
 
 def save_pattern(pattern: Pattern, path: str | Path) -> None:
-    """Write `.npz`, Matrix Market (`.mtx`, `.mm`) or, for any other name, CSV; whole or not at all.
+    """Write `.npz`, Matrix Market (`.mtx`, `.mm`) or, for any other name, CSV; atomically.
 
     In Matrix Market, too, messages with equal src and dst stay separate; other readers may add them up.
     """
@@ -159,7 +159,7 @@ def _load_matrix_market(path: Path) -> Pattern:
         )
 
     def where(k: int) -> str:
-        # Only here has each message a line of its own; a symmetric file stores one entry for two messages.
+        # Only here does each message have its own line; a symmetric file stores one entry for two messages.
         has_own_line = (layout, symmetry) == ("coordinate", "general")
         return f"{path} {f'line {_line_of_entry(text, k)}' if has_own_line else 'entry'}"
 
@@ -182,7 +182,7 @@ def _line_of_entry(text: str, k: int) -> int:
 
 
 def _make(rows, where: Callable[[int], str]) -> Pattern:
-    """Build a Pattern, blaming a bad message on `where(k)` in its file."""
+    """Build a Pattern; an error names `where(k)` of the invalid message in its file."""
     table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
     _check(*table.T, where)
     return Pattern(*table.T)

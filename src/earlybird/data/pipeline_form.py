@@ -35,7 +35,7 @@ class JoinedParameters:
     Attributes
     ----------
     messages : "one", "each", "planned", or the bytes that whole partitions are aggregated up to.
-    burst_bytes, post_burst_s_per_byte : None and 0 where every byte of a buffer costs alike.
+    burst_bytes, post_burst_s_per_byte : None and 0 if every byte of a buffer costs the same.
     """
 
     messages: str | int
@@ -46,7 +46,8 @@ class JoinedParameters:
     post_burst_s_per_byte: float = 0.0
 
     def columns(self) -> dict[str, Any]:
-        """The same as arrays over protocols and numbers, by the names of `models.pipelined.PipelineCosts`."""
+        """The parameters as arrays over protocols and as numbers, by their names in
+        `models.pipelined.PipelineCosts`."""
         return {
             "min_bytes": np.array([one.min_bytes for one in self.protocols]),
             "latency_s": np.array([one.latency_s for one in self.protocols]),
@@ -72,14 +73,14 @@ class JoinedParameters:
 
 @dataclass(frozen=True)
 class PipelineForm:
-    """One method's parameters, with where they hold.
+    """One method's parameters and their range of validity.
 
     Attributes
     ----------
-    vcis : contexts that were asked of the MPI; None for its default.
+    vcis : communication contexts requested from the MPI; None for its default.
     range : each of RANGES to the lowest and highest measured.
-    replicates : parameters fitted to resampled launches; number k of all methods of a profile drew the same.
-    extra : keys beside these, such as `held_out_error`; they survive a rewrite.
+    replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
+    same draw. extra : keys beside these, such as `held_out_error`; they are preserved.
     """
 
     method: str
@@ -110,7 +111,7 @@ class PipelineForm:
 
 
 def pipeline_forms(profile: Profile) -> list[PipelineForm]:
-    """The joined forms of a profile; InputError when one lacks something or holds an impossible number."""
+    """The joined forms of a profile; InputError if one is incomplete or has an invalid number."""
     where = f"the profile {profile.id or '(no id)'}"
     return [
         pipeline_form_from_json(form, f"{where}, form {k}")

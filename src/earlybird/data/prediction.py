@@ -1,4 +1,4 @@
-"""Prediction: seconds per rank that a model gives for an exchange."""
+"""Prediction: predicted seconds per rank of an exchange."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,7 +83,7 @@ def prediction_from_json(value: Mapping[str, Any], where: str = "the prediction"
         )
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise InputError(
-            f"{where} has a time that is no number; make it again with `earlybird predict --json`"
+            f"{where} has a time that is not a number; make it again with `earlybird predict --json`"
         )
     derived = {
         "schema",

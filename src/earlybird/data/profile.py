@@ -1,4 +1,4 @@
-"""Profile: what a machine's MPI costs in one context, level by level and protocol by protocol."""
+"""Profile: the cost of MPI on a machine in one context, by level and protocol."""
 
 import itertools
 import re
@@ -16,8 +16,8 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.profile/1"
-# What a profile's context, and a launch, stand for that say nothing of these: threads of every rank, and the
-# network, which is told where it is a virtual cluster's.
+# Defaults for a profile's context or a launch without these keys: threads per rank, and the network, which is
+# recorded only for a virtual cluster.
 USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's"}
 
 
@@ -27,11 +27,11 @@ class Protocol:
 
     Attributes
     ----------
-    min_bytes : where the protocol begins; the first of a level begins at 0.
+    min_bytes : smallest size of the protocol; 0 for the first of a level.
     latency_s : tau, seconds per message.
     sender_waits : whether a send completes only at delivery.
     bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
-    extra : keys this version does not know; they survive a rewrite.
+    extra : unknown keys; they are preserved.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Protocol:
         return np.array(counts), np.array([self.bandwidth_bytes_per_s[n] for n in counts], dtype=float)
 
     def continues(self, before: "Protocol") -> bool:
-        """Whether this is the same line as `before`, told apart by whether its senders wait."""
-        mine, theirs = ((one.name, one.latency_s, dict(one.bandwidth_bytes_per_s)) for one in (self, before))
-        return mine == theirs
+        """Whether this is the same line as `before`, except for `sender_waits`."""
+        line, line_before = ((p.name, p.latency_s, dict(p.bandwidth_bytes_per_s)) for p in (self, before))
+        return line == line_before
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything `fit` learned in one context; `levels` alone is required of a hand-written file, and may be
-    empty where there are `forms`, as of collectives alone."""
+    """The results of `fit` in one context. A hand-written file requires only `levels`, which may be empty if
+    there are `forms`."""
 
     levels: Mapping[str, Level]
     id: str = ""
@@ -86,8 +86,8 @@ class Profile:
         if name not in self.levels:
             raise InputError(
                 f"the profile {self.id or '(no id)'} has no level {name}, which this pattern and layout "
-                f"need; it has {', '.join(self.levels) or 'none'}: measure where ranks "
-                "are placed so, then fit again"
+                f"need; it has {', '.join(self.levels) or 'none'}: measure at "
+                "that level, then fit again"
             )
         return self.levels[name]
 
@@ -109,7 +109,7 @@ class Profile:
 
 
 def load_profile(path: str | Path) -> Profile:
-    """Read a profile; raises InputError naming what is missing or impossible."""
+    """Read a profile; raises InputError for missing or invalid values."""
     return profile_from_json(files.read_json(path, "profile", SCHEMA), f"the profile {path}")
 
 

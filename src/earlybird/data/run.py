@@ -27,11 +27,11 @@ class Sample:
     Attributes
     ----------
     times_s : (I,) seconds per operation of the slowest rank (ping-pong: half the round trip).
-    warmup : how many leading entries of times_s are transient: kept, not used.
+    warmup : number of leading entries of times_s that are transient: kept but not used.
     batch : operations inside one timed region; times_s is already divided by it.
     rank_times_s : (I, P) or None.
     rounds : (I,) interleaving round of each iteration, or None.
-    extra : keys this version does not know; they survive a rewrite.
+    extra : unknown keys; they are preserved.
     """
 
     kernel: str
@@ -50,7 +50,7 @@ class Sample:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def point(self) -> tuple:
-        """What was measured, apart from the launch: samples of one point differ by launch alone."""
+        """Identifies the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
     def steady_times_s(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class Sample:
 
 
 def sample_from_json(value: Any, where: str = "the sample") -> Sample:
-    """Build a Sample from one line's JSON object; raises InputError naming what is wrong with it."""
+    """Build a Sample from one line's JSON object; raises InputError if it is invalid."""
     known = {field.name for field in fields(Sample)} - {"extra"}
     try:
         value = files.with_present_keys(value)
@@ -146,7 +146,7 @@ class Run:
             path.mkdir(parents=True)
         except OSError as error:
             raise InputError(
-                f"cannot make the folder {path}: {error.strerror}; choose another place"
+                f"cannot create the folder {path}: {error.strerror}; choose another place"
             ) from error
         try:
             files.write_json(path / "run.json", header)
@@ -161,13 +161,13 @@ class Run:
         path = Path(path)
         if not path.is_dir() or not (path / "run.json").exists():
             raise InputError(
-                f"{path} is not a run folder (no run.json in it); give a folder that `measure` made"
+                f"{path} is not a run folder (no run.json in it); give a folder that `measure` wrote"
             )
         header = files.read_json(path / "run.json", "run", SCHEMA)
         if isinstance(header.get("settings"), dict):
             header["settings"] = files.with_present_keys(header["settings"])
         if not isinstance(header.get("id"), str):
-            raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` made")
+            raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` wrote")
         return cls(path, header)
 
     @contextlib.contextmanager
@@ -183,7 +183,7 @@ class Run:
             yield
 
     def cut_unterminated_lines(self) -> None:
-        """Drop what a kill left of a last line; called before anything is appended to an old run."""
+        """Remove an incomplete last line; call before appending to an existing run."""
         for name in ("launches.ndjson", "samples.ndjson"):
             files.cut_unterminated_line(self.path / name)
 
@@ -208,7 +208,7 @@ class Run:
             yield sample_from_json(value, f"{path} line {number}")
 
     def sha256(self) -> str:
-        """Digest of the samples, so that a profile can say exactly what it was fitted to."""
+        """Digest of the samples, which identifies the data of a fitted profile."""
         path = self.path / "samples.ndjson"
         return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
 
@@ -265,8 +265,8 @@ def rank_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray:
 
 
 def thread_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray | None:
-    """(T,) seconds per thread, median over steady iterations, then over launches; None where a sample does
-    not tell the time of every one of the same T threads."""
+    """(T,) seconds per thread, median over steady iterations, then over launches; None if a sample does
+    not have the time of each of the same T threads."""
     medians = []
     for sample in samples:
         try:

@@ -1,4 +1,4 @@
-"""A machine to simulate: its nodes, sockets and cores, and what messages between them cost."""
+"""A machine to simulate: its nodes, sockets and cores, and the costs of messages between them."""
 
 import hashlib
 import json
@@ -18,21 +18,21 @@ SCHEMA = "earlybird.simulated-machine/1"
 
 @dataclass(frozen=True)
 class LevelCost:
-    """One message of a level while nothing else is under way.
+    """One message of a level with no other message in flight.
 
     Attributes
     ----------
     latency_s : from the call of the sender to the return of the receiver for the smallest message, both
         overheads included: half the round trip of a ping-pong.
-    bandwidth_bytes_per_s : at which a large one goes.
+    bandwidth_bytes_per_s : that of a large message.
     """
 
     latency_s: float
     bandwidth_bytes_per_s: float
 
 
-# Without other knowledge: nodes of two AMD EPYC 7H12 (Rome, 64 cores), as in the report of Insaghi on
-# broadcasts and reductions, whose slopes against the number of processes are these overheads and latencies.
+# Default: nodes of two AMD EPYC 7H12 (Rome, 64 cores), as in Insaghi (paper) on broadcasts and reductions;
+# the overheads and latencies are its slopes against the number of processes.
 _LEVELS = {
     "intra_socket": LevelCost(0.431e-6, 10.2e9),
     "inter_socket": LevelCost(0.735e-6, 5.3e9),
@@ -54,16 +54,16 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class SimulatedMachine:
-    """`nodes` alike, each with `sockets` of `cores`.
+    """`nodes` identical nodes, each with `sockets` of `cores`.
 
     Attributes
     ----------
-    levels : what one message costs on each of LEVELS.
-    socket_bandwidth_bytes_per_s : of all messages together that start or end in one socket.
-    sockets_bandwidth_bytes_per_s : of all messages from one socket of a node to the others.
-    nic_bandwidth_bytes_per_s : of all messages that leave a node; of those that reach it as much.
-    send_overhead_s, receive_overhead_s : for which a message keeps its sender and its receiver busy.
-    eager_bytes : a larger message is under way only once its receiver has asked for it.
+    levels : cost of one message on each of LEVELS.
+    socket_bandwidth_bytes_per_s : shared by all messages that start or end in one socket.
+    sockets_bandwidth_bytes_per_s : shared by all messages from one socket of a node to the others.
+    nic_bandwidth_bytes_per_s : shared by all messages that leave a node; the same for those that enter it.
+    send_overhead_s, receive_overhead_s : time that a message occupies its sender and its receiver.
+    eager_bytes : a larger message starts only after its receive is posted.
     sources : where these numbers come from.
     """
 
@@ -88,7 +88,7 @@ class SimulatedMachine:
         return self.send_overhead_s + self.receive_overhead_s
 
     def describe(self) -> str:
-        """In words that two machines share only where all their numbers are the same."""
+        """A description that is unique to the machine's numbers."""
         text = json.dumps(self.to_json() | {"sources": None}, sort_keys=True)
         return f"simulated {self.shape}, machine {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -97,7 +97,7 @@ class SimulatedMachine:
 
 
 def parse_simulated_machine(text: str) -> SimulatedMachine:
-    """`2x2x64` (nodes x sockets x cores per socket) with the costs known here, or the path of a JSON file."""
+    """`2x2x64` (nodes x sockets x cores per socket) with the default costs, or the path of a JSON file."""
     match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
     if match:
         return _checked(SimulatedMachine(*map(int, match.groups())), text)
@@ -110,17 +110,17 @@ def parse_simulated_machine(text: str) -> SimulatedMachine:
 
 
 def load_simulated_machine(path: str | Path) -> SimulatedMachine:
-    """The machine of a file; what it does not say is as for `NODESxSOCKETSxCORES`."""
+    """The machine of a file; missing values are those of `NODESxSOCKETSxCORES`."""
     value = files.read_json(path, "simulated machine", SCHEMA)
-    known = {one.name for one in fields(SimulatedMachine)}
+    known = {field.name for field in fields(SimulatedMachine)}
     for name in value.keys() - known - {"schema"}:
         raise InputError(f"{path} has the key {name!r}; a simulated machine has {', '.join(sorted(known))}")
     for name in ("nodes", "sockets", "cores"):
         if name not in value:
-            raise InputError(f"{path} lacks the key {name!r}; give the number of {name} as a whole number")
+            raise InputError(f"{path} has no key {name!r}; give the number of {name} as a whole number")
     levels = dict(_LEVELS)
-    told = _object(value.get("levels", {}), path, "levels")
-    for name, cost in told.items():
+    given_levels = _object(value.get("levels", {}), path, "levels")
+    for name, cost in given_levels.items():
         if name not in LEVELS:
             raise InputError(f"{path} has the level {name!r}; the levels are {', '.join(LEVELS)}")
         cost = _object(cost, path, f"levels.{name}")
@@ -128,7 +128,7 @@ def load_simulated_machine(path: str | Path) -> SimulatedMachine:
             raise InputError(f"{path} has {key!r} in {name}; give latency_s and bandwidth_bytes_per_s")
         levels[name] = replace(levels[name], **cost)
     given = {name: item for name, item in value.items() if name not in ("schema", "levels")}
-    # Of numbers that somebody else chose only he can tell the source.
+    # The defaults' sources do not apply to given numbers.
     sources = _object(value.get("sources", {}), path, "sources")
     return _checked(SimulatedMachine(**(given | {"levels": levels, "sources": sources})), str(path))
 
@@ -140,7 +140,7 @@ def _object(value: Any, path: str | Path, name: str) -> dict:
 
 
 def _checked(machine: SimulatedMachine, name: str) -> SimulatedMachine:
-    """`machine`, or InputError naming the first of its numbers that makes no sense."""
+    """`machine`, or InputError for its first invalid number."""
     for key in ("nodes", "sockets", "cores", "eager_bytes"):
         value = getattr(machine, key)
         if not isinstance(value, int) or isinstance(value, bool) or value < (key != "eager_bytes"):

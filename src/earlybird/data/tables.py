@@ -21,8 +21,8 @@ _CORES_PER_SOCKET = {"ThunderX2": 32, "Kunpeng": 64, "Xeon Gold": 26, "Epyc Rome
 def load_thune_table(path: str | Path) -> dict[str, Profile]:
     """CPU name -> Profile from a table laid out as Table I of Thune et al. 2023 (us and GB/s).
 
-    BW_max stands in the bandwidth table at N = cores per socket where the CPU is one of the paper's,
-    otherwise in the protocol's `extra["bandwidth_max_bytes_per_s"]`. Raises InputError naming a line that
+    BW_max is in the bandwidth table at N = cores per socket if the CPU is one of the paper's, otherwise in
+    the protocol's `extra["bandwidth_max_bytes_per_s"]`. Raises InputError naming a line that
     cannot be read.
     """
     levels: dict[str, dict[str, Level]] = {}
@@ -41,9 +41,12 @@ def load_thune_table(path: str | Path) -> dict[str, Profile]:
         levels.setdefault(row["cpu"], {})[name] = Level(name, (protocol,))
     return {
         cpu: Profile(
-            levels=found, id=cpu, machine={"cpu_model": cpu}, context={"source": "Thune et al. 2023, Table I"}
+            levels=levels_of_cpu,
+            id=cpu,
+            machine={"cpu_model": cpu},
+            context={"source": "Thune et al. 2023, Table I"},
         )
-        for cpu, found in levels.items()
+        for cpu, levels_of_cpu in levels.items()
     }
 
 

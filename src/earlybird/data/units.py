@@ -1,4 +1,4 @@
-"""Quantities as people type and read them: `64MiB`, `25GB/s`, `2gbit`, `1000us/MB`, `3.5GHz`; SI inside.
+"""Quantities with units: `64MiB`, `25GB/s`, `2gbit`, `1000us/MB`, `3.5GHz`; SI inside.
 
 kB, MB, GB are decimal, KiB, MiB, GiB binary, gbit is 1e9 bit/s, a bare number is already in SI units.
 """
@@ -19,7 +19,7 @@ _PLAIN = re.compile(rf"\s*({_NUMBER})\s*(\S+)\s*")
 _SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SIZES |= {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
-# What people type day by day, without pint, whose import takes a fifth of the time of a small command.
+# Common units, parsed without pint, whose import takes a fifth of the time of a small command.
 EVERYDAY = {
     "byte": _SIZES,
     "second": _TIMES,

@@ -1,1 +1,1 @@
-"""Samples to a profile."""
+"""Fit samples to a profile."""

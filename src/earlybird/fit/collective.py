@@ -1,4 +1,4 @@
-"""Collectives to alpha-beta-gamma forms: one for each operation and algorithm, all its mappings together."""
+"""Fit alpha-beta-gamma forms of collectives: one for each operation and algorithm, for all mappings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,10 +24,10 @@ from earlybird.models.regression import fit_line
 GROUP = ["operation", "algorithm", "mpi"]
 POINT = ["method", "segment_bytes", "map_by", "placement", "ranks", "size_bytes", "root"]
 
-# Of gather and scatter, messages inside a tree are of the data of several ranks: linear alone has them alike.
+# In trees of gather and scatter, messages carry data of several ranks: only linear has equal messages.
 _WHOLE_BUFFER = ("bcast", "reduce")
 
-# Of a machine, as a layout names them.
+# Keys of a machine, in the order of a layout.
 _SHAPE = ("nodes", "sockets", "cores")
 
 MIN_POINTS = 4
@@ -36,20 +36,20 @@ SEED = 20240612
 
 
 def structure_of(family: str, operation: str, algorithm: str) -> str:
-    """What its form is: a tree (see `models.trees`), or `empirical` where no such tree is known or messages
-    along it are not alike."""
+    """The structure of its form: a tree (see `models.trees`), or `empirical` if no tree is known or the
+    messages along it differ."""
     tree = tree_of(family, operation, algorithm)
     return tree if tree and (operation in _WHOLE_BUFFER or tree == "linear") else EMPIRICAL
 
 
 def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Judgement]]:
-    """A form for every operation and algorithm with MIN_POINTS points or more, and how it errs at each.
+    """A form for every operation and algorithm with MIN_POINTS points or more, with its errors.
 
-    Coefficients are not negative and make times most likely whose logarithms scatter around the form's,
-    normally or as Laplace has it; medians over launches. There is one protocol to begin with; further ones by
-    the size of a message (a segment), a constant, what messages share (links of nodes, or a rank's way out),
-    what idle links carry at once, the busiest link as a bound, and as another the work of all ranks where
-    they share cores come in one by one while AICc falls.
+    Coefficients are not negative and maximise the likelihood of the medians over launches, with normal or
+    Laplace residuals of their logarithms. The search starts with one protocol. It adds elements one at a
+    time while AICc falls: further protocols by the size of a message (a segment), a constant, resources that
+    messages share (links of nodes, or the outgoing path of a rank), the burst of idle links, the busiest link
+    as a bound, and the work of all ranks as a bound if they share cores.
     """
     gamma = gamma_r_s_per_byte(collectives.reductions)
     draws, alone = _draws(collectives.table)
@@ -68,16 +68,16 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
 
 
 def proper_rows(collectives: Collectives, rows: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of one algorithm that count: inside a node, where ranks share cores, the scheduler is what is
-    timed, and such rows are left out where others have two process counts. Between nodes they count: of nodes
-    on one machine, links may be the limit all the same."""
+    """The rows of one algorithm to fit. Inside a node, times of ranks that share cores measure the scheduler:
+    such rows are left out if the other rows have two process counts. Between nodes they count: even if all
+    nodes are on one machine, the links may be the limit."""
     inside = np.array([len(np.unique(node)) == 1 for node, _ in collectives.placements], dtype=bool)
     proper = rows[~(rows.oversubscribed.astype(bool) & inside[rows.placement.to_numpy(dtype=int)])]
     return proper if proper.ranks.nunique() > 1 else rows
 
 
 def warnings(collectives: Collectives) -> list[str]:
-    """What to be wary of in the forms of collectives, and why an algorithm has none."""
+    """Caveats of the forms of collectives, and the reasons why an algorithm has none."""
     table, texts = collectives.table, []
     few: dict[str, list[str]] = {}
     single: dict[str, list[str]] = {}
@@ -93,18 +93,18 @@ def warnings(collectives: Collectives) -> list[str]:
         )
     for operation, names in single.items():
         texts.append(
-            f"{operation}: {', '.join(names)} {_have(names)} one process count, from which any other is "
+            f"{operation}: {', '.join(names)} {_have(names)} one process count, so all others are "
             "extrapolated; measure several, --ranks 2..8"
         )
     for operation, rows in table.groupby("operation", sort=False):
         proper = pandas.concat([proper_rows(collectives, of_one) for _, of_one in rows.groupby(GROUP)])
-        for shared, told in (
-            (rows.drop(proper.index), ", which is left out"),
-            (proper[proper.oversubscribed.astype(bool)], ", so these times show the scheduler too"),
+        for shared, consequence in (
+            (rows.drop(proper.index), "; these points are left out"),
+            (proper[proper.oversubscribed.astype(bool)], ", so these times include the scheduler"),
         ):
             if len(shared):
                 counts = ", ".join(map(str, sorted(shared.ranks.unique())))
-                texts.append(f"{operation}: at {counts} ranks there were more of them than cores{told}")
+                texts.append(f"{operation}: at {counts} ranks there were more ranks than cores{consequence}")
         if unsteady := int((~rows.converged.astype(bool)).sum()):
             texts.append(f"{operation}: {unsteady} of {len(rows)} samples had not converged")
     if len(table) and table.groupby([*GROUP, *POINT]).launch.nunique().max() < 2:
@@ -118,7 +118,7 @@ def warnings(collectives: Collectives) -> list[str]:
     for operation, names in fixed.items():
         texts.append(
             f"{operation}: {', '.join(names)} {_have(names)} points of a single launch, so no intervals; "
-            "measure 5 launches or more of all"
+            "measure 5 launches or more of all points"
         )
     return texts
 
@@ -139,14 +139,14 @@ def gamma_r_s_per_byte(reductions: pandas.DataFrame) -> float:
 
 
 class PointReader:
-    """Points from rows of the table; hops of every placement are counted once."""
+    """Points from rows of the table. Counts the hops of every placement once."""
 
     def __init__(self, collectives: Collectives, structure: str):
         self._placements, self._structure = collectives.placements, structure
         self._hops: dict[tuple[int, int], Any] = {}
 
     def points(self, rows: pandas.DataFrame, column: str = "time_s") -> Points:
-        """Medians over launches of `column` (`time_s` or `mean_s`), without points that lack it."""
+        """Medians over launches of `column` (`time_s` or `mean_s`), without points that do not have it."""
         medians = rows.groupby(POINT)[column].median().dropna().reset_index()
         hops = [self._count(*key) for key in zip(medians.placement, medians.root, strict=True)]
         return Points(
@@ -167,9 +167,9 @@ class PointReader:
 
 
 def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
-    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same methods at
-    the same process counts, and those that no other one measured the same as. All algorithms use the same
-    draws, so that those of one launch share their luck."""
+    """NUM_REPLICATES draws of launches, with replacement among those that measured the same methods at the
+    same process counts; and the launches without such a counterpart. All algorithms use the same draws, so
+    that their replicates are correlated like their launches."""
     strata: dict[frozenset, list[str]] = {}
     for launch, rows in table.groupby("launch"):
         points = rows[["operation", "method", "map_by", "ranks"]].drop_duplicates()
@@ -183,9 +183,9 @@ def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
 
 
 def _has_fixed(rows: pandas.DataFrame, alone: set[str]) -> bool:
-    """Whether some point has fewer than two launches that are not `alone`: every draw would leave it as it
-    is, or out, and the interval would leave out its luck."""
-    point = [name for name in POINT if name != "placement"]  # whose nodes may be numbered otherwise
+    """Whether some point has fewer than two launches that are not `alone`: no draw would vary it, and the
+    interval would not include its variation."""
+    point = [name for name in POINT if name != "placement"]  # its node numbers may differ between launches
     launches = rows[~rows.launch.isin(alone)].groupby(point).launch.nunique()
     return len(launches) < len(rows[point].drop_duplicates()) or launches.min() < 2
 
@@ -207,7 +207,7 @@ def _form(
     points, found = judged.points, judged.found
     terms = len(term_names(structure))
     extra: dict[str, Any] = {"points": len(points.time_s)} | judged.medians()
-    if np.isfinite(found.aicc):  # of hardly more points than parameters there is none
+    if np.isfinite(found.aicc):  # undefined with hardly more points than parameters
         extra["aicc"] = found.aicc
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
@@ -231,14 +231,14 @@ def _form(
 
 
 def _measured(rows: pandas.DataFrame, collectives: Collectives) -> dict[tuple[int, int, int, str], float]:
-    """Of ranks that sat as the machine is filled: with fewer nodes, or shared cores, they may have sat
-    otherwise."""
+    """Times of ranks placed in the order in which the machine is filled: with fewer nodes, or shared cores,
+    ranks may have been placed differently."""
     if not collectives.machine:
         return {}
     shape = "x".join(str(collectives.machine[name]) for name in _SHAPE)
     placed = list(zip(rows.placement, rows.map_by, strict=True))
     filled = {
-        (placement, map_by): _sit_alike(collectives.placements[placement], parse_layout(shape, map_by))
+        (placement, map_by): _same_placement(collectives.placements[placement], parse_layout(shape, map_by))
         for placement, map_by in set(placed)
     }
     keys = ["ranks", "size_bytes", "segment_bytes", "map_by"]
@@ -247,8 +247,8 @@ def _measured(rows: pandas.DataFrame, collectives: Collectives) -> dict[tuple[in
     return {(*map(int, counts), map_by): float(time_s) for (*counts, map_by), time_s in medians.items()}
 
 
-def _sit_alike(placement: tuple[np.ndarray, np.ndarray], whole: Layout) -> bool:
-    """Whether ranks share nodes and sockets as the first of `whole` do, whatever the numbers of these."""
+def _same_placement(placement: tuple[np.ndarray, np.ndarray], whole: Layout) -> bool:
+    """Whether ranks share nodes and sockets like the first ranks of `whole`, in any numbering."""
     node, socket = placement
     if len(node) > whole.num_ranks:
         return False

@@ -1,4 +1,4 @@
-"""Forms of collectives side by side: the physical ones and those of Insaghi's report, on the same points."""
+"""Compare forms of collectives on the same points: the physical forms and those of Insaghi's report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from earlybird.fit.report_forms import US, Grid, ReportFit, fit_report_form, gri
 ALL_SIZES, ALL_MAPPINGS = "all sizes", "all mappings"
 COMPLETION, MEAN = "completion", "mean over ranks"
 _COLUMNS = {COMPLETION: "time_s", MEAN: "mean_s"}
-# A form is asked how it goes on at so many times the largest size, or number of ranks, that was measured.
+# Each form is extrapolated to this multiple of the largest measured size, or number of ranks.
 FAR = 4
-# Below this difference AICc does not tell two forms apart (Burnham and Anderson 2002, section 2.6).
+# Below this difference AICc does not distinguish two forms (Burnham and Anderson 2002, section 2.6).
 CLEAR = 10.0
-# A form whose errors are larger at process counts left out is of no use.
+# A form with larger errors at left-out process counts is of no use.
 POOR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """Points that forms are compared on: physical and regression's view of the same rows, and which of all
-    points they are."""
+    """Points on which forms are compared: the same rows for the physical form and for the regression, and the
+    mask of these points among all."""
 
     points: str
     physical: Points
@@ -48,26 +48,26 @@ def compare(
     whole: Judgement | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each form and set of points of one algorithm: all sizes together (the report's form 3), the
-    smallest size by each mapping (form 1 or 2), where that has three process counts.
+    smallest size by each mapping (form 1 or 2), if it has three process counts.
 
     Every row: "points", "form", "times", "parameters", "aicc" (of the likelihood of T itself, in
     microseconds), "error", "held_out_error" (a process count left out), "held_out_error_sizes",
-    "extrapolation_error" (trained on at most half of the processes), and "far", what the form says at FAR
-    times the largest size or number of ranks; an error that the points do not allow is absent.
+    "extrapolation_error" (fitted to at most half of the processes), and "far", the prediction of the form at
+    FAR times the largest size or number of ranks. An error that the points do not define is absent.
 
-    A row with "fitted_to" is of the form that predictions use, of all sizes and mappings, judged on these
-    points alone; it has no "aicc", which compares forms fitted to the same points. `whole` is that form, of
-    the same `times`, where it was sought already.
+    A row with "fitted_to" describes the form that predictions use, fitted to all sizes and mappings, with its
+    errors at these points only. It has no "aicc", which compares forms fitted to the same points. `whole` is
+    that form, for the same `times`, if it is already known.
 
-    InputError where no sample has such times: a mean over ranks needs those of every rank.
+    Raises InputError if no sample has such times: a mean over ranks needs the times of every rank.
     """
     table = collectives.table
     rows = table[(table.operation == operation) & (table.algorithm == algorithm) & (table.mpi == mpi)]
     rows = collective.proper_rows(collectives, rows.dropna(subset=[_COLUMNS[times]]))
     if rows.empty:
         raise InputError(
-            f"{operation} {algorithm}: no sample has the times of every rank, of which the {times} is; leave "
-            "--mean-over-ranks out, or measure again"
+            f"{operation} {algorithm}: no sample has the times of every rank, which the {times} needs; omit "
+            "--mean-over-ranks, or measure again"
         )
     structure = collective.structure_of(rows.family.iloc[0], operation, algorithm)
     gamma = collective.gamma_r_s_per_byte(collectives.reductions)
@@ -86,21 +86,21 @@ def compare(
 
 
 def verdict(operation: str, algorithm: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Which form to believe of one algorithm and why, a sentence, from the rows of `compare`."""
+    """One sentence, from the rows of `compare`: which form of an algorithm to trust, and why."""
     cases = list(dict.fromkeys(row["points"] for row in rows))
     if not cases:
-        return f"{operation} {algorithm}: too few points to tell forms apart; measure more --ranks, --sizes"
+        return f"{operation} {algorithm}: too few points to compare forms; measure more --ranks, --sizes"
     first, *others = (_Verdict.of([row for row in rows if row["points"] == points]) for points in cases)
-    told = [f"{operation} {algorithm}, {cases[0]}: {first.words()}"]
+    parts = [f"{operation} {algorithm}, {cases[0]}: {first.text()}"]
     for points, other in zip(cases[1:], others, strict=True):
-        told.append(f"{points}: {other.short()}")
-    return "; ".join(told)
+        parts.append(f"{points}: {other.short()}")
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Two forms fitted to the same points, the one with the lower AICc first, by how much (None where there
-    are too few points for one); and the form of all sizes, where that is another."""
+    """Two forms fitted to the same points, the one with the lower AICc first, and the difference (None if
+    there are too few points for one form); and the form of all sizes, if it is another form."""
 
     better: Mapping[str, Any]
     worse: Mapping[str, Any]
@@ -120,50 +120,51 @@ class _Verdict:
 
     def short(self) -> str:
         if self.difference is None:
-            told = "too few points"
+            summary = "too few points"
         elif self.difference < CLEAR:
-            told = f"not told apart, AICc differs by {self.difference:.1f}"
+            summary = f"no clear difference, AICc differs by {self.difference:.1f}"
         else:
-            told = f"{self.better['form']}, AICc lower by {self.difference:.0f}"
+            summary = f"{self.better['form']}, AICc lower by {self.difference:.0f}"
         report = next(row for row in (self.better, self.worse) if row["form"].startswith("report"))
         key = "extrapolation_error"
         if self.whole is None or key not in self.whole or key not in report:
-            return told
+            return summary
         return (
-            f"{told}; beyond half of the processes {self.whole['form']} fitted to {self.whole['fitted_to']} "
-            f"errs by {_per_cent(self.whole[key])}, {report['form']} by {_per_cent(report[key])}"
+            f"{summary}; beyond half of the processes {self.whole['form']} "
+            f"fitted to {self.whole['fitted_to']} has an error of {_per_cent(self.whole[key])}, "
+            f"{report['form']} of {_per_cent(report[key])}"
         )
 
-    def words(self) -> str:
+    def text(self) -> str:
         if self.difference is None:
-            return "too few points to tell forms apart; measure more --ranks or --sizes"
+            return "too few points to compare forms; measure more --ranks or --sizes"
         better, worse = self.better["form"], self.worse["form"]
         if self.difference < CLEAR:
-            told = [f"{better} and {worse} are not told apart, AICc differs by {self.difference:.1f}"]
+            parts = [f"{better} and {worse} do not differ clearly, AICc differs by {self.difference:.1f}"]
         else:
-            told = [f"believe {better}, whose AICc is lower than {worse}'s by {self.difference:.0f}"]
+            parts = [f"trust {better}: its AICc is lower than that of {worse} by {self.difference:.0f}"]
         for key, where in (
-            ("held_out_error", "at process counts left out"),
+            ("held_out_error", "at left-out process counts"),
             ("extrapolation_error", "beyond half of the processes"),
         ):
             if key in self.better and key in self.worse:
                 errors = _per_cent(self.better[key]), _per_cent(self.worse[key])
-                told.append(f"{where} it errs by {errors[0]}, {worse} by {errors[1]}")
+                parts.append(f"{where} its error is {errors[0]}, that of {worse} {errors[1]}")
         if self._errs_less_beyond():
-            told.append(f"beyond the processes measured trust {worse} more")
+            parts.append(f"beyond the measured process counts trust {worse} more")
         if min(row.get("held_out_error", 0.0) for row in (self.better, self.worse)) > POOR:
-            told.append("neither is good")
-        told += [_exponential(row) for row in (self.better, self.worse) if "far" in row]
-        return ", ".join(told)
+            parts.append("neither is good")
+        parts += [_exponential(row) for row in (self.better, self.worse) if "far" in row]
+        return ", ".join(parts)
 
     def _errs_less_beyond(self) -> bool:
-        """Whether the worse one is clearly the better one where it was not fitted."""
+        """Whether the form with the higher AICc extrapolates clearly better."""
         errors = [row.get("extrapolation_error") for row in (self.worse, self.better)]
         return None not in errors and errors[0] < 0.8 * errors[1]
 
 
 def cores_per_node(collectives: Collectives) -> int:
-    """Where the report's form 1 has its break."""
+    """The number of ranks at which form 1 of the report has its break."""
     return collectives.machine.get("sockets", 1) * collectives.machine.get("cores", 1)
 
 
@@ -177,8 +178,8 @@ def _cases(
 ) -> Iterable[_Case]:
     cores = cores_per_node(collectives)
 
-    def case(words: str, chosen: pandas.DataFrame, form: int, of_all: np.ndarray) -> _Case:
-        return _Case(words, reader.points(chosen, column), grid(chosen, cores, column), form, of_all)
+    def case(label: str, chosen: pandas.DataFrame, form: int, of_all: np.ndarray) -> _Case:
+        return _Case(label, reader.points(chosen, column), grid(chosen, cores, column), form, of_all)
 
     sized = rows[rows.size_bytes > 0]
     if sized.size_bytes.nunique() > 1 and sized.ranks.nunique() > 1:
@@ -187,8 +188,8 @@ def _cases(
     for map_by, mapped in rows[rows.size_bytes == smallest].groupby("map_by", sort=False):
         if mapped.ranks.nunique() >= 3:
             form = 2 if map_by == "node" else 1
-            words = f"{format_bytes(int(smallest))} by {map_by}"
-            yield case(words, mapped, form, (whole.size_bytes == smallest) & (whole.map_by == map_by))
+            label = f"{format_bytes(int(smallest))} by {map_by}"
+            yield case(label, mapped, form, (whole.size_bytes == smallest) & (whole.map_by == map_by))
 
 
 def _physical(judged: Judgement) -> dict[str, Any]:
@@ -239,31 +240,31 @@ def _errors(fitted: ReportFit, points: Grid) -> np.ndarray:
 
 
 def _far(found: ReportFit, points: Grid) -> dict[str, Any] | None:
-    """What the form says beyond the points, where its logarithm makes that grow exponentially."""
+    """The prediction of the form far beyond the points, if it grows exponentially."""
     if found.form == 3:
         most = int(np.lexsort((points.ranks, points.size_bytes))[-1])
         beyond = points.only(np.arange(len(points.ranks)) == most)
         size_bytes = FAR * int(beyond.size_bytes[0])
         moved = Grid(**(vars(beyond) | {"size_bytes": np.array([size_bytes])}))
-        told = {"size_bytes": size_bytes, "ranks": int(beyond.ranks[0])}
+        point = {"size_bytes": size_bytes, "ranks": int(beyond.ranks[0])}
     elif found.algorithm.endswith("binomial"):
         most = int(np.argmax(points.ranks))
         beyond = points.only(np.arange(len(points.ranks)) == most)
         ranks = FAR * int(beyond.ranks[0])
         moved = Grid(**(vars(beyond) | {"ranks": np.array([ranks])}))
-        told = {"size_bytes": int(beyond.size_bytes[0]), "ranks": ranks}
+        point = {"size_bytes": int(beyond.size_bytes[0]), "ranks": ranks}
     else:
         return None
     time_s = float(found.predict_us(moved)[0]) / US
     at_edge_s = float(found.predict_us(beyond)[0]) / US
     if not np.isfinite(time_s):
-        return told | {"measured_s": float(beyond.time_us[0]) / US}
-    return told | {"time_s": time_s, "at_edge_s": at_edge_s, "measured_s": float(beyond.time_us[0]) / US}
+        return point | {"measured_s": float(beyond.time_us[0]) / US}
+    return point | {"time_s": time_s, "at_edge_s": at_edge_s, "measured_s": float(beyond.time_us[0]) / US}
 
 
 def _without_missing(row: dict[str, Any]) -> dict[str, Any]:
     row = {name: item for name, item in row.items() if item is not None}
-    # An AICc of too few points, and an error of a prediction beyond all numbers, have no JSON.
+    # An undefined AICc and an infinite error have no JSON.
     return {name: item for name, item in row.items() if not isinstance(item, float) or np.isfinite(item)}
 
 
@@ -272,12 +273,12 @@ def _exponential(row: Mapping[str, Any]) -> str:
     what = "the size" if form == "report-3" else "the number of processes"
     where = f"{format_bytes(far['size_bytes'])}" if form == "report-3" else f"{far['ranks']} processes"
     said = (
-        f"{format_seconds(far['time_s'])}, {far['time_s'] / far['measured_s']:.3g} times what a quarter of "
-        "it took"
+        f"{format_seconds(far['time_s'])}, {far['time_s'] / far['measured_s']:.3g} times the measured "
+        "time of a quarter of it"
         if "time_s" in far
-        else "more than any number"
+        else "an infinite time"
     )
-    return f"{form} grows exponentially in {what} (for {where} it says {said})"
+    return f"{form} grows exponentially in {what} (for {where} it predicts {said})"
 
 
 def _per_cent(error: float) -> str:

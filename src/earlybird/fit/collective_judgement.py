@@ -1,4 +1,4 @@
-"""How a form of collectives errs at what it was not fitted to: process counts, sizes, and more processes."""
+"""Errors of a form of collectives outside its fit: at other process counts and sizes, and beyond them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ import numpy as np
 
 from earlybird.fit.collective_search import Fit, Points, relative_errors, search
 
-# One of fewer values is not left out.
+# With fewer distinct values, none is left out.
 LEAST_LEFT_OUT = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A form and how it errs: (n,) relative errors of the fit, at process counts and at sizes left out in
-    turn, and beyond half of the most processes, where it was sought below; nan where nothing can be told."""
+    """A form and its errors: (n,) relative errors of the fit, at process counts and at sizes left out in
+    turn, and above half of the largest process count, for a form fitted below; nan where undefined."""
 
     points: Points
     found: Fit
@@ -24,19 +24,19 @@ class Judgement:
     extrapolation_error: np.ndarray
 
     def medians(self, chosen: np.ndarray | None = None) -> dict[str, float]:
-        """By its name the median of each error over the points `chosen`, those without any left out."""
+        """The median of each error over the points `chosen`, by name; errors without a value are omitted."""
         names = ("error", "held_out_error", "held_out_error_sizes", "extrapolation_error")
-        told = {name: getattr(self, name) for name in names}
-        told = {name: error if chosen is None else error[chosen] for name, error in told.items()}
+        errors = {name: getattr(self, name) for name in names}
+        errors = {name: error if chosen is None else error[chosen] for name, error in errors.items()}
         return {
             name: float(np.median(error[~np.isnan(error)]))
-            for name, error in told.items()
+            for name, error in errors.items()
             if not np.isnan(error).all()
         }
 
 
 def judge(points: Points, structure: str, gamma: float = 0.0) -> Judgement:
-    """Search a form, and for everything that is left out another one without it."""
+    """Search a form, and a further form without each part that is left out."""
 
     def errors_of(tests: Sequence[np.ndarray], trains: Sequence[np.ndarray]) -> np.ndarray:
         errors = np.full(len(points.time_s), np.nan)
@@ -64,7 +64,7 @@ def judge(points: Points, structure: str, gamma: float = 0.0) -> Judgement:
 
 
 def extrapolation_split(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Masks of the points to train on, with at most half of the most processes, and of those beyond; None
-    where that leaves fewer than two process counts to train on."""
+    """Masks of the points to fit, with at most half of the largest process count, and of the points above;
+    None if fewer than two process counts are left to fit."""
     small = ranks <= ranks.max() / 2
     return (small, ~small) if len(np.unique(ranks[small])) >= 2 else None

@@ -1,4 +1,4 @@
-"""Samples of collectives to a table: completion, mean over ranks and root's time, with where ranks sat."""
+"""Read samples of collectives into a table: completion, mean over ranks and root's time, with placements."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ from earlybird.data.run import Run, Sample
 
 KERNEL = "collective"
 # One row per point, method and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean
-# over ranks, as OSU's benchmarks print, `root_s` when the root was done; both NaN where ranks were not
-# kept. `family` is whose algorithms they are, whatever `mpi` is called here.
+# over ranks, as OSU's benchmarks print, `root_s` the completion of the root; both NaN if the times of ranks
+# were not kept. `family` is the MPI that the algorithms belong to, whatever the label `mpi` is.
 COLUMNS = ("operation", "method", "algorithm", "segment_bytes", "mpi", "family", "map_by", "placement",
 "ranks",
            "size_bytes", "root", "launch", "time_s", "mean_s", "root_s", "oversubscribed",
@@ -50,17 +50,17 @@ class Collectives:
 
 
 def is_collective(sample: Sample) -> bool:
-    """Times of an operation or of a local reduction; what proves an algorithm has delays in it."""
+    """Whether these are times of an operation or of a local reduction; samples with delays are not."""
     return sample.kernel == KERNEL and sample.quantity in ("completion", "reduce_local")
 
 
 def without_iterations(sample: Sample) -> Sample:
-    """The sample with its median alone: all iterations of hundreds of ranks would fill the memory."""
+    """The sample with its median only: all iterations of hundreds of ranks would fill the memory."""
     return replace(sample, times_s=np.array([sample.median_s()]), warmup=0, rounds=None, rank_times_s=None)
 
 
 class CollectiveReader:
-    """Takes samples one by one and keeps what a fit needs of each."""
+    """Reads samples one by one and keeps the values that a fit needs."""
 
     def __init__(self, runs: Iterable[Run]):
         self._launches = {
@@ -72,7 +72,7 @@ class CollectiveReader:
         self._machine: dict[str, int] = {}
 
     def add(self, run: Run, sample: Sample) -> None:
-        """InputError when the sample does not say what was measured."""
+        """Raises InputError if the sample does not describe its measurement."""
         config, median_s = sample.config, sample.median_s()
         launch = f"{run.id}/{sample.launch}"
         try:
@@ -84,7 +84,7 @@ class CollectiveReader:
             ranks, root = int(config["ranks"]), int(config.get("root", 0))
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(
-                f"{run.path}: a collective sample lacks a usable {error} in its config; measure again"
+                f"{run.path}: a collective sample has no usable {error} in its config; measure again"
             ) from error
         usable = (
             operation in OPERATIONS and map_by in MAPPINGS and ranks >= 2 and 0 <= root < ranks
@@ -95,7 +95,7 @@ class CollectiveReader:
                 f"{run.path}: a collective sample says operation={operation} method={sample.method} "
                 f"ranks={ranks} "
                 f"root={root} map_by={map_by} size_bytes={size_bytes} and a median of {median_s:g} s; times "
-                "are above 0, roots among the ranks, of which there are 2 or more: measure again"
+                "must be above 0, ranks 2 or more, and the root one of them: measure again"
             )
         method = parse_method(sample.method)
         placement = self._place(run, sample, str(layout), map_by, ranks)
@@ -117,7 +117,7 @@ class CollectiveReader:
         )
 
     def _place(self, run: Run, sample: Sample, layout: str, map_by: str, ranks: int) -> int:
-        """The number of the placement observed, or where a launch does not tell it of the one asked for."""
+        """The number of the observed placement, or of the requested one if the launch did not record it."""
         if shape := _SHAPE.search(layout):
             for name, count in zip(("nodes", "sockets", "cores"), shape.groups(), strict=True):
                 self._machine[name] = max(self._machine.get(name, 1), int(count))
@@ -125,8 +125,9 @@ class CollectiveReader:
         placed = placed_ranks(launch.get("placement") or (), layout, map_by, ranks)
         if placed is None:
             raise InputError(
-                f"{run.path}: launch {sample.launch} does not tell where its ranks sat, nor does the layout "
-                f"{layout!r}; measure again"
+                f"{run.path}: neither launch {sample.launch} nor the layout {layout!r} gives the placement "
+                "of "
+                "the ranks; measure again"
             )
         node, socket = placed
         if len(node) < ranks:
@@ -138,8 +139,8 @@ class CollectiveReader:
 def placed_ranks(
     observed: Iterable[Mapping[str, Any]], layout: str, map_by: str, ranks: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Node and socket of every rank as a launch observed them, else as its layout asked; None where neither
-    tells."""
+    """Node and socket of every rank as the launch observed them, else as its layout requested; None if
+    neither gives them."""
     entries = sorted(observed, key=lambda entry: entry["rank"])
     if len(entries) == ranks and all(entry.get("socket") is not None for entry in entries):
         node, socket = (np.array([entry[key] for entry in entries]) for key in ("node", "socket"))

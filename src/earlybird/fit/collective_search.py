@@ -1,4 +1,4 @@
-"""Coefficients of a form of collectives: which there are, by AICc, and the most likely values of each."""
+"""Select the coefficients of a form of collectives by AICc, and find their most likely values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,24 +16,25 @@ from earlybird.models.collective import (
 
 MAX_PROTOCOLS = 3
 POINTS_PER_PARAMETER = 3
-# An element whose coefficient is 0 changes AICc by rounding alone, and would come in for that.
+# An element with a coefficient of 0 changes AICc only by rounding and must not be added.
 LEAST_FALL = 1e-3
 MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
-# What a point waits for: the path through the tree, before the link and the work.
+# Index of the path through the tree; the link and the work follow.
 _PATH = 0
 _LINK_COLUMN = ("beta_s_per_byte", 0, BETWEEN_NODES)
-# To begin with a link, or work, takes what this share of the points allows it; points of which that is less
-# than a share of the time wait for the path.
+# Initial guess: the link, or the work, gets the value that this percentile of the points allows; points at
+# which it takes less than a share of the time wait for the path.
 QUICKEST_PERCENT, FREE_SHARE = 5, 0.7
-# Where absolute values count, a logarithm below this pulls no harder.
+# With absolute values, a logarithm below this gets no larger weight.
 NEAR = 0.01
-# Of a coefficient towards 0, beside the 1 of all points together: however many there are, two types of hops
-# whose numbers are alike to a hundredth are told apart no better than this.
+# Penalty of coefficients towards 0, relative to the 1 of all points together: it decides between two types of
+# hops with numbers that agree to a hundredth.
 PULL = 1e-2
-# What an idle link may carry at once: first of each size of a message, then of what was found.
-SWIFT_SHARES = (0.35, 0.5, 0.7, 1.0)
-SWIFT_STEPS = (0.85, 0.95, 1.05, 1.15)
-# A time that a form puts at less than this share of what it is, or below, is taken for this share.
+# Candidates for the burst of an idle link: first shares of each message size, then factors of the value
+# found.
+BURST_SHARES = (0.35, 0.5, 0.7, 1.0)
+BURST_STEPS = (0.85, 0.95, 1.05, 1.15)
+# Predictions below this share of the measured time count as this share.
 LEAST_SHARE = 1e-3
 
 
@@ -56,9 +57,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Structure:
-    """Which coefficients there are: protocols of the message by size, and what is there besides the hops.
+    """Which coefficients the form has: protocols by message size, and elements other than hops.
 
-    `gamma_r_s_per_byte` is given, by local reductions, not sought.
+    `gamma_r_s_per_byte` comes from local reductions and is not fitted.
     """
 
     min_bytes: tuple[int, ...] = (0,)
@@ -84,7 +85,7 @@ class Fit:
 
 
 def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
-    """The structure with the least AICc, elements added one at a time, with its coefficients."""
+    """The structure with the lowest AICc, found by adding one element at a time, with its coefficients."""
     terms = len(term_names(structure))
     begins = [Structure(gamma_r_s_per_byte=value) for value in sorted({0.0, gamma})]
     best = min((fit(points, one, terms) for one in begins), key=lambda one: one.aicc)
@@ -98,7 +99,7 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
 
 
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
-    """The coefficients of `structure` that make the times most likely."""
+    """The most likely coefficients of `structure`."""
     columns, features = _features(points, structure, terms)
     offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
     fits = []
@@ -114,24 +115,24 @@ def fit(points: Points, structure: Structure, terms: int) -> Fit:
 
 
 def logarithmic_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
-    """AICc of times whose logarithms scatter around a prediction's: of T itself, in microseconds, with the
-    Jacobian, - sum ln T in ln L."""
+    """AICc for residuals of ln T, converted to the likelihood of T in microseconds by the Jacobian,
+    - sum ln T in ln L."""
     residual = np.log(np.maximum(predicted_s, LEAST_SHARE * time_s) / time_s)
     return aicc(residual, num_parameters) + 2 * float(np.log(time_s * 1e6).sum())
 
 
 def aicc(residual: np.ndarray, num_parameters: int) -> float:
-    """AICc of normal or of Laplace residuals, whichever are more likely, their spread among the parameters;
-    inf where it has no value.
+    """AICc of normal or Laplace residuals, whichever are more likely; their spread counts as a parameter; inf
+    if AICc is undefined.
 
-    A launch that something else disturbed leaves residuals far off, which normal ones cannot be: forms would
-    be chosen for it alone. ln L = -n/2 (ln(2 pi s^2) + 1) with s^2 the mean square, or -n (ln(2 b) + 1) with
+    A disturbed launch leaves outliers. With normal residuals alone they would decide the choice of the
+    form. ln L = -n/2 (ln(2 pi s^2) + 1) with s^2 the mean square, or -n (ln(2 b) + 1) with
     b the mean absolute residual.
     """
     count = len(residual)
     if count - num_parameters - 1 <= 0:
         return np.inf
-    # Residuals of exact data vanish: a spread below rounding says nothing more.
+    # Residuals of exact data vanish: limit the spread to the rounding error.
     variance = max(float(np.mean(residual**2)), 1e-18)
     spread = max(float(np.mean(np.abs(residual))), 1e-9)
     normal = -count / 2 * (np.log(2 * np.pi * variance) + 1)
@@ -149,7 +150,7 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
     sizes = np.unique(points.calls.message_bytes)
     for size in sizes[1:]:
         starts = tuple(sorted({*structure.min_bytes, int(size)}))
-        # One size cannot tell a protocol's bandwidth: only the smallest sizes may be alone.
+        # One size does not determine a bandwidth: only the first protocol may have a single size.
         enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
         if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
             yield replace(structure, min_bytes=starts)
@@ -162,22 +163,22 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
         yield replace(structure, link=True)
     if not structure.burst_bytes and points.calls.idle_hops.any():
         # Shares of sizes that double coincide, and a share of one byte may be none.
-        for burst_bytes in sorted({round(share * size) for size in sizes for share in SWIFT_SHARES} - {0}):
+        for burst_bytes in sorted({round(share * size) for size in sizes for share in BURST_SHARES} - {0}):
             yield replace(structure, link=False, burst_bytes=float(burst_bytes))
     if structure.burst_bytes:
-        for step in SWIFT_STEPS:
+        for step in BURST_STEPS:
             yield replace(structure, burst_bytes=float(round(step * structure.burst_bytes)))
     if not structure.work_from_ranks and points.crowded_from_ranks:
         yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 
 
 def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray]:
-    """Which coefficient each column is, and (3, n, p) what each is multiplied by: on the way through the
-    tree, at the link, and in the work."""
+    """The coefficient of each column, and its (3, n, p) factors: in the path through the tree, the link and
+    the work."""
     calls = points.calls
     protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
     beta = calls.beta_of(structure.shared, structure.burst_bytes)
-    # Of a single process count only the first term can be told; of a single size only the latency.
+    # A single process count determines only the first term; a single size only the latency.
     terms = terms if len(np.unique(points.ranks)) > 1 else 1
     nothing = np.zeros(len(protocol))
     columns: list[tuple] = []
@@ -187,13 +188,13 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
         sizes = np.unique(calls.message_bytes[inside])
         tables = [("alpha_s", calls.alpha, calls.alpha)]
         if len(sizes) > 1:
-            # Of messages that idle links carry at once the busiest link alone tells what a byte costs.
+            # If idle links carry whole messages at once, only the busiest link determines the cost per byte.
             tables.append(("beta_s_per_byte", beta, calls.beta_of(structure.shared)))
         for name, table, passed in tables:
             for t in range(terms):
                 for level in np.flatnonzero((passed[inside, t] > 0).any(axis=0)):
                     columns.append((name, c, t, level))
-                    # A link that carries some bytes at once is as quick as its hops with all of them.
+                    # A link with a burst has the same rate as its hops, but carries all bytes.
                     of_link = structure.burst_bytes > 0 and (name, t, level) == _LINK_COLUMN
                     features.append(
                         (
@@ -238,12 +239,12 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
 def _most_likely(
     features: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
 ) -> np.ndarray:
-    """Coefficients of 0 or more with the least squares, or the least `absolute` values, of
-    ln(predicted/measured), where the path, the link or the work takes longest.
+    """Coefficients of 0 or more that minimise the squares, or the `absolute` values, of
+    ln(predicted/measured), where the prediction is the longest of path, link and work.
 
-    Given which of them each point waits for, the model is linear: that and the coefficients take turns.
-    Weights make the squares of differences have the slope that the squares, or absolute values, of logarithms
-    have at the prediction before; 1/T to begin with.
+    If it is known which of the three each point waits for, the model is linear. The fit alternates between
+    this choice and the coefficients. The weights, 1/T at first, give the squared differences the slope of the
+    squares, or absolute values, of the logarithms at the previous prediction.
     """
     path_alone = not features[1:].any()
     points = np.arange(len(time_s))
@@ -283,14 +284,14 @@ def _parts_s(features: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarra
 
 
 def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
-    """What the quickest points allow each coefficient beside the path: none takes longer than was measured.
-    The path then explains what is left of the others."""
-    beside = features[1:].sum(axis=0)
+    """Initial coefficients: those of link and work at the value that the fastest points allow, without
+    exceeding measured times. The path then explains the remaining points."""
+    off_path = features[1:].sum(axis=0)
     guess = np.zeros(features.shape[2])
-    for column in np.flatnonzero(beside.any(axis=0)):
-        inside = beside[:, column] > 0
-        guess[column] = np.percentile(time_s[inside] / beside[inside, column], QUICKEST_PERCENT)
-    others_s = (beside * guess).max(axis=1, initial=0.0)
+    for column in np.flatnonzero(off_path.any(axis=0)):
+        inside = off_path[:, column] > 0
+        guess[column] = np.percentile(time_s[inside] / off_path[inside, column], QUICKEST_PERCENT)
+    others_s = (off_path * guess).max(axis=1, initial=0.0)
     free = others_s < FREE_SHARE * time_s
     path = features[_PATH].any(axis=0)
     if free.sum() >= max(path.sum(), 1):
@@ -302,9 +303,10 @@ def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
 def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of ten.
 
-    A slight pull towards 0 has what the points cannot tell apart share its time evenly: hops of two types
-    that always come together in equal numbers cost alike, rather than one nothing and the other twice as
-    much; of six and one, the one costs as much as the six.
+    A small penalty towards 0 splits time evenly between coefficients that the points do not distinguish: two
+    types of hops that always occur together in equal numbers cost the same, instead of one nothing and the
+    other twice as much. With six hops of one type and one of the other, the single hop costs as much as the
+    six together.
     """
     scale = np.sqrt((features**2).sum(axis=0))
     scale[scale == 0] = 1.0

@@ -1,4 +1,4 @@
-"""Whether senders wait for delivery: what completion times say of each size, and where that changes."""
+"""Derive from completion times whether senders wait for delivery at each size, and where that changes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,15 +13,15 @@ from earlybird.data.profile import Level, Protocol
 from earlybird.data.units import format_bytes
 from earlybird.fit.switches import told_switch
 
-# A send waits where, with a late receiver and with a prompt one, it is complete only after this share of the
-# time until its message has arrived. Late: the receiver's pause is three deliveries or more, so a send that
-# needs the receiver takes three quarters at least, one that does not a quarter at most. Prompt: in a model a
-# rank's own time holds all of the delivery or nothing of it, so halfway is where the wrong choice errs least.
-# Both are needed: over TCP a rendezvous of some 100 KB needs its receiver's answer, and is complete long
-# before delivery all the same, because the kernel has the data.
+# A send waits if, with a late receiver and with a prompt one, it completes only after this share of the time
+# until its message has arrived. Late: the receiver pauses for three deliveries or more, so a send that needs
+# the receiver takes at least three quarters, and one that does not at most a quarter. Prompt: the models
+# charge a rank the whole delivery or none of it, so the wrong choice costs least at one half. Both are
+# needed: over TCP a rendezvous of some 100 KB needs a reply from its receiver, but completes long before
+# delivery, because the kernel holds the data.
 WAITS_SHARE = 0.5
-# As messages grow, sends change at most twice between waiting and not waiting; so many sizes the first and
-# the second change must set right. A single size that differs from its neighbours is taken for noise.
+# As messages grow, sends change at most twice between waiting and not waiting. The first and the second
+# change must correct this many sizes. A single size that differs from its neighbours counts as noise.
 STEP_GAINS = (1, 2)
 
 MEASURE = "earlybird measure completion -o RUN"
@@ -34,8 +34,8 @@ class Waiting:
     Attributes
     ----------
     size_bytes : (S,) measured, ascending.
-    share : (S,) of the delivery after which a send was complete, the smaller one of late and prompt receiver.
-    decided : (S,) bool, constant but for two steps at most.
+    share : (S,) share of the delivery after which a send was complete, the lower of late and prompt receiver.
+    decided : (S,) bool, constant except for two steps at most.
     oversubscribed : whether ranks shared cores.
     """
 
@@ -45,7 +45,7 @@ class Waiting:
     oversubscribed: bool
 
     def exceptions_bytes(self) -> list[int]:
-        """Sizes measured otherwise than decided."""
+        """Sizes at which the measurement differs from the decision."""
         return [int(size) for size in self.size_bytes[(self.share >= WAITS_SHARE) != self.decided]]
 
     def steps(self) -> list[tuple[int, int]]:
@@ -64,11 +64,12 @@ class _Piece:
 
 
 def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
-    """Level -> whether its senders wait, of `Observations.completions`.
+    """Level -> whether its senders wait, from `Observations.completions`.
 
-    The share of a point is the median over iterations, of each its own, then over launches: what disturbs an
-    iteration disturbs both its times. Samples with more ranks than cores count where there are no others. A
-    size whose late or prompt receiver is missing counts where the other one shows that nobody waits.
+    The share of a point is the median of the shares of its iterations, then over launches: a disturbance of
+    an iteration affects both of its times. Samples with more ranks than cores count only if there are no
+    others. A size without late or prompt receiver counts only if the other one shows that senders do not
+    wait.
     """
     return {
         level: waiting
@@ -78,11 +79,11 @@ def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
 
 
 def with_senders(level: Level, waiting: Waiting | None, thresholds_bytes: Mapping[str, int]) -> Level:
-    """`level` with measured `sender_waits`; a protocol inside which it changes becomes several of one name.
+    """`level` with measured `sender_waits`; a protocol in which it changes becomes several of the same name.
 
-    A step lies between two measured sizes: where a protocol begins between them it is put there, else at a
-    threshold the library tells, else at the size after it. Protocols outside the measured sizes stay as they
-    are.
+    A step lies between two measured sizes. It is placed at the beginning of a protocol between them, else at
+    a threshold that the library reports, else at the size after it. Protocols outside the measured sizes do
+    not change.
     """
     if waiting is None:
         return level
@@ -97,7 +98,7 @@ def with_senders(level: Level, waiting: Waiting | None, thresholds_bytes: Mappin
 
 
 def warnings(levels: Iterable[Level], found: Mapping[str, Waiting]) -> list[str]:
-    """What to be wary of in the `sender_waits` of fitted levels."""
+    """Caveats of the `sender_waits` of fitted levels."""
     texts = []
     for level in levels:
         waiting = found.get(level.name)
@@ -105,21 +106,21 @@ def warnings(levels: Iterable[Level], found: Mapping[str, Waiting]) -> list[str]
         if names:
             texts.append(
                 f"{level.name}: whether senders wait for delivery is assumed from the protocol's name "
-                f"({', '.join(dict.fromkeys(names))}); `{MEASURE}` measures it, fit that run together with "
-                "these"
+                f"({', '.join(dict.fromkeys(names))}); `{MEASURE}` measures it; fit that run together with "
+                "these runs"
             )
         if waiting is None:
             continue
         if exceptions := waiting.exceptions_bytes():
             sizes = ", ".join(map(format_bytes, exceptions))
             texts.append(
-                f"{level.name}: at {sizes} senders were measured to wait otherwise than the profile says, "
-                f"which changes {len(waiting.steps())} times with the size"
+                f"{level.name}: at {sizes} the measurement of sender waiting contradicts the profile, "
+                f"in which it changes {len(waiting.steps())} times with the size"
             )
         if waiting.oversubscribed:
             texts.append(
-                f"{level.name}: completion was measured with more ranks than cores; a late receiver shows "
-                "all the same which sends wait for nobody"
+                f"{level.name}: completion was measured with more ranks than cores; a late receiver "
+                "still shows which sends do not wait"
             )
     return texts
 
@@ -131,8 +132,8 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
     rows = rows[~rows.oversubscribed | rows.groupby(keys).oversubscribed.transform("all")]
     shares = rows.groupby(keys).share.median().unstack("receiver")
     share = shares.min(axis=1)
-    told = shares.reindex(columns=["late", "prompt"]).notna().all(axis=1) | (share < WAITS_SHARE)
-    share = share[told]
+    known = shares.reindex(columns=["late", "prompt"]).notna().all(axis=1) | (share < WAITS_SHARE)
+    share = share[known]
     if share.empty:
         return None
     values = share.to_numpy()
@@ -145,9 +146,9 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
 
 
 def _with_few_steps(share: np.ndarray) -> np.ndarray:
-    """(S,) bool, the division that fewest measured sizes contradict; of equal ones the nearest to `share`.
+    """(S,) bool, the division that the fewest measured sizes contradict; among equals the nearest to `share`.
 
-    An exhaustive search, steps in either direction; a further step must set right `STEP_GAINS` sizes.
+    An exhaustive search with steps in either direction; each further step must correct `STEP_GAINS` sizes.
     """
     measured = share >= WAITS_SHARE
     best = _nearest(0, measured, share)
@@ -167,7 +168,7 @@ def _nearest(num_steps, measured, share):
         for cuts in combinations(range(1, len(share)), num_steps)
         for odd in (0, 1)
     ]
-    return min(candidates, key=lambda one: (_wrong(one, measured), _distance(one, share)))
+    return min(candidates, key=lambda decided: (_wrong(decided, measured), _distance(decided, share)))
 
 
 def _wrong(decided, measured):
@@ -183,11 +184,11 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
     for before, after in waiting.steps():
         extra: dict[str, Any] = {"sender_waits_changes_between_bytes": [before, after]}
         begun = [p.min_bytes for p in level.protocols if before < p.min_bytes <= after]
-        told = told_switch(before, after, thresholds_bytes)
+        reported = told_switch(before, after, thresholds_bytes)
         if begun:
             start = begun[0]
-        elif told is not None:
-            extra["threshold"], start = told
+        elif reported is not None:
+            extra["threshold"], start = reported
         else:
             start = after
         pieces.append(_Piece(start, not pieces[-1].waits, extra))
@@ -195,14 +196,14 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
 
 
 def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Waiting) -> list[Protocol]:
-    """`protocol`, which ends before `end` bytes, cut where a piece begins inside it."""
+    """`protocol`, which ends before `end` bytes, divided at the pieces that begin inside it."""
     starts = [protocol.min_bytes, *(p.min_bytes for p in pieces if protocol.min_bytes < p.min_bytes < end)]
     parts = []
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
-        # What belongs to the beginning of the protocol does not belong to a later part of it.
-        told = {"begins_between_bytes", "threshold"} if start > protocol.min_bytes else set()
+        # These keys describe the beginning of the protocol, not that of a later part.
+        dropped = {"begins_between_bytes", "threshold"} if start > protocol.min_bytes else set()
         part = replace(
-            protocol, min_bytes=start, extra={k: v for k, v in protocol.extra.items() if k not in told}
+            protocol, min_bytes=start, extra={k: v for k, v in protocol.extra.items() if k not in dropped}
         )
         if start <= waiting.size_bytes[-1] and stop > waiting.size_bytes[0]:
             piece = [p for p in pieces if p.min_bytes <= start][-1]

@@ -1,4 +1,4 @@
-"""What the launches of a fit's runs have in common: its context; runs that differ in it are refused."""
+"""The context that all launches of a fit have in common; runs with different contexts are rejected."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from earlybird.data.run import Run, Sample
 from earlybird.data.units import format_bandwidth
 
 _LAUNCH_KEYS = ("flavour", "version", "launcher")
-# Kept where all launches agree; a difference here does not change what messages cost.
+# Kept if all launches agree; differences here do not change the cost of messages.
 _NOTED_KEYS = ("library_version", "thread_level")
 _MACHINE_KEYS = ("cpu_model", "cores")
-# Where a point-to-point message between host buffers changes its protocol. A library tells dozens of limits
-# of other transports, collectives and devices besides: one of those in the right place is a coincidence.
+# Limits at which a point-to-point message between host buffers changes its protocol. Libraries also report
+# dozens of limits of other transports, collectives and devices: a match with one of them is a coincidence.
 _INSIDE_A_NODE = (
     "btl_sm_eager_limit",
     "btl_vader_eager_limit",
@@ -28,27 +28,28 @@ _THRESHOLDS = {
     "inter_socket": _INSIDE_A_NODE,
     "inter_node": ("btl_tcp_eager_limit",),
 }
-# Variables that differ from launch to launch without a difference in what messages cost.
+# Variables that differ between launches without an effect on the cost of messages.
 _BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
-# What the launcher sets by itself, for launch records that do not say so (`set_by_launcher`).
+# Variables that the launcher sets, for launch records without `set_by_launcher`.
 _BY_LAUNCHER = re.compile(
     r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
     r"|I_MPI_THREAD_YIELD$|I_MPI_FABRICS$|I_MPI_PIN"
 )
-# What forces algorithms of collectives, one by one or as a whole.
+# Variables that force algorithms of collectives.
 _FORCING = re.compile(
     r"I_MPI_ADJUST_|(OMPI_MCA_)?coll(_|$)"
     r"|MPIR_CVAR_(I?(BCAST|REDUCE|ALLREDUCE|ALLGATHER|ALLTOALL|GATHER|SCATTER|BARRIER)_|DEVICE_COLLECTIVES$|COLLECTIVE_)"
 )
-# How far from what was asked a figure of a link check counts as deviating, as the check itself does.
+# From this relative difference on a value of a link check deviates from the requested one, as in the check
+# itself.
 LINK_TOLERANCE = 0.05
 _OLD_TRANSPORTS = {"shared memory": "intra-node", "network": "inter-node"}
 
 
 @dataclass(frozen=True)
 class LaunchContext:
-    """`context` as a profile holds it; by level, where the MPI says that protocols change; the rate of
-    virtual links and what their checks found."""
+    """`context` of a profile; the protocol thresholds that the MPI reports, by level; the rate of virtual
+    links; warnings about their checks."""
 
     context: dict[str, Any]
     thresholds_bytes: dict[str, dict[str, int]]
@@ -57,7 +58,7 @@ class LaunchContext:
 
 
 def launch_context(runs: Sequence[Run], used: Sequence[tuple[Run, Sample]], names: str) -> LaunchContext:
-    """Of the launches that the samples `used` are of; InputError where they differ in what matters."""
+    """The context of the launches of the samples `used`; InputError if they differ in relevant settings."""
     launches = _launches_of(runs, used)
     context = _common(launches.values(), _LAUNCH_KEYS, names)
     _common((run.header.get("machine", {}) for run in runs), _MACHINE_KEYS, names)
@@ -87,10 +88,10 @@ def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
 
 
 def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A launch of pipelines without its threads and contexts, or of collectives without what forces their
-    algorithms: points say those, models are fitted to each."""
+    """A launch of pipelines without its threads and contexts, or of collectives without the variables that
+    force their algorithms: the points contain these, and each has its own model."""
     if launch.get("kernel") == "collective":
-        # What a person forces is not what the points say: `default` is another algorithm then.
+        # Keep what the user forces: the points do not contain it, and it changes `default`.
         ours = launch.get("set_by_launcher")
         variables = {
             "environment": lambda name: ours is None or name in ours,
@@ -122,19 +123,19 @@ def _launches_by_level(used, launches) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _outermost(launch) -> str:
-    """The level of a launch whose ranks use all levels that there are between them."""
-    places = [(entry.get("node"), entry.get("socket")) for entry in launch.get("placement") or ()]
-    if len({node for node, _ in places}) > 1:
+    """The outermost level between the ranks of a launch."""
+    sockets = [(entry.get("node"), entry.get("socket")) for entry in launch.get("placement") or ()]
+    if len({node for node, _ in sockets}) > 1:
         return "inter_node"
-    return "inter_socket" if len(set(places)) > 1 else "intra_socket"
+    return "inter_socket" if len(set(sockets)) > 1 else "intra_socket"
 
 
 def _transport(by_level, names: str) -> dict[str, Any]:
-    """One transport per level, since messages inside a node and between nodes travel differently."""
+    """One transport per level: messages inside a node and between nodes use different ones."""
     transports: dict[str, str] = {}
     for level, launches in by_level.items():
-        told = ({"transport": _transport_of(launch)} for launch in launches)
-        if common := _common(told, ("transport",), f"{names}, {level}"):
+        reported = ({"transport": _transport_of(launch)} for launch in launches)
+        if common := _common(reported, ("transport",), f"{names}, {level}"):
             transports[level] = common["transport"]
     if len(set(transports.values())) == 1:
         return {"transport": next(iter(transports.values()))}
@@ -147,8 +148,8 @@ def _transport_of(launch) -> str | None:
 
 
 def _placement(by_level) -> dict[str, Any]:
-    """level -> the layouts measured and what their ranks were bound to, in the order of the launches."""
-    words = {
+    """level -> the measured layouts and the binding of their ranks, in the order of the launches."""
+    descriptions = {
         level: [
             f"{launch['layout']} bound to {launch['binding']}"
             for launch in launches
@@ -156,23 +157,25 @@ def _placement(by_level) -> dict[str, Any]:
         ]
         for level, launches in by_level.items()
     }
-    placement = {level: list(dict.fromkeys(found)) for level, found in words.items() if found}
+    placement = {level: list(dict.fromkeys(found)) for level, found in descriptions.items() if found}
     return {"placement": placement} if placement else {}
 
 
 def _require_one_environment(launches, names: str) -> None:
-    """Refuse launches whose users set MPI's variables differently; one without a record agrees with any."""
-    told = [launch for launch in launches if isinstance(launch.get("environment"), Mapping)]
-    variables = {name: None for launch in told for name in launch["environment"]}
+    """Reject launches with different MPI variables of the user; a launch without a record agrees with any."""
+    recorded = [launch for launch in launches if isinstance(launch.get("environment"), Mapping)]
+    variables = {name: None for launch in recorded for name in launch["environment"]}
     for name in variables:
         if _BOOKKEEPING.match(name):
             continue
-        values = {launch["environment"].get(name) for launch in told if not _set_by_launcher(launch, name)}
+        values = {
+            launch["environment"].get(name) for launch in recorded if not _set_by_launcher(launch, name)
+        }
         if len(values) > 1:
-            one, other = sorted("not set" if value is None else repr(value) for value in values)[:2]
+            first, second = sorted("not set" if value is None else repr(value) for value in values)[:2]
             raise InputError(
-                f"{names}: the environment variable {name} is {one} in one part and {other} in another; "
-                "a profile holds for one context: fit them apart"
+                f"{names}: the environment variable {name} is {first} in one part and {second} in another; "
+                "a profile describes one context: fit them separately"
             )
 
 
@@ -182,7 +185,7 @@ def _set_by_launcher(launch, name: str) -> bool:
 
 
 def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], names: str) -> dict[str, Any]:
-    """What all descriptions say under `keys`; a description that lacks a key agrees with any value."""
+    """The values of `keys` in all descriptions; a description without a key agrees with any value."""
     common: dict[str, Any] = {}
     for description in descriptions:
         for key in keys:
@@ -192,63 +195,71 @@ def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], na
             if common.setdefault(key, value) != value:
                 raise InputError(
                     f"{names}: {key} is {common[key]!r} in one part and {value!r} in another; "
-                    "a profile holds for one context: fit them apart"
+                    "a profile describes one context: fit them separately"
                 )
     return common
 
 
 def _unusual(launches, names: str) -> dict[str, Any]:
-    """The keys of `USUAL_CONTEXT` where all launches say something else."""
-    told = (
+    """The keys of `USUAL_CONTEXT` with another value in all launches."""
+    reported = (
         {key: usual if launch.get(key) is None else launch[key] for key, usual in USUAL_CONTEXT.items()}
         for launch in launches
     )
-    common = _common(told, tuple(USUAL_CONTEXT), names)
+    common = _common(reported, tuple(USUAL_CONTEXT), names)
     return {key: value for key, value in common.items() if value != USUAL_CONTEXT[key]}
 
 
 def _link_bytes_per_s(launches) -> float | None:
-    # One network for all, see `_unusual`, so any launch that tells stands for the others.
+    # All launches have the same network, see `_unusual`, so any launch with a rate will do.
     links = [launch.get("link") for launch in launches]
     rates = (link.get("expected_bytes_per_s") for link in links if isinstance(link, Mapping))
     return next((rate for rate in rates if rate), None)
 
 
 def _link_warnings(launches) -> tuple[str, ...]:
-    """What a check of a virtual cluster's links before measuring found that was not asked for: once for each
-    check, since all launches of a session hold the same one."""
+    """Deviations in the checks of a virtual cluster's links before a measurement: one warning for each check,
+    since all launches of a session have the same one."""
     checks: dict[str, list[Mapping[str, Any]]] = {}
     for launch in launches:
         link = launch.get("link")
         if isinstance(link, Mapping) and link.get("matches") is False:
             checks.setdefault(json.dumps(link, sort_keys=True), []).append(launch)
-    return tuple(_link_warning(found, len(launches)) for found in checks.values())
+    return tuple(_link_warning(checked, len(launches)) for checked in checks.values())
 
 
-def _link_warning(launches, of_launches: int) -> str:
-    link, begun = launches[0]["link"], launches[0].get("link_at_start")
-    asked, told = link.get("expected_bytes_per_s"), _link_figures(link)
-    said = f", asked {format_bandwidth(asked)} and found {', '.join(told)}" if asked and told else ""
-    kept = isinstance(begun, Mapping) and begun.get("matches") is True
-    before = ", other than the longer check when the cluster was started" if kept else ""
+def _link_warning(launches, num_launches: int) -> str:
+    link, at_start = launches[0]["link"], launches[0].get("link_at_start")
+    requested, measured = link.get("expected_bytes_per_s"), _link_figures(link)
+    values = (
+        f": requested {format_bandwidth(requested)}, measured {', '.join(measured)}"
+        if requested and measured
+        else ""
+    )
+    passed = isinstance(at_start, Mapping) and at_start.get("matches") is True
+    before = "; the longer check at the start of the cluster did not" if passed else ""
     return (
-        f"inter_node: one check of the virtual links, which lasts a second before measuring, deviated{said}"
-        f"{before}; it stands in the record of {len(launches)} of {of_launches} launches. It tells of that "
-        "second, when cores may have been busy, not of the samples: compare the bandwidths fitted here with "
-        "what was asked, and measure again where they deviate too"
+        f"inter_node: one check of the virtual links, of one second before the measurement, deviated{values}"
+        f"{before}; it is in the record of {len(launches)} of {num_launches} launches. It covers only that "
+        "second, when cores may have been busy, and not the samples: compare the fitted bandwidths with "
+        "the requested rate, and measure again if they deviate too"
     )
 
 
 def _link_figures(link: Mapping[str, Any]) -> list[str]:
-    """What a check found to deviate, or all of it where no figure does alone."""
-    asked = link.get("expected_bytes_per_s")
+    """The deviating values of a check, or all values if none deviates on its own."""
+    requested = link.get("expected_bytes_per_s")
     streams = link.get("slowest_node_bytes_per_s") or {}
     found = {
         f"at the slowest node with {n} stream{'s' if int(n) > 1 else ''}": rate for n, rate in streams.items()
     }
-    found["where all sent to one"] = link.get("incast_bytes_per_s")
+    found["with all nodes sending to one"] = link.get("incast_bytes_per_s")
     known = {where: rate for where, rate in found.items() if rate}
-    off = {where: rate for where, rate in known.items() if asked and abs(rate / asked - 1) > LINK_TOLERANCE}
+    off = {
+        where: rate
+        for where, rate in known.items()
+        if requested and abs(rate / requested - 1) > LINK_TOLERANCE
+    }
     return [f"{format_bandwidth(rate)} {where}" for where, rate in (off or known).items()]
 
 
@@ -260,8 +271,8 @@ def _noted(launches) -> dict[str, Any]:
 
 
 def _control_variables(launches, names: str) -> dict[str, Any]:
-    told = [launch.get("control_variables") or {} for launch in launches]
-    return _common(told, tuple(dict.fromkeys(name for values in told for name in values)), names)
+    reported = [launch.get("control_variables") or {} for launch in launches]
+    return _common(reported, tuple(dict.fromkeys(name for values in reported for name in values)), names)
 
 
 def _thresholds(by_level, variables: Mapping[str, Any]) -> dict[str, dict[str, int]]:

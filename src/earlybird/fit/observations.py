@@ -1,4 +1,4 @@
-"""What a fit starts from: the median times of runs of one context, without the points that do not count."""
+"""Read the input of a fit: median times of runs of one context, without points that do not count."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,19 +33,19 @@ class Observations:
 
     Attributes
     ----------
-    table : one row per point and launch with the columns source ("contention", "pingpong", or "pipeline": its
-        method `single`, at levels without the others), level, n
+    table : one row per point and launch with the columns source ("contention", "pingpong", or "pipeline": the
+        method `single` of pipelines, at levels without the other sources), level, n
         (processes of a group receiving at once), size_bytes, launch, time_s (median of the steady
         iterations), oversubscribed, converged.
     completions : one row per point and launch with the columns level, size_bytes, receiver ("prompt" or
         "late"), launch, share (time until the send was complete over time until the message had arrived,
         median of the steady iterations), oversubscribed.
     pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
-    collectives : times of collectives; where there are any, `table` may be empty.
-    thresholds_bytes : level -> control variable -> the protocol switch that the MPI library tells of itself.
+    collectives : times of collectives; if there are any, `table` may be empty.
+    thresholds_bytes : level -> control variable -> the protocol switch that the MPI library reports.
     runs : {"id", "sha256"} of each run read.
-    link_bytes_per_s : what TCP can carry over a virtual cluster's links; None without one.
-    warnings : what to be wary of in these times.
+    link_bytes_per_s : the TCP rate of a virtual cluster's links; None without one.
+    warnings : caveats of these times.
     """
 
     table: pandas.DataFrame
@@ -95,8 +95,8 @@ def median_over_launches(time_s: np.ndarray) -> np.ndarray:
 def read_runs(paths: Iterable[str | Path]) -> Observations:
     """Read run folders of one context.
 
-    Raises InputError when a folder is no run, nothing in them calibrates a model, or their contexts differ;
-    WorkError when a sample received wrong data.
+    Raises InputError if a folder is not a run, no sample is of use for a model, or the contexts differ;
+    WorkError if a sample received wrong data.
     """
     runs = [Run.open(path) for path in paths]
     names = ", ".join(str(run.path) for run in runs)
@@ -110,7 +110,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
                 sample = without_iterations(sample)
             samples.append((run, sample))
     timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
-    completed = [(run, sample) for run, sample in samples if _tells_completion(sample)]
+    completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
     piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
     used = timed + completed + piped + [(run, sample) for run, sample in samples if is_collective(sample)]
     require_validated(sample for _, sample in used)
@@ -127,7 +127,8 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     if table.empty and not len(collectives):
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples of varying buffers"
-            f"{', and no single of pipelines instead' if piped else _noise_words(samples)}; {MEASURE_HINT}"
+            f"{', and no pipelines with the method single' if piped else _noise_note(samples)}; "
+            f"{MEASURE_HINT}"
         )
     completions = _completion_table([_completion(run, sample) for run, sample in completed])
     shared = launch_context(runs, used, names)
@@ -156,7 +157,7 @@ def level_times(table: pandas.DataFrame) -> list[LevelTimes]:
 
 
 def pingpong_times(table: pandas.DataFrame) -> list[LevelTimes]:
-    """The levels of a table that have a ping-pong of a single pair, with that alone."""
+    """The levels of a table with a ping-pong of a single pair, with only those times."""
     single = table[(table.source == "pingpong") & (table.n == 1)]
     return [
         _to_array(name, rows)
@@ -166,9 +167,9 @@ def pingpong_times(table: pandas.DataFrame) -> list[LevelTimes]:
 
 
 def select(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of a level that count: oversubscribed ones and ping-pongs only for an n that has no other.
+    """The rows of a level that count: oversubscribed rows and ping-pongs only for an n without other rows.
 
-    A ping-pong waits for every answer, the contention benchmark streams: their times must not share a line.
+    A ping-pong waits for every reply and the contention benchmark streams: their times must not share a line.
     """
     rows = _without_oversubscribed(rows)
     streamed = rows.n[rows.source == "contention"].unique()
@@ -192,7 +193,7 @@ def _to_array(name, rows):
 
 def _table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     table = pandas.DataFrame(rows, columns=list(_TABLE_COLUMNS))
-    # Without rows nothing tells what the columns are of.
+    # Without rows pandas does not know the types of the columns.
     return table.astype({"oversubscribed": bool, "converged": bool})
 
 
@@ -202,23 +203,23 @@ def _calibrates(sample: Sample) -> bool:
     return sample.kernel == "contention" and sample.quantity == "time_per_repeat"
 
 
-def _tells_completion(sample: Sample) -> bool:
+def _is_completion(sample: Sample) -> bool:
     return sample.kernel == "completion" and sample.quantity == "completion"
 
 
 def _is_pipeline(sample: Sample) -> bool:
-    """With a fixed delay of the last partition; of computations with noise only the spread is known."""
+    """Whether the last partition has a fixed delay; for noisy computations only the spread is known."""
     fixed = sample.kernel == "pipeline" and "gamma_s_per_byte" in sample.config
     return fixed and sample.quantity == "time_to_solution" and sample.method is not None
 
 
-def _noise_words(samples: Iterable[tuple[Run, Sample]]) -> str:
+def _noise_note(samples: Iterable[tuple[Run, Sample]]) -> str:
     noisy = any("compute_s_per_byte" in sample.config for _, sample in samples if sample.kernel == "pipeline")
-    return ", and of pipelines that are all computed (--ai) the model is not fitted" if noisy else ""
+    return ", and pipelines with full compute noise (--ai) cannot be fitted" if noisy else ""
 
 
 def _threads_of_launches(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
-    """Threads of the ranks of every launch, for points that do not say theirs."""
+    """Threads per rank of every launch, for points that do not contain them."""
     return {
         (run.id, str(launch.get("id"))): launch.get("threads_per_rank") or 1
         for run in runs
@@ -235,7 +236,7 @@ def _pipeline(run: Run, sample: Sample, threads_of_launch: int) -> dict[str, Any
         gamma_s_per_byte = float(config["gamma_s_per_byte"])
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(
-            f"{run.path}: a pipeline sample lacks a usable {error} in its config; measure again"
+            f"{run.path}: a pipeline sample has no usable {error} in its config; measure again"
         ) from error
     usable = level in LEVELS and min(size_bytes, partitions, threads) >= 1 and gamma_s_per_byte >= 0
     if not usable or sample.median_s() <= 0:
@@ -256,8 +257,8 @@ def _pipeline_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
 
 
 def _plainest(bulk: pandas.DataFrame) -> pandas.DataFrame:
-    """Of every level the messages with the fewest threads and contexts that were measured at several sizes:
-    those of more threads hold the barriers between them."""
+    """For every level the messages with the fewest threads and contexts that were measured at several sizes:
+    times with more threads include the barriers between them."""
     kept = []
     for _, rows in bulk.groupby("level", sort=False):
         kinds = [kind for _, kind in rows.groupby(["threads", "vcis"])]
@@ -266,7 +267,7 @@ def _plainest(bulk: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _bulk(row) -> dict[str, Any]:
-    """One message of a pipeline as a time of N = 1."""
+    """A single message of a pipeline as a time of N = 1."""
     return {
         "source": "pipeline",
         "level": row.level,
@@ -281,8 +282,8 @@ def _bulk(row) -> dict[str, Any]:
 
 def _bulk_warnings(bulk: pandas.DataFrame) -> tuple[str, ...]:
     return tuple(
-        f"{level}: latency and bandwidth are those of one message at a time, the method single of pipelines; "
-        "`earlybird measure contention -o RUN` tells what competition costs, fit that run together with these"
+        f"{level}: latency and bandwidth come from one message at a time, the method single of pipelines; "
+        "`earlybird measure contention -o RUN` measures contention; fit that run together with these runs"
         for level in LEVELS
         if (bulk.level == level).any()
     )
@@ -296,13 +297,13 @@ def _completion(run: Run, sample: Sample) -> dict[str, Any]:
     if not usable or num_ranks != 2:
         raise InputError(
             f"{run.path}: a completion sample says level={level} size_bytes={size_bytes} "
-            f"receiver={receiver} and holds times of {num_ranks} ranks; levels are {', '.join(LEVELS)}, "
-            "receivers prompt and late, ranks two: measure again"
+            f"receiver={receiver} and has times of {num_ranks} ranks; levels are {', '.join(LEVELS)}, "
+            "receivers prompt and late, and the number of ranks is 2: measure again"
         )
     send_s, receive_s = times_s[sample.warmup :].T
     if not (receive_s > 0).all():
         raise InputError(
-            f"{run.path}: a completion sample of {size_bytes} bytes says that its message arrived after "
+            f"{run.path}: in a completion sample of {size_bytes} bytes the message arrived after "
             f"{receive_s.min():g} s; times must be above 0: measure again"
         )
     launch = f"{run.id}/{sample.launch}"
@@ -330,7 +331,7 @@ def _observation(run: Run, sample: Sample) -> dict[str, Any]:
         n = int(config["competitors"]) if sample.kernel == "contention" else 1
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(
-            f"{run.path}: a {sample.kernel} sample lacks a usable {error} in its config; measure again"
+            f"{run.path}: a {sample.kernel} sample has no usable {error} in its config; measure again"
         ) from error
     if level not in LEVELS or n < 1 or size_bytes < 0 or time_s <= 0:
         raise InputError(

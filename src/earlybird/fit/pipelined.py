@@ -1,4 +1,4 @@
-"""Pipelines to the parameters of the joined model: one set for each method, level, threads and contexts."""
+"""Fit the joined model to pipelines: one parameter set for each method, level, threads and contexts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,22 +17,22 @@ COLUMNS = ("method", "level", "threads", "vcis", "size_bytes", "partitions", "ga
 GROUP = ["method", "level", "threads", "vcis"]
 POINT = ["size_bytes", "partitions", "gamma_s_per_byte"]
 
-# What a method sends, where it is known; of the others both are tried and the better one is kept.
+# The messages of a method, if known; for other methods both are tried and the better one is kept.
 MESSAGES: dict[str, tuple[str, ...]] = {"single": ("one",), "many": ("each",), "earlybird": ("planned",)}
 EITHER = ("one", "each")
-# An error that small decides nothing more, and a point that is met so well pulls no harder.
+# Errors below this neither decide between structures nor increase the weight of a point.
 ERROR_FLOOR = 0.01
-# Lines and groupings take turns until neither changes, or so often.
+# The fit alternates between lines and groupings until neither changes, at most this often.
 MAX_TURNS = 12
 MIN_POINTS = 4
 MAX_PROTOCOLS = 3
-# Three parameters there are always; more of them only with so many points for each.
+# There are always three parameters; more need this many points for each.
 POINTS_PER_PARAMETER = 3
 NUM_REPLICATES = 20
-ENOUGH_LAUNCHES = 5  # for an interval worth having
+ENOUGH_LAUNCHES = 5  # for a useful interval
 SEED = 20230807
-# A line that does not rise with the size says nothing of the bandwidth: this share of the time at the largest
-# message is then put down to it, which keeps it finite.
+# A line that does not rise with the size does not determine the bandwidth. The bandwidth term then gets this
+# share of the time at the largest message, which keeps the bandwidth finite.
 MIN_BANDWIDTH_SHARE = 0.01
 
 
@@ -50,7 +50,7 @@ class _Points:
         return self.size_bytes / self.partitions
 
     def only(self, chosen: np.ndarray) -> "_Points":
-        return _Points(*(one[chosen] for one in vars(self).values()))
+        return _Points(*(values[chosen] for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Structure:
     ----------
     messages : what the method sends, see `models.pipelined.possible_messages`.
     min_bytes : where protocols begin, in bytes of a message.
-    own_latency : whether every protocol has a latency of its own; else all share one.
+    own_latency : whether every protocol has a separate latency; else all share one.
     shares_slope : (C,) index of the protocol whose bandwidth each uses.
     """
 
@@ -75,7 +75,7 @@ class _Structure:
 
     @property
     def has_overhead(self) -> bool:
-        # Of a single message overhead and latency are one.
+        # For a single message, overhead and latency are indistinguishable.
         return self.messages != "one"
 
     def num_parameters(self) -> int:
@@ -105,7 +105,7 @@ class _Design:
         return self.lines_s(parameters).max(axis=1).min(axis=0)
 
     def active(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n, p) and (n,), the line that is the time of each point at these parameters."""
+        """(n, p) and (n,), the line that determines the time of each point at these parameters."""
         lines_s = self.lines_s(parameters)
         message = lines_s.argmax(axis=1)  # (G, n)
         grouping = lines_s.max(axis=1).argmin(axis=0)  # (n,)
@@ -125,11 +125,11 @@ class _Fit:
 def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
     """The joined model of every method, level, number of threads and of contexts in `table` (see COLUMNS).
 
-    Parameters are not negative and minimise the mean relative error of the medians over launches. There are
-    a latency, an overhead per message and a bandwidth to begin with; a further protocol, a latency of its own
-    for each, a bandwidth of its own beyond some buffer size, an overlap below 1 and a cost per partition come
-    in one by one while 2 n ln(mean relative error + ERROR_FLOOR) + p ln n falls (n points, p parameters).
-    Methods with fewer than MIN_POINTS points are left out.
+    Parameters are not negative and minimise the mean relative error of the medians over launches. The search
+    starts with a latency, an overhead per message and a bandwidth. It adds a further protocol, a separate
+    latency for each, a separate bandwidth beyond some buffer size, an overlap below 1 or a cost per
+    partition, one at a time, while 2 n ln(mean relative error + ERROR_FLOOR) + p ln n falls (n points, p
+    parameters). Methods with fewer than MIN_POINTS points are left out.
     """
     launches = _Launches(table)
     draws = _draws(table)
@@ -143,7 +143,7 @@ def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
 
 
 def warnings(table: pandas.DataFrame) -> list[str]:
-    """What to be wary of in the forms of `table`, and why a method has none."""
+    """Caveats of the forms of `table`, and the reasons why a method has none."""
     texts = []
     few: dict[str, list[str]] = {}
     single: dict[str, list[str]] = {}
@@ -165,7 +165,7 @@ def warnings(table: pandas.DataFrame) -> list[str]:
     for level, methods in single.items():
         texts.append(
             f"{level}: pipelines of {', '.join(dict.fromkeys(methods))} have one number of partitions, which "
-            "cannot tell the latency from what every message costs; measure several, --partitions 1,4,32"
+            "does not separate the latency from the cost per message; measure several, --partitions 1,4,32"
         )
     for level, rows in table.groupby("level", sort=False):
         launches = rows.groupby([*GROUP, *POINT]).launch.nunique()
@@ -213,10 +213,10 @@ def _messages_of(method: str) -> tuple[str | int, ...]:
 
 
 class _Launches:
-    """The times of every method, as medians over launches: of `single` plainly, of another method as the
-    median ratio to the `single` of the same launch, times the median of `single`. Launches differ, and not
-    every launch has every method: so what differs between launches is not taken for a difference between
-    methods."""
+    """The times of every method as medians over launches. For `single` it is the plain median; for another
+    method the median ratio to the `single` of the same launch, times the median of `single`. Launches differ,
+    and not every launch has every method: the ratio keeps differences between launches apart from those
+    between methods."""
 
     def __init__(self, table: pandas.DataFrame):
         self._time_s = {
@@ -225,7 +225,7 @@ class _Launches:
         }
 
     def points(self, key: tuple, draw: Sequence[str] | None = None) -> _Points:
-        """Of the method, level, threads and contexts `key`, of the launches drawn (None: of each once)."""
+        """Points of the method, level, threads and contexts `key` in the drawn launches (None: each once)."""
         times = _drawn(self._time_s[key], draw)
         time_s = times.median(axis=1)
         bulk = self._time_s.get(("single", *key[1:]))
@@ -247,7 +247,7 @@ def _drawn(times: pandas.DataFrame, draw: Sequence[str] | None) -> pandas.DataFr
 
 
 def _search(points: _Points, messages: str | int) -> _Fit:
-    """Parameters come in one by one, each time the one that helps most, while the criterion falls."""
+    """Add the parameter that helps most, one at a time, while the criterion falls."""
     best = _fit(points, _Structure(messages))
     while True:
         found = [
@@ -266,7 +266,8 @@ def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
     sizes = _message_sizes(points, structure.messages)
     for size in sizes[1:]:
         starts = tuple(sorted({*structure.min_bytes, int(size)}))
-        # One size cannot tell a protocol's bandwidth, nor where latency ends: only the smallest may be alone.
+        # One size determines neither a bandwidth nor a latency: only the first protocol may have a single
+        # size.
         enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
         if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
             yield replace(structure, min_bytes=starts, shares_slope=_shared_slopes(starts, sizes))
@@ -282,7 +283,7 @@ def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
 
 
 def _message_sizes(points: _Points, messages: str | int) -> np.ndarray:
-    """Sizes of messages of which the times may tell something, ascending."""
+    """Message sizes that can affect the times, ascending."""
     if messages == "one":
         return np.unique(points.size_bytes)
     if isinstance(messages, int):
@@ -297,7 +298,7 @@ def _message_sizes(points: _Points, messages: str | int) -> np.ndarray:
 
 
 def _shared_slopes(starts: Sequence[int], sizes: np.ndarray) -> tuple[int, ...]:
-    """A first protocol with a single size cannot tell a bandwidth: it takes that of the next one."""
+    """A first protocol with a single size has no bandwidth of its own: it takes that of the next one."""
     alone = len(starts) > 1 and np.count_nonzero(sizes < starts[1]) < 2
     return tuple(max(c, 1) if alone else c for c in range(len(starts)))
 
@@ -311,7 +312,7 @@ def _design(points: _Points, structure: _Structure) -> _Design:
 
 
 def _lines(points: _Points, structure: _Structure, trains) -> tuple[np.ndarray, np.ndarray]:
-    """(2, n, p) and (2, n): the time if all messages follow one another, and if the last one alone counts."""
+    """(2, n, p) and (2, n): the time if all messages follow each other, and if only the last one counts."""
     starts = np.array(structure.min_bytes)
     protocol = np.searchsorted(starts, trains.size_bytes, side="right") - 1  # (n, 2)
     of_protocol = (protocol[..., None] == np.arange(len(starts))).astype(float)  # (n, 2, C)
@@ -349,8 +350,9 @@ def _fit(points: _Points, structure: _Structure, start: _Fit | None = None) -> _
 def _refine(
     design: _Design, time_s: np.ndarray, guess: np.ndarray, has_overlap: bool
 ) -> tuple[np.ndarray, float]:
-    """Parameters and their mean relative error. Given which message and grouping make each time, the model
-    is linear: those and the parameters take turns. Weights make squares of errors count as errors do."""
+    """Parameters and their mean relative error. Given the message and grouping that determine each time, the
+    model is linear: the fit alternates between these and the parameters. Weights make squared errors count
+    like absolute errors."""
     best, best_error = guess, float(np.mean(np.abs(design.predict_s(guess) / time_s - 1)))
     parameters = guess
     for _ in range(MAX_TURNS):
@@ -390,14 +392,14 @@ def _columns(structure: _Structure) -> list[tuple[str, int]]:
 
 
 def _guess(points: _Points, structure: _Structure) -> np.ndarray:
-    """Of the structure with the fewest parameters: all times are the latency, or all are bandwidth."""
+    """Initial parameters of the smallest structure: half of the shortest time, half of the median slope."""
     slope = float(np.median(points.time_s / points.size_bytes.clip(1)))
     known = {"latency": points.time_s.min() / 2, "overhead": points.time_s.min() / 10, "slope": slope / 2}
     return np.array([known.get(name, 0.0) for name, _ in _columns(structure)])
 
 
 def _carried(start: _Fit, structure: _Structure) -> np.ndarray:
-    """The parameters of a smaller structure, those that are new taken over from the protocol around them."""
+    """The parameters of a smaller structure; new ones are copied from the protocol around them."""
     old = dict(zip(_columns(start.structure), start.parameters, strict=True))
     old_starts = np.array(start.structure.min_bytes)
     values = []
@@ -414,7 +416,7 @@ def _errors(predicted_s: np.ndarray, points: _Points) -> np.ndarray:
 
 
 def _held_out_error(points: _Points, fit: _Fit, values: np.ndarray) -> float | None:
-    """Median relative error where each of `values` is left out in turn, the structure kept."""
+    """Median relative error with each of `values` left out in turn, for the same structure."""
     distinct = np.unique(values)
     if len(distinct) < 3:
         return None
@@ -432,9 +434,9 @@ def _refit(points: _Points, fit: _Fit) -> np.ndarray:
 
 
 def _draws(table: pandas.DataFrame) -> list[list[str]]:
-    """Launches drawn with replacement, NUM_REPLICATES times, among those that measured the same methods.
+    """NUM_REPLICATES draws of launches, with replacement among those that measured the same methods.
 
-    All methods use the same draws, so that methods of the same launches share their luck.
+    All methods use the same draws, so that their replicates are correlated like their launches.
     """
     strata: dict[frozenset, list[str]] = {}
     for launch, rows in table.groupby("launch"):

@@ -1,4 +1,4 @@
-"""From observations to a profile: the levels with their intervals, the ping-pong curves, the warnings."""
+"""Fit observations to a profile: levels with their intervals, ping-pong curves and warnings."""
 
 import hashlib
 import json
@@ -27,21 +27,21 @@ from earlybird.fit.observations import (
 from earlybird.fit.protocols import Lines
 
 MAX_REPLICATES = 50
-# Launches are bimodal on small machines: below this many, intervals are drawn from too little.
+# Launches are bimodal on small machines: with fewer launches, intervals are unreliable.
 FEW_LAUNCHES = 5
-# From this share of a virtual link's rate on, the link is taken for the limit, whatever shared the cores.
+# From this share of a virtual link's rate on, the link counts as the limit, even with shared cores.
 LINK_LIMIT = 0.9
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How one number of segments does on a level.
+    """The quality of one number of segments on a level.
 
     Attributes
     ----------
     in_sample_error : median relative error at the points of the fit.
-    kept_switches_error : the same at sizes left out, the switches kept; it decides on further segments.
-    held_out_error : the same, the switches sought anew; both None where nothing can be left out.
+    kept_switches_error : the same at left-out sizes, with the same switches; it decides on further segments.
+    held_out_error : the same with refitted switches; both None if no size can be left out.
     """
 
     level: str
@@ -79,21 +79,21 @@ def fit_profile(
     Parameters
     ----------
     observations : times of one context, see `observations.read_runs`.
-    paper : ordinary least squares with an own intercept for every N, as Thune et al. 2023 do.
-    collective_times : what forms of collectives are compared on, `completion` or `mean over ranks`; what the
-        profile predicts is completion in any case.
+    paper : ordinary least squares with a separate intercept for every N, as in Thune et al. 2023.
+    collective_times : the times on which forms of collectives are compared, `completion` or `mean over
+        ranks`; the profile always predicts completion.
 
     Returns
     -------
     Profile with levels (`extra["held_out_error"]`: median relative error at sizes left out of the fit,
     switches included,
-    `extra["held_out_error_n"]`: at numbers of competitors left out; no levels where there are collectives
-    alone), forms (ping-pong curves, pipelines, collectives), intervals and replicates (resampled launches)
-    and `extra["warnings"]`.
+    `extra["held_out_error_n"]`: at left-out numbers of competitors; no levels if there are only
+    collectives), forms (ping-pong curves, pipelines, collectives), intervals and replicates (resampled
+    launches) and `extra["warnings"]`.
 
     Raises
     ------
-    InputError when no level has two message sizes, and no collective the points for a form.
+    InputError if no level has two message sizes and no collective has enough points for a form.
     """
     usable, warnings = _usable_levels(observations)
     warnings = [*observations.warnings, *warnings]
@@ -120,7 +120,7 @@ def fit_profile(
     forms += [form.to_json() for form in _collective_forms(observations.collectives, collective_times)]
     if not fitted and not forms:
         raise InputError(
-            f"nothing can be fitted: every algorithm was measured at fewer than {collective.MIN_POINTS} "
+            f"nothing to fit: every algorithm was measured at fewer than {collective.MIN_POINTS} "
             "points, too few for a model; measure more --sizes or --ranks"
         )
     method = "paper" if paper else "relative"
@@ -145,7 +145,7 @@ def fit_profile(
 
 
 def compare_segmentations(observations: Observations, *, paper: bool = False) -> list[Choice]:
-    """Every level with 1, 2 and 3 segments: what `fit_profile` chose from, and what it chose."""
+    """Every level with 1, 2 and 3 segments: the candidates of `fit_profile` and its choice."""
     choices = []
     for times in _usable_levels(observations)[0]:
         thresholds_bytes = observations.thresholds_bytes.get(times.name, {})
@@ -173,11 +173,12 @@ def _usable_levels(observations):
     usable = [times for times in levels if protocols.has_line(times.median_s())]
     if not usable and not len(observations.collectives):
         raise InputError(
-            "every level was measured at one message size only, which cannot tell latency from bandwidth; "
+            "every level was measured at one message size only, which does not separate latency from "
+            "bandwidth; "
             f"measure at least two sizes: {MEASURE_HINT}"
         )
     return usable, [
-        f"{times.name}: one message size cannot tell latency from bandwidth; the level is left out"
+        f"{times.name}: one message size does not separate latency from bandwidth; the level is left out"
         for times in levels
         if times not in usable
     ]
@@ -202,7 +203,7 @@ def _fit_level(
     resampled = protocols.resample(times, chosen.starts, paper=paper)
     level = _with_bounds_of_link(level, link_bytes_per_s)
     warnings = _level_warnings(times, level, link_bytes_per_s)
-    # Replicates get the same division: whether senders wait is no matter of which launches are drawn.
+    # Replicates get the same division: whether senders wait does not depend on the drawn launches.
     level, *replicates = (
         completion.with_senders(one, waiting, thresholds_bytes)
         for one in (
@@ -276,7 +277,7 @@ def _intervals(times, chosen, resampled):
 
 
 def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
-    """Single draws of the resamples, the fitted value where a draw lacks one."""
+    """Single draws of the resamples, with the fitted value if a draw has none."""
     return [
         Lines(
             lines.starts,
@@ -294,7 +295,7 @@ def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
 
 
 def _replicates(fitted: list[_FittedLevel]) -> list[dict[str, Any]]:
-    """Draw by draw all levels together; a level without resamples keeps its fitted values."""
+    """All levels of each draw together; a level without resamples keeps its fitted values."""
     count = max((len(part.replicates) for part in fitted), default=0)
     return [
         {
@@ -327,7 +328,7 @@ def _collective_forms(collectives: Collectives, times: str) -> list[CollectiveFo
 
 
 def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, Any]]:
-    """Ping-pongs of a single pair, with switches of their own: they span more sizes than contention data."""
+    """Ping-pongs of a single pair, with separate switches: they cover more sizes than contention data."""
     forms = []
     for times in pingpong_times(observations.table):
         if not protocols.has_line(times.median_s()):
@@ -364,8 +365,8 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, A
 
 
 def _with_bounds_of_link(level: Level, link_bytes_per_s: float | None) -> Level:
-    """`level` with the N marked whose BW(N) is more than a virtual link carries: small messages pass in its
-    bucket or wait in a buffer, so that their times hardly grow with size."""
+    """`level` with marks at every N with a BW(N) above the rate of a virtual link: small messages pass in its
+    token bucket or wait in a buffer, so that their times hardly grow with size."""
     if link_bytes_per_s is None:
         return level
     protocols = []
@@ -379,16 +380,17 @@ def _with_bounds_of_link(level: Level, link_bytes_per_s: float | None) -> Level:
 
 def _oversubscription_warning(times: LevelTimes, link_bytes_per_s: float | None) -> str:
     crowded = times.n[times.oversubscribed]
-    said = f"{times.name}: N = {', '.join(map(str, crowded))} measured with more ranks than cores"
+    text = f"{times.name}: N = {', '.join(map(str, crowded))} measured with more ranks than cores"
     time_s = times.median_s()[times.oversubscribed]
     largest = np.isfinite(time_s).cumsum(axis=1).argmax(axis=1)
     rates = crowded * times.size_bytes[largest] / time_s[np.arange(len(crowded)), largest]
     if link_bytes_per_s is None or (rates < LINK_LIMIT * link_bytes_per_s).any():
-        return f"{said}, which measures the scheduler too"
+        return f"{text}, which measures the scheduler too"
     return (
-        f"{said}; large messages fill the link all the same (with {format_bandwidth(rates.min())} or more of "
-        f"{format_bandwidth(link_bytes_per_s)}), so their bandwidth is the link's, while times of small ones "
-        "hold the scheduler's turns too"
+        f"{text}; large messages still fill the link ({format_bandwidth(rates.min())} or more of "
+        f"{format_bandwidth(link_bytes_per_s)}), so their bandwidth is that of the link, while times of "
+        "small "
+        "messages include the scheduler"
     )
 
 
@@ -414,22 +416,23 @@ def _level_warnings(times: LevelTimes, level: Level, link_bytes_per_s: float | N
         if bounded := protocol.extra.get("bounded_n"):
             which = ", ".join(map(str, bounded))
             warnings.append(
-                f"{times.name}: the times of the {protocol.name} protocol do not tell BW at N = {which}; "
-                "the figure is a bound"
+                f"{times.name}: the times of the {protocol.name} protocol do not determine BW at N = "
+                f"{which}; "
+                "the value is a bound"
             )
         if above := protocol.extra.get("above_link_n"):
             which = ", ".join(f"{n} ({format_bandwidth(protocol.bandwidth_bytes_per_s[n])})" for n in above)
             warnings.append(
-                f"{times.name}: BW of the {protocol.name} protocol at N = {which} is more than the link "
-                f"carries ({format_bandwidth(link_bytes_per_s)}): messages this small are held in a buffer "
-                "or in the link's bucket, their latency is what counts; the figure is a bound, no "
-                "bandwidth of the link"
+                f"{times.name}: BW of the {protocol.name} protocol at N = {which} is above the rate of "
+                f"the link ({format_bandwidth(link_bytes_per_s)}): messages this small fit into a buffer "
+                "or the token bucket of the link, and only their latency counts; the value is a bound, not "
+                "the bandwidth of the link"
             )
     return warnings
 
 
 def _extrapolation_warnings(level: Level, forms) -> list[str]:
-    """Protocols that ping-pongs show below the smallest size of the level's own times."""
+    """Warn of protocols that ping-pongs show below the smallest size of the times of the level."""
     smallest = level.extra["size_bytes"][0]
     unseen = [
         protocol["min_bytes"]
@@ -441,7 +444,7 @@ def _extrapolation_warnings(level: Level, forms) -> list[str]:
     if not unseen:
         return []
     return [
-        f"{level.name}: ping-pongs switch protocol at {max(unseen)} B, contention was measured from "
+        f"{level.name}: ping-pongs switch protocol at {max(unseen)} B, but contention was measured from "
         f"{smallest} B on; smaller messages are extrapolated: measure contention at smaller sizes"
     ]
 

@@ -9,11 +9,11 @@ from earlybird.fit.observations import LevelTimes, median_over_launches
 from earlybird.fit.switches import Segmentation, segmentations
 from earlybird.models.regression import fit_line, fit_slope
 
-# The part of the time at a protocol's largest size that its bandwidth term makes up at least. Where times
-# do not grow with size (short messages) the bandwidth is unknown: it stays finite, its effect within 1 %.
+# The minimum share of the bandwidth term in the time at a protocol's largest size. If times do not grow with
+# size (short messages) the bandwidth is unknown: this keeps it finite and its effect within 1 %.
 MIN_BANDWIDTH_SHARE = 0.01
-# A latency that does not suit some N must not turn into an absurd bandwidth: given that latency, BW(N) is at
-# most this many times what the line of that N alone says.
+# A latency that does not suit some N must not lead to an absurd bandwidth: given that latency, BW(N) is at
+# most this many times that of the line of this N alone.
 MAX_BANDWIDTH_RATIO = 2.0
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 200
@@ -29,7 +29,7 @@ class Lines:
     starts : index of the first size of each protocol.
     latency_s : (..., Q) seconds.
     slope_s_per_byte : (..., Q, K); BW(N) = N / slope; NaN where a protocol has no measurement of that N.
-    bounded : (..., Q, K) whether the slope is one of the two bounds above and not the data's.
+    bounded : (..., Q, K) whether the slope is one of the two bounds above and not fitted.
     """
 
     starts: tuple[int, ...]
@@ -50,11 +50,11 @@ def fit_lines(
     """Fit every protocol of a level to (..., K, S) times, by default the medians over its launches.
 
     The latency comes from the fit of N = 2 (Thune et al. 2023, section II-C), or of N = 1, or of the
-    smallest N, of those not oversubscribed if there are any. By default times count in relative error.
-    BW(1) = 1/slope of the line of N = 1 with its own intercept: a lone message goes one way, pairs go both
-    ways at once, so the latency of N = 2 does not suit it. The slope of N >= 2 is fitted with the latency
-    given, so that both predict together; BW(N) stays below MAX_BANDWIDTH_RATIO times that of the line of
-    this N alone. With `paper` times count in seconds and every slope comes from a line of its own.
+    smallest N, among those not oversubscribed if there are any. By default the fit minimises relative errors.
+    BW(1) = 1/slope of the line of N = 1 with its own intercept: a single message goes one way and pairs go
+    both ways at once, so the latency of N = 2 does not suit it. The slope of N >= 2 is fitted for the given
+    latency, so that both are consistent; BW(N) stays below MAX_BANDWIDTH_RATIO times that of the line of
+    this N alone. With `paper` the fit minimises errors in seconds and every slope has its own intercept.
     """
     times = level.median_s() if time_s is None else time_s
     medians = level.median_s()
@@ -93,9 +93,9 @@ def relative_errors(lines: Lines, level: LevelTimes) -> np.ndarray:
 
 
 def kept_switches_error(level: LevelTimes, starts: Sequence[int], *, paper: bool = False) -> float | None:
-    """Median relative error at sizes left out one at a time, the switches kept where all sizes put them.
+    """Median relative error at sizes left out one at a time, with the switches that all sizes give.
 
-    What more segments are judged by; None when no fit is left.
+    It decides on further segments; None if no fit is left.
     """
     medians = level.median_s()
     left_out = np.eye(len(level.size_bytes), dtype=bool)
@@ -112,10 +112,10 @@ def held_out_size_errors(
     *,
     paper: bool = False,
 ) -> list[float | None]:
-    """Median relative error at sizes left out one at a time, per division; None when no fit is left.
+    """Median relative error at sizes left out one at a time, per division; None if no fit is left.
 
-    The switches are sought anew without the size left out, as many as the division has. Where the other
-    sizes are too few for that many, the division's own switches stay.
+    The switches are refitted without the left-out size, as many as the division has. If the other sizes are
+    too few for that many, the switches of the division stay.
     """
     medians = level.median_s()
     errors: list[list[np.ndarray]] = [[] for _ in divisions]
@@ -172,10 +172,11 @@ def resample(
     count: int = NUM_RESAMPLES,
     seed: int = SEED,
 ) -> Lines | None:
-    """Fit `count` resamples of the launches (a leading axis), switches kept; None when no N has two launches.
+    """Fit `count` resamples of the launches (a leading axis), with the same switches; None if no N has two
+    launches.
 
-    Launches that measured the same set of N are drawn among themselves, with replacement: a launch is the
-    random factor, its iterations are not independent.
+    Launches are drawn with replacement among those that measured the same set of N: a launch is the random
+    factor, and its iterations are not independent.
     """
     launches = _drawn_launches(level, count, np.random.default_rng(seed))
     if launches is None:

@@ -1,4 +1,4 @@
-"""The three regressions of Insaghi's report on collectives: as it prints them, and as forms to compare."""
+"""The three regressions of Insaghi's report on collectives, as tables and as forms to compare."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from earlybird.fit.collective import POINT
 from earlybird.fit.collective_search import aicc
 
 US = 1e6
-# The report's logarithm of times against sizes has no base stated; 2 fits its own times of one byte.
+# The report does not state the base of its logarithm of times; 2 fits its times of one byte.
 GRID_BASE = 2.0
-# Of the search for least absolute residuals.
+# Limits of the fit of least absolute residuals.
 MAX_TURNS, NEAR_SHARE = 30, 1e-3
 
 
@@ -33,8 +33,9 @@ class Regression:
     Attributes
     ----------
     form : 1 (one size, nodes filled in turn), 2 (one size, ranks dealt to nodes) or 3 (sizes and ranks).
-    response : what is regressed: "T", "ln T" or "log2 T", T in microseconds.
-    r_squared : as the report's: without an intercept not about the mean; `r_squared_centred` always is.
+    response : the response variable: "T", "ln T" or "log2 T", T in microseconds.
+    r_squared : as in the report: without an intercept relative to 0; `r_squared_centred` is relative to the
+        mean.
     """
 
     operation: str
@@ -72,12 +73,12 @@ def grid(rows: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> Gr
 
 
 def is_logarithmic(form: int, algorithm: str) -> bool:
-    """Forms 1 and 2 take the logarithm of a binomial algorithm's times, form 3 of all."""
+    """Forms 1 and 2 use the logarithm of times for binomial algorithms, form 3 for all."""
     return form == 3 or algorithm.endswith("binomial")
 
 
 def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
-    """The columns of a form by the names that R prints."""
+    """The columns of a form, by the names that R prints."""
     ranks = points.ranks.astype(float)
     if form == 3:
         columns = {}
@@ -104,7 +105,7 @@ def design(points: Grid, form: int, algorithm: str) -> dict[str, np.ndarray]:
 
 
 def _independent(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Without columns that are 0 or that those before make up, which R leaves out as not defined."""
+    """Without columns that are 0 or linearly dependent on earlier ones, which R also leaves out."""
     kept: dict[str, np.ndarray] = {}
     for name, column in columns.items():
         scale = float(np.abs(column).max(initial=0.0))
@@ -124,7 +125,7 @@ def response(points: Grid, form: int, algorithm: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ReportFit:
-    """A form with its estimates by the names of its columns."""
+    """A form with its estimates, by the names of its columns."""
 
     form: int
     algorithm: str
@@ -146,8 +147,8 @@ class ReportFit:
 
 
 def fit_report_form(points: Grid, form: int, algorithm: str) -> ReportFit:
-    """Least squares as in the report, or least absolute residuals where those are more likely, as with the
-    forms that it is compared with; AICc of the likelihood of T itself: of a logarithm the Jacobian counts."""
+    """Least squares as in the report, or least absolute residuals if they are more likely, as for the
+    physical forms. AICc uses the likelihood of T itself; for logarithms it includes the Jacobian."""
     columns = _independent(design(points, form, algorithm))
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T
     scale = np.abs(x).max(axis=0)
@@ -163,9 +164,9 @@ def fit_report_form(points: Grid, form: int, algorithm: str) -> ReportFit:
 
 
 def _least_absolute(x: np.ndarray, y: np.ndarray, begin: np.ndarray) -> np.ndarray:
-    """By least squares in turns, each residual weighted by one over what it was before."""
+    """Iteratively reweighted least squares, with weights of one over the previous residuals."""
     found = begin
-    # Smaller residuals pull no harder: those on the line would stop it from turning.
+    # Limit the weights: residuals of 0 would fix the line.
     near = max(NEAR_SHARE * np.abs(y - x @ begin).mean(), 1e-12 * np.abs(y).max()) or 1.0
     for _ in range(MAX_TURNS):
         root = np.sqrt(1 / np.maximum(np.abs(y - x @ found), near))
@@ -174,10 +175,10 @@ def _least_absolute(x: np.ndarray, y: np.ndarray, begin: np.ndarray) -> np.ndarr
 
 
 def regressions(table: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> list[Regression]:
-    """Every fit that the report makes and these times allow, form by form, in the report's order.
+    """Every fit of the report that these times allow, form by form, in the order of the report.
 
-    Forms 1 and 2 take the smallest size of an operation that most was measured at, form 3 all sizes above
-    zero and all algorithms and mappings of an operation together.
+    Forms 1 and 2 use the smallest size of an operation, form 3 all sizes above zero and all algorithms and
+    mappings of an operation together.
     """
     found = []
     for operation, rows in table.groupby("operation", sort=False):
@@ -198,8 +199,8 @@ def smallest_size(rows: pandas.DataFrame) -> int:
 
 
 def _regression(operation: str, what: str, points: Grid, form: int, method: str) -> Regression | None:
-    """None where there are no more points than coefficients."""
-    # Half a second, and only here.
+    """None if there are no more points than coefficients."""
+    # The import takes half a second and is needed only here.
     import statsmodels.api as statsmodels
 
     algorithm = method.partition(":")[0]
@@ -207,7 +208,7 @@ def _regression(operation: str, what: str, points: Grid, form: int, method: str)
     if len(points.ranks) <= len(columns) or len(np.unique(points.ranks)) < 2:
         return None
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T
-    # The report's tables have sizes beside logarithms: scaled, neither is taken for a multiple of the other.
+    # Columns of sizes and of logarithms differ by orders of magnitude: scaling keeps the rank test reliable.
     scale = np.abs(x).max(axis=0)
     result = statsmodels.OLS(y, x / scale).fit()
     residual = float((result.resid**2).sum())

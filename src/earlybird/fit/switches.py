@@ -1,4 +1,4 @@
-"""Where one message protocol gives way to the next: breakpoints shared by every number of competitors."""
+"""Find the message sizes at which protocols change, common to every number of competitors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import numpy as np
 from earlybird.models.regression import fit_line
 
 MAX_SEGMENTS = 3
-# Two points always lie on a line, so a third is what lets a segment be wrong.
+# Two points always lie on a line, so a segment needs a third one to have an error.
 MIN_SIZES = 3
-# A line that is right to 1 % is right enough: finer structure is no protocol switch.
+# Errors below 1 % do not count: finer structure is not a protocol switch.
 ERROR_FLOOR = 0.01
-# A further switch must cut the root-mean-square relative error to this share of what fewer switches leave.
+# A further switch must reduce the root-mean-square relative error to this share of that with fewer switches.
 MAX_REMAINING_ERROR = 0.75
 
 
@@ -24,9 +24,10 @@ class Segmentation:
     Attributes
     ----------
     starts : index of the first size of each segment; starts[0] is 0.
-    min_bytes : where each segment begins: 0, then its first measured size or the library's own threshold.
-    told_by : the control variable that placed the beginning of each segment; None where the times did.
-    num_parameters : an intercept and a slope per segment and series, and every switch no library told of.
+    min_bytes : beginning of each segment: 0, then its first measured size or the threshold of the library.
+    told_by : the control variable that gives the beginning of each segment; None if the times give it.
+    num_parameters : an intercept and a slope per segment and series, and every switch that the library does
+        not report.
     criterion : n ln(mean squared relative error + ERROR_FLOOR**2) + num_parameters ln n; lower is better.
     rms_error : root mean squared relative error.
     """
@@ -46,14 +47,14 @@ class Segmentation:
 def segmentations(
     size_bytes: np.ndarray, time_s: np.ndarray, thresholds_bytes: Mapping[str, int] | None = None
 ) -> list[Segmentation]:
-    """The best division into 1, 2 and 3 segments, as far as the sizes allow them; an exhaustive search.
+    """The best division into 1, 2 and 3 segments, if the sizes allow them; an exhaustive search.
 
     Parameters
     ----------
     size_bytes : (S,) ascending.
     time_s : (K, S) seconds, one row per number of competitors, NaN where missing. Each row has its own line
         in every segment; the switches are common.
-    thresholds_bytes : control variable -> switch told by the library. A switch there costs no parameter.
+    thresholds_bytes : control variable -> switch reported by the library. It does not count as a parameter.
     """
     cost, parameters = _interval_costs(size_bytes, time_s)
     count = int(np.isfinite(time_s).sum())
@@ -70,9 +71,9 @@ def segmentations(
 
 
 def choose(candidates: Sequence[Segmentation], errors: Sequence[float | None]) -> Segmentation:
-    """The division to use: more segments only where they fit noticeably better and predict no worse.
+    """The division to use: more segments only if they fit noticeably better and predict no worse.
 
-    `errors` are those at sizes left out, one per candidate, None where it is not known.
+    `errors` are those at left-out sizes, one per candidate, None if unknown.
     """
     chosen, chosen_error = candidates[0], errors[0]
     for candidate, error in zip(candidates[1:], errors[1:], strict=True):
@@ -116,27 +117,28 @@ def _long_enough(starts, time_s):
 def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes):
     ends = (*starts[1:], len(size_bytes))
     mean_square = sum(cost[first, end] for first, end in zip(starts, ends, strict=True)) / count
-    told = [told_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
+    reported = [told_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
     num_parameters = sum(
         parameters[first, end] for first, end in zip(starts, ends, strict=True)
-    ) + told.count(None)
-    found = [
+    ) + reported.count(None)
+    min_bytes = [
         int(size_bytes[k]) if switch is None else switch[1]
-        for k, switch in zip(starts[1:], told, strict=True)
+        for k, switch in zip(starts[1:], reported, strict=True)
     ]
-    names = (None, *(switch and switch[0] for switch in told))
+    names = (None, *(switch and switch[0] for switch in reported))
     criterion = count * np.log(mean_square + ERROR_FLOOR**2) + num_parameters * np.log(count)
     return Segmentation(
-        starts, (0, *found), names, int(num_parameters), float(criterion), float(np.sqrt(mean_square))
+        starts, (0, *min_bytes), names, int(num_parameters), float(criterion), float(np.sqrt(mean_square))
     )
 
 
 def told_switch(
     last_before: int, first_after: int, thresholds_bytes: Mapping[str, int]
 ) -> tuple[str, int] | None:
-    """The variable that places a switch between two neighbouring sizes, and where; None when none does.
+    """The variable that places a switch between two neighbouring sizes, and its size; None without one.
 
-    Libraries differ in whether the threshold itself is still sent the old way; the measurement there decides.
+    Libraries differ in whether a message of the threshold size uses the old protocol; its measurement
+    decides.
     """
     for name, threshold in thresholds_bytes.items():
         if last_before <= threshold <= first_after:

@@ -1,1 +1,1 @@
-"""Start ranks where they were asked to sit, within a time limit, and end them cleanly."""
+"""Start ranks at their requested places, within a time limit, and end them cleanly."""

@@ -1,4 +1,4 @@
-"""Have libearlybird preloaded in the ranks that a command starts, and in nothing else that it starts."""
+"""Preload libearlybird in the ranks that a command starts, and in no other process."""
 
 import os
 import zlib
@@ -19,7 +19,7 @@ FLAVOUR = f"{PREFIX}MPI"
 # What separates entries of LD_PRELOAD, and of srun's --export.
 _SEPARATORS = dict.fromkeys(map(ord, " \t\n:,"))
 _SHIMS = Path(__file__).parent / "shims"
-# Beside the shims, where they find how each launcher is spoken to.
+# In the folder of the shims: how to call each launcher.
 _SPOKEN = ".launchers"
 
 
@@ -51,12 +51,12 @@ def wrap(
     found: Reach = UNKNOWN,
     library: Path | None = None,
 ) -> tuple[list[str], dict[str, str]]:
-    """The words and the environment by which the ranks of a command get libearlybird.
+    """The arguments and the environment that preload libearlybird in the ranks of a command.
 
-    `words` begins with the path of a program. A launcher is called through its shim, an MPI program that
-    starts by itself has the library preloaded, anything else finds the shims first on PATH. `found`: what is
-    known of the command's programs; `library`: where libearlybird is, if that is known already. Raises
-    InputError where it has a path that LD_PRELOAD cannot hold.
+    `words` begins with the path of a program. A launcher is called through its shim; an MPI program without
+    a launcher gets the library preloaded; for any other program the shims come first on PATH. `found`: what
+    is known about the command's programs; `library`: the path of libearlybird, if already known. Raises
+    InputError if LD_PRELOAD cannot hold its path.
     """
     environment = without(environment)
     library = library or library_path(flavour)
@@ -69,7 +69,7 @@ def wrap(
         )
     name = os.path.basename(words[0])
     shims = _shims({name} if name in LAUNCHERS else set(), environment["PATH"])
-    # The launcher of a site, which is elsewhere than the MPI, is asked whose it is.
+    # A site's launcher, in another folder than the MPI, is queried for its family.
     beside = flavour.mpiexec.parent == flavour.mpicc.parent
     inner = environment | {
         f"{PREFIX}LIBRARY": str(library),
@@ -98,8 +98,8 @@ def _can_be_preloaded(path: Path) -> bool:
 
 
 def _late_libmpi(flavour: Flavour) -> Path | None:
-    """The MPI's library where programs that load it while they run must preload it: Open MPI's handles are
-    data, looked up when libearlybird is loaded. None where nothing of the kind is needed or found."""
+    """The MPI library that programs which load MPI at run time must preload: Open MPI's handles are data,
+    looked up when libearlybird is loaded. None if not needed or not found."""
     if flavour.family != "openmpi":
         return None
     root = flavour.mpicc.parents[1]
@@ -113,7 +113,8 @@ def _late_libmpi(flavour: Flavour) -> Path | None:
 def through_shim(
     words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """As `wrap`, for words that call a launcher after others which enter a node, say."""
+    """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
+    node."""
     position = launcher_at(words)
     outside = without(environment)
     launcher = find_command(words[position], outside["PATH"]) or words[position]
@@ -144,20 +145,20 @@ def _make_shims(folder: Path, shims: Mapping[str, bytes], spoken: Mapping[str, b
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+        new_folder = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
     except OSError as error:
         raise InputError(
             f"cannot write in {folder.parent}: {error.strerror}; set EARLYBIRD_HOME to a folder you may "
             "write to, or give --no-interpose"
         ) from error
-    (made / _SPOKEN).mkdir()
+    (new_folder / _SPOKEN).mkdir()
     for name, text in spoken.items():
-        (made / _SPOKEN / name).write_bytes(text)
+        (new_folder / _SPOKEN / name).write_bytes(text)
     for name, text in shims.items():
-        (made / name).write_bytes(text)
-        (made / name).chmod(0o755)
-    made.chmod(0o755)
+        (new_folder / name).write_bytes(text)
+        (new_folder / name).chmod(0o755)
+    new_folder.chmod(0o755)
     try:
-        made.rename(folder)
-    except OSError:  # another exec was quicker
-        shutil.rmtree(made, ignore_errors=True)
+        new_folder.rename(folder)
+    except OSError:  # another exec created it first
+        shutil.rmtree(new_folder, ignore_errors=True)

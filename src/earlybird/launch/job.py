@@ -1,4 +1,4 @@
-"""One launch of a kernel: its plan, its process tree, its provenance, and the samples it left."""
+"""One launch of a kernel: its plan, process tree, provenance and samples."""
 
 import json
 import re
@@ -25,13 +25,13 @@ _RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_
 
 @dataclass(frozen=True)
 class Job:
-    """What a launcher tells of itself beside how to start the ranks.
+    """Properties of a launcher, apart from how it starts the ranks.
 
     Attributes
     ----------
     launcher, binding : the names that provenance keeps.
     threads : of every rank.
-    watch : called now and then while the ranks run; a cause ends the job, None lets it go on.
+    watch : called periodically while the ranks run; a returned cause ends the job, None continues it.
     told : further keys of the launch record.
     one_clock : whether hosts share this machine's clock.
     """
@@ -48,7 +48,7 @@ class Job:
 def run_kernel(
     job: Job, invocation: Invocation, request: Request, scratch: Path, progress: Heard
 ) -> Launched:
-    """Write the plan, run the tree, read what the kernel left."""
+    """Write the plan, run the process tree, read the kernel's output."""
     mpi = job.mpi
     plan, out = scratch / "plan.txt", scratch / "samples.ndjson"
     plan.write_text("".join(_plan_lines(request)))
@@ -128,14 +128,14 @@ def run_kernel(
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:
-    told, samples = _read_scratch(out, request.id)
-    observed = placement.observed_layout(told.pop("placement", []))
+    header, samples = _read_scratch(out, request.id)
+    observed = placement.observed_layout(header.pop("placement", []))
     num_hosts = len({entry["host"] for entry in observed})
-    if "clock" in told:
-        told["clock"]["residual_s"] = _clock_residual_s(samples, num_hosts == 1 or job.one_clock)
-    record |= told | {
+    if "clock" in header:
+        header["clock"]["residual_s"] = _clock_residual_s(samples, num_hosts == 1 or job.one_clock)
+    record |= header | {
         "placement": observed,
-        # Which path messages took inside a node or between nodes is the library's secret.
+        # The library does not report which path messages take within a node or between nodes.
         "transport": {0: "unknown", 1: "intra-node"}.get(num_hosts, "inter-node"),
         "exit": ended.exit_status,
         "duration_s": round(ended.duration_s, 3),
@@ -144,17 +144,19 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
     done = request.points_in(len(samples))
     if cause is None and done < len(request.points):
         # Open MPI's prterun 5.0.11 ends with 0 when a node dies while ranks are being started on it.
-        told_by_place = job.watch() if job.watch else None
-        cause = told_by_place or f"it ended after {done} of {len(request.points)} points without saying why"
+        cause_from_watch = job.watch() if job.watch else None
+        ended_early = f"it ended after {done} of {len(request.points)} points without an error message"
+        cause = cause_from_watch or ended_early
     if cause is not None:
         record["cause"] = cause
     return Launched(record, samples, cause)
 
 
 def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | None:
-    """How far clocks were apart; None where every time is a difference of one of several."""
-    found = [value for sample in samples if (value := residual_s(sample)) is not None]
-    return max(found) if found else 0.0 if one_clock else None
+    """Largest difference between clocks; None if every time is a difference of readings of one rank's
+    clock."""
+    residuals_s = [value for sample in samples if (value := residual_s(sample)) is not None]
+    return max(residuals_s) if residuals_s else 0.0 if one_clock else None
 
 
 def _plan_lines(request: Request) -> Iterator[str]:
@@ -175,7 +177,7 @@ class _GrowingLines:
                 stream.seek(self._offset)
                 new = stream.read()
         except OSError:
-            return []  # not made yet
+            return []  # not created yet
         new = new[: new.rfind(b"\n") + 1]
         self._offset += len(new)
         self.count += new.count(b"\n")

@@ -13,7 +13,7 @@ from earlybird.data.run import Sample
 
 @dataclass(frozen=True)
 class Rules:
-    """The stop rule of a launch; the kernels' own defaults stand in native/harness/stop_rule.hpp.
+    """The stop rule of a launch; the kernels' defaults are in native/harness/stop_rule.hpp.
 
     `mode` is `median` (interval of the median within `target`, or `budget_s` spent) or `paper` (Gillis et al.
     2023: 150 iterations, Student-t 90 %, 5 %, 50 retries).
@@ -38,14 +38,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Request:
-    """One launch: `kernel` at every one of `points` (key=value words), ranks placed as `layout` says.
+    """One launch: `kernel` at each of `points` (key=value arguments), ranks placed as `layout` says.
 
     A kernel that knows several methods measures all of `methods` at every point and leaves a sample for each.
-    `preload`: the ranks, and nothing else, get libearlybird. `threads` of every rank, None: as the launcher
-    says; `vcis`: communication contexts that each rank's MPI is asked for, None: as many as it makes itself;
-    `streams`: for how many MPIX_Stream it is asked to keep further ones. `environment` are variables of this
-    launch, `settings` the control variables by which methods differ. `proving`: the first point also leaves,
-    ahead of its own samples, one for each method that tells which tree it took.
+    `preload`: the ranks, and nothing else, get libearlybird. `threads` per rank, None: the launcher's
+    number; `vcis`: communication contexts requested from each rank's MPI, None: its default; `streams`:
+    number of MPIX_Stream for which further contexts are reserved. `environment` are variables of this
+    launch, `settings` the control variables by which methods differ. `proving`: before its own samples,
+    the first point also writes one sample per method that shows the method's tree.
     """
 
     id: str

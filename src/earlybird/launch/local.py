@@ -21,7 +21,7 @@ from earlybird.machine.flavours import Flavour
 
 # What every MPI takes for this machine, without reaching for it.
 _OWN_NAMES = ("localhost", "127.0.0.1")
-# How long a host may take to answer once a launch has failed, and how long all of them are asked.
+# Time limits after a failed launch for the answer of one host, and of all hosts.
 _ANSWER_LIMIT_S, _REACH_LIMIT_S = 10.0, 30.0
 
 
@@ -50,7 +50,7 @@ class MpiexecLauncher:
         # Not a command line: hydra takes the path of one program.
         if self.agent is not None and shutil.which(self.agent) is None:
             raise InputError(
-                f"--agent is {self.agent!r}, which is no program on PATH; give the name or the path of one, "
+                f"--agent is {self.agent!r}, which is not a program on PATH; give the name or path of one, "
                 "without options: what needs some goes into a script of its own"
             )
         self._binding(layout)
@@ -109,11 +109,10 @@ class MpiexecLauncher:
             return placement.bind_local(layout, hardware.cores_by_socket(), self.threads)
         if layout.num_nodes > len(self.hosts):
             raise InputError(
-                f"the layout {layout.text} asks for {layout.num_nodes} nodes and --hosts names "
-                f"{len(self.hosts)}; name as many hosts as the layout has nodes"
+                f"the layout {layout.text} asks for {layout.num_nodes} nodes and --hosts has "
+                f"{len(self.hosts)}; give as many hosts as the layout has nodes"
             )
-        # The cores of other hosts are not known here: their MPI binds core by core, and where ranks landed is
-        # checked.
+        # The cores of other hosts are unknown: the MPI binds core by core, and the placement is verified.
         return placement.Binding("core, by the MPI", None)
 
 
@@ -128,7 +127,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
             ) from error
         hosts: Sequence[str] = [line[0].split(":")[0] for line in words if line]
     else:
-        hosts = [word.strip() for word in text.split(",") if word.strip()]
+        hosts = [host.strip() for host in text.split(",") if host.strip()]
     if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):
         raise InputError(
             f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line"

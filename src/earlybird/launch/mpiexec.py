@@ -1,4 +1,4 @@
-"""How each family of mpiexec is told the number of ranks, their hosts and their cores."""
+"""Arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from earlybird.machine.flavours import Flavour
 
 @dataclass(frozen=True)
 class Invocation:
-    """The words before the program, the variables to set, and words between the program and its own."""
+    """The arguments before the program, the variables to set, and arguments between the program and its
+    own."""
 
     words: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
@@ -21,7 +22,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Reach:
-    """How other nodes are reached.
+    """How to reach other nodes.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ def invocation(
 
     Placement is always set, because the defaults differ (hydra binds nothing, Open MPI and Intel MPI bind by
     rules of their own). Waiting ranks yield their core when ranks outnumber cores. `folder` is for files that
-    the ranks' nodes read too.
+    the ranks' nodes also read.
     """
     make = {"mpich": _mpich, "intel": _intel, "openmpi": _openmpi}[flavour.family]
     made = make(flavour, num_ranks, binding, folder, oversubscribed, reach, threads)
@@ -71,8 +72,8 @@ def yielding(family: str) -> dict[str, str]:
 
 def contexts(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
     """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once, and for
-    further ones that `streams` MPIX_Stream can take; none for None and 0. InputError where an MPI has no such
-    thing.
+    further ones that `streams` MPIX_Stream can take; none for None and 0. InputError if the MPI does not
+    support them.
     """
     if family == "mpich":
         asked = {"MPIR_CVAR_CH4_NUM_VCIS": vcis, "MPIR_CVAR_CH4_RESERVE_VCIS": streams or None}
@@ -80,11 +81,11 @@ def contexts(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
     if vcis is None:
         return {}
     if family == "intel":
-        # Of the `generic` runtime threads say which they are by the info key `thread_id` of a communicator;
-        # `openmp` would ask libomp. Without _MAX 2021.18.1 asserts in MPI_Init_thread.
+        # With the `generic` runtime, threads identify themselves by the info key `thread_id` of a
+        # communicator; `openmp` would ask libomp. Without _MAX 2021.18.1 asserts in MPI_Init_thread.
         return {"I_MPI_THREAD_SPLIT": "1", "I_MPI_THREAD_RUNTIME": "generic", "I_MPI_THREAD_MAX": str(vcis)}
     raise InputError(
-        "Open MPI has no communication contexts that a program could ask for; leave them out, or measure "
+        "Open MPI has no communication contexts that a program can request; leave them out, or measure "
         "MPICH or Intel MPI (--mpi mpich, --mpi intel)"
     )
 
@@ -109,7 +110,7 @@ def _intel(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) 
     elif reach.subnet:
         env |= {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
     if reach is not None and not reach.agent and "SLURM_JOB_ID" in os.environ:
-        # The other two see by themselves that Slurm can reach its nodes, also where ssh may not.
+        # The other two detect Slurm and start ranks through it, even if ssh is not allowed.
         env["I_MPI_HYDRA_BOOTSTRAP"] = os.environ.get("I_MPI_HYDRA_BOOTSTRAP", "slurm")
     return Invocation(tuple(words), env | (yielding("intel") if oversubscribed else {}))
 
@@ -166,8 +167,8 @@ def _bind_words(folder: Path, binding: Binding, family: str) -> tuple[str, ...]:
     path.write_text(f"""\
 case ${variable} in
 {cases}
-*) echo "earlybird kernel: {variable} is '${variable}', no rank of this launch, so that it cannot be \
-bound; check with \\`earlybird doctor\\` that mpiexec is of the MPI asked for" >&2; exit 2 ;;
+*) echo "earlybird kernel: {variable} is '${variable}', which is not a rank of this launch, so it cannot be \
+bound; check with \\`earlybird doctor\\` that mpiexec belongs to the requested MPI" >&2; exit 2 ;;
 esac
 exec taskset --cpu-list "$cpus" "$@"
 """)

@@ -11,10 +11,10 @@ from earlybird.data.layout import Layout
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPUs each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is what provenance
-    says.
+    """The CPUs each rank is bound to, rank by rank; None leaves binding to the MPI. `name` is for
+    provenance.
 
-    `by_rank` is set where an MPI cannot be told them: each rank then binds itself before it starts.
+    `by_rank` is set if an MPI has no option for them: each rank then binds itself before it starts.
     """
 
     name: str
@@ -39,7 +39,7 @@ def bind_local(layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1)
 
 
 def bind_virtual(layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1) -> Binding:
-    """Bind ranks whose nodes are all this machine: its cores are dealt out to the ranks of all nodes in turn.
+    """Bind ranks of nodes on this machine: the ranks of all nodes get its cores round-robin.
 
     Raises InputError when the layout has more sockets in a node than this machine.
     """
@@ -99,7 +99,7 @@ def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def misplaced_ranks(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Ranks that did not land where `layout` says; `placement` is what `observed_layout` returns.
+    """Ranks that are not where `layout` places them; `placement` is what `observed_layout` returns.
 
     Names of nodes and numbers of sockets do not matter, only which ranks share them.
     """
@@ -111,9 +111,9 @@ def misplaced_ranks(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> l
 
 
 def require_placed(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> None:
-    """Raise WorkError when ranks sit elsewhere than asked: their times would answer another question.
+    """Raise WorkError if ranks are not where they were requested, because their times would be misleading.
 
-    A launch that died before it could tell has no placement, and nothing to refuse.
+    A launch that died before it reported its placement is not checked.
     """
     if len(placement) != layout.num_ranks:
         return
@@ -121,15 +121,15 @@ def require_placed(layout: Layout, placement: Sequence[Mapping[str, Any]]) -> No
     if wrong:
         where = placement[wrong[0]]
         raise WorkError(
-            f"rank {wrong[0]} did not land where the layout {layout.text} says but on {where['host']}, "
+            f"rank {wrong[0]} is not where the layout {layout.text} places it but on {where['host']}, "
             f"socket {where['sockets']}; nothing of this launch is kept: change the layout, the hosts or "
             "the binding"
         )
 
 
 def _differing(asked: Sequence, observed: Sequence) -> set[int]:
-    """Positions where the one-to-one renaming from asked to observed labels, made on first sight, does not
-    hold."""
+    """Positions that violate the one-to-one mapping from requested to observed labels, built in order of
+    appearance."""
     forward: dict[Any, Any] = {}
     backward: dict[Any, Any] = {}
     wrong = set()

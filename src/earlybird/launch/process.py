@@ -1,4 +1,4 @@
-"""Run a command and its whole process tree within a time limit, and leave no process of it behind."""
+"""Run a command and its process tree within a time limit; no process is left afterwards."""
 
 import contextlib
 import ctypes
@@ -25,7 +25,7 @@ _libc = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Limits:
-    """When a job is ended: after `time_limit_s`, or when nothing was finished for `stall_limit_s`."""
+    """A job is ended after `time_limit_s`, or when no point finished for `stall_limit_s`."""
 
     time_limit_s: float
     stall_limit_s: float
@@ -33,7 +33,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `cause` is None when it ended well, else the reason in words."""
+    """How a command ended. `cause` is None on success, otherwise a description of the failure."""
 
     exit_status: int
     cause: str | None
@@ -51,19 +51,19 @@ def run_tree(
     """Run `command` until it ends, `limits` end it or `watch()` gives a cause to end it.
 
     `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
-    Ctrl-C included, every process of the job is gone when this returns or raises.
+    Ctrl-C included, every process of the job has ended when this returns or raises.
     """
     job = uuid.uuid4().hex
     begin_s, begin_wall_s = time.monotonic(), time.time()
-    # What the job says is kept in memory: it has something to say above all when the disk is full.
-    told = os.memfd_create("told")
+    # The job's output is kept in memory: it matters most when the disk is full.
+    output = os.memfd_create("output")
     try:
         process = subprocess.Popen(
             list(command),
             env=dict(environment) | {MARKER: job},
             stdin=subprocess.DEVNULL,
-            stdout=told,
-            stderr=told,
+            stdout=output,
+            stderr=output,
             start_new_session=True,  # a Ctrl-C reaches us alone; we then end the tree in order
             preexec_fn=_die_with_parent,
         )
@@ -74,19 +74,19 @@ def run_tree(
                 _end_tree(process, job)
             if process.returncode != 0:
                 shared_memory.remove_left(begin_wall_s)
-            # Also after a good end: Open MPI's daemon may be killed because it does not leave.
+            # Also after success: Open MPI's daemon may be killed because it does not exit.
             temporary_files.remove_left(begin_wall_s)
-        words = os.pread(told, 1 << 20, 0).decode(errors="replace")
+        text = os.pread(output, 1 << 20, 0).decode(errors="replace")
     finally:
-        os.close(told)
+        os.close(output)
     status = process.returncode
     if cause is None and status != 0:
-        cause = (watch and watch()) or _explain(status, words)
+        cause = (watch and watch()) or _explain(status, text)
     return Ended(status, cause, time.monotonic() - begin_s)
 
 
 def _die_with_parent() -> None:
-    # If we are killed outright, mpiexec is told to end and takes its ranks with it.
+    # If we are killed, mpiexec gets SIGTERM and ends its ranks.
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -138,7 +138,7 @@ def _end_tree(process: subprocess.Popen, job: str) -> None:
             process.wait(timeout=_GRACE_S)
         if process.poll() is None:
             process.kill()
-    # After a good end daemons get a moment to leave by themselves; after anything else nobody is waited for.
+    # After success, daemons get some time to exit; otherwise there is no waiting.
     patience_s = time.monotonic() + (0 if asked or process.returncode != 0 else _GRACE_S)
     give_up_s = patience_s + _GRACE_S
     while (left := _processes_of(job)) and time.monotonic() < give_up_s:
@@ -159,11 +159,11 @@ def _processes_of(job: str) -> list[psutil.Process]:
     return found
 
 
-def _explain(status: int, words: str) -> str:
-    """The line of the job's output that tells most, or the status in words."""
-    lines = [line.strip(" =|-*") for line in words.splitlines()]
+def _explain(status: int, text: str) -> str:
+    """The most informative line of the job's output, or a description of the status."""
+    lines = [line.strip(" =|-*") for line in text.splitlines()]
     lines = [line for line in lines if line]
-    for telling in (
+    for marker in (
         "earlybird kernel:",
         "CANCELLED AT",  # Slurm's, with its reason
         "KILLED BY SIGNAL",
@@ -175,7 +175,7 @@ def _explain(status: int, words: str) -> str:
         "bort",
     ):
         for line in lines:
-            if telling in line:
+            if marker in line:
                 return line.removeprefix("earlybird kernel:").strip()
     if status < 0:
         return f"it was ended by {signal.Signals(-status).name}"

@@ -1,4 +1,4 @@
-"""What libearlybird can do for the programs that a command names, before any of them is started."""
+"""Determines, before a command starts, whether libearlybird can interpose on its programs."""
 
 import os
 from collections import namedtuple
@@ -9,12 +9,12 @@ from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.programs import SONAMES, Program, read_program
 
-# What a launcher may be called; shims/launcher.sh knows how each is spoken to.
+# Names of launchers; shims/launcher.sh knows the options of each.
 LAUNCHERS = (
     "mpiexec", "mpirun", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpiexec.openmpi",
     "mpirun.openmpi", "orterun", "prterun", "srun", "flux", "jsrun", "aprun", "palsrun", "ibrun",
 )  # fmt: skip
-# Programs that start others, or that load an MPI while they run: what they need says nothing of the ranks.
+# Programs that start others, or that load an MPI while they run: their libraries are not those of the ranks.
 _NOT_THE_PROGRAM = frozenset(
     [
         "env",
@@ -66,7 +66,7 @@ class Reach(
         defaults=[(), False, False, False, False, False],
     )
 ):
-    """What is known of the programs of a command.
+    """What is known about the programs of a command.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ UNKNOWN = Reach()
 def look(
     words: Sequence[str], flavour: Flavour, environment: Mapping[str, str], has_abi_library: bool = False
 ) -> Reach:
-    """What the words of a command show of its programs; nothing is said where nothing can be seen.
+    """What the arguments of a command show about its programs; empty if nothing can be determined.
 
     `has_abi_library`: libearlybird is there for programs of the MPI standard's own ABI, too.
     """
@@ -115,14 +115,14 @@ def look(
 
 
 class _Candidate(namedtuple("_Candidate", "word path program")):
-    """A word that may be a program to start: by its path, or a command that is no option's value.
+    """An argument that may be a program: by its path, or a command that is not the value of an option.
 
     `program` is None where it is no ELF executable.
     """
 
 
 def launcher_at(words: Sequence[str]) -> int | None:
-    """Where among the words of a command its launcher is."""
+    """The position of the launcher in the arguments of a command."""
     return next((k for k, word in enumerate(words) if os.path.basename(word) in LAUNCHERS), None)
 
 
@@ -171,7 +171,7 @@ def _said_of(
 ) -> tuple[tuple[str, ...], bool]:
     """The sentences on programs that cannot be reached, and whether the library is to be left out for them.
 
-    `command`: what starts by itself, without a launcher.
+    `command`: a program started without a launcher.
     """
     using = _using_mpi(launches)
     for one in using:
@@ -203,8 +203,8 @@ def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str |
     if any(one.program is None or _is_other(one.path.name) for one in candidates):
         return None
     return (
-        f"{candidates[0].word} needs no MPI library; unless it loads one itself, libearlybird has nothing to "
-        "do in it"
+        f"{candidates[0].word} uses no MPI library; unless it loads one at run time, libearlybird "
+        "has no effect on it"
     )
 
 
@@ -216,7 +216,7 @@ def _is_mpi_program(
     Which options take a value is not known of every launcher. So a word after an option may be its value,
     unless it can be started itself: then a program of this MPI is the launch's, anything else is in doubt.
     """
-    own = may_be_own = 0  # how many words belong to the option before, surely or perhaps
+    own = may_be_own = 0  # how many arguments belong to the preceding option, certainly or possibly
     for word in words:
         if own > 0:
             own = 0 if "=" in word else own - 1  # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS

@@ -1,4 +1,4 @@
-"""Start a kernel's ranks on a machine that SimGrid simulates: its platform, and who sits on which core."""
+"""Start a kernel's ranks on a machine that SimGrid simulates: its platform and the core of each rank."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class SimgridLauncher:
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         if request.threads not in (None, 1):
             raise InputError(
-                f"{request.threads} threads per rank were asked for and a simulated rank has one"
+                f"{request.threads} threads per rank were requested and a simulated rank has one"
             )
         hosts = scratch / "hosts.txt"
         hosts.write_text("".join(f"{core}\n" for core in cores_of_ranks(request.layout, self.machine)))
@@ -68,7 +68,7 @@ class SimgridLauncher:
             "smpi/hostfile": str(hosts),
             "smpi/tmpdir": str(scratch),
             "smpi/privatization": "dlopen",
-            # Only messages take time: what this machine needs to simulate says nothing of the other one.
+            # Only messages take time: the time to simulate is unrelated to the simulated time.
             "smpi/simulate-computation": "no",
             "smpi/wtime": "0",
             "surf/precision": _PRECISION,
@@ -174,7 +174,7 @@ def _route(node: str, one: str, other: str, message: str, shared: str) -> str:
 
 
 def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
-    """What each message of `level` passes beside the links of its two cores."""
+    """The links that messages of `level` use in addition to those of the two cores."""
     cost = machine.levels[level]
     beyond_s = cost.latency_s - machine.levels["intra_socket"].latency_s
     return [

@@ -36,8 +36,8 @@ _ANSWER_LIMIT_S = 30.0
 _BIND = """\
 case $SLURM_PROCID in
 {places}
-*) echo "earlybird kernel: SLURM_PROCID is '$SLURM_PROCID', no rank of this launch, so that it cannot be \
-bound; check that srun is Slurm's own" >&2; exit 2 ;;
+*) echo "earlybird kernel: SLURM_PROCID is '$SLURM_PROCID', which is not a rank of this launch, so it cannot \
+be bound; check that srun is Slurm's own" >&2; exit 2 ;;
 esac
 while read -r name list; do
   [ "$name" = Cpus_allowed_list: ] && break
@@ -140,8 +140,8 @@ class SrunLauncher:
 
 
 def _as_queued(launched: Launched, stall_limit_s: float) -> Launched:
-    """`launched` with the cause put right where its ranks never started: a step's begin at once, outside an
-    allocation they wait for one."""
+    """`launched` with a corrected cause if its ranks never started: outside an allocation, they wait for
+    one."""
     record = launched.record
     waited = "SLURM_JOB_ID" not in os.environ and not record["placement"]
     if launched.cause is None or launched.interrupted or not waited or record["duration_s"] < stall_limit_s:
@@ -159,7 +159,7 @@ def _without(names: tuple[str, ...], environment: Mapping[str, str]) -> list[str
 
 
 def _distribution(layout: Layout) -> str:
-    """How srun numbers the ranks of the nodes; InputError when it cannot as `layout` says."""
+    """srun's distribution of the ranks over nodes; InputError if srun cannot place `layout`."""
     ranks = np.arange(layout.num_ranks)
     per_node = layout.num_ranks // layout.num_nodes
     if layout.num_ranks % layout.num_nodes == 0:
@@ -187,12 +187,12 @@ def _bind_script(layout: Layout, threads: int, folder: Path) -> Path:
 
 @functools.cache
 def _require_plugin(family: str, plugin: str) -> None:
-    """Raise InputError when this Slurm cannot load `plugin`, by which ranks find each other.
+    """Raise InputError if this Slurm cannot load `plugin`, which connects the ranks.
 
-    It is tried, because --mpi=list also lists one whose library is missing.
+    It is tested, because --mpi=list also lists plugins whose library is missing.
     """
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             ["srun", f"--mpi={plugin}", "--test-only", "-n", "1", "true"],
             capture_output=True,
             text=True,
@@ -202,13 +202,13 @@ def _require_plugin(family: str, plugin: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"srun --test-only did not answer within {_ANSWER_LIMIT_S:g} s: Slurm's controller is down or "
-            "overloaded (scontrol ping tells); try again when it answers, or use --launcher local"
+            "overloaded (check with scontrol ping); try again when it answers, or use --launcher local"
         ) from error
-    if not re.search(r"Invalid MPI type|^srun: error: MPI: ", told, re.MULTILINE):
+    if not re.search(r"Invalid MPI type|^srun: error: MPI: ", output, re.MULTILINE):
         return
     name = {"openmpi": "Open MPI", "intel": "Intel MPI", "mpich": "MPICH"}[family]
     library = "PMIx, its plugin or the library libpmix" if plugin == "pmix" else plugin
     raise InputError(
-        f"{name} under srun needs {library}, which this Slurm lacks (srun --mpi=list); use the MPI's mpiexec "
-        'inside the allocation: --hosts "$(scontrol show hostnames | paste -sd,)"'
+        f"{name} under srun needs {library}, which this Slurm has not (srun --mpi=list); use the MPI's "
+        'mpiexec inside the allocation: --hosts "$(scontrol show hostnames | paste -sd,)"'
     )

@@ -1,5 +1,4 @@
-"""Samples drawn from known times, without any MPI: the whole spine in seconds, for tests and for trying
-things out."""
+"""Samples drawn from known times, without MPI: every command runs in seconds, for tests and for trials."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.run import Sample
 from earlybird.launch.launcher import Heard, Launched, Request
 
-# Seconds of every rank for one point of a kernel: (kernel, words of the point and the `method` where there
+# Seconds of every rank for one point of a kernel: (kernel, arguments of the point and `method` if there
 # are several, request) -> array, one entry per rank.
 ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
 
@@ -26,7 +25,7 @@ QUANTITIES = {
 }
 # Kernels whose samples hold the time of every rank; of the others one time is drawn.
 KEEP_RANK_TIMES = ("exchange", "completion")
-# A pretended send that does not wait is complete after this share of the delivery, the copy of its data.
+# A simulated send that does not wait completes after this share of the delivery, the copy of its data.
 COPY_SHARE = 0.2
 # The pause of a late receiver, as in native/kernels/completion.cpp.
 LEAST_PAUSE_S, PAUSE_PER_DELIVERY = 5e-3, 3.0
@@ -58,7 +57,7 @@ class SyntheticLauncher:
     flavour: str = "synthetic"
 
     def check(self, layout: Layout) -> None:
-        """Any layout can be pretended."""
+        """Every layout is possible."""
 
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         # Seeded by the launch too: a resumed run must not draw again what it drew before.
@@ -110,8 +109,8 @@ class SyntheticLauncher:
         factor: float,
         random: np.random.Generator,
     ) -> Sample:
-        words = dict(point) if method is None else dict(point) | {"method": method}
-        expected_s = self.expected_times(request.kernel, words, request)
+        arguments = dict(point) if method is None else dict(point) | {"method": method}
+        expected_s = self.expected_times(request.kernel, arguments, request)
         noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
         ranks_kept = request.kernel in KEEP_RANK_TIMES
@@ -129,7 +128,7 @@ class SyntheticLauncher:
 
 
 def _delays(point: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """What a pipeline sample says of the computation that its times leave out; a pretended one is exact."""
+    """The delays of a pipeline sample, which its times exclude; here they are exact."""
     partition_bytes = point["size_bytes"] // point["partitions"]
     if "compute_s_per_byte" in point:
         delay_s = point["compute_s_per_byte"] * partition_bytes * point["partitions"]

@@ -1,4 +1,4 @@
-"""Remove the files and folders that killed jobs leave in /tmp, where nobody would look for them."""
+"""Remove the files and folders that killed jobs leave in /tmp."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ import psutil
 
 FOLDER = Path("/tmp")
 # hydra's description of the machine for the ranks, in MPICH 5.0.2 and Intel MPI 2021.18. The path is fixed in
-# hydra_pmi_proxy, which removes the file when it ends by itself; TMPDIR does not move it.
+# hydra_pmi_proxy, which removes the file when it ends normally; TMPDIR does not move it.
 TOPOLOGY = "hydra_hwloc_xmlfile_"
 _PROXY = "hydra_pmi_proxy"
 # By how much the kernel's time of a process's beginning may be off against a file's.
@@ -32,7 +32,7 @@ def remove_left(since_s: float, folder: Path = FOLDER, processes: Path = Path("/
             topologies[path] = made_s
         elif (session := _SESSION.fullmatch(path.name)) and not (processes / session[1]).exists():
             shutil.rmtree(path, ignore_errors=True)
-    # Which proxy made a file is not told: one that lives and began before the file may have.
+    # The proxy that made a file is unknown: any live one that is older than the file may have.
     oldest_s = min(_beginnings(), default=float("inf")) - _SLACK_S if topologies else 0.0
     for path, made_s in topologies.items():
         if made_s < oldest_s:

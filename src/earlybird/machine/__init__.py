@@ -1,1 +1,1 @@
-"""What is here: MPI flavours, cores, caches, permissions."""
+"""The local machine: MPI flavours, cores, caches, permissions."""

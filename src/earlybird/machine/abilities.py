@@ -13,8 +13,8 @@ _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 @dataclass(frozen=True)
 class Ability:
-    """Whether something can be measured here; `cause` and `remedy` are empty when it can without
-    reservation."""
+    """Whether a quantity can be measured here; `cause` and `remedy` are empty if it can without
+    restrictions."""
 
     can: bool
     cause: str = ""
@@ -79,7 +79,7 @@ def _simulation() -> Ability:
     try:
         flavours.find_flavour(flavours.SIMULATED)
     except InputError:
-        return Ability(False, "SimGrid is not here", flavours.simgrid_remedy())
+        return Ability(False, "SimGrid is not installed", flavours.simgrid_remedy())
     return Ability(True)
 
 

@@ -1,4 +1,4 @@
-"""What an ELF file says of itself: its loader, the libraries it needs, whether it defines a symbol.
+"""Reads an ELF file: its loader, the libraries it needs, whether it defines a symbol.
 
 `earlybird exec` asks this of a program each time it starts one; a library that knows all of ELF takes longer
 to import than everything else that `exec` does.
@@ -54,7 +54,7 @@ class _Image:
 
 
 def read_elf(path: str | os.PathLike[str]) -> Elf | None:
-    """What the program at `path` says; None for anything else, a shared library included."""
+    """The headers of the program at `path`; None for anything else, including a shared library."""
     return _with_image(path, _read)
 
 

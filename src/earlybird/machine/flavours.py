@@ -35,7 +35,7 @@ class Flavour(
     Attributes
     ----------
     name : `mpich`, `openmpi`, `intel`, `system`, `simgrid`, or the path of the mpicc it was given by.
-    family : how its mpiexec is spoken to: `mpich`, `openmpi` or `intel`; `simgrid` is simulated by `mpiexec`.
+    family : the family of its mpiexec: `mpich`, `openmpi` or `intel`; `simgrid` is simulated by `mpiexec`.
     version : of the MPI, as text.
     mpicc, mpiexec : paths of its compiler and of what starts its ranks.
     env : variables that its compiler and its programs need.
@@ -49,7 +49,7 @@ class Flavour(
 
 
 def wheel_folder(name: str) -> Path:
-    """Where the wheels of flavour `name` are installed, each flavour in a folder of its own."""
+    """Where the wheels of flavour `name` are installed, each flavour in a separate folder."""
     version = WHEELS[name][0].split("==")[1]
     return home() / "mpi" / f"{name}-{version}"
 
@@ -60,7 +60,7 @@ def installed_marker(name: str) -> Path:
 
 
 def find_flavour(name: str) -> Flavour:
-    """The flavour `name` (see NAMES) or the one of a path to an mpicc; InputError when it is not here."""
+    """The flavour `name` (see NAMES) or the one of a path to an mpicc; InputError if it is not installed."""
     flavour = _find(name)
     if flavour is None:
         if name in WHEELS:
@@ -68,7 +68,7 @@ def find_flavour(name: str) -> Flavour:
                 f"the MPI flavour {name} is not installed; run `earlybird build --mpi {name}` first"
             )
         if name == SIMULATED:
-            raise InputError(f"SimGrid is not here: {simgrid_remedy()}")
+            raise InputError(f"SimGrid is not installed: {simgrid_remedy()}")
         raise InputError(
             "no mpicc is on PATH, so there is no flavour 'system'; load the site's MPI module, give the "
             f"path of its mpicc, or choose one of {', '.join(WHEELS)}"
@@ -77,8 +77,7 @@ def find_flavour(name: str) -> Flavour:
 
 
 def present_flavours() -> list[Flavour]:
-    """Every named flavour that is here, known and no simulation; an mpicc on PATH that is of no use hides no
-    other."""
+    """Every installed named flavour except simulations; an unusable mpicc on PATH does not hide others."""
     found = []
     for name in (*WHEELS, "system"):
         with contextlib.suppress(InputError):
@@ -87,7 +86,7 @@ def present_flavours() -> list[Flavour]:
 
 
 def simgrid_folder() -> Path:
-    """Where SimGrid is unpacked where the system has none."""
+    """The folder for an unpacked SimGrid if the system has none."""
     return home() / "mpi" / SIMULATED
 
 
@@ -106,7 +105,7 @@ def simgrid_remedy() -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is neither a flavour's name nor a path."""
+    """Raise InputError for a text that is neither a flavour's name nor a path."""
     if name not in NAMES and os.sep not in name:
         raise InputError(
             f"the MPI flavour {name!r} is unknown; choose one of {', '.join(NAMES)}, or give the path of "
@@ -148,8 +147,8 @@ def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
         version = found[1] if found else "unknown"
         return Flavour(name, SIMULATED, version, smpicc, smpimain, _library_path(libraries))
     raise InputError(
-        f"{smpicc} has no lib/simgrid/smpimain beside it, which runs what it compiles; give the smpicc of a "
-        "whole SimGrid"
+        f"{smpicc} has no lib/simgrid/smpimain next to it, which runs the compiled programs; give the smpicc "
+        "of a complete SimGrid"
     )
 
 
@@ -164,7 +163,7 @@ def _describe(name: str, mpicc: Path) -> Flavour:
         told = _told(mpiexec, env)
         family = _family_told(told) or _family_of_libraries(mpicc)
     if family is None:
-        raise InputError(f"{mpiexec} is of no MPI known here (MPICH, Open MPI, Intel MPI); give one of these")
+        raise InputError(f"{mpiexec} belongs to no known MPI (MPICH, Open MPI, Intel MPI); give one of these")
     if family == "mpich":
         env = {}
     elif family == "openmpi":
@@ -176,19 +175,20 @@ def _describe(name: str, mpicc: Path) -> Flavour:
 
 
 def _launcher_of(mpicc: Path) -> Path:
-    """The mpiexec beside `mpicc`, else what starts ranks at this site."""
+    """The mpiexec next to `mpicc`, otherwise the launcher of this site."""
     mpiexec = mpicc.parent / "mpiexec"
     if mpiexec.exists():
         return mpiexec
     found = next(filter(None, map(find_command, ("mpiexec", *SITE_LAUNCHERS))), None)
     if found is None:
-        raise InputError(f"no mpiexec stands beside {mpicc} or on PATH; give an mpicc with its mpiexec")
+        raise InputError(f"there is no mpiexec next to {mpicc} or on PATH; give an mpicc with its mpiexec")
     return Path(found)
 
 
 def _family_told(told: str) -> str | None:
-    """The family by what mpiexec says; None for the launcher of a site, which starts programs of any."""
-    # In this order: hydra tells how it was configured, which may name any other product.
+    """The family by the version text of mpiexec; None for a site's launcher, which starts programs of any
+    MPI."""
+    # In this order: hydra prints its configuration, which may contain the name of any other product.
     if "Intel(R) MPI" in told:
         return "intel"
     if "HYDRA build details" in told:
@@ -197,7 +197,7 @@ def _family_told(told: str) -> str | None:
 
 
 def _family_of_libraries(mpicc: Path) -> str | None:
-    """The family by the libraries beside `mpicc`, or of the module that Cray's compilers take theirs from."""
+    """The family by the libraries next to `mpicc`, or by the module that Cray's compilers use."""
     for folder in (mpicc.parents[1] / "lib", mpicc.parents[1] / "lib64", _cray_mpich() / "lib"):
         names = sorted(os.listdir(folder)) if folder.is_dir() else []
         families = {abi_of_library(name) for name in names} & {"mpich", "openmpi"}

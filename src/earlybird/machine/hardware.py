@@ -1,4 +1,4 @@
-"""Cores, sockets, caches, memory and the settings that change measurements, as the Linux kernel tells
+"""Cores, sockets, caches, memory and the settings that change measurements, as the Linux kernel reports
 them."""
 
 import os
@@ -37,7 +37,7 @@ def cores_by_socket(cpu_folder: Path = CPU_FOLDER) -> list[list[int]]:
 
 
 def describe() -> dict[str, Any]:
-    """The machine as it stands in a run's provenance."""
+    """The description of the machine in a run's provenance."""
     cores = cores_by_socket()
     return {
         "host": platform.node(),

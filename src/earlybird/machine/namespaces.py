@@ -1,5 +1,5 @@
-"""Whether Linux namespaces can be made here, as root or inside an unprivileged user namespace, and what
-forbids it."""
+"""Whether Linux namespaces can be created, as root or inside an unprivileged user namespace, and the
+obstacles."""
 
 import functools
 import os
@@ -26,18 +26,18 @@ _SWITCHES = {
 
 @dataclass(frozen=True)
 class Mode:
-    """How namespaces are made here: directly, or inside one user namespace where an ordinary user is root."""
+    """How to create namespaces: directly, or inside one user namespace where an ordinary user is root."""
 
     user_namespace: bool
 
     def unshare(self, *kinds: str) -> list[str]:
-        """The words before a program that gets new namespaces, such as `net` or `pid`, beside the mode's
-        own."""
+        """The arguments before a program that gets new namespaces, such as `net` or `pid`, in addition to the
+        mode's."""
         own = ["--user", "--map-root-user"] if self.user_namespace else []
         return ["unshare", *own, *(f"--{kind}" for kind in kinds)]
 
     def enter(self, pid: int, *kinds: str) -> list[str]:
-        """The words before a program that joins namespaces of the process `pid`."""
+        """The arguments before a program that joins namespaces of the process `pid`."""
         # The credentials are already those of the user namespace's root; setting them again is not permitted.
         own = ["--user", "--preserve-credentials"] if self.user_namespace else []
         return ["nsenter", "--target", str(pid), *own, *(f"--{kind}" for kind in kinds)]
@@ -45,7 +45,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no virtual network can be made here, and what to do."""
+    """Why no virtual network can be created, and the remedy."""
 
     cause: str
     remedy: str
@@ -53,7 +53,7 @@ class Refusal:
 
 @functools.cache
 def find_mode() -> Mode | Refusal:
-    """How a network of namespaces can be made here, tried out in a child process that leaves nothing
+    """How to create a network of namespaces, tested in a child process that leaves nothing
     behind."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
@@ -77,12 +77,13 @@ def require_mode() -> Mode:
     """As `find_mode`; InputError saying which permission is missing and how to get it."""
     mode = find_mode()
     if isinstance(mode, Refusal):
-        raise InputError(f"a virtual cluster cannot be made here: {mode.cause}; {mode.remedy}")
+        raise InputError(f"a virtual cluster cannot be created here: {mode.cause}; {mode.remedy}")
     return mode
 
 
 def _explain(told: list[str], folder: Path = Path("/proc/sys"), user: int | None = None) -> Refusal:
-    """What the attempts `told`, root's mode first, and the switches in `folder` mean for the user `user`."""
+    """The meaning of the errors `told`, root's mode first, and the switches in `folder` mean for the user
+    `user`."""
     if (os.geteuid() if user is None else user) == 0:
         return Refusal(
             f"root's mode does not work ({told[0]}): CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, or a "

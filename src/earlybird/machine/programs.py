@@ -28,26 +28,26 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
 
     Attributes
     ----------
-    static : it has no dynamic loader, hence nothing can be preloaded.
+    static : it has no dynamic loader, so nothing can be preloaded.
     libmpi : the soname of the MPI library it needs, itself or through another library; None without any.
     has_mpi : MPI_Init is part of it, that is, an MPI was linked in statically.
     """
 
     @property
     def abi(self) -> str | None:
-        """`mpich` (which is Intel's, Cray's and MVAPICH's too), `openmpi` or `standard`; None where the name
-        does not tell."""
+        """`mpich` (which is Intel's, Cray's and MVAPICH's too), `openmpi` or `standard`; None if unknown
+        from the name."""
         return abi_of_library(self.libmpi or "")
 
     @property
     def built_against(self) -> str | None:
-        """Whose `libmpi` is, in words; None for a name that no MPI known here has."""
+        """Display name of the MPI of `libmpi`; None for an unknown name."""
         if _parts(self.libmpi or "")[1] in _CRAY_COMPILERS:
             return "Cray MPICH"
         return _NAMES.get(self.abi or "")
 
     def suits(self, family: str, serves_standard: bool = False) -> bool:
-        """Whether it may be of the MPI `family`; what cannot be told from the name suits all. A program of
+        """Whether it may be of the MPI `family`; a name that does not identify an MPI suits all. A program of
         the MPI standard's own ABI suits an MPI that `serves_standard`.
 
         Open MPI 2 (20) is known not to be 3 to 5 (40). Of other numbers of one ABI, libearlybird itself finds
@@ -121,7 +121,7 @@ def _all_needs(interpreter: str, path: Path, environment: Mapping[str, str]) -> 
     import subprocess
 
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [interpreter, "--list", os.path.abspath(path)],
             env={name: value for name, value in environment.items() if name != "LD_PRELOAD"},
             capture_output=True,
@@ -132,4 +132,4 @@ def _all_needs(interpreter: str, path: Path, environment: Mapping[str, str]) -> 
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    return [line.split()[0] for line in told.splitlines() if line.split()]
+    return [line.split()[0] for line in output.splitlines() if line.split()]

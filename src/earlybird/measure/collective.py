@@ -36,19 +36,18 @@ COLLECTIVE_OPTIONS = (
 PROOFS = ("largest", "all", "none")
 _LARGEST_BYTES = MIB
 _LEAST_RANKS = 4  # that are tried however few cores there are
-# Ranks per core beyond which times show nothing but the scheduler.
+# Ranks per core beyond which times show only the scheduler.
 _MOST_PER_CORE, _MOST_RANKS = 8, 64
 
 
 def collective_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Every operation among the first P ranks of the whole machine, by each mapping, in every method.
 
-    What can be interleaved in one launch is: all methods, but for those that an MPI is told of when it
-    starts.
+    Methods are interleaved in one launch, except those that an MPI reads when it starts.
     """
     if resources.library is None:
         raise InputError(
-            "the launcher synthetic draws times from a profile's levels, which say nothing of collectives; "
+            "the launcher synthetic draws times from a profile's levels, which do not describe collectives; "
             "measure collective with another --launcher"
         )
     if options.launcher_threads > 1:
@@ -76,13 +75,13 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
                 proves = operation in ROOTED and _proves(options, num_ranks, ranks)
                 result += _groups(points, methods, layout, resources, proves)
     _refuse_never(result, options, operations, resources)
-    if set(operations) & set(REDUCTIONS) and resources.family != SIMULATED:  # where adding up takes no time
+    if set(operations) & set(REDUCTIONS) and resources.family != SIMULATED:  # where reductions take no time
         result.append(_reduce_local(options, resources, mpi, min(ranks), mappings[0]))
     return result
 
 
 def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
-    """The first `num_ranks` of as many ranks as the machine has cores; of more where that is too few."""
+    """The first `num_ranks` of as many ranks as the machine has cores, or of more if needed."""
     sockets = resources.nodes * resources.sockets
     per_socket = max(resources.cores_per_socket or 1, -(-num_ranks // sockets))
     whole = parse_layout(f"{resources.nodes}x{resources.sockets}x{per_socket}", map_by)
@@ -92,7 +91,7 @@ def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """What is asked for and not measured everywhere, or measured twice, a sentence each."""
+    """Notes on requested points that are not measured or measured twice, one sentence each."""
     asked = {parse_method(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
     found = _alike(options, resources)
     for operation in options.operations or DEFAULT_OPERATIONS:
@@ -112,7 +111,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
 
 
 def _alike(options: Options, resources: Resources) -> list[str]:
-    """Mappings that put every rank where another one puts it, as on a machine of one socket."""
+    """Mappings with the same placement as another one, as on a machine with one socket."""
     named: dict[tuple, list[str]] = {}
     for map_by in options.map_by or ():
         placed = [
@@ -121,7 +120,7 @@ def _alike(options: Options, resources: Resources) -> list[str]:
         where = tuple((tuple(one.node.tolist()), tuple(one.socket.tolist())) for one in placed)
         named.setdefault(where, []).append(map_by)
     return [
-        f"--map-by {' and '.join(names)} place these ranks alike here: times that differ, differ by chance"
+        f"--map-by {' and '.join(names)} place these ranks identically here: different times are noise"
         for names in named.values()
         if len(names) > 1
     ]
@@ -163,7 +162,7 @@ def _default_ranks(resources: Resources) -> tuple[int, ...]:
 
 
 def _proves(options: Options, num_ranks: int, ranks: Sequence[int]) -> bool:
-    """Whether it is told here which tree an algorithm takes: of two ranks all are alike."""
+    """Whether to verify the communication tree; with two ranks all trees are identical."""
     wanted = options.proof or PROOFS[0]
     return num_ranks > 2 and (wanted == "all" or (wanted == "largest" and num_ranks == max(ranks)))
 
@@ -213,8 +212,8 @@ def _point(operation: str, mpi: str, layout: Layout, map_by: str, size: int, roo
 def _check_memory(
     operation: str, size_bytes: int, methods: Sequence[Method], layout: Layout, resources: Resources
 ) -> None:
-    """Refuse buffers for which the ranks of a node have no room together, of all nodes where these are but
-    pretended."""
+    """Raise InputError if the buffers of a node's ranks exceed its memory; virtual and simulated nodes share
+    one memory."""
     if resources.memory_bytes is None:
         return
     one_machine = resources.link_bytes_per_s is not None or resources.family == SIMULATED
@@ -233,7 +232,7 @@ def _buffers(operation: str, here: int, ranks: int, methods: Sequence[Method]) -
     """How many buffers of the size asked for the kernel has on a machine with `here` of the ranks, the root
     among them."""
     if operation == "reduce":
-        # Ours receive from every child into memory of its own, all methods' at a time.
+        # Earlybird's algorithms receive from every child into a separate buffer, for all methods at a time.
         return here + 1 + sum(method.is_own for method in methods) * (ranks - 1)
     if operation in ("gather", "scatter"):
         return here + ranks
@@ -248,7 +247,7 @@ def _groups(
     resources: Resources,
     proves: bool,
 ) -> list[Group]:
-    """The launches of these points: apart where different methods apply, and where an MPI is told at its
+    """The launches of these points: separate if different methods apply, or if an MPI reads the method at its
     start."""
     operation = points[0]["operation"]
     alike: dict[tuple[Method, ...], list[dict[str, Any]]] = {}
@@ -258,7 +257,8 @@ def _groups(
     result, proven = [], set()
     smallest_first = sorted(alike.items(), key=lambda one: min(point["size_bytes"] for point in one[1]))
     for here, same in smallest_first:
-        # Large messages may be apart from small ones: their senders wait, and seem to be below who is late.
+        # Large messages may be separate from small ones: their senders wait and appear to be below the late
+        # rank.
         new = not set(here) <= proven
         proven |= set(here)
         for launch_methods, environment in launches(operation, here, layout.num_ranks, resources.family):
@@ -268,7 +268,7 @@ def _groups(
                 if (made := forcing(resources.family, operation, method, layout.num_ranks)).lines(method.text)
             }
             if not any(method.is_forced for method in launch_methods):
-                # Nothing to undo: `default` is then what a person's own settings make of it.
+                # Nothing to undo: `default` then follows the user's settings.
                 settings, environment = {}, {}
             result.append(
                 Group(
@@ -284,7 +284,7 @@ def _groups(
 def _refuse_never(
     groups: Sequence[Group], options: Options, operations: Sequence[str], resources: Resources
 ) -> None:
-    """Raise InputError for an algorithm asked for by name that applies at no point."""
+    """Raise InputError for a requested algorithm that applies at no point."""
     measured = {(group.points[0]["operation"], method) for group in groups for method in group.methods}
     for word in options.algorithms or ():
         if word in (ALL, ALL_OWN):

@@ -26,13 +26,13 @@ DEFAULT_OPERATIONS = ("bcast", "reduce")
 ALL, ALL_OWN = "all", "own"
 
 _ALGORITHMS = ("own-linear", "own-pipeline", "own-binomial", "linear", "pipeline", "binomial")
-_SEGMENT_BYTES = 8192  # of `pipeline` where nothing else is said
-# The common measure of launches that cannot hold `default`.
+_SEGMENT_BYTES = 8192  # default of `pipeline`
+# The common method of launches that cannot include `default`.
 _REFERENCES = ("own-binomial", "own-linear")
 
 
 def methods_of(operation: str, options: Options, resources: Resources) -> tuple[Method, ...]:
-    """What is to be compared, `default` first; InputError for an algorithm that nobody here has."""
+    """The methods to compare, `default` first; InputError for an unknown algorithm."""
     here = (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
     asked = options.algorithms
     if asked is None:
@@ -55,7 +55,7 @@ def methods_of(operation: str, options: Options, resources: Resources) -> tuple[
 
 
 def applies(method: Method, methods: Sequence[Method], point: dict[str, Any], family: str | None) -> bool:
-    """Whether the MPI takes `method` at this point, and whether another method is not the very same there."""
+    """Whether the MPI uses `method` at this point, and no other method is identical there."""
     same_here = replace(method, segment_bytes=0)
     if method.segment_bytes >= point["size_bytes"] and same_here != method and same_here in methods:
         return False
@@ -71,7 +71,7 @@ def launches(
     for method in methods:
         needed = dict(forcing(family, operation, method, ranks).environment) if method.is_forced else free
         key = tuple(needed.items())
-        # Settings of the launch are those of one method where the MPI is told of it there.
+        # If the MPI reads the method at launch, the settings of the launch are those of one method.
         by_environment.setdefault(key, []).append(method)
     apart = len(by_environment) > 1
     result = []
@@ -103,32 +103,32 @@ def _segmented(
     for segment in segments:
         if operation in REDUCTIONS and segment % 8:
             raise InputError(
-                f"a segment of {operation} has {segment} bytes, which is no whole number of doubles; give "
+                f"a segment of {operation} has {segment} bytes, which is not a whole number of doubles; give "
                 "multiples of 8"
             )
         yield replace(method, segment_bytes=segment)
 
 
 def _refuse_unknown(name: str, options: Options, resources: Resources) -> None:
-    """Raise InputError where no operation that is measured has the algorithm `name`."""
+    """Raise InputError if no measured operation has the algorithm `name`."""
     operations = options.operations or DEFAULT_OPERATIONS
     known = [
         (*mpi_algorithms(resources.family, operation), *own_algorithms(operation)) for operation in operations
     ]
     if any(name in names for names in known):
         return
-    ours = "" if name.startswith(OWN) else f" that {FAMILY_NAMES[resources.family]} can be made to take"
+    ours = "" if name.startswith(OWN) else f" that {FAMILY_NAMES[resources.family]} can be forced to use"
     here = "; ".join(
         f"of {operation} {', '.join(names)}" for operation, names in zip(operations, known, strict=True)
     )
     raise InputError(
-        f"--algorithm has {name!r}, which is no algorithm of {' or '.join(operations)}{ours}; there are "
-        f"{here}, beside {DEFAULT}, {ALL_OWN} and {ALL}"
+        f"--algorithm has {name!r}, which is not an algorithm of {' or '.join(operations)}{ours}; there are "
+        f"{here}, and also {DEFAULT}, {ALL_OWN} and {ALL}"
     )
 
 
 def _beside(operation: str, family: str | None) -> tuple[Method, ...]:
-    """What is in each launch where methods are in several, to compare them by."""
+    """The method that is in each of several launches, as their common reference."""
     if family in STAYS_FREE:
         return (Method(DEFAULT),)
     own = own_algorithms(operation)

@@ -1,4 +1,4 @@
-"""What suites are made of: groups of points, what a person may choose, what there is to measure on."""
+"""The parts of suites: groups of points, options, and the resources to measure on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ VIRTUAL_COMPETITORS = 4
 _LINK_S = 0.1
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 _LATE_DELIVERIES = 3
-# How late a rank comes, one after the other, to tell which tree an algorithm takes; half of it, and at most
-# twice as many of them, beyond so many ranks.
+# Delay of each rank in turn to determine the tree of an algorithm; half of it, and at most twice as many
+# ranks, beyond this many ranks.
 _PROOF_DELAY_S, _PROOF_RANKS = 0.1, 8
 
 
@@ -38,11 +38,12 @@ _PROOF_DELAY_S, _PROOF_RANKS = 0.1, 8
 class Group:
     """Points that one launch can measure together: same kernel, same placement, same methods (if it has any).
 
-    `link_bytes_per_s` is the rate of the links that its messages take; None where that is not known.
-    `threads` of every rank, None: as many as the launcher gives; `vcis`: communication contexts that each
-    rank's MPI is asked for, None: as many as it makes itself; `streams`: for how many MPIX_Stream more are
-    kept. `preload`: the ranks get libearlybird. `environment` are further variables of the launch, `settings`
-    the control variables by which its methods differ. `proves`: which tree each method takes is told once.
+    `link_bytes_per_s` is the rate of the links that its messages take; None if unknown.
+    `threads` per rank, None: the launcher's number; `vcis`: communication contexts requested from each
+    rank's MPI, None: its default; `streams`: number of MPIX_Stream for which further contexts are
+    reserved. `preload`: the ranks get libearlybird. `environment` are further variables of the launch,
+    `settings` the control variables by which its methods differ. `proves`: verify the tree of each method
+    once.
     """
 
     kernel: str
@@ -61,7 +62,7 @@ class Group:
 
     @property
     def proof_s(self) -> float:
-        """What it takes to tell which tree each method takes; see native/kernels/collective.cpp."""
+        """The cost of verifying the tree of each method; see native/kernels/collective.cpp."""
         num_ranks = self.layout.num_ranks
         delay_s = _PROOF_DELAY_S if num_ranks <= _PROOF_RANKS else _PROOF_DELAY_S / 2
         return len(self.methods) * min(num_ranks, 2 * _PROOF_RANKS) * delay_s
@@ -145,13 +146,13 @@ class Noise:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may choose; None leaves it to the suite.
+    """The options of a user; None leaves the choice to the suite.
 
     `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise;
-    `methods` and `aggregation_bytes` name what is compared; `vcis` are numbers of communication contexts
+    `methods` and `aggregation_bytes` are compared; `vcis` are numbers of communication contexts
     of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
     `algorithms`, `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and
-    `proof` for which numbers of ranks it is told which tree an algorithm took: all, largest or none.
+    `proof` the rank counts at which to verify the communication tree: all, largest or none.
     """
 
     quick: bool = False
@@ -184,12 +185,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Library:
-    """What a suite may ask of the MPI that is measured.
+    """What a suite needs to know about the measured MPI.
 
     Attributes
     ----------
     name : of its flavour.
-    partitioned : whether it has partitioned communication of its own.
+    partitioned : whether it has partitioned communication.
     streams : whether it has MPIX_Stream.
     earlybird : whether libearlybird is built for it.
     """
@@ -202,14 +203,14 @@ class Library:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the launcher can reach: the levels there are, and the cores of a group on each (socket, socket,
+    """The resources of the launcher: the available levels, and the cores of a group on each (socket, socket,
     node).
 
-    Ranks beyond `cores_per_socket` of a node sit on its next socket; None puts them all on one.
-    `link_bytes_per_s` is what a virtual node's link carries; None where nobody limits it. `family` is that of
-    the MPI (`mpich`, `openmpi`, `intel`) and `library` what it has; None where times are drawn, of the
-    pipelines' methods `drawn_methods`. `memory_bytes` is what the ranks of a node may take, None where it
-    is not known; `sockets` are those of a node.
+    Ranks beyond `cores_per_socket` of a node are on its next socket; None puts all on one socket.
+    `link_bytes_per_s` is the rate of a virtual node's link; None if unlimited. `family` is that of
+    the MPI (`mpich`, `openmpi`, `intel`) and `library` its properties; None if times are drawn, for
+    the pipeline methods `drawn_methods`. `memory_bytes` is available to the ranks of a node, None if
+    unknown; `sockets` are those of a node.
     """
 
     cores: Mapping[str, int]
@@ -230,7 +231,7 @@ class Resources:
         nodes: int = 1,
         link_bytes_per_s: float | None = None,
     ) -> "Resources":
-        """`nodes` alike, each with `sockets` of `cores_per_socket`."""
+        """`nodes` identical nodes, each with `sockets` of `cores_per_socket`."""
         cores = {"intra_socket": cores_per_socket}
         if sockets > 1:
             cores["inter_socket"] = cores_per_socket
@@ -245,8 +246,8 @@ class Resources:
 
 @dataclass(frozen=True)
 class Suite:
-    """`groups(options, resources, mpi)` lists what to measure; `takes` names the options that mean
-    something to it."""
+    """`groups(options, resources, mpi)` lists what to measure; `takes` are the options that it
+    supports."""
 
     name: str
     help: str
@@ -271,7 +272,7 @@ def pair_layout(level: str, competitors: int, resources: Resources) -> Layout:
 
 
 def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
-    """The levels asked for, all that are here where none were; InputError for one that is not."""
+    """The requested levels, by default all that are available; InputError for an unavailable one."""
     if options.levels is None:
         return tuple(resources.cores)
     for level in options.levels:
@@ -279,13 +280,13 @@ def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
             raise InputError(f"--levels has {level!r}; the levels are {', '.join(LEVELS)}")
         if level not in resources.cores:
             raise InputError(
-                f"--levels has {level!r}, which is not here; here are {', '.join(resources.cores)}"
+                f"--levels has {level!r}, which is not available; the levels are {', '.join(resources.cores)}"
             )
     return options.levels
 
 
 def link_of(level: str, resources: Resources) -> float | None:
-    """The rate of the links that messages of `level` take; None where none limits them."""
+    """The rate of the links that messages of `level` use; None if unlimited."""
     return resources.link_bytes_per_s if level == "inter_node" else None
 
 
@@ -296,7 +297,7 @@ def hangs_with_contexts(level: str, resources: Resources) -> bool:
 
 
 def refuse_hanging(words: str) -> NoReturn:
-    """Raise InputError for what `hangs_with_contexts`; `words` name the option and what it has."""
+    """Raise InputError for what `hangs_with_contexts`; `words` describe the option and its value."""
     raise InputError(
         f"{words} and MPICH hangs in MPI_Init with several contexts between nodes of a virtual cluster; "
         "leave it out, give --levels intra_socket, or measure another --mpi"
@@ -304,7 +305,8 @@ def refuse_hanging(words: str) -> NoReturn:
 
 
 def carried_bytes(size_bytes: int, level: str, resources: Resources, shares: int = 1) -> int:
-    """`size_bytes`, or one of `shares` of what a virtual link carries in `_LINK_S` where that is less."""
+    """`size_bytes`, or one of `shares` of the bytes that a virtual link carries in `_LINK_S`, if that is
+    less."""
     link = link_of(level, resources)
     return size_bytes if link is None else min(size_bytes, max(1, round(_LINK_S * link / shares)))
 

@@ -21,7 +21,7 @@ SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-co
 MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 
-_MPICH_CONTEXTS = 64  # what an MPICH may be built for; the one of PyPI is built for fewer
+_MPICH_CONTEXTS = 64  # the most that an MPICH can be built for; the PyPI build has fewer
 _MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
 
@@ -29,9 +29,9 @@ _MOST_BYTES = 1 << 30  # of a rank's messages at once
 def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Windows of messages from every thread of one rank to those of another, on every level.
 
-    Methods that need no setting of their own share launches. Contexts are asked for when a launch begins,
-    so the method that has them has launches of its own, with `shared` beside it where an MPI with contexts
-    lets threads share a communicator; processes instead of threads are other ranks.
+    Methods without specific settings share launches. Contexts are requested when a launch begins, so the
+    method that uses them has separate launches, together with `shared` if an MPI with contexts lets threads
+    share a communicator; processes instead of threads are other ranks.
     """
     methods = options.methods or _default_methods(resources)
     _check_methods(methods, options, resources, mpi)
@@ -67,7 +67,7 @@ def _groups(points, threads: int, methods, level: str, resources: Resources, mpi
         found.append(Group("msgrate", pair, points, methods=together, link_bytes_per_s=link, threads=threads))
     has_contexts = threads <= most_contexts(resources, mpi) and not hangs_with_contexts(level, resources)
     if CONTEXTS in methods and threads > 1 and has_contexts:
-        # Intel MPI, once split, wants a communicator to be called from its own thread alone.
+        # With I_MPI_THREAD_SPLIT, Intel MPI allows calls on a communicator only from its own thread.
         beside = (SHARED,) if SHARED in methods and resources.family == "mpich" else ()
         asking = tuple(point | {"vcis": threads} for point in points)
         more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
@@ -80,8 +80,8 @@ def _groups(points, threads: int, methods, level: str, resources: Resources, mpi
 
 
 def most_contexts(resources: Resources, mpi: str) -> int:
-    """How many communication contexts the ranks of this MPI may ask for at most; 0 where it has none, no
-    limit but that of threads where it is not known."""
+    """The most communication contexts that ranks of this MPI can request; 0 if it has none, limited only by
+    the threads if unknown."""
     if resources.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
     return 0 if resources.family == "openmpi" else MOST_THREADS
@@ -116,7 +116,7 @@ def _check_methods(methods: tuple[str, ...], options: Options, resources: Resour
 
 
 def _thread_counts(level: str, resources: Resources, quick: bool) -> tuple[int, ...]:
-    """1, 2, 4, ... up to the cores that a rank may have; 2 in any case, marked where cores are short."""
+    """1, 2, 4, ... up to the cores that a rank may have; always 2, marked if there are too few cores."""
     cores = resources.cores_per_socket or resources.cores[level]
     most = cores // 2 if level == "intra_socket" else cores
     powers = [1 << k for k in range(max(most, 2).bit_length())]

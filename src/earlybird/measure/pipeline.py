@@ -24,7 +24,7 @@ from earlybird.measure.groups import (
 
 # What all others are compared with, in every launch.
 BULK = "single"
-# Every method of native/kernels/methods but `earlybird-fresh`, which is for bench/ alone.
+# Every method of native/kernels/methods but `earlybird-fresh`, which is only for bench/.
 METHODS = (
     "single", "many", "earlybird", "partitioned", "rma-single-passive", "rma-many-passive",
     "rma-single-active", "rma-many-active", "rma-fence", "stream",
@@ -32,7 +32,7 @@ METHODS = (
 ALL_METHODS = "all"
 # `earlybird` with a bound of aggregation in bytes.
 AGGREGATED = "earlybird:"
-# Unless a person names some: cheap, and what most programs choose between.
+# The default: cheap, and the usual choices of programs.
 DEFAULT_METHODS = ("single", "many", "earlybird", "partitioned")
 PIPELINE_OPTIONS = (
     "sizes_bytes", "levels", "partitions", "threads", "methods", "aggregation_bytes", "vcis",
@@ -41,7 +41,7 @@ PIPELINE_OPTIONS = (
 
 _PARTITIONS = 4
 _GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
-# The gamma*beta of that figure (beta = 25 GB/s): what gamma is chosen by where a link's beta is known.
+# The gamma*beta of that figure (beta = 25 GB/s): determines gamma if a link's beta is known.
 _GAMMA_BETA = 2.5
 # A thread's partitions have a tag each, of which MPI promises 32767 (MPI 4.1 section 9.1.2).
 _MOST_PARTITIONS = 32_000
@@ -51,8 +51,8 @@ _LONGEST_S = 1.0
 
 @dataclass(frozen=True)
 class _Kind:
-    """Methods that one launch can hold: `partitioned` is the MPI's own only where libearlybird is not loaded,
-    and contexts that an MPI keeps for streams are taken from what the other methods would meet."""
+    """Methods of one launch: `partitioned` is the MPI's only if libearlybird is not loaded, and contexts that
+    an MPI reserves for streams are not available to the other methods."""
 
     methods: tuple[str, ...]
     preload: bool = False
@@ -64,7 +64,7 @@ def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
     (Gillis et al. 2023, figure 3), on every level.
 
     Sizes are those of whole buffers, numbers of partitions those of all threads together. Where the rate of a
-    link is known, the delay is chosen for it: that of a fast network would show nothing on a slow one.
+    link is known, the delay is chosen for it: the delay of a fast network would have no effect on a slow one.
     """
     methods = methods_of(options, resources)
     _check_vcis(options, resources)
@@ -121,7 +121,7 @@ def _why_not(method: str, resources: Resources) -> str:
     library = resources.library
     if library is None:
         drawn = ", ".join(sorted(resources.drawn_methods))
-        return f"the launcher synthetic draws the times of {drawn} alone; leave it out"
+        return f"the launcher synthetic draws times of {drawn} only; leave it out"
     if method.startswith("earlybird"):
         return (
             f"libearlybird is not built for {library.name}; leave it out, or run `earlybird build --mpi "
@@ -147,12 +147,12 @@ def _kinds(
         kinds.append(_Kind((*common, *interposed), preload=True))
     if "stream" in methods and _streams_fit(options, resources, level, threads, vcis):
         kinds.append(_Kind((BULK, "stream"), streams=True))
-    # `single` alone tells nothing that the other launches do not.
+    # A launch with only `single` adds no information.
     return [kind for kind in kinds if kind.methods != (BULK,)] or kinds[:1]
 
 
 def _streams_fit(options: Options, resources: Resources, level: str, threads: int, vcis: int | None) -> bool:
-    """Whether the MPI has contexts for a stream per thread; InputError where streams were asked for."""
+    """Whether the MPI has contexts for a stream per thread; InputError if streams were requested."""
     asked = options.methods is not None and "stream" in options.methods
     if hangs_with_contexts(level, resources):
         if asked:
@@ -164,7 +164,7 @@ def _streams_fit(options: Options, resources: Resources, level: str, threads: in
     if not asked:
         return False
     raise InputError(
-        f"--methods has stream, which takes {threads} contexts beside the {vcis or 1} of --vcis, and "
+        f"--methods has stream, which takes {threads} contexts in addition to the {vcis or 1} of --vcis, and "
         f"the MPICH of PyPI has {MPICH_WHEEL_CONTEXTS} in all; give fewer --threads or --vcis"
     )
 
@@ -176,7 +176,7 @@ def _check_vcis(options: Options, resources: Resources) -> None:
     if library is None or resources.family not in (None, "mpich"):
         name = "the launcher synthetic draws its times" if library is None else f"this is {library.name}"
         raise InputError(
-            "--vcis asks for communication contexts (MPIR_CVAR_CH4_NUM_VCIS), which only MPICH has, and "
+            "--vcis requests communication contexts (MPIR_CVAR_CH4_NUM_VCIS), which only MPICH has, and "
             f"{name}; leave it out, or give --mpi mpich"
         )
     if library.name == "mpich" and max(options.vcis) > MPICH_WHEEL_CONTEXTS:
@@ -235,7 +235,8 @@ def _default_buffers(options: Options, level: str, resources: Resources, partiti
 
 
 def default_gamma(level: str, resources: Resources) -> float:
-    """That of figure 8 of Gillis et al. 2023; where the rate of a link is known, its gamma*beta there."""
+    """The gamma of figure 8 of Gillis et al. 2023; if the rate of a link is known, the one with the same
+    gamma*beta."""
     link = link_of(level, resources)
     return _GAMMA_S_PER_BYTE if link is None else _GAMMA_BETA / link
 

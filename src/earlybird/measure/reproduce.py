@@ -1,4 +1,4 @@
-"""The set of measurements that a paper's figures take: `measure pipeline --reproduce gillis`."""
+"""The measurements for a paper's figures: `measure pipeline --reproduce gillis`."""
 
 from dataclasses import replace
 
@@ -29,7 +29,8 @@ _DECIDED = ("sizes_bytes", "partitions", "gammas_s_per_byte", "noise", "methods"
 
 
 def groups_of_pipeline(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """What the suite `pipeline` measures: a paper's figures where one is named, else what was asked for."""
+    """The measurements of the suite `pipeline`: a paper's figures if requested, otherwise those of the
+    options."""
     if options.reproduce is None:
         return pipeline_groups(options, resources, mpi)
     _check(options)
@@ -38,32 +39,32 @@ def groups_of_pipeline(options: Options, resources: Resources, mpi: str) -> list
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """How the set differs from the paper's here, a sentence each."""
+    """Differences from the paper's measurements, one sentence each."""
     level, cores = _level(options, resources), _cores_per_rank(_level(options, resources), resources)
     many, few = _threads(options, level, resources)
-    told = []
+    notes = []
     if many != PAPER_THREADS or few != PAPER_FEW_THREADS:
-        told.append(
+        notes.append(
             f"figures 5 and 6 with {many} threads a rank (paper: {PAPER_THREADS}), 7 and 8 with {few} "
             f"(paper: {PAPER_FEW_THREADS}) and as many partitions as there"
         )
     if many > cores:
-        told.append(
+        notes.append(
             f"a rank has {cores} of the cores for its {many} threads: their samples are marked "
             "oversubscribed and show the scheduler as much as the MPI"
         )
     if resources.family != "mpich":
-        told.append("figure 6 needs communication contexts that can be asked for, which only MPICH has")
+        notes.append("figure 6 needs communication contexts that can be requested, which only MPICH has")
     elif hangs_with_contexts(level, resources):
-        told.append(
+        notes.append(
             "no figure 6 and no streams: MPICH hangs in MPI_Init with several contexts between nodes of a "
             "virtual cluster"
         )
-    return told
+    return notes
 
 
 def _figures(options: Options, resources: Resources) -> dict[int, Options]:
-    """What each figure of the paper asks of the suite."""
+    """The options of the suite for each figure of the paper."""
     level = _level(options, resources)
     many, few = _threads(options, level, resources)
     last = carried_bytes(_LARGEST_BYTES, level, resources)
@@ -80,7 +81,7 @@ def _figures(options: Options, resources: Resources) -> dict[int, Options]:
         methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),
     )  # fmt: skip
     gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", resources))
-    # On a slow link the paper's gamma would show nothing: its gamma*beta is kept there.
+    # On a slow link the paper's gamma has no effect: the same gamma*beta is used instead.
     gamma = default_gamma(level, resources)
     figures = {
         4: replace(
@@ -115,7 +116,7 @@ def _check(options: Options) -> None:
 
 
 def _level(options: Options, resources: Resources) -> str:
-    """The one asked for, or the outermost: the paper's is between nodes."""
+    """The requested level, or the outermost; the paper's is between nodes."""
     levels = levels_of(options, resources)
     if options.levels is not None and len(levels) > 1:
         raise InputError("--reproduce measures at one level; give one of --levels")

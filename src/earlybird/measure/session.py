@@ -18,7 +18,7 @@ from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.measure.groups import Group
 
-# Share of the budget that starting ranks, filling and checking buffers take; the rest is for timed
+# Share of the budget for starting ranks and for filling and checking buffers; the rest is for timed
 # iterations.
 _OVERHEAD_SHARE = 0.4
 _MIN_POINT_BUDGET_S = 0.005
@@ -38,7 +38,7 @@ class Plan:
     stall_limit_s: float = 60.0
 
     def num_points(self) -> int:
-        """Points times launches: what a complete run holds."""
+        """Points times launches of a complete run."""
         return self.launches * sum(len(group.points) for group in self.groups)
 
 
@@ -58,9 +58,9 @@ class Result:
 
 
 def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
-    """Append to `run` what `plan` asks for and `run` does not hold yet.
+    """Append to `run` the samples of `plan` that it does not have yet.
 
-    Launches are shuffled, and the points inside each, so that a drift of the machine falls on all alike.
+    Launches are shuffled, and the points inside each, so that a drift of the machine affects all equally.
     Raises InputError when another process measures into `run`, WorkError when a launch dies (what it had
     completed is kept), KeyboardInterrupt after keeping what was complete.
     """
@@ -80,13 +80,13 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
     done = held.points(plan)
     total = plan.num_points()
     first = done
-    expected_s = 0.0  # what the points measured so far were expected to take
+    expected_s = 0.0  # expected time of the points measured so far
 
     for index, group in _order_of_launches(plan, order):
         points = [point for point in group.points if held.launches(group, point) <= index]
         order.shuffle(points)
         proving = bool(points) and group.proves and not held.has_proof(group, points[0])
-        if proving:  # with the smallest messages: large ones wait for those who are to take them
+        if proving:  # with the smallest messages: large ones wait for their receivers
             points.insert(0, points.pop(_smallest(points)))
         ahead = _Ahead.of(plan, held, group, points)
         if proving:  # no cost of points in general
@@ -179,14 +179,14 @@ class _Held:
                 self._launches[_key(sample.kernel, sample.method, sample.config)] += 1
 
     def has_proof(self, group: Group, point: Mapping[str, Any]) -> bool:
-        """Whether it is known of every method which tree it takes among these ranks."""
+        """Whether the tree of every method is known for these ranks."""
         return all(_proof_key(method, point) in self._proofs for method in group.methods)
 
     def launches(self, group: Group, point: Mapping[str, Any]) -> int:
         return min(self._launches[_key(group.kernel, method, point)] for method in group.methods or (None,))
 
     def points(self, plan: Plan) -> int:
-        """Points times launches, those beyond what `plan` asks for not counted."""
+        """Points times launches, not counting those beyond `plan`."""
         return sum(min(self.launches(g, point), plan.launches) for g in plan.groups for point in g.points)
 
     def every_point(self, plan: Plan) -> bool:
@@ -194,7 +194,7 @@ class _Held:
 
 
 def _key(kernel: str, method: str | None, config: Mapping[str, Any]) -> tuple:
-    # What version 0.1.0 measured was of one thread and did not say so.
+    # Version 0.1.0 measured one thread without recording it.
     return (kernel, method, *sorted(item for item in config.items() if item != ("threads", 1)))
 
 
@@ -215,8 +215,8 @@ def _share_budget(plan: Plan, group: Group) -> Rules:
 
 
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
-    """What measuring `point` once should take: its share of the budget, or what the link needs for the
-    iterations that every point gets."""
+    """Expected time to measure `point` once: its share of the budget, or the link's time for the minimum
+    iterations."""
     rules = plan.rules
     iterations = rules.paper_iterations if rules.mode == "paper" else rules.min_iterations
     return max(_share_budget(plan, group).budget_s, iterations * group.link_s(point))
@@ -224,17 +224,17 @@ def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
 
 @dataclass(frozen=True)
 class _Pace:
-    """How long `points` points really took, `spent_s`, and were expected to take."""
+    """The actual time of `points` points, `spent_s`, and their expected time."""
 
     points: int
     expected_s: float
     spent_s: float
 
     def seconds(self, expected_s: float, points: int) -> float:
-        """How long further `points` take that are expected to take `expected_s`.
+        """Estimated time of further `points` with the expected time `expected_s`.
 
-        What was lost so far is taken for a cost of every point (starting ranks, checking data), what was
-        gained for a share of the time (points that converge early).
+        Lost time is treated as a cost per point (starting ranks, checking data), gained time as a share of
+        the time (points that converge early).
         """
         if self.points == 0:
             return expected_s

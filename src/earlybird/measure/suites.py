@@ -1,4 +1,4 @@
-"""The suites: what each one measures, and the register of all; some have modules of their own."""
+"""The suites: what each one measures, and the registry of all; some are in separate modules."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ QUICK_LAUNCHES = 3
 # just written does in applications.
 _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
-# With more, the messages that are under way at once take minutes to simulate.
+# With more, simulating the messages in flight takes minutes.
 _SIMULATED_COMPETITORS = 16
 
 
@@ -76,7 +76,7 @@ def contention_groups(options: Options, resources: Resources, mpi: str) -> list[
                     "mpi": mpi,
                     "level": level,
                     "competitors": competitors,
-                    # Within a socket alone BW(1) is that of one pair in one direction (Thune et al., II-B).
+                    # Only within a socket BW(1) is that of one pair in one direction (Thune et al., II-B).
                     "directions": 1 if level == "intra_socket" and competitors == 1 else 2,
                     "size_bytes": size,
                     "repeats": max(1, min(_CONTENTION_REPEATS, volume_bytes // max(size, 1))),
@@ -146,7 +146,7 @@ SUITES = {
         ),
         Suite(
             "msgrate",
-            "messages per second of 1..T threads: one communicator, one each, contexts, or processes",
+            "messages per second of 1..T threads: one communicator, one per thread, contexts, or processes",
             ("sizes_bytes", "levels", "window", "threads", "methods"),
             msgrate_groups,
             "earlybird measure msgrate --threads 1,2,4 -o run",
@@ -163,7 +163,7 @@ SUITES = {
 
 
 def find_suites(names: Sequence[str]) -> list[Suite]:
-    """The suites called `names`; InputError naming those there are."""
+    """The suites called `names`; InputError lists the known ones."""
     for name in names:
         if name not in SUITES:
             also = "; use `earlybird replay` for an exchange" if name == "exchange" else ""
@@ -172,11 +172,12 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
 
 
 def check_options(suites: Sequence[Suite], options: Options) -> None:
-    """Refuse an option that a suite does not know: several suites take the common options only."""
+    """Raise InputError for an option that a suite does not support: several suites take only the common
+    ones."""
     for name in options.chosen():
         if len(suites) > 1:
             raise InputError(
-                f"{OPTION_WORDS[name]} belongs to one suite; measure {suites[0].name} alone, or leave it out"
+                f"{OPTION_WORDS[name]} belongs to one suite; measure only {suites[0].name}, or leave it out"
             )
         if name not in suites[0].takes:
             known = ", ".join(OPTION_WORDS[taken] for taken in suites[0].takes)
@@ -184,7 +185,7 @@ def check_options(suites: Sequence[Suite], options: Options) -> None:
 
 
 def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> list[str]:
-    """What a person who chose these options should know, a sentence each."""
+    """Notes for these options, one sentence each."""
     found = reproduction.remarks(options, resources) if options.reproduce else []
     if SUITES["collective"] in suites:
         found += collective.remarks(options, resources)

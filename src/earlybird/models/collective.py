@@ -3,14 +3,15 @@
 The physical forms (section 5 of the project's equations) are linear in coefficients of 0 or more. With n
 segments of m_s bytes, h = alpha + beta*m_s by the type of the hop and gamma per byte that is reduced:
 
-- linear: Gamma(P)*(alpha + beta*m), 1 <= Gamma <= P-1: one message, and P-2 that cost a share of it each;
-- pipeline: the sum of h over the P-1 hops of the chain and n-1 times h of its slowest hop, (P+n-2)*h where
-  all hops are alike;
-- binomial: n times the sum of h over the longest path through the tree, k*n*h with k = ceil(log2 P) where all
-  hops are alike.
+- linear: Gamma(P)*(alpha + beta*m), 1 <= Gamma <= P-1: one message, and P-2 that each cost a share of it;
+- pipeline: the sum of h over the P-1 hops of the chain and n-1 times h of its slowest hop, (P+n-2)*h if all
+  hops are equal;
+- binomial: n times the sum of h over the longest path through the tree, k*n*h with k = ceil(log2 P) if all
+hops
+  are equal.
 
-What runs along no tree that is known is given terms in 1, log2 P, P-1 and (P-1)/P, each once per call and
-once per byte, by the outermost type of hop that the placement has: no physics, an interpolation.
+Algorithms without a known tree get terms in 1, log2 P, P-1 and (P-1)/P, each once per call and once per
+byte, by the outermost type of hop of the placement: an interpolation, not a physical model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +26,15 @@ NUM_LEVELS = 3
 BETWEEN_NODES = NUM_LEVELS - 1
 EMPIRICAL = "empirical"
 STRUCTURES = (*TREES, EMPIRICAL)
-# What messages may share, so that their bytes count more than once: a node's link, among those of a round or
-# of a chain that is full; a rank's way out, among its sends to all its children in a binomial tree at once.
+# Resources that messages may share, so that their bytes count more than once: the link of a node, in one
+# round or in a full chain; the outgoing path of a rank that sends to all its children in a binomial tree at
+# once.
 SHARED = ("links", "sends")
 
 
 def term_names(structure: str) -> tuple[str, ...]:
-    """What the coefficients of a structure are counted by: every hop, and what the first message of `linear`
-    costs beyond that; of `empirical` every call, log2 P, P-1 and (P-1)/P."""
+    """The terms of a structure: every hop, and the additional cost of the first message of `linear`; for
+    `empirical` every call, log2 P, P-1 and (P-1)/P."""
     if structure == EMPIRICAL:
         return ("each", "log2", "ranks", "share")
     return ("each", "first") if structure == "linear" else ("each",)
@@ -40,17 +42,17 @@ def term_names(structure: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Hops:
-    """What one call passes on a placement.
+    """The hops of one call on a placement.
 
     Attributes
     ----------
-    once, again : (T, NUM_LEVELS) hops of a single segment, and those that every further one adds, by term.
-    crowds : what their bytes count for, (T, NUM_LEVELS, 2), of a single segment and of every further one, by
-        what messages share (see SHARED).
+    once, again : (T, NUM_LEVELS) hops of a single segment, and hops that every further one adds, by term.
+    crowds : weights of their bytes, (T, NUM_LEVELS, 2), for a single segment and for every further one, by
+        the shared resource (see SHARED).
     reductions : bytes reduced, per byte of a single segment and of every further one.
-    busiest : how often the whole message goes out of, or into, the node whose link carries most.
-    idle : hops of a single segment over links with nothing else to carry: all between nodes, as a node's
-        link recovers while the segment is on those of others.
+    busiest : how often the whole message leaves, or enters, the node with the busiest link.
+    idle : hops of a single segment over idle links: all hops between nodes, because the link of a node
+        recovers while the segment is on other links.
     """
 
     ranks: int
@@ -83,7 +85,8 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
     between = level == BETWEEN_NODES
     busiest = _flows(node[parent[between]], node[child[between]])
     if structure == "linear":
-        # The root sends one after another: a call has one segment, and its link is shared in turn.
+        # The root sends to one rank after another: a call has one segment, and its link carries one at a
+        # time.
         once = np.array([counts, slowest])
         return _hops(ranks, once, np.zeros_like(once), (float(ranks - 1), 0.0), busiest)
     if structure == "chain":
@@ -103,9 +106,9 @@ def count_hops(structure: str, node: np.ndarray, socket: np.ndarray, root: int =
 
 
 def _sent_at_once(parent: np.ndarray, child: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """(NUM_LEVELS, 2) what bytes count for where a rank sends to all its children at once: none of them has
-    the data before all have. Of a single segment along the longest such path; every further one leaves when
-    the root has sent the one before to all."""
+    """(NUM_LEVELS, 2) weights of bytes if a rank sends to all its children at once: none of them has the data
+    before all have. For a single segment, those of the longest such path; every further segment leaves when
+    the root has sent the previous one to all children."""
     num_ranks = len(parent) + 1
     sends = np.zeros((num_ranks, NUM_LEVELS))
     np.add.at(sends, (parent, level), 1.0)
@@ -155,13 +158,13 @@ class Calls:
 
     Attributes
     ----------
-    message_bytes : of one segment, which the protocol goes by.
-    alpha, beta : (n, T, NUM_LEVELS) hops, and hops times bytes; `shared_beta` with the bytes counted as
-        `Hops.crowds` does.
+    message_bytes : of one segment; it determines the protocol.
+    alpha, beta : (n, T, NUM_LEVELS) hops, and hops times bytes; `shared_beta` with the weights of
+        `Hops.crowds`.
     reduced_bytes : bytes reduced one after another.
-    messages, moved_bytes : of all ranks together, what cores that ranks share have to do.
-    link_bytes : through the link of the busiest node, one way.
-    idle_hops : hops of the first segment whose links were idle.
+    messages, moved_bytes : totals over all ranks, the work of cores that ranks share.
+    link_bytes : through the link of the busiest node, in one direction.
+    idle_hops : hops of the first segment over idle links.
     """
 
     ranks: np.ndarray
@@ -185,8 +188,8 @@ class Calls:
         )
 
     def beta_of(self, shared: str | None, burst_bytes: float = 0.0) -> np.ndarray:
-        """(n, T, NUM_LEVELS) hops times bytes: more than once where messages share something, without the
-        first `burst_bytes` where a segment finds an idle link."""
+        """(n, T, NUM_LEVELS) hops times bytes: weighted if messages share a resource, without the first
+        `burst_bytes` on idle links."""
         beta = (self.beta if shared is None else self.shared_beta[shared]).copy()
         beta[:, 0, BETWEEN_NODES] -= self.idle_hops * np.minimum(burst_bytes, self.message_bytes)
         return beta
@@ -209,7 +212,7 @@ def make_calls(hops: Sequence[Hops], size_bytes: np.ndarray, segment_bytes: np.n
     alpha = once + wide(further) * again
     beta = wide(message) * once + wide(rest) * again
     if once.shape[1] == len(term_names(EMPIRICAL)):
-        alpha[:, -1, :] = 0.0  # a share of the bytes, of nothing else
+        alpha[:, -1, :] = 0.0  # this term applies to bytes only
     return Calls(
         ranks,
         size,
@@ -239,13 +242,13 @@ class CollectiveCosts:
     alpha_s, beta_s_per_byte : (C, T, NUM_LEVELS), of the terms of `term_names`.
     gamma_r_s_per_byte : to reduce a byte.
     constant_s : once per call.
-    link_s_per_byte : of the busiest node's link, which no call is done before it has carried all.
-    work_alpha_s, work_beta_s_per_byte : every message, and byte, of all ranks together, which cores have to
-        do one after another where `work_from_ranks` or more share them.
-    shared : what messages share, see SHARED; None for nothing.
-    burst_bytes : what an idle link between nodes carries at once, as one with a token bucket does; 0 where
-        every byte costs alike. Then no call is done before the busiest link, whose bucket the calls before
-        have emptied, has carried all at `beta_s_per_byte`.
+    link_s_per_byte : of the link of the busiest node; no call completes before it has carried all bytes.
+    work_alpha_s, work_beta_s_per_byte : per message, and per byte, of all ranks together; cores shared by
+        `work_from_ranks` or more ranks handle them one after another.
+    shared : the resource that messages share, see SHARED; None for none.
+    burst_bytes : bytes that an idle link between nodes carries at once, as with a token bucket; 0 if every
+        byte costs the same. Otherwise no call completes before the busiest link, with a bucket emptied by
+        earlier calls, has carried all bytes at `beta_s_per_byte`.
     """
 
     min_bytes: np.ndarray
@@ -264,11 +267,11 @@ class CollectiveCosts:
 def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
     """(n,) seconds from the common start until the last rank is done: T = max(path, link, work).
 
-    The path is that of the segments through the tree; a link that stores what it cannot carry yet, and cores
-    that ranks share, work beside it and are what is waited for where they have more to do.
+    The path is that of the segments through the tree. A link that buffers data, and cores that ranks share,
+    work in parallel with it; the slowest of the three determines the time.
 
-    Stops holding where ranks or messages disturb one another otherwise than by sharing a node's link or the
-    cores, and where a placement has hops of a type whose coefficients are 0 because it was not measured.
+    Not valid if ranks or messages disturb each other other than by sharing the link of a node or the cores,
+    or if a placement has hops of a type with coefficients of 0 because it was not measured.
     """
     protocol = np.searchsorted(costs.min_bytes, calls.message_bytes, side="right") - 1
     path_s = (

@@ -1,4 +1,4 @@
-"""Max-min fair sharing: every message is a flow through its sender's and its receiver's node."""
+"""Max-min fair sharing: every message is a flow through the nodes of its sender and its receiver."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from earlybird.models.staircase import share_by_volume
 
 SHARES = ("message", "process")
 
-# Completions closer than this fraction of the time elapsed are ties that rounding has drawn apart.
+# Completions closer than this fraction of the elapsed time are ties separated by rounding.
 _ROUNDING = 1e-12
 
 
@@ -22,22 +22,22 @@ def completion_times_s(
     sending_bytes_per_s: np.ndarray | None = None,
     batch_fraction: float = 0.0,
 ) -> np.ndarray:
-    """When each message is complete, without latency, where both ends have a limited capacity.
+    """When each message is complete, without latency, if both ends have a limited capacity.
 
     All rates rise together; when a node's sending or receiving end is full, the messages through it keep
-    their rate and the others rise on; at the next completion everything is shared out anew. The capacity of
-    an end is BW(n) of Thune et al. 2023, n the processes with unfinished messages there: who still sends at a
-    sending end, who still receives at a receiving one.
+    their rate and the others continue to rise; at the next completion all capacities are shared again. The
+    capacity of an end is BW(n) of Thune et al. 2023, n the number of processes with unfinished messages
+    there: senders at a sending end, receivers at a receiving end.
 
     With `share` "process" the messages of a receiving process rise together as one message would, each by an
-    equal part of it; with senders that never limit, the last of a receiver completes as in the staircase (7).
-    The others complete when their bytes are there; (9) gives them their fraction of the time instead, which
-    is the same while the receiver's rate is. With "message" every message counts alike: the staircase only
-    where every receiver has one.
+    equal part of it. If senders never limit, the last message of a receiver completes as in the staircase
+    (7). The others complete when their bytes have arrived; (9) gives their fraction of the time instead,
+    which is the same if the rate of the receiver is constant. With "message" every message has the same
+    weight: this equals the staircase only if every receiver has one message.
 
     With several classes a share is scaled as in (12): at a receiving end with n receivers a message's weight
     is that of its class, BW_c(n), and with "process" the volume-weighted mean of BW_c(n) over all that its
-    process receives, so that it is (12)-(17) where senders never limit. The capacity of an end is the mean
+    process receives, so that it equals (12)-(17) if senders never limit. The capacity of an end is the mean
     over its unfinished messages of their classes' bandwidth, each counted by its share.
 
     Parameters
@@ -46,16 +46,16 @@ def completion_times_s(
         at once and does not compete.
     group : (P,) the node of each rank.
     bandwidth_bytes_per_s : (R, N, C), BW(n) of class c at [:, n-1, c], N at least the largest n.
-    sending_bytes_per_s : the same of the sending ends where it differs.
-    batch_fraction : completions within this fraction of the time elapsed are one step, which bounds the
+    sending_bytes_per_s : the same for the sending ends, if different.
+    batch_fraction : completions within this fraction of the elapsed time are one step, which bounds the
         number of steps by about ln(last/first time)/batch_fraction; times change by a few such fractions.
 
     Returns
     -------
-    (R, M) seconds. Stops holding where something between the nodes is the bottleneck, and where one process
-    alone, left what others at its node cannot use, is held to BW(1). Without batching there is a step per
-    completion, which costs 0.1 ms for 4 nodes, 0.3 to 0.5 ms for 16 and about 1 ms for 64 that all talk to
-    each other; further parameter sets cost from a quarter (few nodes) up to as much each.
+    (R, M) seconds. Not valid if the network between the nodes is the bottleneck, or if BW(1) limits a single
+    process that could use the remaining capacity of its node. Without batching there is a step per
+    completion, which costs 0.1 ms for 4 nodes, 0.3 to 0.5 ms for 16 and about 1 ms for 64 with messages
+    between all pairs; further parameter sets cost from a quarter (few nodes) up to as much each.
     """
     competing = np.flatnonzero(size_bytes > 0)
     finished_s = np.zeros((len(bandwidth_bytes_per_s), len(size_bytes)))
@@ -75,7 +75,7 @@ class _Flows:
     """Messages that always have the same rate as bundles, bundles between the same nodes as pairs.
 
     A bundle of a pair is a class, with `share` "process" a class and a receiver. Its messages have received
-    the same number of bytes at any time, and complete in order of size: one number is the account of all.
+    the same number of bytes at any time, and complete in order of size: one number describes all of them.
     """
 
     def __init__(self, src, dst, size_bytes, message_class, group, share):
@@ -95,7 +95,7 @@ class _Flows:
         bundle = bundle.reshape(-1)
         counts = np.bincount(bundle)
         self.order = np.lexsort((size_bytes, bundle))
-        # After the last message of each bundle stands one of infinite size, which never completes.
+        # A sentinel of infinite size, which never completes, follows the last message of each bundle.
         self.first = np.cumsum(counts + 1) - counts - 1
         self.end = self.first + counts
         places = np.arange(len(bundle)) + bundle[self.order]
@@ -137,7 +137,7 @@ class _Flows:
 
 
 class _Run:
-    """The state of R parameter sets that advance side by side, each at its own time; (R, ...) arrays."""
+    """The state of R parameter sets that advance in parallel, each at its own time; (R, ...) arrays."""
 
     def __init__(self, flows: _Flows, sending: np.ndarray, receiving: np.ndarray):
         self.flows, self.sending, self.receiving = flows, sending, receiving
@@ -153,7 +153,7 @@ class _Run:
         self.num_receivers = np.tile(np.bincount(flows.dst_end), (num_rows, 1))
 
     def step(self, batch_fraction: float) -> None:
-        """Share out, advance to the next completion and to those that follow at once."""
+        """Share the capacities, advance to the next completion and to those that follow immediately."""
         rate = self._rates()
         left_s = np.maximum(self.flows.size_bytes[self.next] - self.served_bytes, 0.0) / rate
         soonest_s = left_s.min(axis=1)
@@ -193,11 +193,11 @@ class _Run:
         if flows.bundle_dst is not None:
             weight /= np.maximum(self.receives_left[:, flows.bundle_dst], 1)
         if flows.fraction.shape[1] == 1:
-            room_src = _at(self.sending, self.num_senders)[..., 0]
-            room_dst = _at(self.receiving, self.num_receivers)[..., 0]
+            capacity_src = _at(self.sending, self.num_senders)[..., 0]
+            capacity_dst = _at(self.receiving, self.num_receivers)[..., 0]
         else:
-            room_src, room_dst, weight = self._mixed(unfinished, weight)
-        level = _fill(flows, flows.over_pairs(unfinished * weight), room_src, room_dst)
+            capacity_src, capacity_dst, weight = self._mixed(unfinished, weight)
+        level = _fill(flows, flows.over_pairs(unfinished * weight), capacity_src, capacity_dst)
         return weight * level[:, flows.bundle_pair]
 
     def _mixed(self, unfinished: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -210,9 +210,9 @@ class _Run:
         )
         share = unfinished * weight
         shares, sent, total = (flows.over_pairs(values) for values in (share, share * sent, share * received))
-        room_src = _mean(flows.over_src(np.add, sent), flows.over_src(np.add, shares))
-        room_dst = _mean(flows.over_dst(np.add, total), flows.over_dst(np.add, shares))
-        return room_src, room_dst, weight * received / room_dst[:, dst_end]
+        capacity_src = _mean(flows.over_src(np.add, sent), flows.over_src(np.add, shares))
+        capacity_dst = _mean(flows.over_dst(np.add, total), flows.over_dst(np.add, shares))
+        return capacity_src, capacity_dst, weight * received / capacity_dst[:, dst_end]
 
     def _keep(self, rows: np.ndarray) -> None:
         for name in ("rows", "now_s", "next", "served_bytes", "sends_left", "receives_left", "num_senders",
@@ -220,17 +220,19 @@ class _Run:
             setattr(self, name, getattr(self, name)[rows])
 
 
-def _fill(flows: _Flows, weight: np.ndarray, room_src: np.ndarray, room_dst: np.ndarray) -> np.ndarray:
+def _fill(
+    flows: _Flows, weight: np.ndarray, capacity_src: np.ndarray, capacity_dst: np.ndarray
+) -> np.ndarray:
     """(R, pairs) the rate, per unit of weight, at which each pair's messages stop rising; 1 without weight.
 
-    An end would be full at the level room/weight if no other were. Freezing others never lowers that, so
-    every end whose level is the lowest among the ends it shares messages with is full at it: many are
-    settled at once, not the lowest of all alone.
+    An end would be full at the level capacity/weight if no other end were. Settling other ends never lowers
+    this level, so every end with the lowest level among the ends that it shares messages with is full at it:
+    many are settled at once, not only the lowest of all.
     """
     result = np.ones(weight.shape)
     while (rising := weight > 0).any():
-        level_src = _level(room_src, flows.over_src(np.add, weight))
-        level_dst = _level(room_dst, flows.over_dst(np.add, weight))
+        level_src = _level(capacity_src, flows.over_src(np.add, weight))
+        level_dst = _level(capacity_dst, flows.over_dst(np.add, weight))
         level = np.minimum(level_src[:, flows.pair_src], level_dst[:, flows.pair_dst])
         level = np.where(rising, level, np.inf)
         full_src = level_src <= flows.over_src(np.minimum, level)
@@ -238,14 +240,15 @@ def _fill(flows: _Flows, weight: np.ndarray, room_src: np.ndarray, room_dst: np.
         settled = rising & (full_src[:, flows.pair_src] | full_dst[:, flows.pair_dst])
         result[settled] = level[settled]
         used = np.multiply(weight, level, out=np.zeros(weight.shape), where=settled)
-        room_src = room_src - flows.over_src(np.add, used)
-        room_dst = room_dst - flows.over_dst(np.add, used)
+        capacity_src = capacity_src - flows.over_src(np.add, used)
+        capacity_dst = capacity_dst - flows.over_dst(np.add, used)
         weight = np.where(settled, 0.0, weight)
     return result
 
 
 def _count_down(left: np.ndarray, active: np.ndarray, row: np.ndarray, process: np.ndarray, end: np.ndarray):
-    """Take one message each from `left` (R, processes), and from `active` (R, ends) who has none left."""
+    """Take one message each from `left` (R, processes), and from `active` (R, ends) the processes without any
+    left."""
     np.subtract.at(left, (row, process), 1)
     done = left[row, process] == 0
     if done.any():
@@ -254,12 +257,12 @@ def _count_down(left: np.ndarray, active: np.ndarray, row: np.ndarray, process: 
 
 
 def _at(bandwidth: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """(R, ends, C) BW(n), from (R, N, C) and (R, ends) n; of an end at rest some number that nobody uses."""
+    """(R, ends, C) BW(n), from (R, N, C) and (R, ends) n; for an idle end an unused number."""
     return bandwidth[np.arange(len(count))[:, None], np.maximum(count, 1) - 1]
 
 
-def _level(room: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    return np.divide(room, weight, out=np.full(weight.shape, np.inf), where=weight > 0)
+def _level(capacity: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return np.divide(capacity, weight, out=np.full(weight.shape, np.inf), where=weight > 0)
 
 
 def _mean(total: np.ndarray, share: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The max-rate models: pairs that share a link with an upper limit, and nothing between."""
+"""The max-rate models: pairs share a link with an upper limit."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import numpy as np
 def maxrate_bandwidth(
     num_pairs: np.ndarray, single_bandwidth_bytes_per_s: float, max_bandwidth_bytes_per_s: float
 ) -> np.ndarray:
-    """BW(N) = min(N*BW_SP, BW_max), equation (3) of Thune et al. 2023: the idealised line."""
+    """BW(N) = min(N*BW_SP, BW_max), equation (3) of Thune et al. 2023: the ideal scaling."""
     return np.minimum(np.asarray(num_pairs) * single_bandwidth_bytes_per_s, max_bandwidth_bytes_per_s)
 
 
@@ -32,7 +32,7 @@ def slowest_time_s(
     a node.
 
     M is the largest number of messages of a process, `total_bytes` the volume of the node, `largest_bytes`
-    that of the process with most.
+    that of the process with the largest volume.
     """
     shared_s = total_bytes / max_bandwidth_bytes_per_s
     return num_messages * latency_s + max(shared_s, largest_bytes / single_bandwidth_bytes_per_s)
@@ -55,7 +55,7 @@ def extended_time_s(
     Returns
     -------
     (..., N) seconds. The paper has one protocol; with several, each volume is divided by the bandwidth of its
-    own before volumes are added or compared, which is (10) again where there is one.
+    own before volumes are added or compared, which is (10) for one protocol.
     """
     alone_s = (1 / single_bandwidth_bytes_per_s) @ volume_bytes.T
     at_limit_s = (1 / max_bandwidth_bytes_per_s) @ volume_bytes.T

@@ -1,4 +1,4 @@
-"""What one message costs by its size alone: the lines of an MPI's protocols, one after the other."""
+"""The cost of one message by its size: the lines of the protocols of an MPI."""
 
 import numpy as np
 
@@ -12,18 +12,18 @@ def message_cost_s(
     """T = tau_p + s/BW_p, equation (1) of Thune et al. 2023 with the parameters of the protocol p of s bytes:
     the one with the largest `min_bytes` that is not above s.
 
-    This is what libearlybird weighs segments by (native/partitioned/cost.c), of EARLYBIRD_COSTS.
+    libearlybird uses this cost to choose segments (native/partitioned/cost.c, EARLYBIRD_COSTS).
 
     Parameters
     ----------
     size_bytes : of any shape, 0 or more.
     min_bytes : (C,) ascending from 0, where each protocol begins.
-    latency_s, bandwidth_bytes_per_s : (C,) of a single pair.
+    latency_s, bandwidth_bytes_per_s : (C,), for a single pair.
 
     Returns
     -------
-    Seconds, of the shape of `size_bytes`. Stops holding, as the postal model does, where messages share a
-    link or a memory bus.
+    Seconds, in the shape of `size_bytes`. Like the postal model, not valid if messages share a link or a
+    memory bus.
     """
     size_bytes = np.asarray(size_bytes)
     protocol = np.searchsorted(np.asarray(min_bytes), size_bytes, side="right") - 1

@@ -1,16 +1,16 @@
-"""Pipelined (partitioned) communication: the closed forms of Gillis et al. 2023, and one model joining them.
+"""Pipelined (partitioned) communication: the closed forms of Gillis et al. 2023, and a model that joins them.
 
 N threads with theta partitions each: N*theta partitions of `partition_bytes`; D is the delay between the
-first and the last partition being ready. In the closed forms latency and the cost of a message are left out,
-so (2)-(4) hold for large partitions only; (5) is the opposite end, where latency is all there is. The joined
-model (`joined_time_s`) holds for both and between.
+first and the last partition being ready. The closed forms exclude latency and the cost of a message, so
+(2)-(4) are valid for large partitions only; (5) is the opposite extreme, with latency only. The joined model
+(`joined_time_s`) is valid for both and in between.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# Numbers of equal messages that a plan of libearlybird is sought among (it joins partitions to 32 at most).
+# Candidate numbers of equal messages of a segmentation by libearlybird, which has at most 32 messages.
 _PLANNED_MESSAGES = (1, 2, 4, 8, 16, 32)
 
 
@@ -36,7 +36,7 @@ def large_message_gain(
 
 
 def small_message_gain(num_threads: int, partitions_per_thread: int) -> float:
-    """eta = 1/(N*theta), equation (5): each partition pays the latency that one message would pay once."""
+    """eta = 1/(N*theta), equation (5): each partition has the latency that one message has once."""
     return 1 / (num_threads * partitions_per_thread)
 
 
@@ -83,14 +83,14 @@ class PipelineCosts:
     Attributes
     ----------
     min_bytes : (C,) message sizes at which the protocols begin, ascending from 0.
-    latency_s : (C,) tau, from when the last message has left until the receiver has everything.
-    overhead_s : (C,) o, what a message keeps others from leaving, beyond its bytes.
+    latency_s : (C,) tau, from the departure of the last message until the receiver has everything.
+    overhead_s : (C,) o, how long a message delays others, in addition to its bytes.
     s_per_byte : (C,) 1/beta.
-    per_partition_s : what the calls for one partition cost, whatever it is sent with.
-    overlap : share of an early message's head start that is of use: 0 where nothing moves before the last
-        partition is ready.
-    burst_bytes, post_burst_s_per_byte : what a byte takes longer in the part of a buffer beyond the first
-        `burst_bytes`, which a cache or the bucket of a link holds.
+    per_partition_s : cost of the calls for one partition, independent of its message.
+    overlap : useful share of an early message's head start: 0 if nothing is sent before the last partition is
+        ready.
+    burst_bytes, post_burst_s_per_byte : additional time per byte in the part of a buffer beyond the first
+        `burst_bytes`, the size of a cache or of the token bucket of a link.
     """
 
     min_bytes: np.ndarray
@@ -107,7 +107,7 @@ class PipelineCosts:
 class Trains:
     """Messages in trains, (..., M): `count` messages of `size_bytes` that are ready at `ready_s`.
 
-    Of every row the train that is ready last has a message; others may be empty.
+    In every row the train that is ready last has a message; others may be empty.
     """
 
     ready_s: np.ndarray
@@ -124,8 +124,8 @@ class Trains:
 def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCosts) -> np.ndarray:
     """T = max over messages i of (r_i + sum over j >= i of (o_j + s_j/beta_j)) + tau - r_last: joins (2)-(5).
 
-    Messages leave one after another, each when it is ready and the one before it has left. r_i is when
-    message i is ready; where the overlap is below 1, r_last - overlap*(r_last - r_i) stands for it. tau is
+    Messages leave one after another, each when it is ready and the previous one has left. r_i is when
+    message i is ready; if the overlap is below 1, r_last - overlap*(r_last - r_i) replaces it. tau is
     that of the message that is ready last, and c*num_partitions is added for the calls. Without latency and
     overhead this is (2) for one message, (3) for one per partition, (4) their ratio; with overhead alone the
     ratio is (5).
@@ -138,8 +138,7 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     Returns
     -------
     (...) seconds from when the last message is ready until the receiver has everything: time-to-solution
-    less the delay. Stops holding where threads or messages disturb one another otherwise than by waiting
-    their turn.
+    minus the delay. Not valid if threads or messages disturb each other other than by waiting in order.
     """
     trains = trains.in_order()
     protocol = np.searchsorted(costs.min_bytes, trains.size_bytes, side="right") - 1
@@ -150,8 +149,8 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     busy_s = trains.count * (costs.overhead_s[protocol] + trains.size_bytes * s_per_byte)
     left_s = np.cumsum(busy_s[..., ::-1], axis=-1)[..., ::-1]
     head_start_s = costs.overlap * (trains.ready_s[..., -1:] - trains.ready_s)
-    method_s = (left_s - head_start_s).max(axis=-1)
-    return method_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
+    path_s = (left_s - head_start_s).max(axis=-1)
+    return path_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
 
 
 def share_beyond(buffer_bytes: np.ndarray, burst_bytes: float) -> np.ndarray:
@@ -167,12 +166,12 @@ def late_last(
     *,
     alone: bool = False,
 ) -> Trains:
-    """The messages of partitions that are all ready at 0 but the last, `delay_s` later: (..., 2).
+    """The messages of partitions that are all ready at 0 except the last, `delay_s` later: (..., 2).
 
     Parameters
     ----------
     per_message : neighbouring partitions that leave together; the last message may have fewer.
-    alone : the last partition leaves by itself, the others `per_message` together.
+    alone : the last partition leaves alone, the others `per_message` together.
     """
     count, size, delay, each = np.broadcast_arrays(
         *(np.asarray(one, dtype=float) for one in (num_partitions, partition_bytes, delay_s, per_message))
@@ -195,12 +194,12 @@ def late_last(
 def possible_messages(
     messages: str | int, num_partitions: np.ndarray, partition_bytes: np.ndarray, delay_s: np.ndarray
 ) -> list[Trains]:
-    """What a method may send, of which it sends what takes least.
+    """The messages that a method may send; it uses the fastest alternative.
 
     `messages` is "one" for all partitions together, "each" for one message per partition, a number of bytes
-    for as many whole partitions per message as fit them (at least one), "planned" for libearlybird's plan:
-    1 to 32 equal messages, or so many of all but the last partition and that one alone. (The library also
-    finds uneven groupings; with one late partition they gain little.)
+    for as many whole partitions per message as fit them (at least one), "planned" for the segmentation of
+    libearlybird: 1 to 32 equal messages, of all partitions, or of all except the last, which is sent alone.
+    (The library also uses uneven groupings; with one late partition they gain little.)
     """
     count = np.asarray(num_partitions, dtype=float)
     if messages == "planned":

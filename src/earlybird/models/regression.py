@@ -30,7 +30,7 @@ def fit_line(
         slope = (weight * centred * t).sum(axis=-1) / (weight * centred**2).sum(axis=-1)
         through_origin = (weight * x * t).sum(axis=-1) / (weight * x * x).sum(axis=-1)
     intercept = mean_t - slope * mean_x
-    # Convex: where the free optimum leaves the quadrant, the best point lies on the edge that it crossed.
+    # Convex: if the free optimum is outside the quadrant, the best point is on the edge that it crossed.
     flat, steep = slope < 0, intercept < 0
     slope = np.where(flat, 0.0, np.where(steep, through_origin, slope))
     intercept = np.where(flat, mean_t, np.where(steep, 0.0, intercept))

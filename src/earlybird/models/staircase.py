@@ -1,4 +1,4 @@
-"""The staircase model: processes share a measured bandwidth, and each that ends frees its part."""
+"""The staircase model: processes share a measured bandwidth, and a process that finishes frees its share."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ def bandwidth_at(
 ) -> np.ndarray:
     """BW(N) in bytes/s of the whole group, linear in N between measured nodes and constant beyond the last.
 
-    A table need not be monotone: nothing is repaired.
+    A table need not be monotone and is not changed.
     """
     return np.interp(num_receivers, table_counts, table_bytes_per_s)
 
@@ -19,13 +19,13 @@ def receive_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray)
     Parameters
     ----------
     volume_bytes : (N, C) int64, bytes received per process and class; a class is a protocol (of a level).
-        Each process receives something: who receives nothing does not compete and must be left out.
+        Each process receives something: leave out processes that receive nothing, since they do not compete.
     bandwidth_bytes_per_s : (..., N, C), at [..., n-1, c] BW(n) of class c for the whole group.
 
     Returns
     -------
     (..., N) seconds. With one class equation (7) of Thune et al. 2023, else the steps (13)-(17) with the
-    volume-weighted rate of (12). Stops holding where senders, not receivers, are the bottleneck.
+    volume-weighted rate of (12). Not valid if senders, not receivers, are the bottleneck.
     """
     used = np.flatnonzero(volume_bytes.any(axis=0))
     bandwidth = bandwidth_bytes_per_s[..., used]
@@ -55,7 +55,8 @@ def mixed_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -
 
     A process with the fraction theta_c of its volume in class c receives sum_c theta_c*BW_c(n)/n while n
     processes are unfinished. What it has received is therefore sum_c theta_c*A_c, where A_c, one number per
-    class for the whole group, grows by dt*BW_c(n)/n: no process needs its own account.
+    class for the whole group, grows by dt*BW_c(n)/n. The state therefore has one number per class, none per
+    process.
     """
     num_processes, num_classes = volume_bytes.shape
     batch = bandwidth_bytes_per_s.shape[:-2]
@@ -81,7 +82,7 @@ def mixed_times_s(volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -
 
 
 def share_by_volume(volume_bytes: np.ndarray) -> np.ndarray:
-    """theta of (12) in Thune et al. 2023, (N, C): what part of a process's bytes each class is."""
+    """theta of (12) in Thune et al. 2023, (N, C): the share of each class in the bytes of a process."""
     return volume_bytes / volume_bytes.sum(axis=1, keepdims=True)
 
 
@@ -120,7 +121,7 @@ def send_waits_s(sender: np.ndarray, completed_s: np.ndarray, num_ranks: int) ->
 
     Parameters
     ----------
-    sender : (M,) rank that sent each message; only messages whose protocol makes the sender wait belong here.
+    sender : (M,) rank that sent each message; only messages with a protocol that makes the sender wait.
     completed_s : (M,) when each is complete at its receiver, without the receiver's latency.
 
     Returns

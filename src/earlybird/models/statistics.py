@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: interval of the median, warm-up, when to stop; the harness does so too."""
+"""Statistics of repeated timings: interval of the median, warm-up, stop rule; the harness has the same."""
 
 import math
 from statistics import NormalDist
@@ -22,8 +22,8 @@ def median_interval(times: np.ndarray, confidence: float = 0.95) -> tuple[float,
 
     Returns
     -------
-    (low, high) in the unit of `times`; up to n = 10 simply the smallest and the largest value, which below
-    n = 6 hold the median less often than in 95 % of all cases: `median_coverage` says how often.
+    (low, high) in the unit of `times`; up to n = 10 the smallest and the largest value, which below n = 6
+    contain the median in less than 95 % of all cases: see `median_coverage`.
     """
     ordered = np.sort(np.asarray(times, dtype=float))
     low, high = _bounds(len(ordered), confidence)
@@ -31,13 +31,13 @@ def median_interval(times: np.ndarray, confidence: float = 0.95) -> tuple[float,
 
 
 def median_coverage(n: int, confidence: float = 0.95) -> float:
-    """How often `median_interval` of n >= 1 independent values holds the median of what they are drawn from.
+    """The probability that `median_interval` of n >= 1 independent values contains the median.
 
     The number of values below the median is binomial with p = 1/2, and must lie in j..k-1: 1 - 2^(1-n) from
     the smallest to the largest value, 0.75 for n = 3, 0.94 for 5, 0.97 for 6.
     """
     low, high = _bounds(n, confidence)
-    # How often between `low` and `high` - 1 of n fair coins show heads.
+    # The probability that between `low` and `high` - 1 of n fair coins show heads.
     return sum(math.comb(n, k) for k in range(low, high)) / 2**n
 
 
@@ -58,7 +58,7 @@ def warmup_count(times: np.ndarray) -> int:
     """How many leading entries are transient: the leading run above the Tukey fence of the second half.
 
     The fence is Q3 + 1.5*(Q3 - Q1) of times[n//2:], quartiles by linear interpolation. At most n//2; 0 for
-    n < 8, where quartiles of half the series say nothing.
+    n < 8, where quartiles of half the series are meaningless.
     """
     times = np.asarray(times, dtype=float)
     half = len(times) // 2

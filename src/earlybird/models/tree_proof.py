@@ -1,4 +1,4 @@
-"""Which tree a collective operation ran along, told from who is late when one rank comes late."""
+"""Infer the tree of a collective operation from the ranks that are late when one rank is delayed."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,23 @@ import numpy as np
 from earlybird.models.trees import TREES, reaches
 
 PROVEN, CONTRADICTED, NOT_TOLD = "proven", "contradicted", "not told"
-# Seen of algorithms in which every rank needs something of every other, such as scatter and allgather.
+# Observed for algorithms in which every rank needs data of every other, such as scatter and allgather.
 ALL_WAIT = "all wait for all"
 
 
 @dataclass(frozen=True)
 class TreeProof:
-    """What late ranks tell of an algorithm.
+    """The conclusion from late ranks about an algorithm.
 
     Attributes
     ----------
-    verdict : `proven` where exactly those were late who are below (above, where data go up) the late rank in
-        the tree asked for; `contradicted` where somebody who needs the late rank's data was not late, or
-        where another known tree was seen instead; `not told` otherwise: no tree was asked for, all trees of
-        so few ranks are alike, or noise made others late.
+    verdict : `proven` if exactly the ranks below (above, if data go up) the delayed rank in the requested
+        tree were late; `contradicted` if a rank that needs the data of the delayed rank was not late, or if
+        another known tree was seen instead; `not told` otherwise: no tree was requested, all trees of so few
+        ranks are equal, or noise made other ranks late.
     seen : the tree of models/trees.py that all late ranks fit, ALL_WAIT, or None.
-    edges : (parent, child) of every edge, ascending by child; None where not every rank came late once or
-        where those late fit no tree.
+    edges : (parent, child) of every edge, ascending by child; None if not every rank was delayed once or
+        if the late ranks fit no tree.
     """
 
     verdict: str
@@ -32,13 +32,13 @@ class TreeProof:
 
 
 def late_ranks(rank_times_s: np.ndarray, delayed: np.ndarray, delay_s: float) -> np.ndarray:
-    """(K, P) bool: [k, r] whether rank r finished late when `delayed[k]` began `delay_s` late; itself not
-    counted.
+    """(K, P) bool: [k, r] whether rank r finished late when `delayed[k]` began `delay_s` late, except that
+    rank itself.
 
     Parameters
     ----------
     rank_times_s : (K, P) when each rank was done, from a common start; late is half the delay or more, far
-        from what small messages take and from a whole delay.
+        from the time of small messages and from a whole delay.
     """
     late = np.asarray(rank_times_s) >= delay_s / 2
     late[np.arange(len(late)), delayed] = False
@@ -46,23 +46,23 @@ def late_ranks(rank_times_s: np.ndarray, delayed: np.ndarray, delay_s: float) ->
 
 
 def judge_tree(late: np.ndarray, delayed: np.ndarray, tree: str | None, root: int, upward: bool) -> TreeProof:
-    """Compare what `late_ranks` gives with the tree asked for.
+    """Compare the result of `late_ranks` with the requested tree.
 
-    Nobody can be done before data that are not sent yet, so that one rank missing among the late contradicts.
-    A rank too many may be noise: it contradicts only where all together fit another known tree.
+    No rank can finish before its data are sent, so one missing late rank contradicts the tree. An additional
+    late rank may be noise: it contradicts only if all late ranks fit another known tree.
 
     Parameters
     ----------
     late : (K, P) as of `late_ranks`; delayed : (K,) ranks.
-    tree : one of models/trees.py, None where the algorithm asked for runs along none of them.
-    upward : whether data go to the root, as in a reduction, and not from it.
+    tree : one of models/trees.py, None if the requested algorithm uses none of them.
+    upward : whether data go to the root, as in a reduction, instead of from it.
     """
     num_ranks = late.shape[1]
     expected = {name: _expected(name, delayed, num_ranks, root, upward) for name in TREES}
     fitting = [name for name in TREES if np.array_equal(late, expected[name])]
-    everybody = np.ones_like(late)
-    everybody[np.arange(len(late)), delayed] = False
-    seen = fitting[0] if fitting else ALL_WAIT if np.array_equal(late, everybody) else None
+    all_late = np.ones_like(late)
+    all_late[np.arange(len(late)), delayed] = False
+    seen = fitting[0] if fitting else ALL_WAIT if np.array_equal(late, all_late) else None
     edges = _edges(late, delayed, root, upward)
     if tree is None or num_ranks <= 2:
         return TreeProof(NOT_TOLD, seen if num_ranks > 2 else None, edges)
@@ -82,7 +82,7 @@ def _expected(tree: str, delayed: np.ndarray, num_ranks: int, root: int, upward:
 def _edges(
     late: np.ndarray, delayed: np.ndarray, root: int, upward: bool
 ) -> tuple[tuple[int, int], ...] | None:
-    """The tree in which exactly these are late."""
+    """The edges of the tree in which exactly these ranks are late."""
     num_ranks = late.shape[1]
     if not np.array_equal(np.sort(delayed), np.arange(num_ranks)):
         return None
@@ -101,7 +101,7 @@ def _edges(
 
 
 def _is_tree(edges: list[tuple[int, int]], below: np.ndarray, root: int) -> bool:
-    """Whether the ranks below each other by these edges are those of `below`."""
+    """Whether these edges give the relation `below`."""
     parent = dict((child, parent) for parent, child in edges)
     reached = np.zeros_like(below)
     for rank in parent:

@@ -1,4 +1,4 @@
-"""Trees that broadcasts and reductions run along: who sends to whom, in which round, over which hops."""
+"""Trees of broadcasts and reductions: sender, receiver, round and hops of every message."""
 
 import numpy as np
 
@@ -32,8 +32,8 @@ def edge_rounds(tree: str, ranks: int) -> np.ndarray:
 
 
 def reaches(tree: str, ranks: int, root: int = 0) -> np.ndarray:
-    """(P, P) bool: [a, b] tells whether b is a or below it, so late in a broadcast when a is; the transposed
-    is who is late in a reduction."""
+    """(P, P) bool: [a, b] is true if b is a or below it, and so late in a broadcast when a is late; for a
+    reduction use the transpose."""
     below = np.eye(ranks, dtype=bool)
     parents, children = edges(tree, ranks, root)
     for parent, child in zip(parents[::-1], children[::-1], strict=True):
@@ -47,7 +47,7 @@ def critical_path(
     """Hops of the longest path from the root to a rank that is done last, sends of one rank in turn.
 
     A rank that sends is busy for the whole hop, as in T = sum over rounds of (alpha + beta*m). One hop of a
-    higher level is taken to outweigh any number of hops of lower ones.
+    higher level outweighs any number of hops of lower levels.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def critical_path(
     Returns
     -------
     hops : (num_levels,) int64, hops of each type on the way.
-    on_path : (E,) bool, whether an edge is on it: one whose end the end of the last rank waits for.
+    on_path : (E,) bool, whether an edge is on this path.
     """
     num_ranks = len(parent) + 1
     busy: list[tuple[int, ...]] = [(0,) * num_levels] * num_ranks

@@ -19,7 +19,7 @@ def read_actnum_graph(path: str | Path, dims: tuple[int, int, int]) -> csr_array
     Returns
     -------
     (n, n) symmetric adjacency, n the number of active cells, numbered in the file's order.
-    Raises InputError naming the line of a word that does not belong, or the count that is not NX*NY*NZ.
+    Raises InputError with the line of an invalid value, or a count other than NX*NY*NZ.
     """
     active = read_actnum(path, dims)
     if not active.any():
@@ -58,7 +58,7 @@ def read_actnum(path: str | Path, dims: tuple[int, int, int]) -> np.ndarray:
 
 
 def _words_of_keyword(text: str, path: Path):
-    """Yield (line number, word) from after ACTNUM up to its `/`; comments are left out."""
+    """Yield (line number, value) from after ACTNUM up to its `/`, without comments."""
     inside = False
     for line_number, line in enumerate(text.split("\n"), start=1):
         content, slash, _ = line.partition("--")[0].partition("/")

@@ -14,9 +14,9 @@ MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
 
 
 def read_graph(path: str | Path) -> csr_array:
-    """Read the adjacency in `path`: Matrix Market where its first line says so, METIS otherwise.
+    """Read the adjacency in `path`: Matrix Market if its first line says so, METIS otherwise.
 
-    Weights and values are left out: every cell counts the same. A Matrix Market file may be of any field and
+    Weights and values are ignored. A Matrix Market file may be of any field and
     symmetry; it must be square, an entry in either direction makes two cells neighbours. Raises InputError.
     """
     text = files.read_text(path, "graph")
@@ -58,7 +58,7 @@ def _parse_metis(text: str, path: Path) -> csr_array:
     surplus = next((k for k, line in lines[num_cells + 1 :] if line.strip()), None)
     if len(body) < num_cells or surplus is not None:
         found = f"line {surplus} follows the last of them" if surplus else f"it has {len(body)} lines of them"
-        raise InputError(f"{path} promises {num_cells} vertices, but {found}; give one line per vertex")
+        raise InputError(f"{path} declares {num_cells} vertices, but {found}; give one line per vertex")
     counts = np.zeros(num_cells, dtype=np.int64)
     neighbours: list[int] = []
     for cell, (line_number, line) in enumerate(body):
@@ -73,7 +73,7 @@ def _parse_metis(text: str, path: Path) -> csr_array:
         neighbours.extend(own)
     if len(neighbours) != 2 * num_edges:
         raise InputError(
-            f"{path} promises {num_edges} edges, so {2 * num_edges} neighbours, but lists {len(neighbours)}; "
+            f"{path} declares {num_edges} edges, so {2 * num_edges} neighbours, but lists {len(neighbours)}; "
             "each edge is listed at both of its vertices"
         )
     first = np.repeat(np.arange(num_cells), counts)

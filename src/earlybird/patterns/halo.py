@@ -21,7 +21,7 @@ def halo_exchange(
 ) -> Pattern:
     """Every rank sends each neighbour the layers of cells that face it.
 
-    Rank x + PX*(y + PY*z) sits at (x, y, z). A message in direction (dx, dy, dz) holds, along each axis,
+    Rank x + PX*(y + PY*z) is at (x, y, z). A message in direction (dx, dy, dz) holds, along each axis,
     `halo_width` cells where the direction is not 0 and the whole box where it is.
 
     Parameters
@@ -30,8 +30,8 @@ def halo_exchange(
     cells : (NX, NY, NZ) cells of each rank.
     halo_width : 1 up to the thinnest side of the box that has a neighbour.
     neighbours : 6 (faces) or 26 (faces, edges and corners).
-    periodic : whether opposite sides of the grid are neighbours. What a rank would send itself is left out;
-        two neighbours that meet on both sides exchange a message for each side.
+    periodic : whether opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
+        two neighbours that meet on both sides exchange one message per side.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def tetrahedral_mesh(num_cells: int, seed: int = 1) -> csr_array:
         spacing *= (max(graph.shape[0], num_cells / 8) / num_cells) ** (1 / 3)
     if abs(best.shape[0] - num_cells) > 0.1 * num_cells:
         raise WorkError(
-            f"no mesh with about {num_cells} cells came out, the nearest has {best.shape[0]}; "
+            f"no mesh with about {num_cells} cells was found; the closest has {best.shape[0]}; "
             "ask for more cells or another seed"
         )
     return best

@@ -28,7 +28,7 @@ def random_exchange(
     require_messages(num_messages)
     require_range(seed, "the seed", 0)
     if num_ranks == 1 and num_messages:
-        raise InputError("one rank has nobody to send to; give 2 ranks or more")
+        raise InputError("one rank has no other rank to send to; give 2 ranks or more")
     if distribution not in DISTRIBUTIONS:
         raise InputError(f"the distribution is {distribution!r}; choose one of {', '.join(DISTRIBUTIONS)}")
     smallest = 1 if distribution == "log-uniform" else 0

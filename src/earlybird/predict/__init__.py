@@ -1,4 +1,4 @@
-"""A pattern, a profile and a layout to seconds per rank."""
+"""Predict seconds per rank from a pattern, a profile and a layout."""
 
 from earlybird.predict.exchange import MIXED, MODELS, SHARES, Exchange, predict_exchange, silent_senders
 from earlybird.predict.profiles import merge_profiles

@@ -1,4 +1,4 @@
-"""Predict a collective operation: what each algorithm that a profile holds takes on a placement."""
+"""Predict the time of a collective operation on a placement, for each algorithm of a profile."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,19 +32,19 @@ from earlybird.models.collective import (
 )
 
 INTERVAL_PERCENT = (2.5, 97.5)
-MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` tell it"
-_LEVEL_WORDS = {
+MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` add them"
+_LEVEL_LABELS = {
     "intra_socket": "on one socket",
     "inter_socket": "across sockets",
     "inter_node": "between nodes",
 }
-# The layout of so many ranks that has no other hops.
+# The layout of a number of ranks that has only hops of this type.
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Ranks of a call: the first `ranks` of a layout, `shape` as it was given, filled by `map_by`."""
+    """Ranks of a call: the first `ranks` of a layout, given as `shape` and filled by `map_by`."""
 
     layout: Layout
     ranks: int
@@ -63,10 +63,10 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmModel:
-    """One algorithm on one placement, with the coefficients that its times follow from.
+    """One algorithm on one placement, with the coefficients of its times.
 
-    `hops` are counted once; `replicates` are coefficients from resampled launches, number k of all algorithms
-    of a profile drawn alike. `measured` holds sizes and seconds of this placement, by the bytes of a segment.
+    `hops` are counted once; `replicates` are coefficients from resampled launches; replicate k of all
+    algorithms uses the same draw. `measured` holds sizes and seconds of this placement, by segment size.
     """
 
     form: CollectiveForm
@@ -78,8 +78,8 @@ class AlgorithmModel:
     def time_s(self, size_bytes: float, segment_bytes: int = 0) -> float:
         """Seconds from the common start until the last rank is done.
 
-        Without a known tree, at and between sizes that were measured on this placement, interpolated in
-        logarithms: what an MPI chooses by itself changes with the size in methods that no form has.
+        For algorithms without a known tree, the result is interpolated in logarithms between sizes measured
+        on this placement: no form describes how the MPI's own choice changes with the size.
         """
         interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
         return (
@@ -89,14 +89,15 @@ class AlgorithmModel:
         )
 
     def drawn_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
-        """The same of all replicates, which lie around an interpolation as they lie around the form."""
+        """The times of all replicates; their relative spread around an interpolation is that around the
+        form."""
         drawn_s = np.array([self._by_form_s(one, size_bytes, segment_bytes) for one in self.replicates])
         interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
         form_s = self._by_form_s(self.costs, size_bytes, segment_bytes)
         return drawn_s if interpolated_s is None or not form_s else drawn_s * (interpolated_s / form_s)
 
     def measured_s(self, size_bytes: float, segment_bytes: int = 0) -> float | None:
-        """What this very call took; None where it was not measured."""
+        """The measured time of this call; None if it was not measured."""
         sizes, times_s = self.measured.get(segment_bytes, ((), ()))
         at = np.flatnonzero(np.asarray(sizes) == size_bytes)
         return float(times_s[at[0]]) if len(at) else None
@@ -122,7 +123,7 @@ class AlgorithmModel:
 
 @dataclass(frozen=True)
 class AlgorithmPrediction:
-    """What one algorithm takes; `extrapolated` names what of it was not measured."""
+    """The time of one algorithm; `extrapolated` lists the quantities outside the measured range."""
 
     method: str
     algorithm: str
@@ -136,7 +137,7 @@ class AlgorithmPrediction:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a regression printed in Insaghi's report says, of its two nodes of 128 cores."""
+    """The prediction of a regression in Insaghi's report, for its two nodes of 128 cores."""
 
     form: str
     table: str
@@ -147,7 +148,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Answer:
-    """Predictions in the order of the profile, the report's figures, and what is to be said of them."""
+    """Predictions in the order of the profile, those of the report, and notes."""
 
     predictions: tuple[AlgorithmPrediction, ...]
     references: tuple[Reference, ...] = ()
@@ -155,7 +156,7 @@ class Answer:
 
 
 def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
-    """The forms of an operation; InputError naming what there is where the profile has none."""
+    """The forms of an operation; InputError with the available operations if the profile has none."""
     if operation not in OPERATIONS:
         raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
     forms = collective_forms(profile)
@@ -181,10 +182,10 @@ def place(
     map_by: str | None = None,
     root: int = 0,
 ) -> tuple[Placed, list[str]]:
-    """Where ranks sit, and notes: on `layout`, else on the machine of the profile, further nodes like its own
-    added where ranks need them.
+    """The placement of ranks, and notes: on `layout`, else on the machine of the profile, with further nodes
+    of the same kind if the ranks need them.
 
-    `map_by` is by default a mapping that was measured. Raises InputError.
+    The default of `map_by` is a measured mapping. Raises InputError.
     """
     measured = list(dict.fromkeys(one for form in forms for one in form.map_by))
     chosen = map_by or ("core" if not measured or "core" in measured else measured[0])
@@ -197,12 +198,12 @@ def place(
         ranks = ranks or found.num_ranks
         if not 2 <= ranks <= found.num_ranks:
             raise InputError(
-                f"--ranks is {ranks} and the layout {layout} holds {found.num_ranks}; give 2 to as many as "
-                "it holds, or another layout"
+                f"--ranks is {ranks} and the layout {layout} has {found.num_ranks} ranks; give 2 to "
+                f"{found.num_ranks}, or another layout"
             )
     else:
         if ranks is None:
-            raise InputError("nothing says how many ranks take part; add --ranks, or --layout such as 2x1x4")
+            raise InputError("the number of ranks is unknown; add --ranks, or --layout such as 2x1x4")
         machine = next((form.machine for form in forms if form.machine), None)
         if machine is None:
             raise InputError(
@@ -214,7 +215,7 @@ def place(
         if needed > nodes:
             notes.append(
                 f"{ranks} ranks do not fit on the {nodes} node{'' if nodes == 1 else 's'} measured; {needed} "
-                "of them are taken, --layout names another machine"
+                "nodes of this kind are assumed, --layout selects another machine"
             )
         shape = f"{max(nodes, needed)}x{sockets}x{cores}"
         found = parse_layout(shape, chosen)
@@ -228,18 +229,18 @@ def place(
 def algorithm_models(
     forms: Iterable[CollectiveForm], placed: Placed, size_bytes: int | None = None
 ) -> tuple[list[AlgorithmModel], list[str]]:
-    """Of every algorithm that the placement has measured hops for and that its MPI takes there, at
-    `size_bytes` or else at some size measured; why others are left out."""
+    """Models of the algorithms whose hops on this placement were measured and that the MPI accepts there, at
+    `size_bytes` or else at some measured size; and the reasons why others are left out."""
     count = cache(lambda structure: count_hops(structure, placed.node, placed.socket, placed.root))
     models, notes = [], []
-    lacking: dict[tuple[str, str], list[str]] = {}
+    unmeasured: dict[tuple[str, str], list[str]] = {}
     for form in forms:
         hops = count(form.structure)
         used = {level for level, one in zip(LEVELS, (hops.once > 0).any(axis=0), strict=True) if one}
         if missing := [level for level in LEVELS if level in used - set(form.levels)]:
-            words = " and ".join(_LEVEL_WORDS[level] for level in missing)
+            label = " and ".join(_LEVEL_LABELS[level] for level in missing)
             only = next((level for level in LEVELS if level in form.levels), LEVELS[0])
-            lacking.setdefault((words, only), []).append(form.algorithm)
+            unmeasured.setdefault((label, only), []).append(form.algorithm)
             continue
         sizes_bytes = form.range["size_bytes"] if size_bytes is None else (size_bytes,)
         refused = [lacking_size(form, size) or refusal(form, placed.ranks, size) for size in sizes_bytes]
@@ -250,11 +251,12 @@ def algorithm_models(
         models.append(
             AlgorithmModel(form, hops, _costs(form.parameters), replicates, _measured(form, placed))
         )
-    for (words, only), names in lacking.items():
+    for (label, only), names in unmeasured.items():
         other = _ALL_ON[only].format(placed.ranks)
         notes.append(
-            f"no hops {words} were measured of {', '.join(names)}, left out; measure where ranks sit so, or "
-            f"give a --layout without them, such as {other}"
+            f"{', '.join(names)} left out: no hops {label} were measured; measure with ranks placed like "
+            "this, or "
+            f"give a --layout without such hops, such as {other}"
         )
     if not models:
         raise InputError(f"nothing can be predicted: {'; '.join(notes)}")
@@ -262,7 +264,7 @@ def algorithm_models(
 
 
 def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Sizes and seconds by the bytes of a segment, where the placement is one that was measured."""
+    """Sizes and seconds by segment size, if the placement is a measured one."""
     machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
     if placed.shape != machine or placed.root:
         return {}
@@ -276,8 +278,8 @@ def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarra
 def predict_collective(
     forms: Sequence[CollectiveForm], placed: Placed, size_bytes: int, only: str | None = None
 ) -> Answer:
-    """Seconds of every algorithm with every size of segments measured, or of the method `only`: an algorithm
-    with or without the bytes of a segment."""
+    """Seconds of every algorithm with every measured segment size, or of the method `only`: an algorithm with
+    or without a segment size."""
     chosen = forms if only is None else _only(forms, parse_method(only))
     models, notes = algorithm_models(chosen, placed, size_bytes)
     predictions = []
@@ -300,9 +302,9 @@ def predict_collective(
 
 
 def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: Sequence[int]) -> list[str]:
-    """Where predictions leave what was measured, a sentence each."""
+    """Notes on predictions outside the measured range, one sentence each."""
     notes = []
-    for words, name, values, form in (
+    for label, name, values, form in (
         ("process counts", "ranks", [placed.ranks], str),
         ("sizes", "size_bytes", sizes_bytes, format_bytes),
     ):
@@ -312,16 +314,16 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
             if not all(low <= value <= high for value in values):
                 beyond.setdefault((low, high), []).append(model.form.algorithm)
         for (low, high), names in beyond.items():
-            told = ", ".join(dict.fromkeys(form(value) for value in values if not low <= value <= high))
+            outside = ", ".join(dict.fromkeys(form(value) for value in values if not low <= value <= high))
             notes.append(
-                f"{words} were measured from {form(low)} to {form(high)}; {told} is extrapolated "
+                f"{label} were measured from {form(low)} to {form(high)}; {outside} is extrapolated "
                 f"({_some(names, models)})"
             )
     unmapped = [model.form.algorithm for model in models if not _is_mapped(model.form, placed.map_by)]
     if unmapped:
         notes.append(
-            f"--map-by {placed.map_by} was not measured of {_some(unmapped, models)}; hops are counted as it "
-            "places ranks"
+            f"--map-by {placed.map_by} was not measured for {_some(unmapped, models)}; hops are counted from "
+            "its placement"
         )
     loose = [
         model.form.algorithm
@@ -330,14 +332,14 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
     ]
     if loose:
         notes.append(
-            f"no tree is known of {_some(loose, models)}: an interpolation, which beyond the process counts "
-            "measured says little"
+            f"no tree is known of {_some(loose, models)}: an interpolation, which is unreliable beyond the "
+            "measured process counts"
         )
     return notes
 
 
 def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
-    """What the report's published regressions say, of its own machine: forms 1 and 2 of one byte alone."""
+    """Predictions of the report's regressions for its own machine; forms 1 and 2 cover one byte only."""
     mapping = published_mapping(map_by)
     report = load_report()
     return [
@@ -354,12 +356,12 @@ def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list
 
 
 def published_mapping(map_by: str) -> str:
-    """The report's mapping that is nearest: by socket it fills a node first, as --map-by core does."""
+    """The nearest mapping of the report: by socket it fills a node first, like --map-by core."""
     return "node" if map_by == "node" else "socket"
 
 
 def published_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
-    """Microseconds by ranks; `break_ranks` are those of the report's first node."""
+    """Microseconds by ranks; `break_ranks` is the number of ranks on the first node of the report."""
     if one.form == 3:
         return size_grid_us(ranks, size_bytes, *one.estimates)
     if one.form == 2:
@@ -374,7 +376,7 @@ def _predict(
     interval = None
     if model.replicates:
         low, high = np.percentile(model.drawn_s(size_bytes, segment_bytes), INTERVAL_PERCENT)
-        # Medians of few launches, drawn again, may all lie to one side of the fit.
+        # Resampled medians of few launches may all lie on one side of the fit.
         interval = min(float(low), time_s), max(float(high), time_s)
     return AlgorithmPrediction(
         Method(form.algorithm, segment_bytes).text,
@@ -389,7 +391,7 @@ def _predict(
 
 
 def form_name(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> str:
-    """What a time comes from: a form, or times that were measured at this size or around it."""
+    """The source of a time: a form, or times measured at this size or around it."""
     if model.form.tree:
         return "alpha-beta"
     return "interpolated" if model.is_interpolated(size_bytes, segment_bytes) else "empirical"
@@ -398,10 +400,10 @@ def form_name(model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> s
 def extrapolated(
     form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int
 ) -> tuple[str, ...]:
-    """Which of ranks, size, mapping and segment lie outside of what was measured."""
+    """Which of ranks, size, mapping and segment are outside the measured range."""
     (fewest, most), (smallest, largest) = form.range["ranks"], form.range["size_bytes"]
     cut = [one for one in form.segments_bytes if one]
-    # A segment as large as the message, or larger, is none.
+    # A segment as large as the message, or larger, means no segments.
     whole = not segment_bytes or segment_bytes >= size_bytes
     return tuple(
         name
@@ -424,7 +426,7 @@ def _only(forms: Sequence[CollectiveForm], method: Method) -> list[CollectiveFor
     if not found:
         known = ", ".join(form.algorithm for form in forms)
         raise InputError(
-            f"--algorithm is {method.text!r} and of {forms[0].operation} the profile holds {known}; "
+            f"--algorithm is {method.text!r}, but for {forms[0].operation} the profile has {known}; "
             "give one of these, or measure it"
         )
     if method.segment_bytes and found[0].tree in (None, "linear") and not any(found[0].segments_bytes):
@@ -436,22 +438,22 @@ def _only(forms: Sequence[CollectiveForm], method: Method) -> list[CollectiveFor
 
 
 def lacking_size(form: CollectiveForm, size_bytes: float) -> str | None:
-    """What a form of a single size needs for another one: that size alone tells nothing of bytes."""
+    """What a form of a single size needs for another size: one size does not give the cost per byte."""
     smallest, largest = form.range["size_bytes"]
     if smallest < largest or size_bytes == smallest:
         return None
-    return f"a second size, as it was measured at {format_bytes(smallest)} alone; give `measure` more --sizes"
+    return f"a second size, as it was measured at {format_bytes(smallest)} only; give `measure` more --sizes"
 
 
 def refusal(form: CollectiveForm, ranks: int, size_bytes: int, segment_bytes: int = 0) -> str | None:
-    """What an algorithm needs that is not so; without it the MPI would take another one."""
+    """The unmet requirement of an algorithm, without which the MPI would use another one; or None."""
     family = form.extra.get("family", form.mpi)
     if family not in FAMILY_NAMES:
         return None
     try:
         return why_not(family, form.operation, Method(form.algorithm, segment_bytes), ranks, size_bytes)
     except InputError:
-        return None  # measured by a version that knew it
+        return None  # measured by a version with this algorithm
 
 
 def _some(names: Sequence[str], models: Sequence[AlgorithmModel]) -> str:

@@ -1,4 +1,4 @@
-"""Predict an exchange: which messages compete where, by the formulas of `models`, added over levels."""
+"""Predict the time of an exchange: competing messages by the formulas of `models`, added over levels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ MODELS = ("staircase", "fair", "max-rate", "postal")
 SHARES = fair.SHARES
 MIXED = ("per-level", "union")
 MAX_REPLICATES = 200
-# Of the fair model, whose steps are as many as the messages between nodes: at most so many messages in all
-# replicates together, but never fewer replicates than this.
+# The fair model has one step per message between nodes: limit the messages of all replicates together, but
+# use at least this many replicates.
 _FAIR_REPLICATE_MESSAGES, _MIN_FAIR_REPLICATES = 20_000, 5
-# From so many replicates on an interval holds 90 % or more, which needs no note.
+# With this many replicates an interval covers 90 % or more, and needs no note.
 _ENOUGH_REPLICATES = 40
-# Beyond so many messages, completions within 0.5 % of the time elapsed are one step: times of ranks move by
-# at most about 1.2 %, error (11) by 0.6 %, where the model itself is some 10 % off.
+# With more messages, completions within 0.5 % of the elapsed time are one step. Times of ranks change by at
+# most about 1.2 %, error (11) by 0.6 %; the error of the model itself is about 10 %.
 _FAIR_EXACT_MESSAGES, _FAIR_BATCH_FRACTION = 2_000, 5e-3
-# Ranks that a note names one by one.
+# The number of ranks that a note lists.
 _MOST_NAMED = 8
 INTERVAL_PERCENT = (2.5, 97.5)
 
-# Models in which what a rank receives from its own socket and from others competes.
+# Models in which messages from the own socket and from others compete.
 _SHARING = ("staircase", "fair")
 
-# The parts of a predicted time, each (R, P) for R parameter sets: receive without latency, and all of it.
+# Predicted times, each (R, P) for R parameter sets: receive without latency, and the total.
 _Times = tuple[np.ndarray, np.ndarray]
 
 
@@ -50,46 +50,46 @@ def predict_exchange(
 
     Parameters
     ----------
-    model : `staircase` (7)-(9), where messages stay on a socket and leave it (12)-(17); `fair`, the staircase
+    model : `staircase` (7)-(9), with messages both on and off a socket (12)-(17); `fair`, the staircase
         inside nodes and max-min fair sharing of both ends between them; `max-rate` (10); `postal` (1).
         Intra-node and inter-node times are added as (18).
-    share : what `fair` counts alike between nodes: every `message`, or every receiving `process`.
-    mixed : when a message is complete where a rank receives from its own socket and from others of its node:
-        (9) `per-level`, each of the two ending with all that the rank receives, or over the `union`.
+    share : what gets an equal share in `fair` between nodes: every `message`, or every receiving `process`.
+    mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
+        `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
 
     Returns
     -------
-    Prediction with arrays of shape (P,), P from the layout. Where the profile has replicates,
-    `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (the first 200 at most,
-    of `fair` fewer, at least 5, with more than 100 messages between nodes; a note says so where they are less
-    than 40): the uncertainty of the parameters, not of the model.
+    Prediction with arrays of shape (P,), P from the layout. If the profile has replicates,
+    `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (at most the first 200;
+    `fair` uses fewer, at least 5, with more than 100 messages between nodes; a note says so below 40): the
+    uncertainty of the parameters, not of the model.
 
     Raises
     ------
-    InputError : the pattern names a rank outside the layout; the profile lacks a level or BW(1) that is
-        needed; the model, `share` or `mixed` is none of those named.
+    InputError : the pattern has a rank outside the layout; the profile does not have a required level or
+        BW(1); the model, `share` or `mixed` is unknown.
     """
     return Exchange(pattern, layout, mixed=mixed).predict(profile, model, share=share)
 
 
 def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | None:
-    """Why ranks that send are predicted to take no time, (P,) `time_s` of `model`; None without any."""
+    """Why the (P,) `time_s` of `model` is 0 for ranks that send; None if there are no such ranks."""
     senders = np.unique(pattern.src)
     ranks = senders[time_s[senders] == 0]
     if not len(ranks):
         return None
     named = ", ".join(map(str, ranks[:_MOST_NAMED])) + (", ..." if len(ranks) > _MOST_NAMED else "")
-    who = f"ranks {named} only send and are" if len(ranks) > 1 else f"rank {named} only sends and is"
+    subject = f"ranks {named} only send and are" if len(ranks) > 1 else f"rank {named} only sends and is"
     why = (
         "the profile says that senders of such messages do not wait for delivery"
         if model in _SHARING
         else f"{model} counts what a rank receives"
     )
-    return f"{who} predicted to take 0 s: {why}, and what a send costs by itself is in no model"
+    return f"{subject} predicted to take 0 s: {why}, and no model contains the cost of the send call"
 
 
 class Exchange:
-    """A pattern on a layout, with all that does not depend on a profile worked out once and kept."""
+    """A pattern on a layout, with everything that does not depend on a profile computed once."""
 
     def __init__(self, pattern: Pattern, layout: Layout, *, mixed: str = "per-level"):
         pattern.check_ranks(layout.num_ranks)
@@ -130,7 +130,7 @@ class Exchange:
         )
 
     def _choices(self, model: str, share: str) -> dict[str, str]:
-        """The options that made a difference, for the prediction's file."""
+        """The options that affect the result, for the file of the prediction."""
         share_counts = model == "fair" and "inter_node" in self.levels
         mixed_counts = model in _SHARING and {"intra_socket", "inter_socket"} <= set(self.levels)
         return ({"share": share} if share_counts else {}) | ({"mixed": self.mixed} if mixed_counts else {})
@@ -143,12 +143,12 @@ class Exchange:
 
     @cached_property
     def _apart(self) -> tuple["_Part", ...]:
-        """The messages of each level by themselves."""
+        """The messages of each level separately."""
         return tuple(self._part((name,)) for name in self.levels)
 
     @cached_property
     def _joint(self) -> tuple["_Part", ...]:
-        """Those that stay on a socket and those that leave it together: they compete with each other."""
+        """Messages on and off a socket together: they compete with each other."""
         inside = tuple(name for name in self.levels if name != "inter_node")
         if len(inside) < 2:
             return self._apart
@@ -179,7 +179,7 @@ class Exchange:
         return receive_s, intra_s, inter_s
 
     def reservations(self, profile: Profile, model: str = "staircase") -> list[str]:
-        """Where a prediction from `profile` leaves what was measured, a sentence each."""
+        """Notes on a prediction from `profile` outside the measured range, one sentence each."""
         notes = []
         for part in self._joint if model in _SHARING else self._apart:
             both_ends = model == "fair" and part.names == ("inter_node",)
@@ -192,16 +192,17 @@ class Exchange:
                 measured = min((max(level.protocols[k].bandwidth_bytes_per_s) for k in used), default=0)
                 if used.size and most > measured:
                     notes.append(
-                        f"{name}: {most} processes {does} at once, the profile knows N up to {measured}; "
-                        "its bandwidth is held constant beyond, so the true times may be longer"
+                        f"{name}: {most} processes {does} at once, but the profile has N up to {measured}; "
+                        "its bandwidth is constant beyond, so the real times may be longer"
                     )
         if model == "fair" and "inter_node" not in self.levels:
-            notes.append("no message goes from node to node, where fair differs: this is the staircase")
+            notes.append("no message goes between nodes, so the result of fair is that of the staircase")
         cores = profile.machine.get("cores")
         if isinstance(cores, int) and self._most_ranks_of_a_node > cores:
             notes.append(
-                f"the layout puts {self._most_ranks_of_a_node} ranks on a node and the profile's machine has "
-                f"{cores} cores; the wait for a core is in no model"
+                f"the layout puts {self._most_ranks_of_a_node} ranks on a node, but the profile's machine "
+                "has "
+                f"{cores} cores; no model contains the time that ranks wait for a core"
             )
         return notes
 
@@ -210,8 +211,8 @@ class Exchange:
 class _Part:
     """The messages of one level, or of both inside a node, (M,) each, and the group of every rank, (P,).
 
-    `level` is the index of each message's level in `names`; a group is a socket, or a node between nodes. A
-    class is a protocol of one of the levels, numbered through.
+    `level` is the index of each message's level in `names`. A group is a socket, or for messages between
+    nodes a node. A class is a protocol of one of the levels; classes are numbered consecutively.
     """
 
     names: tuple[str, ...]
@@ -241,8 +242,8 @@ class _Part:
         return int(np.bincount(self.group[ranks]).max(initial=0))
 
     def times(self, levels: Sequence[tuple[Level, ...]], model: str, share: str) -> _Times:
-        """(receive_s, time_s), each (R, P), for parameter sets, a tuple of levels each, that differ in
-        latencies and bandwidths alone."""
+        """(receive_s, time_s), each (R, P), for parameter sets, a tuple of levels each, that differ only
+        in latencies and bandwidths."""
         protocols = [[item for level in row for item in level.protocols] for row in levels]
         message_class = self._message_class(levels[0])
         counts = self._sum_by_protocol(message_class, len(protocols[0]), np.ones_like(self.bytes))
@@ -340,12 +341,12 @@ def _replicates(profile: Profile, largest_number: int) -> list[Profile]:
 
 
 def _few_replicates(number: int) -> str:
-    # Percentile p lies p of the way from the lowest to the highest of n values, a value between neighbours
-    # with the probability 1/(n+1).
+    # Percentile p lies at the fraction p between the lowest and the highest of n values; a new value lies
+    # between two neighbours with the probability 1/(n+1).
     low, high = INTERVAL_PERCENT
     percent = (high - low) * (number - 1) / (number + 1)
     return (
-        f"an exchange this large is predicted with {number} replicates: its intervals hold about "
+        f"an exchange this large is predicted with {number} replicates: its intervals cover about "
         f"{percent:.0f} % of the parameters' uncertainty instead of {high - low:.0f} %"
     )
 

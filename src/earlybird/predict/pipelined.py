@@ -1,4 +1,4 @@
-"""Predict a buffer in partitions: what each method of sending it takes, by the joined model of `models`."""
+"""Predict the time to send a buffer in partitions with each method, by the joined model of `models`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,8 @@ from earlybird.data.units import format_bytes
 from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages
 
 BULK = "single"
-# What the methods send that need no measurement of their own: the profile's levels price any message.
+# Methods that need no measurement, with their messages: the levels of the profile give the cost of any
+# message.
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
 MEASURED, FROM_LEVELS = "measured", "levels"
 INTERVAL_PERCENT = (2.5, 97.5)
@@ -22,16 +23,16 @@ INTERVAL_PERCENT = (2.5, 97.5)
 
 @dataclass(frozen=True, eq=False)
 class MethodModel:
-    """One method of sending with the costs that its times follow from.
+    """One method of sending, with the costs that determine its times.
 
     Attributes
     ----------
     messages : what it sends, see `models.pipelined.possible_messages`.
     vcis : contexts asked of the MPI, None for its default.
-    replicates : costs from resampled launches; number k of all methods belong together.
+    replicates : costs from resampled launches; replicate k of all methods uses the same draw.
     source : "measured", "measured with T threads", or "levels": latency and bandwidth of the profile.
-    measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest that the costs were
-        fitted to; empty for levels.
+    measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest value of the fit;
+        empty for levels.
     """
 
     method: str
@@ -67,7 +68,7 @@ class MethodModel:
 
 @dataclass(frozen=True)
 class MethodPrediction:
-    """What one method takes; `gain` is the time of one message over it, None where nothing tells that.
+    """The time of one method; `gain` is the time of one message over it, None if that is unknown.
 
     `message_bytes` is the size of the largest of its messages.
     """
@@ -99,14 +100,15 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
         if found := [name for name in LEVELS if name in names]:
             return found[-1]
     raise InputError(
-        f"the profile {profile.id or '(no id)'} holds no pipelines and no levels to price their messages by; "
-        "`earlybird measure pipeline -o RUN` and `earlybird fit RUN` tell them"
+        f"the profile {profile.id or '(no id)'} has no pipelines and no levels that give the cost of their "
+        "messages; "
+        "`earlybird measure pipeline -o RUN` and `earlybird fit RUN` add them"
     )
 
 
 def method_models(profile: Profile, level: str, threads: int) -> list[MethodModel]:
-    """Every method that the profile tells of at a level: the measured ones, with the number of threads
-    nearest to `threads`, and from latency and bandwidth those of `A_PRIORI` that were not measured."""
+    """Every method that the profile describes at a level: the measured ones, with the number of threads
+    nearest to `threads`, and those of `A_PRIORI` that were not measured, from latency and bandwidth."""
     measured: dict[tuple[str, int | None], PipelineForm] = {}
     for form in pipeline_forms(profile):
         key = form.method, form.vcis
@@ -160,22 +162,23 @@ def _predict(model, bulk, size_bytes, partitions, delay_s) -> MethodPrediction:
 def reservations(
     models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float
 ) -> list[str]:
-    """Where a prediction leaves what was measured, a sentence each."""
+    """Notes on a prediction outside the measured range, one sentence each."""
     notes = []
     unmeasured = [model.method for model in models if model.source == FROM_LEVELS]
     if unmeasured:
         notes.append(
             f"not measured as pipelines: {', '.join(unmeasured)}; predicted from the profile's latency and "
-            "bandwidth, every message costing its latency; `earlybird measure pipeline -o RUN` measures them"
+            "bandwidth, with the latency for every message; `earlybird measure pipeline -o RUN` measures them"
         )
     for source in dict.fromkeys(model.source for model in models):
         if source not in (MEASURED, FROM_LEVELS):
             methods = ", ".join(dict.fromkeys(model.method for model in models if model.source == source))
             notes.append(
-                f"{source}: {methods}; how the threads asked for hold one another up is not in these times; "
+                f"{source}: {methods}; these times do not include how the requested threads delay each "
+                "other; "
                 "`earlybird measure pipeline --threads T -o RUN` measures it"
             )
-    for words, name, value, form in (
+    for label, name, value, form in (
         ("sizes", "size_bytes", size_bytes, format_bytes),
         ("numbers of partitions", "partitions", partitions, str),
         ("delay rates", "gamma_s_per_byte", gamma_s_per_byte, lambda rate: f"{rate * 1e12:.4g} us/MB"),
@@ -187,7 +190,7 @@ def reservations(
                 beyond.setdefault((low, high), []).append(model.method)
         for (low, high), methods in beyond.items():
             notes.append(
-                f"{words} were measured from {form(low)} to {form(high)}; {form(value)} is extrapolated "
+                f"{label} were measured from {form(low)} to {form(high)}; {form(value)} is extrapolated "
                 f"({', '.join(dict.fromkeys(methods))})"
             )
     return notes
@@ -210,13 +213,13 @@ def _costs(parameters: JoinedParameters) -> PipelineCosts:
 
 
 def _costs_of_level(level: Level) -> PipelineCosts:
-    """One more message costs its latency, because tau of a level is per message."""
+    """Costs in which every message has the latency of the level, because its tau is per message."""
     tables = [protocol.bandwidth_table() for protocol in level.protocols]
     return PipelineCosts(
         min_bytes=np.array([protocol.min_bytes for protocol in level.protocols]),
         latency_s=np.zeros(len(tables)),
         overhead_s=np.array([protocol.latency_s for protocol in level.protocols]),
-        # Without N = 1 the fewest processes measured stand in, each with its share.
+        # Without N = 1, use the smallest measured N, with the share of one process.
         s_per_byte=np.array([counts[0] / rates[0] for counts, rates in tables]),
     )
 
@@ -226,8 +229,8 @@ def _distance(form: PipelineForm, threads: int) -> float:
 
 
 def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
-    """What the replicates span, with what was `found` inside: medians of few launches, drawn again, may all
-    lie to one side of it."""
+    """The interval of the replicates, extended to include the fitted value `found`: resampled medians of few
+    launches may all lie on one side of it."""
     low, high = np.percentile(values, INTERVAL_PERCENT)
     return min(float(low), found), max(float(high), found)
 

@@ -1,4 +1,4 @@
-"""Several profiles, one file per context, joined into the one that a prediction needs."""
+"""Merge several profiles, one file per context, into one for a prediction."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,10 +9,10 @@ from earlybird.data.profile import Level, Profile
 
 
 def merge_profiles(profiles: Sequence[Profile]) -> Profile:
-    """One profile with the levels of all; ids joined by `+`; the first one's machine and context.
+    """One profile with the levels of all; ids joined by `+`; machine and context of the first.
 
-    Replicate k of the result joins replicate k of each: they were drawn independently. A profile without
-    replicates contributes its fitted levels to each. Raises InputError when two give the same level.
+    Replicate k of the result merges replicate k of each; these are independent. A profile without
+    replicates contributes its fitted levels to each. Raises InputError if two have the same level.
     """
     if len(profiles) == 1:
         return profiles[0]
@@ -21,7 +21,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         twice = next((name for name in profile.levels if name in levels), None)
         if twice is not None:
             raise InputError(
-                f"the level {twice} is in two of the profiles given; keep one --profile for each level"
+                f"two of the given profiles have the level {twice}; give one --profile for each level"
             )
         levels |= profile.levels
     return replace(
@@ -36,11 +36,11 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
 
 
 def replicate_levels(profile: Profile, k: int) -> dict[str, Any]:
-    """The `levels` object of replicate k; InputError when it has none."""
+    """The `levels` object of replicate k; InputError if it has none."""
     item = profile.replicates[k]
     if not isinstance(item, dict) or not isinstance(item.get("levels"), dict):
         raise InputError(
-            f"the profile {profile.id}, replicate {k} has no 'levels'; fit again, or leave 'replicates' out"
+            f"the profile {profile.id}, replicate {k} has no 'levels'; fit again, or remove 'replicates'"
         )
     return item["levels"]
 

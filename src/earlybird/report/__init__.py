@@ -1,1 +1,1 @@
-"""Tables, plots and the page: draws what other rooms computed."""
+"""Tables, plots and the page: shows results that other packages compute."""

@@ -1,4 +1,4 @@
-"""The chapter on what to change: advice by predicted gain, each with the command or setting that does it."""
+"""The chapter on what to change: advice by predicted speed-up, with the command or setting to use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,22 +16,22 @@ PIPELINE = (
     "--json > advice.json"
 )
 COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --profile profile.json --json > advice.json"
-EXCHANGE = "Of an exchange, the slowest rank and what it receives are the place to look."
+EXCHANGE = "To speed up an exchange, start with the slowest rank and the messages that it receives."
 MEANS = (
-    "Gains and times are predicted by the models of the profile, and their intervals hold what the launches "
-    "measured leave open, with 95 %. The first is the fastest, or less work to do and hardly slower."
+    "The models of the profile predict times and speed-ups. The 95 % intervals reflect the spread between "
+    "the measured launches. The first alternative is the fastest, or a simpler one that is almost as fast."
 )
-# Named differently in a table than in the file.
-_COLUMNS = {"message_bytes": "message size", "source": "known from"}
-# Shown by the name of the method, or of no use to who follows the advice.
-_TOLD_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form")
+# Column titles that differ from the keys in the file.
+_COLUMNS = {"message_bytes": "message size", "source": "source"}
+# Part of the display name of the method, or not useful to the reader.
+_SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form")
 _BRIEF = 4  # alternatives in the terminal
 
 
-def advice_chapter(given: tuple[Advice, ...], exchange: bool = False) -> Chapter:
-    """Several pieces of advice stand together, the one that gains most first; without any, a hint on the
-    `exchange` that was timed."""
-    pieces = advice_words.by_gain(given)
+def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Chapter:
+    """All pieces of advice, the largest speed-up first. Without advice: the commands that produce it, and a
+    hint if an `exchange` was timed."""
+    pieces = advice_words.by_gain(all_advice)
     if not pieces:
         return Chapter(
             ID,
@@ -39,22 +39,22 @@ def advice_chapter(given: tuple[Advice, ...], exchange: bool = False) -> Chapter
             "No advice was given to this report.",
             [EXCHANGE] if exchange else [],
             absent=[
-                ("Advice on a buffer that threads fill is given by", PIPELINE),
-                ("Advice on a collective operation is given by", COLLECTIVE),
+                ("To get advice on a buffer that threads fill, run", PIPELINE),
+                ("To get advice on a collective operation, run", COLLECTIVE),
             ],
         )
-    strips = [strip_figure(one, f"advice-{k}") for k, one in enumerate(pieces)]
+    strips = [strip_figure(piece, f"advice-{k}") for k, piece in enumerate(pieces)]
     return Chapter(
         ID,
         QUESTION,
         _sentence(pieces[0]),
         [MEANS, *_notes(pieces)],
-        steps=[_step(one) for one in pieces],
+        steps=[_step(piece) for piece in pieces],
         figures=[figure for figure in strips if figure is not None],
-        tables=[_crossovers(one) for one in pieces if one.stretches],
-        shown=[_alternatives(one) for one in pieces],
-        brief=[_brief(one) for one in pieces],
-        listings=[listing for one in pieces for listing in _listing(one)],
+        tables=[_crossovers(piece) for piece in pieces if piece.stretches],
+        shown=[_alternatives(piece) for piece in pieces],
+        brief=[_brief(piece) for piece in pieces],
+        listings=[listing for piece in pieces for listing in _listing(piece)],
     )
 
 
@@ -62,8 +62,8 @@ def _sentence(advice: Advice) -> str:
     first, what = advice.ranked[0], words.capital(advice_words.title(advice))
     method = advice_words.name(first.method, first.extra)
     if first.method == advice.baseline:
-        return f"{what}: {method} is already the best, there is nothing to gain."
-    return f"{what}: with {method} it is predicted to take {format_seconds(first.time_s)}, {_gain(advice)}."
+        return f"{what}: {method} is already the fastest."
+    return f"{what}: the predicted time with {method} is {format_seconds(first.time_s)}, {_gain(advice)}."
 
 
 def _gain(advice: Advice) -> str:
@@ -75,46 +75,54 @@ def _step(advice: Advice) -> Step:
     method = advice_words.name(first.method, first.extra)
     return Step(
         f"{words.capital(advice_words.title(advice))}: {method}.",
-        f"Predicted {advice_words.takes(first)}, {_gain(advice)}.",
+        f"Predicted time {advice_words.takes(first)}, {_gain(advice)}.",
         first.do,
     )
 
 
 def _notes(pieces: Sequence[Advice]) -> list[str]:
-    """What the advice warns of; the same of several pieces is said once."""
-    said: dict[str, list[str]] = {}
-    for one in pieces:
-        for note in [*one.notes, *_left_out(one)]:
-            said.setdefault(note, []).append(advice_words.title(one))
+    """The notes of all pieces of advice, each distinct note once."""
+    titles_of: dict[str, list[str]] = {}
+    for piece in pieces:
+        for note in [*piece.notes, *_left_out(piece)]:
+            titles_of.setdefault(note, []).append(advice_words.title(piece))
     if len(pieces) == 1:
-        return [words.capital(note) for note in said]
-    return [f"{words.capital(words.listed_briefly(titles, 2))}: {note}" for note, titles in said.items()]
+        return [words.capital(note) for note in titles_of]
+    return [f"{words.capital(words.listed_briefly(titles, 2))}: {note}" for note, titles in titles_of.items()]
 
 
 def _left_out(advice: Advice) -> list[str]:
-    """The sizes that the settings cannot tell the MPI of."""
-    left = _config(advice).get("left_out")
-    told = words.listed([str(one) for one in left]) if isinstance(left, list) else ""
-    return [f"the settings leave out what this MPI cannot be told of beside the rest: {told}"] if told else []
+    """The sizes that the settings of this MPI cannot express."""
+    sizes = _config(advice).get("left_out")
+    text = words.listed([str(size) for size in sizes]) if isinstance(sizes, list) else ""
+    return (
+        [f"this MPI cannot express these settings together with the others, so they are left out: {text}"]
+        if text
+        else []
+    )
 
 
 def _alternatives(advice: Advice) -> Table:
     keys = [
         key
-        for key in dict.fromkeys(key for one in advice.ranked for key in one.extra)
-        if key not in _TOLD_ELSEWHERE
+        for key in dict.fromkeys(key for alternative in advice.ranked for key in alternative.extra)
+        if key not in _SHOWN_ELSEWHERE
     ]
     rows = [
         [
-            advice_words.name(one.method, one.extra),
-            format_seconds(one.time_s),
-            advice_words.spread(one.time_interval_s, format_seconds) if one.time_interval_s else "-",
-            "-" if one.gain is None else f"{one.gain:.2f}",
-            advice_words.spread(one.gain_interval, "{:.2f}".format) if one.gain_interval else "-",
-            *(advice_words.extra_cell(key, one.extra.get(key)) for key in keys),
-            one.do,
+            advice_words.name(alternative.method, alternative.extra),
+            format_seconds(alternative.time_s),
+            advice_words.spread(alternative.time_interval_s, format_seconds)
+            if alternative.time_interval_s
+            else "-",
+            "-" if alternative.gain is None else f"{alternative.gain:.2f}",
+            advice_words.spread(alternative.gain_interval, "{:.2f}".format)
+            if alternative.gain_interval
+            else "-",
+            *(advice_words.extra_cell(key, alternative.extra.get(key)) for key in keys),
+            alternative.do,
         ]
-        for one in advice.ranked
+        for alternative in advice.ranked
     ]
     columns = [
         _COLUMNS.get(key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " ")) for key in keys
@@ -123,7 +131,7 @@ def _alternatives(advice: Advice) -> Table:
         "method",
         "time",
         "95 %",
-        "gain",
+        "speed-up",
         "95 %",
         *columns,
         "what to do",
@@ -135,16 +143,20 @@ def _alternatives(advice: Advice) -> Table:
 def _brief(advice: Advice) -> Table:
     rows = [
         [
-            advice_words.name(one.method, one.extra),
-            advice_words.takes(one),
-            "-" if one.gain is None else f"{one.gain:.2f}",
-            advice_words.spread(one.gain_interval, "{:.2f}".format) if one.gain_interval else "-",
+            advice_words.name(alternative.method, alternative.extra),
+            advice_words.takes(alternative),
+            "-" if alternative.gain is None else f"{alternative.gain:.2f}",
+            advice_words.spread(alternative.gain_interval, "{:.2f}".format)
+            if alternative.gain_interval
+            else "-",
         ]
-        for one in advice.ranked[:_BRIEF]
+        for alternative in advice.ranked[:_BRIEF]
     ]
-    left = len(advice.ranked) - _BRIEF
-    more = f"; {words.counted(left, 'more alternative')} on the page" if left > 0 else ""
-    return Table(words.capital(advice_words.title(advice)) + more, ["method", "time", "gain", "95 %"], rows)
+    num_left = len(advice.ranked) - _BRIEF
+    more = f"; {words.counted(num_left, 'more alternative')} on the page" if num_left > 0 else ""
+    return Table(
+        words.capital(advice_words.title(advice)) + more, ["method", "time", "speed-up", "95 %"], rows
+    )
 
 
 def _config(advice: Advice) -> Mapping[str, Any]:
@@ -153,7 +165,7 @@ def _config(advice: Advice) -> Mapping[str, Any]:
 
 
 def _listing(advice: Advice) -> list[tuple[str, str]]:
-    """The settings as a file, with how it is used; what the file holds alone where nothing tells how."""
+    """The settings as a file, and how to use it if the advice says so."""
     config = _config(advice)
     if not isinstance(config.get("text"), str) or not config["text"]:
         return []
@@ -164,13 +176,13 @@ def _listing(advice: Advice) -> list[tuple[str, str]]:
 def _crossovers(advice: Advice) -> Table:
     rows = [
         [
-            format_bytes(one.from_bytes),
-            format_bytes(one.to_bytes),
-            advice_words.name(one.method, one.extra),
-            one.do,
-            advice_words.extrapolated(one.extra),
+            format_bytes(stretch.from_bytes),
+            format_bytes(stretch.to_bytes),
+            advice_words.name(stretch.method, stretch.extra),
+            stretch.do,
+            advice_words.extrapolated(stretch.extra),
         ]
-        for one in advice.stretches
+        for stretch in advice.stretches
     ]
     return Table(
         f"Best by size: {advice_words.title(advice)}", ["from", "to", "best method", "what to do", ""], rows

@@ -1,4 +1,4 @@
-"""The sizes for which each method is advised, as a strip of colours that change where crossovers lie."""
+"""The best method by size, as a strip whose colour changes at each crossover."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,27 +9,27 @@ from earlybird.report import advice_words, axes, words
 from earlybird.report.parts import Figure
 
 _HEIGHT = 150  # pixels with axis and legend
-_TOLD = 4  # stretches in the sentence
-_ROOM = 0.07  # of the strip, from which on letters fit into a stretch
+_MAX_LISTED = 4  # size ranges in the sentence
+_MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
 
 def strip_figure(advice: Advice, id: str) -> Figure | None:
-    """None where the advice tells of no sizes."""
-    stretches = [one for one in advice.stretches if one.to_bytes > max(one.from_bytes, 1)]
+    """None if the advice has no size ranges."""
+    stretches = [stretch for stretch in advice.stretches if stretch.to_bytes > max(stretch.from_bytes, 1)]
     if not stretches:
         return None
-    named: set[str] = set()
+    in_legend: set[str] = set()
     data: list[dict[str, Any]] = []
-    for one in stretches:
-        name = advice_words.name(one.method, one.extra)
-        data.append(_block(one, name, name not in named))
-        named.add(name)
+    for stretch in stretches:
+        name = advice_words.name(stretch.method, stretch.extra)
+        data.append(_block(stretch, name, name not in in_legend))
+        in_legend.add(name)
     ends = [stretches[0].from_bytes, stretches[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
         id,
         f"Best by size: {_without_size(advice)}",
-        "Each colour and letter is a method; touch it for what to do.",
+        "Each colour and letter is a method. Hover over or tap it to see what to do.",
         [*data, _letters(stretches)],
         axes.layout(
             axes.size_axis([max(size, 1) for size in ends]),
@@ -47,35 +47,35 @@ def _without_size(advice: Advice) -> str:
     return advice_words.title(Advice(advice.operation, asked, advice.baseline, advice.ranked))
 
 
-def _block(one: Stretch, name: str, first: bool) -> dict[str, Any]:
-    low, high = max(one.from_bytes, 1), one.to_bytes
-    far = advice_words.extrapolated(one.extra)
+def _block(stretch: Stretch, name: str, first: bool) -> dict[str, Any]:
+    low, high = max(stretch.from_bytes, 1), stretch.to_bytes
+    extrapolated = advice_words.extrapolated(stretch.extra)
     return {
         "x": [low, high, high, low, low],
         "y": [0, 0, 1, 1, 0],
         "mode": "lines",
         "fill": "toself",
-        "fillcolor": axes.color(one.method),
+        "fillcolor": axes.color(stretch.method),
         "line": {"color": "var(--card)", "width": 2},
-        "name": axes.label(f"{words.method_letters(one.method)}: {name}"),
+        "name": axes.label(f"{words.method_letters(stretch.method)}: {name}"),
         "legendgroup": name,
         "showlegend": first,
         "hoveron": "fills",
         "hoverinfo": "text",
-        "text": f"{format_bytes(one.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
-        + f"<br>{axes.label(far)}" * bool(far),
+        "text": f"{format_bytes(stretch.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
+        + f"<br>{axes.label(extrapolated)}" * bool(extrapolated),
     }
 
 
 def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
-    """In the middle of each stretch that has room."""
-    whole = stretches[-1].to_bytes / max(stretches[0].from_bytes, 1)
+    """Letters in the middle of each size range that is wide enough."""
+    total = stretches[-1].to_bytes / max(stretches[0].from_bytes, 1)
     middles, texts = [], []
-    for one in stretches:
-        low, high = max(one.from_bytes, 1), one.to_bytes
-        if high / low >= whole**_ROOM:
+    for stretch in stretches:
+        low, high = max(stretch.from_bytes, 1), stretch.to_bytes
+        if high / low >= total**_MIN_LETTER_SHARE:
             middles.append((low * high) ** 0.5)
-            texts.append(axes.label(words.method_letters(one.method)))
+            texts.append(axes.label(words.method_letters(stretch.method)))
     return {
         "x": middles,
         "y": [0.5] * len(middles),
@@ -88,15 +88,15 @@ def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
 
 
 def _sentence(stretches: Sequence[Stretch]) -> str:
-    """`Best is one message up to 105 KiB, a message per partition from there on.`"""
-    names = [advice_words.name(one.method, one.extra) for one in stretches]
+    """`The fastest method is single message up to 105 KiB and libearlybird from 105 KiB.`"""
+    names = [advice_words.name(stretch.method, stretch.extra) for stretch in stretches]
     if len(stretches) == 1:
-        return f"Best at every size is {names[0]}."
+        return f"The fastest method at every size is {names[0]}."
     spans = [f"{names[0]} up to {format_bytes(stretches[0].to_bytes)}"]
     spans += [
-        f"{name} from {format_bytes(one.from_bytes)}"
-        for name, one in zip(names[1:_TOLD], stretches[1:_TOLD], strict=True)
+        f"{name} from {format_bytes(stretch.from_bytes)}"
+        for name, stretch in zip(names[1:_MAX_LISTED], stretches[1:_MAX_LISTED], strict=True)
     ]
-    left = len(stretches) - _TOLD
-    spans += [words.counted(left, "more change")] if left > 0 else []
-    return f"Best is {words.listed(spans)}."
+    num_left = len(stretches) - _MAX_LISTED
+    spans += [words.counted(num_left, "more change")] if num_left > 0 else []
+    return f"The fastest method is {words.listed(spans)}."

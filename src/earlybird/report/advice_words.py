@@ -1,4 +1,4 @@
-"""What a piece of advice is about, and what its alternatives gain, in words; the same for every operation."""
+"""Text about a piece of advice: its title, and the time and speed-up of its alternatives."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import words
 
 TITLES = {"pipeline": "a buffer that threads fill"}
-# How what was asked is told; the rest as `key value`.
+# How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {
     "size_bytes": format_bytes,
     "ranks": lambda value: words.counted(value, "rank"),
@@ -20,24 +20,24 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
 
 
 def by_gain(pieces: tuple[Advice, ...]) -> list[Advice]:
-    """The largest predicted gain first; without one, last."""
-    return sorted(pieces, key=lambda one: -(one.ranked[0].gain or 0.0))
+    """Sorted by predicted speed-up, the largest first; advice without one last."""
+    return sorted(pieces, key=lambda piece: -(piece.ranked[0].gain or 0.0))
 
 
 def title(advice: Advice) -> str:
-    """`a buffer that threads fill: 64 MiB, 8 threads, within a socket, gamma 100us/MB`; of a collective its
-    own name, as asked for."""
-    asked = [key for key in _ASKED if key in advice.asked]
-    asked += [key for key in advice.asked if key not in _ASKED and key != "operation"]
+    """`a buffer that threads fill: 64 MiB, 8 threads, same socket, gamma 100us/MB`; for a collective, the
+    name of the operation."""
+    keys = [key for key in _ASKED if key in advice.asked]
+    keys += [key for key in advice.asked if key not in _ASKED and key != "operation"]
     if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):
-        asked.remove("map_by")  # the layout says it
-    told = [text for key in asked if (text := _told(key, advice.asked[key]))]
+        keys.remove("map_by")  # the layout includes it
+    texts = [text for key in keys if (text := _argument_text(key, advice.asked[key]))]
     operation = str(advice.asked.get("operation", advice.operation))
     name = TITLES.get(operation, words.operation(operation))
-    return f"{name}: {', '.join(told)}" if told else name
+    return f"{name}: {', '.join(texts)}" if texts else name
 
 
-def _told(key: str, value: Any) -> str:
+def _argument_text(key: str, value: Any) -> str:
     if value is None:
         return ""
     plain = key.removesuffix("_bytes").replace("_", " ")
@@ -45,30 +45,36 @@ def _told(key: str, value: Any) -> str:
         return f"{plain} {format_bytes(value)}"
     try:
         return _ASKED[key](value) if key in _ASKED else f"{plain} {value}"
-    except (TypeError, ValueError):  # a file may hold text where a number is meant
+    except (TypeError, ValueError):  # a file may hold text instead of a number
         return f"{plain} {value}"
 
 
 def name(method: str, extra: Mapping[str, Any]) -> str:
-    """A method with the contexts that it asks of the MPI."""
+    """A method and the number of contexts that it requests from the MPI."""
     contexts = extra.get("vcis")
     return words.method(method) + (f", {words.counted(contexts, 'context')}" if _is_number(contexts) else "")
 
 
-def gain(advice: Advice, one: Alternative) -> str:
-    """`2.40 times as fast as one message (95 %: 2.20 to 2.60)`."""
-    if one.method == advice.baseline:
-        return "what it is compared with"
-    if one.gain is None:
-        return "a gain is not known"
-    between = f" (95 %: {spread(one.gain_interval, _two_digits)})" if one.gain_interval else ""
-    return f"{one.gain:.2f} times as fast as {words.method(advice.baseline)}{between}"
+def gain(advice: Advice, alternative: Alternative) -> str:
+    """`speed-up 2.40 over single message (95 %: 2.20 to 2.60)`."""
+    if alternative.method == advice.baseline:
+        return "the reference"
+    if alternative.gain is None:
+        return "speed-up unknown"
+    interval = (
+        f" (95 %: {spread(alternative.gain_interval, _two_digits)})" if alternative.gain_interval else ""
+    )
+    return f"speed-up {alternative.gain:.2f} over {words.method(advice.baseline)}{interval}"
 
 
-def takes(one: Alternative) -> str:
+def takes(alternative: Alternative) -> str:
     """`5.9 ms (95 %: 5.8 ms to 6 ms)`."""
-    between = f" (95 %: {spread(one.time_interval_s, format_seconds)})" if one.time_interval_s else ""
-    return format_seconds(one.time_s) + between
+    interval = (
+        f" (95 %: {spread(alternative.time_interval_s, format_seconds)})"
+        if alternative.time_interval_s
+        else ""
+    )
+    return format_seconds(alternative.time_s) + interval
 
 
 def spread(interval: tuple[float, float], text: Callable[[float], str]) -> str:
@@ -84,7 +90,7 @@ def _is_number(value: Any) -> bool:
 
 
 def extrapolated(extra: Mapping[str, Any]) -> str:
-    """`extrapolated in part` where the file says so, and in what where it tells: `extrapolated in ranks`."""
+    """`extrapolated in ranks`, or `extrapolated in part` if the file does not list the quantities."""
     value = extra.get("extrapolated")
     if isinstance(value, list) and value:
         return f"extrapolated in {extra_cell('', value)}"
@@ -92,18 +98,18 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
 
 
 def gain_over(advice: Advice) -> str:
-    return f"; gain over {words.method(advice.baseline)}" if advice.baseline else ""
+    return f"; speed-up over {words.method(advice.baseline)}" if advice.baseline else ""
 
 
 def extra_cell(key: str, value: Any) -> str:
-    """What else belongs to an alternative, as the cell of a table."""
+    """Another value of an alternative, as text for a table cell."""
     if value is None or isinstance(value, dict):
         return "-"
     if isinstance(value, list):
-        return words.listed([str(one).replace("_bytes", "").replace("_", " ") for one in value]) or "-"
+        return words.listed([str(item).replace("_bytes", "").replace("_", " ") for item in value]) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if _is_number(value):
-        known = {"_bytes": format_bytes, "_s": format_seconds}
-        return next((text(value) for end, text in known.items() if key.endswith(end)), f"{value:.4g}")
+        formats = {"_bytes": format_bytes, "_s": format_seconds}
+        return next((text(value) for end, text in formats.items() if key.endswith(end)), f"{value:.4g}")
     return str(value)

@@ -1,4 +1,4 @@
-"""Axes and colours of all figures: sizes as 1 KiB, times as us, one colour per flavour, model and method."""
+"""Axes, colours and markers of all figures: one colour per MPI flavour, model and method."""
 
 import html
 import math
@@ -8,7 +8,7 @@ from typing import Any
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report import words
 
-# name -> (light, dark). Hues follow Okabe and Ito (2008), darkened or lightened to stand out from the paper.
+# name -> (light, dark). Hues follow Okabe and Ito (2008), adjusted for contrast with the background.
 PALETTE: Mapping[str, tuple[str, str]] = {
     "measured": ("#2b3038", "#e4e7ec"),
     "staircase": ("#0072b2", "#56b4e9"),
@@ -114,26 +114,26 @@ SYMBOLS = {
     "tree": "triangle-ne",
     "two-ranks": "diamond-wide",
 }
-# Methods of one family share a hue and differ in their lines, for readers who see few colours and for print.
+# Methods of one family share a hue and differ in line style, for colour-blind readers and for print.
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
-HEIGHT = 400  # pixels of a figure with its legend
-MAX_COUNTS = 8  # named on a log axis of counts
+HEIGHT = 400  # of a figure with its legend, pixels
+MAX_COUNTS = 8  # tick labels on a log axis of counts
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour, model or method (`earlybird:4096` has that of `earlybird`, our own
-    `own-linear` that of `linear`); `faint` is the same colour for shading and raw samples."""
+    """CSS variable of a flavour, model or method. `earlybird:4096` has the colour of `earlybird`, and
+    `own-linear` that of `linear`. `faint` selects the variant for shading and raw samples."""
     name = name if name in PALETTE else _base(name)
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
 def symbol(name: str) -> str:
-    """The marker of a flavour, model or method, the same on every plot; open for our own collectives."""
+    """The marker of a flavour, model or method, the same in every figure; open for our own collectives."""
     base = _base(name)
     if base in words.ALGORITHMS:
         return _by_bound(name, _SEGMENT_SYMBOLS, SYMBOLS[base]) + "-open" * name.startswith(words.OWN)
@@ -141,7 +141,7 @@ def symbol(name: str) -> str:
 
 
 def dash(method: str) -> str:
-    """The line of a method, the same on every plot; segments of collectives differ in it."""
+    """The line style of a method, the same in every figure; for collectives it shows the segment size."""
     return DASHES.get(method) or _by_bound(method, _BOUND_DASHES, "solid")
 
 
@@ -150,7 +150,7 @@ def _base(name: str) -> str:
 
 
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
-    """One of `choices` for each factor of 2 of the bound in `earlybird:4096`; a bound of 0 is none."""
+    """One of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no bound."""
     bound = name.partition(":")[2]
     if not bound.isdecimal():
         return choices[0] if bound else otherwise
@@ -158,12 +158,12 @@ def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
 
 
 def label(text: str) -> str:
-    """Text from a file inside a figure, where plotly would read tags."""
+    """Escaped text from a file: plotly interprets tags."""
     return html.escape(text, quote=False)
 
 
 def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Common layout with the two axes; legends lie below, where a phone has room."""
+    """The common layout with the two axes; the legend is below, where it fits on a phone."""
     return {
         "xaxis": _axis_look() | dict(x),
         "yaxis": _axis_look() | dict(y),
@@ -188,7 +188,7 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
 
 
 def legend_below(height: int) -> dict[str, Any]:
-    """A legend below the axis title of a figure of this height."""
+    """A legend below the axis title of a figure of `height` pixels."""
     return {
         "orientation": "h",
         "x": 0,
@@ -214,12 +214,12 @@ def _axis_look() -> dict[str, Any]:
 
 
 def titled(text: str) -> dict[str, Any]:
-    """Title of an axis, no larger than its ticks."""
+    """An axis title in the font size of the tick labels."""
     return {"text": text, "standoff": 8, "font": {"size": 12.5}}
 
 
 def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict[str, Any]:
-    """Log axis with a tick at every factor of 32 from 1 B, and one for 0 B where there are such messages."""
+    """Log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist."""
     sizes = [float(size) for size in sizes_bytes]
     top = max([size for size in sizes if size > 0], default=1.0)
     bottom = min([size for size in sizes if size > 0], default=1.0)
@@ -245,7 +245,7 @@ def log_rate_axis(values_per_s: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def log_count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
-    """Log axis with a tick at every count there is, of many at the powers of two among them."""
+    """Log axis with a tick at every count; with many counts, at the powers of two among them."""
     ticks = sorted(set(counts))
     ends = ticks[0] / 1.3, ticks[-1] * 1.3
     if len(ticks) > MAX_COUNTS:
@@ -283,30 +283,30 @@ def linear_bandwidth_axis(maximum: float, title: str) -> dict[str, Any]:
 
 
 def linear_axis(maximum: float, title: str) -> dict[str, Any]:
-    """Plain numbers from 0."""
+    """Linear axis from 0."""
     return _linear(maximum, title, lambda value: f"{value:g}")
 
 
 def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
-    """Signed fractions as percent around 0."""
+    """Linear axis of signed fractions as percent, including 0."""
     values = [0.0, *fractions]
     low, high = min(*values, -0.05), max(*values, 0.05)
     power = 10.0 ** math.floor(math.log10(high - low))
     step = next(s for s in (power / 5, power / 2, power) if (high - low) / s <= 10)
     ticks = [_clean(k * step) for k in range(math.floor(low / step), math.ceil(high / step) + 1)]
-    room = 0.04 * (high - low)
+    margin = 0.04 * (high - low)
     return {
         "title": titled(title),
         "tickvals": ticks,
         "ticktext": [f"{'+' if tick > 0 else ''}{100 * tick:.4g} %" for tick in ticks],
-        "range": [low - room, high + room],
+        "range": [low - margin, high + margin],
         "zeroline": True,
         "zerolinecolor": "var(--soft)",
     }
 
 
 def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
-    """Log axis around 1: above it numbers, below it fractions."""
+    """Log axis around 1; values below 1 are labelled as fractions."""
     positive = [1.0, *(ratio for ratio in ratios if ratio > 0)]
     low, high = min(*positive, 0.8) / 1.15, max(*positive, 1.25) * 1.15
     steps = (1,) if high / low > 1e4 else (1, 2, 5)
@@ -317,7 +317,7 @@ def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[str, Any]:
-    """From 0 with four to eight ticks at 1, 2 or 5 times a power of ten."""
+    """Linear axis from 0 with four to eight ticks at 1, 2 or 5 times a power of ten."""
     maximum = maximum if maximum > 0 and math.isfinite(maximum) else 1.0
     power = 10.0 ** math.floor(math.log10(maximum / 4))
     step = next(step for step in (5 * power, 2 * power, power) if maximum / step >= 3.9 or step == power)
@@ -331,5 +331,5 @@ def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[st
 
 
 def _clean(value: float) -> float:
-    """Drop rounding noise, which would print as 0.30000000000000004."""
+    """Remove rounding errors such as 0.30000000000000004."""
     return float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""Which method is best at every size and number of partitions, as a map of coloured cells with letters."""
+"""A map of the fastest method by buffer size and number of partitions."""
 
 import math
 from collections import Counter, defaultdict
@@ -9,38 +9,39 @@ from earlybird.report import axes, words
 from earlybird.report.fastest import TIE
 from earlybird.report.method_map import Cell, MethodMap
 from earlybird.report.parts import Figure
-from earlybird.report.pipeline_choices import choice, setting_words
+from earlybird.report.pipeline_choices import choice, setting_text
 from earlybird.report.pipelines import Pipeline
 
-_SAME_SIZE = 1 / 16  # sizes cut to a multiple of an odd number of partitions share a column
-_FILLED = 2 / 3  # of a map, at least: numbers of partitions measured at different sizes make none
+_SAME_SIZE = 1 / 16  # relative difference up to which sizes share a column (rounding to odd partition counts)
+_FILLED = 2 / 3  # least share of measured cells; below it no map is drawn
 
 
-def best_method_figures(found: Sequence[Pipeline]) -> list[Figure]:
-    """A map for all that a reader chooses but partitions, where those and sizes are several."""
+def best_method_figures(measured: Sequence[Pipeline]) -> list[Figure]:
+    """One map per setting except the number of partitions, if several partition counts and sizes exist."""
     groups: dict[tuple, list[Pipeline]] = defaultdict(list)
-    for one in found:
-        groups[tuple(_choice(one).items())].append(one)
+    for pipeline in measured:
+        groups[tuple(_choice(pipeline).items())].append(pipeline)
     several = [
         group
         for group in groups.values()
-        if len({one.setting.partitions for one in group}) > 1 and max(len(one.points) for one in group) > 1
+        if len({pipeline.setting.partitions for pipeline in group}) > 1
+        and max(len(pipeline.points) for pipeline in group) > 1
     ]
     maps = [(group, _map(group)) for group in several]
     drawn = [(group, drawing) for group, drawing in maps if drawing.filled() >= _FILLED]
     return [_figure(k, group, drawing) for k, (group, drawing) in enumerate(drawn)]
 
 
-def _choice(one: Pipeline) -> dict[str, str]:
-    return {name: value for name, value in choice(one).items() if name != "partitions"}
+def _choice(pipeline: Pipeline) -> dict[str, str]:
+    return {name: value for name, value in choice(pipeline).items() if name != "partitions"}
 
 
 def _map(group: Sequence[Pipeline]) -> MethodMap:
-    rows = sorted({one.setting.partitions for one in group})
+    rows = sorted({pipeline.setting.partitions for pipeline in group})
     best = {
-        (one.setting.partitions, column_of(point.size_bytes)): (method, point.gain.get(method))
-        for one in group
-        for point, method in zip(one.points, one.best_methods(), strict=True)
+        (pipeline.setting.partitions, column_of(point.size_bytes)): (method, point.gain.get(method))
+        for pipeline in group
+        for point, method in zip(pipeline.points, pipeline.best_methods(), strict=True)
         if method
     }
     columns = sorted({size for _, size in best})
@@ -62,9 +63,10 @@ def _map(group: Sequence[Pipeline]) -> MethodMap:
 def _figure(k: int, group: Sequence[Pipeline], drawing: MethodMap) -> Figure:
     return Figure(
         f"best-method-{k}",
-        f"The fastest method by size and partitions: {setting_words(group[0], ('partitions',))}",
-        f"Letters and colours name the method; a method is replaced along a row where another is more than "
-        f"{words.percent(TIE)} faster, in every launch. Touch a cell for its gain over one message.",
+        f"The fastest method by size and partitions: {setting_text(group[0], ('partitions',))}",
+        "Letters and colours identify the method. Along a row, another method replaces it only if that "
+        f"method is more than {words.percent(TIE)} faster, in every launch. Hover over or tap a cell for its "
+        "speed-up over a single message.",
         drawing.data(),
         drawing.layout(),
         wide=True,
@@ -74,19 +76,19 @@ def _figure(k: int, group: Sequence[Pipeline], drawing: MethodMap) -> Figure:
 
 
 def column_of(size_bytes: int) -> int:
-    """The power of two that `size_bytes` is nearly, or else itself."""
+    """The power of two close to `size_bytes`, or `size_bytes` itself."""
     near = 1 << max(round(math.log2(max(size_bytes, 1))), 0)
     return near if abs(size_bytes / near - 1) <= _SAME_SIZE else size_bytes
 
 
 def _sentence(drawing: MethodMap) -> str:
     counts = Counter(cell.method for cell in drawing.cells.values()).most_common()
-    told = [f"{words.method(method)} in {number}" for method, number in counts]
-    of = words.counted(len(drawing.cells), "combination")
-    return f"Of {of} of size and partitions, fastest is {words.listed(told)}."
+    shares = [f"{words.method(method)} in {number}" for method, number in counts]
+    total = words.counted(len(drawing.cells), "combination")
+    return f"Fastest method in {total} of size and partitions: {words.listed(shares)}."
 
 
 def _hover(method: str, gain: float | None, size: int, partitions: int) -> str:
-    much = f"<br><b>{gain:.2f}</b> times as fast as one message" if gain is not None else ""
+    speed_up = f"<br>speed-up <b>{gain:.2f}</b> over a single message" if gain is not None else ""
     where = f"{format_bytes(size)} in {words.counted(partitions, 'partition')}"
-    return f"{where}<br>{axes.label(words.method(method))}{much}"
+    return f"{where}<br>{axes.label(words.method(method))}{speed_up}"

@@ -1,4 +1,4 @@
-"""The five questions in order, each answered from the material in a sentence, with figures and tables."""
+"""The chapters in order: one question each, answered with a sentence, figures and tables."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,33 +34,35 @@ FIT = "earlybird fit run -o profile.json"
 PREDICT = "earlybird predict PATTERN --profile profile.json --layout 1x1x4 --json > prediction.json"
 REPLAY = "earlybird replay PATTERN --profile profile.json --layout 1x1x4 -o replay"
 CROWDED = (
-    "More ranks than cores took part: waiting ranks yield their core, so the measured times hold "
-    "the scheduler's switches too, which no model describes. Expect larger errors than with a core for each "
-    "rank."
+    "There were more ranks than cores. Waiting ranks yield their core, so the measured times include context "
+    "switches, which no model describes. Expect larger errors than with one core per rank."
 )
-CROWDED_ERRORS = "More ranks than cores took part, which adds to these errors (see what the exchange costs)."
+CROWDED_ERRORS = "There were more ranks than cores, which increases these errors (see the previous question)."
 ERROR_MEANS = (
-    "Error is equation (11) of Thune et al. 2023: the sum over ranks of |measured - predicted| divided by "
-    "the sum of measured. Slowest-rank error is (largest predicted - largest measured) / largest measured."
+    "The error is equation (11) of Thune et al. 2023: the sum over ranks of |measured - predicted| divided "
+    "by the sum of measured. The slowest-rank error is (largest predicted - largest measured) / largest "
+    "measured."
 )
 BRIEF_RANKS = 8
 
 
 def chapters(material: Material) -> list[Chapter]:
-    """All five chapters, what is missing names the command that makes it; after the second one those on
-    pipelines and collectives, where any were measured."""
-    found = exchanges(material)
-    more = [chapter for chapter in (pipeline_chapter(material), collective_chapter(material)) if chapter]
-    machine = [_machine(material), *more]
-    advice = advice_chapter.advice_chapter(material.advice, any(item.timed for item in found))
-    return [_measured(material), *machine, _exchange(found), _accuracy(found), advice]
+    """The five chapters, and after the second one those on pipelines and collectives if any were measured.
+    A chapter without data shows the command that produces it."""
+    all_exchanges = exchanges(material)
+    more_chapters = [
+        chapter for chapter in (pipeline_chapter(material), collective_chapter(material)) if chapter
+    ]
+    machine = [_machine(material), *more_chapters]
+    advice = advice_chapter.advice_chapter(material.advice, any(item.timed for item in all_exchanges))
+    return [_measured(material), *machine, _exchange(all_exchanges), _accuracy(all_exchanges), advice]
 
 
 def _measured(material: Material) -> Chapter:
     runs = material.runs
     if not runs:
         known = [
-            f"The profile of {label} was fitted on {provenance.machine_words(profile.machine)}."
+            f"The profile of {label} was fitted on {provenance.machine_text(profile.machine)}."
             for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True)
             if profile.machine
         ]
@@ -69,7 +71,7 @@ def _measured(material: Material) -> Chapter:
             QUESTIONS["measured"],
             "No measurement was given to this report.",
             known,
-            absent=[("Measurements are made by", MEASURE)],
+            absent=[("To measure, run", MEASURE)],
         )
     lights = [light for run in runs for light in provenance.lights(run, len(runs) > 1, material.patterns)]
     table = _lights_table(lights)
@@ -92,7 +94,7 @@ def _lights_table(lights: Sequence[Light]) -> Table:
         for light in lights
     ]
     if any(light.link_limited for light in lights):
-        header.insert(4, "link the limit")
+        header.insert(4, "link-limited")
         for row, light in zip(rows, lights, strict=True):
             row.insert(4, str(light.link_limited))
     return Table("Samples of each measurement, one per point and launch", header, rows)
@@ -106,14 +108,14 @@ def _machine(material: Material) -> Chapter:
         return Chapter(
             "machine",
             QUESTIONS["machine"],
-            "Nothing given to this report tells how messages travel here.",
-            absent=[("Curves are measured by", MEASURE), ("Models are fitted to them by", FIT)],
+            "No communication measurement and no profile was given to this report.",
+            absent=[("To measure curves, run", MEASURE), ("To fit models to them, run", FIT)],
         )
     absent = []
     if not curves:
-        absent.append(("No ping-pong samples were given; measured points come from", MEASURE))
+        absent.append(("No ping-pong samples were given. To measure them, run", MEASURE))
     if not material.profiles:
-        absent.append(("No profile was given; fitted protocols come from", FIT))
+        absent.append(("No profile was given. To fit protocols, run", FIT))
     return Chapter(
         "machine",
         QUESTIONS["machine"],
@@ -151,13 +153,13 @@ def _machine(material: Material) -> Chapter:
 
 
 def _warnings(material: Material) -> list[str]:
-    """What the fits warn of; the same warning of several profiles is said once."""
-    said: dict[str, list[str]] = {}
+    """The warnings of the fits, each distinct warning once."""
+    labels_of: dict[str, list[str]] = {}
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         warnings = profile.extra.get("warnings")
         for warning in warnings if isinstance(warnings, list) else []:
-            said.setdefault(str(warning), []).append(label)
-    return [words.capital(_warning(words.listed(labels), warning)) for warning, labels in said.items()]
+            labels_of.setdefault(str(warning), []).append(label)
+    return [words.capital(_warning(words.listed(labels), warning)) for warning, labels in labels_of.items()]
 
 
 def _warning(label: str, warning: str) -> str:
@@ -167,16 +169,18 @@ def _warning(label: str, warning: str) -> str:
     return f"{label}: {warning}"
 
 
-def _exchange(found: Sequence[Exchange]) -> Chapter:
-    timed = [item for item in found if item.timed]
-    absent = [("Its cost is predicted by", PREDICT), ("and measured by", REPLAY)] if not timed else []
+def _exchange(all_exchanges: Sequence[Exchange]) -> Chapter:
+    timed = [item for item in all_exchanges if item.timed]
+    absent = (
+        [("To predict its cost, run", PREDICT), ("To measure its cost, run", REPLAY)] if not timed else []
+    )
     if timed and all(item.measured_s is None for item in timed):
-        absent = [("These times are predictions; the exchange is measured by", REPLAY)]
+        absent = [("These times are predictions. To measure the exchange, run", REPLAY)]
     if timed and not any(item.predicted_s for item in timed):
-        absent = [("These times are measured only; they are predicted by", PREDICT)]
+        absent = [("These times were measured, without a prediction. To predict them, run", PREDICT)]
     figures: list[Figure] = []
     drawn = set()
-    for k, item in enumerate(found):
+    for k, item in enumerate(all_exchanges):
         if id(item.pattern) not in drawn:
             figures.append(matrix_figure(item, f"matrix-{k}"))
             drawn.add(id(item.pattern))
@@ -188,7 +192,7 @@ def _exchange(found: Sequence[Exchange]) -> Chapter:
         QUESTIONS["exchange"],
         " ".join(sentences.cost_sentence(item) for item in timed)
         or "No timed exchange was given to this report.",
-        [words.capital(item.title) + "." for item in found] + _notes(timed),
+        [words.capital(item.title) + "." for item in all_exchanges] + _notes(timed),
         figures=figures,
         tables=[tables.ranks_table(item) for item in timed],
         brief=[tables.ranks_table(item, BRIEF_RANKS) for item in timed],
@@ -197,38 +201,38 @@ def _exchange(found: Sequence[Exchange]) -> Chapter:
 
 
 def _notes(timed: Sequence[Exchange]) -> list[str]:
-    """What the comparisons remark; about more ranks than cores the report says more than their note."""
+    """The notes of the comparisons; the report has its own text about more ranks than cores."""
     crowded = [item for item in timed if item.oversubscribed]
-    said = [_on_the_link(item) for item in crowded if item.link_limited]
-    said += [CROWDED] if any(not item.link_limited for item in crowded) else []
+    texts = [_on_the_link(item) for item in crowded if item.link_limited]
+    texts += [CROWDED] if any(not item.link_limited for item in crowded) else []
     notes = [
         note for item in timed for note in item.notes if not (crowded and "more ranks than cores" in note)
     ]
-    return said + [words.capital(note) for note in dict.fromkeys(notes)]
+    return texts + [words.capital(note) for note in dict.fromkeys(notes)]
 
 
 def _on_the_link(item: Exchange) -> str:
     node, share = item.link
     name = f" ({item.name})" if item.name else ""
     return (
-        f"More ranks than cores took part{name}, but the links were the limit: that of node {node}, the "
-        f"busiest, needs {words.percent(min(share, 1))} of the measured time for its bytes alone."
+        f"There were more ranks than cores{name}, but the links were the bottleneck: the busiest link, that "
+        f"of node {node}, needs {words.percent(min(share, 1))} of the measured time to carry its bytes."
     )
 
 
 def _named(figure: Figure, item: Exchange) -> Figure:
-    """With several exchanges, the title says which one the figure shows, and figures stand in pairs."""
+    """With several exchanges, the title identifies the exchange and figures are placed in pairs."""
     return replace(figure, title=f"{figure.title}: {item.name}", wide=False) if item.name else figure
 
 
-def _accuracy(found: Sequence[Exchange]) -> Chapter:
-    compared = [item for item in found if item.error]
+def _accuracy(all_exchanges: Sequence[Exchange]) -> Chapter:
+    compared = [item for item in all_exchanges if item.error]
     if not compared:
         return Chapter(
             "accuracy",
             QUESTIONS["accuracy"],
             "No prediction was compared with a measurement.",
-            absent=[("Comparisons are made by", REPLAY)],
+            absent=[("To compare, run", REPLAY)],
         )
     errors = [tables.error_table(item) for item in compared]
     return Chapter(
@@ -237,7 +241,9 @@ def _accuracy(found: Sequence[Exchange]) -> Chapter:
         " ".join(sentences.accuracy_sentence(item) for item in compared),
         [ERROR_MEANS, *([CROWDED_ERRORS] if any(map(_is_crowded, compared)) else [])],
         figures=[
-            _named(scatter_figure(item, f"scatter-{k}"), item) for k, item in enumerate(found) if item.error
+            _named(scatter_figure(item, f"scatter-{k}"), item)
+            for k, item in enumerate(all_exchanges)
+            if item.error
         ],
         shown=errors,
         brief=errors,

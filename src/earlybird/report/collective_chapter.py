@@ -1,11 +1,11 @@
-"""The chapter on collectives: which algorithm is the fastest, how far the models are off, what was proven."""
+"""The chapter on collectives: the fastest algorithms, model errors, and verified algorithms."""
 
 from collections.abc import Sequence
 
 from earlybird.data.units import format_bytes
 from earlybird.report import words
 from earlybird.report.collective_choices import choices
-from earlybird.report.collective_figures import collective_figures, fastest_words
+from earlybird.report.collective_figures import collective_figures, fastest_text
 from earlybird.report.collective_forms import brief_forms_table, collective_forms, forms_sentence, forms_table
 from earlybird.report.collective_mapping_figures import mapping_figures
 from earlybird.report.collective_maps import map_figures
@@ -17,98 +17,102 @@ from earlybird.report.parts import Chapter, Figure
 
 ID = "collectives"
 QUESTION = "Which algorithm should a collective use?"
-MAX_TOLD = 4  # operations and MPIs in the answer
-MAX_SETTINGS = 24  # operations, MPIs and mappings drawn; the tables have all
+MAX_LISTED = 4  # pairs of operation and MPI in the answer
+MAX_SETTINGS = 24  # settings (operation, MPI, mapping) with figures; the tables have all
 
 
 def collective_chapter(material: Material) -> Chapter | None:
-    """None where no collective was measured and no profile holds a form of one."""
-    found, forms = collectives(material), collective_forms(material)
-    if not found and not forms:
+    """None if no collective was measured and no profile contains a model of one."""
+    measured, forms = collectives(material), collective_forms(material)
+    if not measured and not forms:
         return None
-    told, believe = _sentences(found), forms_sentence(forms)
+    answers, forms_answer = _sentences(measured), forms_sentence(forms)
     compared = forms_table(forms)
-    changes, proofs = crossovers_table(found), proofs_table(material.proofs)
+    crossovers, proofs = crossovers_table(measured), proofs_table(material.proofs)
     return Chapter(
         ID,
         QUESTION,
-        told[0] if told else "A profile holds models of collectives; no measurement of one was given.",
-        [*told[1:], *([believe] if believe else []), *_proof_lines(material.proofs)],
-        figures=_figures(found, material),
+        answers[0]
+        if answers
+        else "A profile contains models of collectives, but no measurement of a collective was given.",
+        [*answers[1:], *([forms_answer] if forms_answer else []), *_proof_lines(material.proofs)],
+        figures=_figures(measured, material),
         closing=[compared] if forms else [],
         tables=[
-            *([changes] if changes.rows else []),
+            *([crossovers] if crossovers.rows else []),
             *([proofs] if proofs.rows else []),
-            *times_tables(found),
+            *times_tables(measured),
         ],
         brief=[
-            *([brief_table(found)] if found else []),
+            *([brief_table(measured)] if measured else []),
             *([brief_forms_table(forms)] if forms else []),
         ],
-        choices=choices(found) if found else {},
+        choices=choices(measured) if measured else {},
     )
 
 
-def _figures(found: Sequence[Collective], material: Material) -> list[Figure]:
+def _figures(measured: Sequence[Collective], material: Material) -> list[Figure]:
     figures: list[Figure] = []
-    drawn = found[:MAX_SETTINGS]
-    for k, one in enumerate(drawn):
-        figures += collective_figures(k, one, drawn, material.references)
+    drawn = measured[:MAX_SETTINGS]
+    for k, collective in enumerate(drawn):
+        figures += collective_figures(k, collective, drawn, material.references)
     figures += mapping_figures(drawn)
-    for k, one in enumerate(drawn):
-        figures += [*map_figures(k, one), *residual_figures(k, one)]
-    left = len(found) - len(drawn)
-    if left > 0:
-        why = f"{MAX_SETTINGS} settings are drawn; the times of the others are in the tables."
-        figures.append(Figure("collectives-left", words.counted(left, "more setting"), "", why_not=why))
+    for k, collective in enumerate(drawn):
+        figures += [*map_figures(k, collective), *residual_figures(k, collective)]
+    num_left = len(measured) - len(drawn)
+    if num_left > 0:
+        why = f"{MAX_SETTINGS} settings have figures; the tables contain the times of the others."
+        figures.append(Figure("collectives-left", words.counted(num_left, "more setting"), "", why_not=why))
     return figures
 
 
-def _sentences(found: Sequence[Collective]) -> list[str]:
-    """Per operation and MPI, with the mapping that has most ranks: the smallest and the largest size."""
+def _sentences(measured: Sequence[Collective]) -> list[str]:
+    """One sentence per operation and MPI, for the mapping with the most ranks."""
     groups: dict[tuple[str, str], list[Collective]] = {}
-    for one in found:
-        groups.setdefault((one.operation, one.label), []).append(one)
-    chosen = [max(group, key=lambda one: one.ranks()[-1]) for group in groups.values()]
-    told = [_sentence(one) for one in chosen[:MAX_TOLD]]
-    left = len(chosen) - MAX_TOLD
-    return told + ([f"{words.counted(left, 'more pair')} of operation and MPI below."] if left > 0 else [])
+    for collective in measured:
+        groups.setdefault((collective.operation, collective.label), []).append(collective)
+    chosen = [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
+    sentences = [_sentence(collective) for collective in chosen[:MAX_LISTED]]
+    num_left = len(chosen) - MAX_LISTED
+    return sentences + (
+        [f"{words.counted(num_left, 'more pair')} of operation and MPI: see below."] if num_left > 0 else []
+    )
 
 
-def _sentence(one: Collective) -> str:
-    points = one.of_ranks(one.ranks()[-1])
+def _sentence(collective: Collective) -> str:
+    points = collective.of_ranks(collective.ranks()[-1])
     ends = [points[0], points[-1]] if len(points) > 1 else points
-    methods, times = zip(*(fastest_words(one, point) for point in ends), strict=True)
+    algorithms, times = zip(*(fastest_text(collective, point) for point in ends), strict=True)
     sizes = [f"{format_bytes(point.size_bytes)} ({time})" for point, time in zip(ends, times, strict=True)]
-    if len(set(methods)) == 1:
-        told = f"{methods[0]} for {words.listed(sizes)}"
+    if len(set(algorithms)) == 1:
+        best = f"{algorithms[0]} for {words.listed(sizes)}"
     else:
-        told = words.listed([f"{method} for {size}" for method, size in zip(methods, sizes, strict=True)])
-    mapped = f" mapped by {one.map_by}" if one.map_by else ""
-    what = f"{words.capital(words.operation(one.operation))} with {one.label}"
+        best = words.listed([f"{method} for {size}" for method, size in zip(algorithms, sizes, strict=True)])
+    mapped = f" mapped by {collective.map_by}" if collective.map_by else ""
+    what = f"{words.capital(words.operation(collective.operation))} with {collective.label}"
     ranks = words.counted(points[0].ranks, "rank")
     crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""
-    return f"{what} among {ranks}{mapped} is the fastest with {told}{crowded}."
+    return f"{what} among {ranks}{mapped} is fastest with {best}{crowded}."
 
 
 def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
-    """How many of the forced algorithms are known to have run, and which did not."""
+    """How many of the forced algorithms were verified, and which did not run."""
     if not proofs:
         return []
     counts = {
-        verdict: sum(one.verdict == verdict for one in proofs)
+        verdict: sum(proof.verdict == verdict for proof in proofs)
         for verdict in ("proven", "contradicted", "not told")
     }
-    told = words.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
+    counted = words.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
     what = words.counted(len(proofs), "check")
-    lines = [f"That an algorithm ran as asked was checked by delaying ranks: of {what} {told}."]
-    wrong = [
-        f"{words.method(one.method)} ({words.operation(one.operation)}, {words.flavour(one.mpi)}, "
-        f"{words.counted(one.ranks, 'rank')})"
-        for one in proofs
-        if one.verdict == "contradicted"
+    lines = [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
+    contradicted = [
+        f"{words.method(proof.method)} ({words.operation(proof.operation)}, {words.flavour(proof.mpi)}, "
+        f"{words.counted(proof.ranks, 'rank')})"
+        for proof in proofs
+        if proof.verdict == "contradicted"
     ]
-    if wrong:
-        names = words.listed_briefly(list(dict.fromkeys(wrong)), 5)
-        lines.append(f"Do not trust the times of {names}: another algorithm ran.")
+    if contradicted:
+        names = words.listed_briefly(list(dict.fromkeys(contradicted)), 5)
+        lines.append(f"Do not use the times of {names}: another algorithm ran.")
     return lines

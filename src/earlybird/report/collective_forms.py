@@ -1,4 +1,4 @@
-"""The forms that profiles hold of collectives: how well each fits, and which of them to believe."""
+"""The forms (models) of collectives in the profiles: how well each fits, and which one to use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from earlybird.report.curves import number_or_none, profile_labels
 from earlybird.report.material import Material
 from earlybird.report.parts import Table
 
-# What the file calls a form, in words.
+# Display name of each form.
 FORMS = {
-    "alpha-beta": "latency and bytes by hop",
+    "alpha-beta": "latency and bytes per hop",
     "empirical": "terms in ranks and size",
-    "report-1": "regression 1: straight line in ranks, broken",
-    "report-2": "regression 2: straight line in ranks",
+    "report-1": "regression 1: piecewise linear in ranks",
+    "report-2": "regression 2: linear in ranks",
     "report-3": "regression 3: log time in log ranks and size",
 }
 PUBLISHED, ALL = "report-", "all sizes"
@@ -26,8 +26,11 @@ _ERRORS = ("held_out_error", "held_out_error_sizes", "extrapolation_error")
 
 @dataclass(frozen=True)
 class Form:
-    """One form of one algorithm and how it fits to `points`; `ours` are those by hops, `fitted_to` what the
-    form was fitted to where that is more than these points. Errors are relative, None where not told."""
+    """One form of one algorithm and its fit to `points`.
+
+    `ours` marks the forms per hop. `fitted_to` describes the data of the fit if it is more than these points.
+    Errors are relative, None if unknown.
+    """
 
     label: str
     operation: str
@@ -44,39 +47,40 @@ class Form:
 
 
 def collective_forms(material: Material) -> list[Form]:
-    """Every form of every profile that is one of a collective, the main one of an algorithm first."""
-    found: list[Form] = []
+    """Every form of a collective in every profile, the main form of each algorithm first."""
+    forms: list[Form] = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         for value in profile.forms:
             what = value.get("what") if isinstance(value, Mapping) else None
             if isinstance(what, Mapping) and {"operation", "algorithm"} <= what.keys():
-                found += _of_algorithm(label, what, value)
+                forms += _of_algorithm(label, what, value)
     return sorted(
-        found,
+        forms,
         key=lambda form: (operation_order(form.operation), form.label, words.method_order(form.algorithm)),
     )
 
 
 def _of_algorithm(label: str, what: Mapping[str, Any], value: Mapping[str, Any]) -> list[Form]:
-    """The form itself and its alternatives; where those have ours among them, on the same points, they alone
-    compare."""
-    others = value.get("alternatives")
-    others = [one for one in others if isinstance(one, Mapping)] if isinstance(others, list) else []
-    rows = others if any(_is_ours(one) for one in others) else [value, *others]
+    """The form and its alternatives; only the alternatives if they include our form on the same points."""
+    alternatives = value.get("alternatives")
+    alternatives = (
+        [form for form in alternatives if isinstance(form, Mapping)] if isinstance(alternatives, list) else []
+    )
+    rows = alternatives if any(_is_ours(form) for form in alternatives) else [value, *alternatives]
     return [
         Form(
             label,
             str(what["operation"]),
             str(what["algorithm"]),
-            str(one.get("points", ALL)),
-            str(value.get("tree") or "") if _is_ours(one) else "",
-            str(one.get("form", "")),
-            _is_ours(one),
-            number_or_none(one.get("aicc")),
-            *(number_or_none(one.get(key)) for key in _ERRORS),
-            str(one.get("fitted_to", "")),
+            str(form.get("points", ALL)),
+            str(value.get("tree") or "") if _is_ours(form) else "",
+            str(form.get("form", "")),
+            _is_ours(form),
+            number_or_none(form.get("aicc")),
+            *(number_or_none(form.get(key)) for key in _ERRORS),
+            str(form.get("fitted_to", "")),
         )
-        for one in rows
+        for form in rows
     ]
 
 
@@ -109,8 +113,8 @@ def forms_table(forms: Sequence[Form]) -> Table:
         "beyond",
     ]
     caption = (
-        "Forms of each algorithm: AICc (less is better), and the median relative error at numbers of ranks "
-        "and at sizes left out of the fit, and beyond the ranks fitted to"
+        "Forms of each algorithm: AICc (less is better), and the median relative error at rank counts and "
+        "sizes left out of the fit, and beyond the fitted ranks"
     )
     return Table(caption, header, rows, wide=True)
 
@@ -127,33 +131,37 @@ def _percent(error: float | None) -> str:
 
 
 def forms_sentence(forms: Sequence[Form]) -> str:
-    """Which kind of form to believe, by the errors at what was left out."""
+    """Which kind of form to use, by the errors on data left out of the fit."""
     groups: dict[tuple, list[Form]] = {}
     for form in forms:
         groups.setdefault((form.label, form.operation, form.algorithm, form.points), []).append(form)
-    told = []
-    for key, where in (
-        ("held_out_error", "at ranks left out"),
-        ("extrapolation_error", "beyond the ranks fitted to"),
+    results = []
+    for key, domain in (
+        ("held_out_error", "at held-out rank counts"),
+        ("extrapolation_error", "beyond the fitted ranks"),
     ):
         wins = [win for group in groups.values() if (win := _ours_wins(group, key)) is not None]
         if wins:
-            own = [getattr(form, key) for form in forms if form.ours and getattr(form, key) is not None]
-            told.append((sum(wins), len(wins), where, float(np.median(own))))
-    if not told:
+            errors_per_hop = [
+                getattr(form, key) for form in forms if form.ours and getattr(form, key) is not None
+            ]
+            results.append((sum(wins), len(wins), domain, float(np.median(errors_per_hop))))
+    if not results:
         return ""
-    counts = words.listed([f"in {won} of {of} comparisons {where}" for won, of, where, _ in told])
-    more = all(2 * won > of for won, of, _, _ in told)
-    believe = "believe the forms by hop" if more else "believe what errs less in the table below"
-    errors = words.listed([f"{words.percent(error)} {where}" for _, _, where, error in told])
+    counts = words.listed([f"in {won} of {total} comparisons {domain}" for won, total, domain, _ in results])
+    mostly_better = all(2 * won > total for won, total, _, _ in results)
+    advice = (
+        "use the forms per hop" if mostly_better else "use the form with the smaller error in the table below"
+    )
+    errors = words.listed([f"{words.percent(error)} {domain}" for _, _, domain, error in results])
     return (
-        f"Forms of latency and bytes by hop err less than the published regressions {counts}: {believe}. "
-        f"Their own errors: {errors}, in the median."
+        f"The forms of latency and bytes per hop err less than the published regressions {counts}: "
+        f"{advice}. Median errors of the forms per hop: {errors}."
     )
 
 
 def brief_forms_table(forms: Sequence[Form]) -> Table:
-    """The forms that predictions use, on all points."""
+    """The forms used for predictions, on all points."""
     rows = [
         [
             f"{words.operation(form.operation)}, {words.method(form.algorithm)}",
@@ -163,12 +171,14 @@ def brief_forms_table(forms: Sequence[Form]) -> Table:
         for form in forms
         if form.ours and form.points == ALL
     ]
-    caption = "Median relative errors of the fitted forms at ranks and sizes left out, and beyond the ranks"
+    caption = (
+        "Median relative errors of the fitted forms at held-out ranks and sizes, and beyond the fitted ranks"
+    )
     return Table(caption, ["algorithm", "MPI", "other ranks", "other sizes", "beyond"], rows)
 
 
 def _ours_wins(group: Sequence[Form], key: str) -> bool | None:
-    """Whether the form that predictions use errs less; None where there is nothing to compare with."""
+    """Whether the form used for predictions has the smaller error; None if there is nothing to compare."""
     used = [form for form in group if form.fitted_to] or [form for form in group if form.ours]
     ours = [getattr(form, key) for form in used if getattr(form, key) is not None]
     others = [getattr(form, key) for form in group if not form.ours and getattr(form, key) is not None]

@@ -7,49 +7,51 @@ from typing import Any
 
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import axes, words
-from earlybird.report.collective_choices import choice, setting_words
+from earlybird.report.collective_choices import choice, setting_text
 from earlybird.report.collectives import Collective, CollectivePoint, base
 from earlybird.report.fastest import TIE
 from earlybird.report.method_map import MAX_TICKS, Cell, MethodMap, band_axis
 from earlybird.report.parts import Figure
 
-MAX_ROWS = 16  # numbers of ranks drawn
+MAX_ROWS = 16  # rank counts drawn
 _FILLED = 2 / 3
-# Quick to slow in even steps of lightness, for light and dark pages alike.
+# From fast to slow in even steps of lightness, readable on light and dark pages.
 _COLORS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 
 
-def map_figures(k: int, one: Collective) -> list[Figure]:
-    """The fastest of the MPI's algorithms, of all where one of ours is it somewhere, and its time."""
-    if len(one.ranks()) < 2 or len(one.sizes()) < 2:
+def map_figures(k: int, collective: Collective) -> list[Figure]:
+    """Maps of the fastest MPI algorithm, of the fastest including ours if it differs, and of the time."""
+    if len(collective.ranks()) < 2 or len(collective.sizes()) < 2:
         return []
     kinds = (
-        ("mpi", "of the MPI's algorithms", one.mpi_methods()),
-        ("all", "of all algorithms, ours among them", one.methods()),
+        ("mpi", "of the MPI's algorithms", collective.mpi_methods()),
+        ("all", "of all algorithms, including ours", collective.methods()),
     )
-    figures, before = [], None
+    figures, previous_cells = [], None
     for kind, name, methods in kinds:
-        drawing = _map(one, methods)
-        # Where ours are nowhere the fastest, a second map would be the first again.
-        if len(methods) > 1 and drawing.filled() >= _FILLED and drawing.cells != before:
-            figures.append(_figure(f"collective-best-{kind}-{k}", one, name, drawing))
-            before = drawing.cells
-    return [*figures, _surface(f"collective-surface-{k}", one)]
+        drawing = _map(collective, methods)
+        # If ours are never the fastest, the second map equals the first.
+        if len(methods) > 1 and drawing.filled() >= _FILLED and drawing.cells != previous_cells:
+            figures.append(_figure(f"collective-best-{kind}-{k}", collective, name, drawing))
+            previous_cells = drawing.cells
+    return [*figures, _surface(f"collective-surface-{k}", collective)]
 
 
-def _rows(one: Collective) -> list[int]:
-    """Of very many numbers of ranks the powers of two, and the ends."""
-    counts = one.ranks()
+def _rows(collective: Collective) -> list[int]:
+    """All rank counts; if there are too many, the ends and the powers of two."""
+    counts = collective.ranks()
     if len(counts) <= MAX_ROWS:
         return counts
     return sorted({counts[0], counts[-1], *(count for count in counts if count & (count - 1) == 0)})
 
 
-def _map(one: Collective, methods: Sequence[str]) -> MethodMap:
-    rows, columns = _rows(one), one.sizes()
+def _map(collective: Collective, methods: Sequence[str]) -> MethodMap:
+    rows, columns = _rows(collective), collective.sizes()
     cells = {}
     for row, ranks in enumerate(rows):
-        for point, method in zip(one.of_ranks(ranks), one.best_methods(ranks, methods), strict=True):
+        for point, method in zip(
+            collective.of_ranks(ranks), collective.best_methods(ranks, methods), strict=True
+        ):
             if method:
                 gain = point.gain(method)
                 figure = f"{gain:.1f}" if gain is not None else ""
@@ -63,46 +65,48 @@ def _map(one: Collective, methods: Sequence[str]) -> MethodMap:
 
 def _hover(point: CollectivePoint, method: str) -> str:
     gain = point.gain(method)
-    much = f"<br><b>{gain:.2f}</b> times as fast as the MPI's own choice" if gain is not None else ""
+    speed_up = f"<br>speed-up <b>{gain:.2f}</b> over the MPI's default" if gain is not None else ""
     where = f"{format_bytes(point.size_bytes)}, {words.counted(point.ranks, 'rank')}"
-    return f"{where}<br>{axes.label(words.method(method))}: {format_seconds(point.time_s[method][0])}{much}"
+    return (
+        f"{where}<br>{axes.label(words.method(method))}: {format_seconds(point.time_s[method][0])}{speed_up}"
+    )
 
 
-def _figure(id: str, one: Collective, which: str, drawing: MethodMap) -> Figure:
+def _figure(id: str, collective: Collective, which: str, drawing: MethodMap) -> Figure:
     return Figure(
         id,
-        f"The fastest {which}: {setting_words(one)}",
-        "Letters and colours name the algorithm; along a row it is replaced where another is more than "
-        f"{words.percent(TIE)} faster, and faster in every launch than the other in any. Touch a cell for "
-        "its time and segments.",
+        f"The fastest {which}: {setting_text(collective)}",
+        "Letters and colours identify the algorithm. Along a row, another algorithm replaces it only if that "
+        f"algorithm is more than {words.percent(TIE)} faster and its slowest launch beats the fastest launch "
+        "of the other. Hover over or tap a cell for its time and segment size.",
         drawing.data(),
         drawing.layout(),
         wide=True,
         sentence=_sentence(drawing),
-        choice=choice(one),
+        choice=choice(collective),
     )
 
 
 def _sentence(drawing: MethodMap) -> str:
     counts = Counter(cell.method for cell in drawing.cells.values()).most_common()
-    told = [f"{words.method(method)} in {number}" for method, number in counts]
-    of = words.counted(len(drawing.cells), "combination")
-    return f"Of {of} of size and ranks, fastest is {words.listed_briefly(told, 5)}."
+    shares = [f"{words.method(method)} in {number}" for method, number in counts]
+    total = words.counted(len(drawing.cells), "combination")
+    return f"Fastest algorithm in {total} of size and ranks: {words.listed_briefly(shares, 5)}."
 
 
-def _surface(id: str, one: Collective) -> Figure:
-    """The time of the fastest algorithm by size and ranks; a cell tells those of all."""
-    rows, columns = _rows(one), one.sizes()
+def _surface(id: str, collective: Collective) -> Figure:
+    """The time of the fastest algorithm by size and ranks; the hover text lists all algorithms."""
+    rows, columns = _rows(collective), collective.sizes()
     cells: dict[tuple[int, int], CollectivePoint] = {
         (rows.index(point.ranks), columns.index(point.size_bytes)): point
-        for point in one.points
+        for point in collective.points
         if point.ranks in rows
     }
     least = {where: min(spread[0] for spread in point.time_s.values()) for where, point in cells.items()}
     z = [[_log(least.get((row, column))) for column in range(len(columns))] for row in range(len(rows))]
     known = [value for row in z for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    slow, quick = (pick(cells, key=least.get) for pick in (max, min))
+    slow, fast = (pick(cells, key=least.get) for pick in (max, min))
     height = 190 + 34 * len(rows)
     trace: dict[str, Any] = {
         "type": "heatmap",
@@ -123,8 +127,8 @@ def _surface(id: str, one: Collective) -> Figure:
     }
     return Figure(
         id,
-        f"Time by size and ranks: {setting_words(one)}",
-        "Colour: the time of the fastest algorithm, on a log scale. Touch a cell for the times of all.",
+        f"Time by size and ranks: {setting_text(collective)}",
+        "Colour: the time of the fastest algorithm, on a log scale. Hover over or tap a cell for all times.",
         [trace],
         axes.layout(
             band_axis([format_bytes(size) for size in columns], "size", MAX_TICKS),
@@ -132,9 +136,9 @@ def _surface(id: str, one: Collective) -> Figure:
             height=height,
         ),
         wide=True,
-        sentence=f"From {_where(cells[quick])}, {format_seconds(least[quick])}, to {_where(cells[slow])}, "
-        f"{format_seconds(least[slow])}.",
-        choice=choice(one),
+        sentence=f"Shortest time: {format_seconds(least[fast])} ({_where(cells[fast])}). Longest time: "
+        f"{format_seconds(least[slow])} ({_where(cells[slow])}).",
+        choice=choice(collective),
     )
 
 
@@ -147,7 +151,7 @@ def _log(value: float | None) -> float | None:
 
 
 def _times(point: CollectivePoint | None) -> str:
-    """Of every algorithm, the fastest first."""
+    """The time of every algorithm, the fastest first."""
     if point is None:
         return ""
     ordered = sorted(point.time_s.items(), key=lambda item: item[1][0])
@@ -156,7 +160,7 @@ def _times(point: CollectivePoint | None) -> str:
 
 
 def _colorbar(low: float, high: float, height: int) -> dict[str, Any]:
-    """Below the axis title, with at most five ticks."""
+    """A colour bar below the axis title, with at most five ticks."""
     steps = (1,) if high - low >= 2 else (1, 2, 5)
     decades = range(math.floor(low), math.ceil(high) + 1)
     values = [step * 10.0**decade for decade in decades for step in steps]

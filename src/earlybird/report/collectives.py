@@ -1,4 +1,4 @@
-"""Collectives: the time of each algorithm by ranks and size, of every MPI, operation and mapping measured."""
+"""Collectives: the time of each algorithm by ranks and size, for every MPI, operation and mapping."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +16,10 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class CollectivePoint:
-    """One number of ranks and size: the time of every algorithm, until its last rank is through.
+    """The time of every algorithm, until its last rank completes, at one number of ranks and size.
 
-    `gains` tell how many times as fast as the MPI's own choice the others are, by times taken in turn;
-    `fitted_s` holds what a profile's fitted model says of the algorithms that it knows.
+    `gains` are the speed-ups over the MPI's default, from times of the same rounds. `fitted_s` are the times
+    that the fitted models of a profile predict.
     """
 
     ranks: int
@@ -31,8 +31,8 @@ class CollectivePoint:
     oversubscribed: bool
 
     def gain(self, method: str) -> float | None:
-        """How many times as fast as the MPI's own choice; None where that was not measured. By medians of
-        launches where no times were taken in turn."""
+        """The speed-up over the MPI's default; None if that was not measured. Computed from the medians of
+        launches if no rounds contain both."""
         if method in self.gains:
             return self.gains[method][0]
         if method == DEFAULT or not {method, DEFAULT} <= self.time_s.keys() or self.time_s[method][0] <= 0:
@@ -40,13 +40,13 @@ class CollectivePoint:
         return self.time_s[DEFAULT][0] / self.time_s[method][0]
 
     def speeds(self, methods: Iterable[str]) -> dict[str, Spread]:
-        """Of `methods`: as times of the MPI's own choice where all of them were taken in turn with it, else
+        """Speed of each of `methods`: the speed-up over the MPI's default if all share rounds with it, else
         1/s."""
-        here = [method for method in methods if method in self.time_s]
-        in_turn = {DEFAULT: (1.0, 1.0, 1.0)} | dict(self.gains)
-        if all(method in in_turn for method in here):
-            return {method: in_turn[method] for method in here}
-        return fastest.inverse({method: self.time_s[method] for method in here})
+        measured = [method for method in methods if method in self.time_s]
+        relative = {DEFAULT: (1.0, 1.0, 1.0)} | dict(self.gains)
+        if all(method in relative for method in measured):
+            return {method: relative[method] for method in measured}
+        return fastest.inverse({method: self.time_s[method] for method in measured})
 
     def fastest(self) -> str:
         speeds = self.speeds(self.time_s)
@@ -55,8 +55,7 @@ class CollectivePoint:
 
 @dataclass(frozen=True)
 class Collective:
-    """What one run measured of one operation of an MPI, its ranks mapped in one method; points by ranks, then
-    size."""
+    """What one run measured of one operation of an MPI with one mapping; points by ranks, then size."""
 
     mpi: str
     label: str
@@ -65,11 +64,11 @@ class Collective:
     points: tuple[CollectivePoint, ...]
 
     def methods(self) -> list[str]:
-        """The MPI's own choice first, ours after the MPI's."""
+        """The MPI's default first, our implementations last."""
         return sorted({method for point in self.points for method in point.time_s}, key=words.method_order)
 
     def mpi_methods(self) -> list[str]:
-        """Without ours."""
+        """Without our implementations."""
         return [method for method in self.methods() if not is_own(method)]
 
     def ranks(self) -> list[int]:
@@ -79,15 +78,15 @@ class Collective:
         return sorted({point.size_bytes for point in self.points})
 
     def of_ranks(self, ranks: int) -> list[CollectivePoint]:
-        """By size."""
+        """The points of one number of ranks, by size."""
         return [point for point in self.points if point.ranks == ranks]
 
     def of_size(self, size_bytes: int) -> list[CollectivePoint]:
-        """By ranks."""
+        """The points of one size, by ranks."""
         return [point for point in self.points if point.size_bytes == size_bytes]
 
     def best_methods(self, ranks: int, methods: Sequence[str]) -> list[str]:
-        """The best of `methods` at each size, the MPI's own choice until another is clearly faster."""
+        """The best of `methods` at each size; the MPI's default until another is clearly faster."""
         return fastest.best_methods(self._speeds(ranks, methods), DEFAULT)
 
     def crossovers(self, ranks: int, methods: Sequence[str]) -> list[Crossover]:
@@ -98,7 +97,7 @@ class Collective:
         return [point.speeds(methods) for point in self.of_ranks(ranks)]
 
     def errors(self) -> Iterator[tuple[CollectivePoint, str, float]]:
-        """(fitted - measured)/measured of every point and method that has a fitted model."""
+        """(fitted - measured)/measured of every point and method with a fitted model."""
         for point in self.points:
             for method, fitted_s in point.fitted_s.items():
                 if method in point.time_s and point.time_s[method][0] > 0:
@@ -109,7 +108,7 @@ class Collective:
 
 
 def is_own(method: str) -> bool:
-    """Whether it is ours, on point-to-point calls, and no setting of the MPI."""
+    """Whether `method` is our implementation on point-to-point calls, not an algorithm of the MPI."""
     return method.startswith(words.OWN)
 
 
@@ -131,7 +130,7 @@ MAPPINGS = ("core", "socket", "node")
 
 
 def collectives(material: Material) -> list[Collective]:
-    """Every run, MPI, operation and mapping; broadcasts first."""
+    """The collectives of every run, MPI, operation and mapping; broadcasts first."""
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     runs: dict[tuple, MeasuredRun] = {}
     for number, run in enumerate(material.runs):
@@ -156,7 +155,7 @@ def collectives(material: Material) -> list[Collective]:
 
 
 def is_told(sample: Sample) -> bool:
-    """Whether it is a timed collective that says what was measured."""
+    """Whether `sample` is a timed collective with operation, ranks and size."""
     if (sample.kernel, sample.quantity) != (KERNEL, TIMED) or sample.method is None:
         return False
     ranks, size = (number_or_none(sample.config.get(key)) for key in ("ranks", "size_bytes"))
@@ -164,21 +163,21 @@ def is_told(sample: Sample) -> bool:
 
 
 def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[CollectivePoint, ...]:
-    at: dict[tuple[int, int], dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    by_point: dict[tuple[int, int], dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        where = int(sample.config["ranks"]), int(sample.config["size_bytes"])
-        at[where][sample.method].append(sample)
+        key = int(sample.config["ranks"]), int(sample.config["size_bytes"])
+        by_point[key][sample.method].append(sample)
     points = []
-    for (ranks, size_bytes), methods in sorted(at.items()):
-        model = {method: fitted.get(found[0].point()) for method, found in methods.items()}
-        of_all = [sample for found in methods.values() for sample in found]
+    for (ranks, size_bytes), methods in sorted(by_point.items()):
+        model = {method: fitted.get(group[0].point()) for method, group in methods.items()}
+        of_all = [sample for group in methods.values() for sample in group]
         points.append(
             CollectivePoint(
                 ranks,
                 size_bytes,
                 {
-                    method: fastest.spread([one.median_s() for one in found])
-                    for method, found in methods.items()
+                    method: fastest.spread([sample.median_s() for sample in group])
+                    for method, group in methods.items()
                 },
                 {method: gain for method in methods if (gain := _gain(methods, method)) is not None},
                 {method: time_s for method, time_s in model.items() if time_s is not None},
@@ -190,14 +189,17 @@ def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[C
 
 
 def _gain(methods: Mapping[str, Sequence[Sample]], method: str) -> Spread | None:
-    """Over the MPI's own choice; where no launch held both, by way of one of ours that was beside either."""
+    """Speed-up over the MPI's default; without a common launch, through one of our algorithms."""
     default = methods.get(DEFAULT, ())
     if method == DEFAULT or not default:
         return None
     if gain := fastest.paired_gain(default, methods[method]):
         return gain
     for common in (methods[name] for name in sorted(methods) if is_own(name)):
-        found, of_default = fastest.paired_gain(common, methods[method]), fastest.paired_gain(common, default)
-        if found and of_default:
-            return found[0] / of_default[0], found[1] / of_default[2], found[2] / of_default[1]
+        of_method, of_default = (
+            fastest.paired_gain(common, methods[method]),
+            fastest.paired_gain(common, default),
+        )
+        if of_method and of_default:
+            return of_method[0] / of_default[0], of_method[1] / of_default[2], of_method[2] / of_default[1]
     return None

@@ -1,4 +1,4 @@
-"""Figures of chapter 2, one set per level: time and bandwidth against size, received bandwidth against N."""
+"""Figures of chapter 2 for each level: time and bandwidth against size, received bandwidth against N."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from earlybird.report.curves import (
 from earlybird.report.material import Material
 from earlybird.report.parts import Figure
 
-DOTS_PER_POINT = 40  # raw samples drawn per point: enough to see the spread, little enough for a light page
+DOTS_PER_POINT = 40  # raw samples drawn per point; limits the size of the page
 
 
 def level_figures(
@@ -29,7 +29,7 @@ def level_figures(
     contentions: Sequence[Contention],
     material: Material,
 ) -> list[Figure]:
-    """The figures of one level, all flavours together."""
+    """The figures of one level, with all flavours."""
     curves = [curve for curve in curves if curve.level == level]
     fits = [fit for fit in fits if fit.level == level]
     contentions = [item for item in contentions if item.level == level]
@@ -51,9 +51,9 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     times += [t for trace in data if trace.get("meta") == "fit" for t in trace["y"] if t]
     return Figure(
         f"time-{level}",
-        f"Time of a message {words.level(level)}",
+        f"Time of a message, {words.level(level)}",
         "Half a round trip. Line: median over iterations, then launches. Shading: from the lowest to the "
-        "highest median of a launch. " + _FIT_NOTE + " Raw samples: touch them in the legend.",
+        "highest median of a launch. " + _FIT_NOTE + " Click the legend to show raw samples.",
         data,
         axes.layout(axes.size_axis(sizes), axes.log_time_axis(times, "half round trip")),
     )
@@ -69,18 +69,18 @@ def _bandwidth_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) 
     rates += [r for trace in data if trace.get("meta") == "fit" for r in trace["y"] if r]
     return Figure(
         f"bandwidth-{level}",
-        f"Bandwidth of one pair {words.level(level)}",
-        "Message size divided by half a round trip; a message of 0 bytes has none. " + _FIT_NOTE,
+        f"Bandwidth of one pair of processes, {words.level(level)}",
+        "Message size divided by half a round trip, without messages of 0 bytes. " + _FIT_NOTE,
         data,
         axes.layout(axes.size_axis(s for s in sizes if s > 0), axes.log_bandwidth_axis(rates, "bandwidth")),
     )
 
 
-_FIT_NOTE = "Dashed: the fitted protocols, broken where one gives way to the next."
+_FIT_NOTE = "Dashed: the fitted protocols, with a gap between protocols."
 
 
 def _grid(curves: Sequence[Curve], fits: Sequence[Fit]) -> tuple[list[float], list[tuple[Fit, np.ndarray]]]:
-    """Measured sizes, and for each fit the sizes at which its lines are drawn."""
+    """The measured sizes, and for each fit the sizes at which its lines are drawn."""
     sizes = sorted({p.size_bytes for curve in curves for p in curve.points}) or [1, 1 << 22]
     top = max(sizes[-1], *(2 * s.min_bytes for fit in fits for s in fit.segments)) if fits else sizes[-1]
     grid = np.array(sorted({0.0} | {float(size) for size in sizes} | set(np.geomspace(1, max(top, 2), 80))))
@@ -150,7 +150,7 @@ def _dots(curve: Curve, points, value, label: str) -> dict[str, Any]:
 
 
 def _fit_trace(fit: Fit, grid: np.ndarray, value, text, num_fits: int) -> dict[str, Any]:
-    # A single fit stands out in ink; several must tell whose they are.
+    # A single fit has the text colour; several have the colours of their MPIs.
     color = axes.color("measured" if num_fits == 1 else fit.mpi)
     x: list[float | None] = []
     y: list[float | None] = []
@@ -191,12 +191,12 @@ def _contention_figure(level: str, items: Sequence[Contention], material: Materi
     data += _contention_dots(level, {item.mpi for item in items}, material)
     counts = sorted({int(n) for item in shown for n in item.count})
     top = max(float(max(item.interval.max(), item.bandwidth_bytes_per_s.max())) for item in shown)
-    others = " The protocols of smaller messages are in the table." if len(shown) < len(items) else ""
+    others = " The table also has the protocols of smaller messages." if len(shown) < len(items) else ""
     return Figure(
         f"contention-{level}",
-        f"Received by all together, {words.level(level)}",
-        "Points: measured, with their intervals; open points had more ranks than cores. Dashed: the straight "
-        f"line that everybody assumes, min(N*BW(1), BW_max).{others}",
+        f"Total received bandwidth, {words.level(level)}",
+        "Points: measured, with their intervals; open points had more ranks than cores. Dashed: ideal "
+        f"scaling (max-rate bound), min(N*BW(1), BW_max).{others}",
         data,
         axes.layout(
             {"title": axes.titled("processes receiving at once, N"), "range": [0.7, counts[-1] + 0.3]}
@@ -218,10 +218,10 @@ def _contention_traces(item: Contention) -> list[dict[str, Any]]:
             "x": [n for n, _ in ends],
             "y": [b for _, b in ends],
             "mode": "lines",
-            "name": f"{name}: straight line",
+            "name": f"{name}: ideal scaling",
             "line": {"color": color, "width": 1.6, "dash": "dash"},
             "hoverinfo": "text",
-            "hovertext": [f"straight line<br>N = {n:.3g}: {format_bandwidth(b)}" for n, b in ends],
+            "hovertext": [f"ideal scaling<br>N = {n:.3g}: {format_bandwidth(b)}" for n, b in ends],
         },
         {
             "x": counts,
@@ -255,7 +255,7 @@ def _contention_traces(item: Contention) -> list[dict[str, Any]]:
 
 
 def _contention_dots(level: str, mpis: set[str], material: Material) -> list[dict[str, Any]]:
-    """Raw received bandwidth at the largest size measured, off until asked for."""
+    """Raw received bandwidth at the largest measured size, hidden by default."""
     traces = []
     for mpi in sorted(mpis):
         samples = [

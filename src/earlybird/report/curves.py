@@ -1,4 +1,4 @@
-"""Curves of chapter 2: ping-pong points per MPI and level, fitted lines, BW(N); computes no model."""
+"""Data of chapter 2: ping-pong curves, fitted lines and BW(N), without evaluating a model."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from earlybird.report.material import Material
 
 @dataclass(frozen=True)
 class Point:
-    """One size: median over iterations then launches, lowest and highest median of a launch, raw times."""
+    """One size: median over iterations, then launches; lowest and highest median of a launch; raw times."""
 
     size_bytes: int
     median_s: float
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Half round trips of one MPI at one level, by ascending size."""
+    """Half round trips of one MPI at one level, sorted by size."""
 
     mpi: str
     level: str
@@ -70,10 +70,10 @@ class Contention:
     label: str
     count: np.ndarray
     bandwidth_bytes_per_s: np.ndarray
-    interval: np.ndarray  # (len(count), 2): the profile's, else the lowest and highest median of a launch
+    interval: np.ndarray  # (len(count), 2): from the profile, or the lowest and highest median of a launch
     oversubscribed: np.ndarray
     fitted: bool
-    bound: frozenset[int] = frozenset()  # the N whose figure is a bound only, says the profile
+    bound: frozenset[int] = frozenset()  # the N whose value is only a bound, according to the profile
 
     def straight_line(self) -> np.ndarray:
         """min(N*BW(1), BW_max), equation (3) of Thune et al. 2023, BW_max the largest value measured."""
@@ -81,12 +81,12 @@ class Contention:
         return np.minimum(self.count / self.bend(), 1.0) * top
 
     def bend(self) -> float:
-        """The N where the straight line reaches BW_max, BW_max/BW(1)."""
+        """The N at which the line reaches BW_max: BW_max/BW(1)."""
         return float(self.bandwidth_bytes_per_s.max() * self.count[0] / self.bandwidth_bytes_per_s[0])
 
 
 def pingpong_curves(material: Material) -> list[Curve]:
-    """One curve per run, MPI, level and kind of buffer, in the order of levels, then flavours."""
+    """One curve per run, MPI, level and kind of buffer, sorted by level, then flavour."""
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     for run in material.runs:
         for sample in run.samples:
@@ -124,7 +124,7 @@ def _points(samples: Iterable[Sample]) -> list[Point]:
 
 
 def fits(material: Material) -> list[Fit]:
-    """The ping-pong lines of every profile: its `piecewise_postal` form, or else its levels at N = 1."""
+    """The ping-pong lines of every profile: its `piecewise_postal` form, or its levels at N = 1."""
     result = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         for level in sorted(profile.levels, key=words.level_order):
@@ -181,7 +181,7 @@ def _segments(rows: Sequence[tuple[str, float, float, float]]) -> tuple[Segment,
 
 
 def contentions(material: Material) -> list[Contention]:
-    """BW(N) of every profile, level and protocol; of runs whose MPI has no profile, at their largest size."""
+    """BW(N) of every profile, level and protocol; for runs without a profile, at their largest size."""
     result = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         for level in sorted(profile.levels, key=words.level_order):
@@ -191,9 +191,11 @@ def contentions(material: Material) -> list[Contention]:
 
 
 def _lines(profile: Profile, level: str) -> list[Protocol]:
-    """The protocols of a level without those that differ from the one before in their senders alone."""
+    """The protocols of a level, without those that differ from the previous one only in sender behaviour."""
     protocols = profile.levels[level].protocols
-    return [one for k, one in enumerate(protocols) if not k or not one.continues(protocols[k - 1])]
+    return [
+        protocol for k, protocol in enumerate(protocols) if not k or not protocol.continues(protocols[k - 1])
+    ]
 
 
 def _of_protocol(profile: Profile, label: str, level: str, protocol: Protocol) -> Contention:
@@ -217,7 +219,7 @@ def _of_protocol(profile: Profile, label: str, level: str, protocol: Protocol) -
 
 
 def _numbers_of(protocol: Protocol, key: str) -> frozenset[int]:
-    """The N that a protocol lists under `key`; none where the file has something else there."""
+    """The N that a protocol lists under `key`; empty if the file has no list there."""
     listed = protocol.extra.get(key, [])
     return (
         frozenset(int(n) for n in listed if number_or_none(n) is not None)
@@ -254,7 +256,7 @@ def _launch_bandwidths(samples: Iterable[Sample]) -> tuple[float, float, float]:
 
 
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:
-    """The last protocol of each profile and level: the one of large messages, where bandwidth counts."""
+    """The last protocol of each profile and level: that of large messages."""
     return list({(item.label, item.level): item for item in items}.values())
 
 
@@ -269,7 +271,7 @@ def contention_samples(material: Material) -> list[Sample]:
 
 
 def rate(size_bytes: float, time_s: float) -> float:
-    """Bytes per second; 0 where the clock did not resolve the time."""
+    """Bytes per second; 0 if the clock did not resolve the time."""
     return size_bytes / time_s if time_s > 0 else 0.0
 
 
@@ -285,7 +287,7 @@ def profile_mpi(profile: Profile) -> str:
 
 
 def profile_labels(profiles: Sequence[Profile]) -> list[str]:
-    """The flavour of each profile, with its id where two share a flavour."""
+    """The flavour of each profile, with its id if several share a flavour."""
     names = [profile_mpi(profile) for profile in profiles]
     return [
         ("the profile" if name == "other" else words.flavour(name))
@@ -295,7 +297,7 @@ def profile_labels(profiles: Sequence[Profile]) -> list[str]:
 
 
 def profile_interval(profile: Profile, level: str, protocol: str, key: str):
-    """intervals[level][protocol][key] of a profile, or None where the file has no such thing."""
+    """intervals[level][protocol][key] of a profile, or None if the file does not have it."""
     value = profile.intervals
     for name in (level, protocol, key):
         value = value.get(name) if isinstance(value, dict) else None

@@ -9,8 +9,8 @@ from earlybird.report import axes
 from earlybird.report.exchanges import Exchange
 from earlybird.report.parts import Figure
 
-MAX_BARS = 32  # ranks drawn as bars in their order; more are drawn slowest first, as a line and points
-MAX_POINTS = 1500  # ranks drawn of very many, evenly from the slowest to the fastest
+MAX_BARS = 32  # ranks drawn as bars in rank order; more are drawn as a line and points, slowest first
+MAX_POINTS = 1500  # ranks drawn at most, an even selection from the slowest to the fastest
 
 
 def ranks_figure(exchange: Exchange, id: str) -> Figure:
@@ -23,7 +23,7 @@ def ranks_figure(exchange: Exchange, id: str) -> Figure:
     return Figure(
         id,
         "Time of each rank",
-        f"Median over iterations, then launches, beside what each model predicts.{_order_note(exchange)}",
+        f"Median over iterations, then launches, and the predictions of each model.{_order_note(exchange)}",
         [_trace(name, times[ranks], ranks, name == first) for name, times in series],
         axes.layout(_rank_axis(exchange), axes.linear_time_axis(top, "time"), barmode="group", bargap=0.25),
         wide=True,
@@ -31,21 +31,21 @@ def ranks_figure(exchange: Exchange, id: str) -> Figure:
 
 
 def waiting_figure(exchange: Exchange, id: str) -> Figure:
-    """How long each rank would wait for the slowest one: the largest time minus its own."""
+    """How long each rank waits for the slowest one: the largest time minus its own."""
     name, times = exchange.reference()
     ranks = _ranks(exchange)
-    said = "measured" if name == "measured" else f"predicted by the {name} model"
+    source = "measured" if name == "measured" else f"predicted by the {name} model"
     return Figure(
         id,
         "Waiting for the slowest rank",
-        f"The slowest rank's time minus the rank's own, {said}.{_order_note(exchange)}",
+        f"The time of the slowest rank minus the time of the rank, {source}.{_order_note(exchange)}",
         [_trace(name, (times.max() - times)[ranks], ranks, True)],
         axes.layout(_rank_axis(exchange), axes.linear_time_axis(float(times.max()), "idle time")),
     )
 
 
 def scatter_figure(exchange: Exchange, id: str) -> Figure:
-    """Predicted against measured, a point per rank and model, with the diagonal where both agree."""
+    """Predicted against measured times, a point per rank and model, with the diagonal."""
     measured = exchange.measured_s
     values = np.concatenate([measured, *exchange.predicted_s.values()])
     positive = values[values > 0]
@@ -67,8 +67,8 @@ def scatter_figure(exchange: Exchange, id: str) -> Figure:
     return Figure(
         id,
         "Predicted against measured",
-        "A point per rank and model. Above the dashed diagonal the model says more than was measured, "
-        "below it less.",
+        "One point per rank and model. Above the dashed diagonal, the prediction is larger than the "
+        "measurement; below it, smaller.",
         [diagonal, *(_points(exchange, model, ranks) for model in exchange.models())],
         axes.layout(x, y),
     )
@@ -106,8 +106,8 @@ def _order_note(exchange: Exchange) -> str:
     return f" Slowest rank first{thinned}."
 
 
-def _trace(name: str, times: np.ndarray, ranks: np.ndarray, leads: bool) -> dict[str, Any]:
-    """Bars for few ranks; for many, a line for what sorts them (`leads`) and points for the others."""
+def _trace(name: str, times: np.ndarray, ranks: np.ndarray, is_sort_key: bool) -> dict[str, Any]:
+    """Bars for few ranks; for many, a line if `is_sort_key` (the series that sorts them), else points."""
     label = axes.label(name)
     trace = {
         "x": list(range(len(ranks))),
@@ -120,7 +120,7 @@ def _trace(name: str, times: np.ndarray, ranks: np.ndarray, leads: bool) -> dict
     }
     if len(ranks) <= MAX_BARS:
         return trace | {"type": "bar", "marker": _bar_marker(name)}
-    if leads:
+    if is_sort_key:
         return trace | {"mode": "lines", "line": {"color": axes.color(name), "width": 2.5}}
     return trace | {"mode": "markers", "marker": _marker(name, len(ranks))}
 

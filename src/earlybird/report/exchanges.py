@@ -1,4 +1,4 @@
-"""Exchanges of chapters 3 and 4: pattern, measured and predicted seconds per rank brought together."""
+"""Exchanges of chapters 3 and 4: each pattern with its measured and predicted times per rank."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from earlybird.report.provenance import is_loaded, load_of
 
 @dataclass(frozen=True)
 class Exchange:
-    """One exchange; all arrays are (P,) seconds per rank. `measured_s` is None when it was only predicted.
+    """One exchange. All arrays have shape (P,), seconds per rank. `measured_s` is None without a measurement.
 
-    `error` and `slowest_error` are equation (11) of Thune et al. 2023 and its signed slowest-rank counterpart
-    as the comparison holds them; empty without one. `name` tells several exchanges apart, "" for one.
+    `error` is equation (11) of Thune et al. 2023 and `slowest_error` the signed error of the slowest rank,
+    both from the comparison and empty without one. `name` distinguishes several exchanges, "" for one.
     """
 
     parts: tuple[str, ...]
@@ -32,22 +32,22 @@ class Exchange:
     oversubscribed: bool
     notes: tuple[str, ...]
     name: str = ""
-    link: tuple[int, float] | None = None  # the busiest node's, and its share, see `links.exchange_share`
-    load: float | None = None  # of the machine when the run began, where other work kept its cores busy
+    link: tuple[int, float] | None = None  # busiest link: node and utilization (`links.exchange_share`)
+    load: float | None = None  # at the start of the run, if other work kept all cores busy
 
     @property
     def title(self) -> str:
-        """Ranks, messages, layout, MPI and pattern, as far as they are known."""
+        """Ranks, messages, layout, MPI and pattern, as far as known."""
         return ", ".join(part for part in self.parts if part)
 
     @property
     def link_limited(self) -> bool:
-        """Whether a virtual link was the limit, however many ranks shared a core."""
+        """Whether a virtual link was the bottleneck, even with several ranks per core."""
         return self.link is not None and self.link[1] >= links.EXCHANGE_LIMIT_SHARE
 
     @property
     def timed(self) -> bool:
-        """Whether anything tells how long it takes."""
+        """Whether a measured or predicted time exists."""
         return self.measured_s is not None or bool(self.predicted_s)
 
     def models(self) -> list[str]:
@@ -57,7 +57,7 @@ class Exchange:
         return sorted(self.error, key=lambda name: self.error[name])
 
     def reference(self) -> tuple[str, np.ndarray]:
-        """What the sentence speaks of: the measured times, or else those of the first model."""
+        """The times that the sentence describes: measured, or those of the first model."""
         if self.measured_s is not None:
             return "measured", self.measured_s
         model = self.models()[0]
@@ -65,7 +65,7 @@ class Exchange:
 
 
 def exchanges(material: Material) -> list[Exchange]:
-    """Comparisons first, then measured runs without one, predictions without either, and patterns alone."""
+    """Exchanges of comparisons, then of runs without one, then of predictions alone, then patterns alone."""
     patterns = {pattern.sha256(): pattern for pattern in material.patterns}
     result, used = _from_comparisons(material, patterns)
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
@@ -96,7 +96,7 @@ def _same(item: Exchange, digest: str, num_ranks: int) -> bool:
 
 
 def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tuple[list[Exchange], set[int]]:
-    """Exchanges of the comparisons, and the positions of the predictions that belong to one of them."""
+    """The exchanges of the comparisons, and the indices of the predictions that belong to them."""
     runs = {str(run.header.get("id")): run for run in material.runs}
     result, used = [], set()
     for comparison in material.comparisons:
@@ -134,7 +134,7 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
 
 
 def _launch_of(run: MeasuredRun | None) -> Mapping[str, Any] | None:
-    """The last launch of a run that says where its ranks were."""
+    """The last launch of a run that has a placement."""
     launches = run.launches if run else ()
     return next((launch for launch in reversed(launches) if launch.get("placement")), None)
 
@@ -208,14 +208,16 @@ def _exchange(
     )
 
 
-def _named(found: list[Exchange]) -> list[Exchange]:
-    """Name each of several exchanges by the parts in which they differ, or else by its number."""
-    if len(found) < 2:
-        return found
-    differ = [k for k in range(len(found[0].parts)) if len({item.parts[k] for item in found}) > 1]
-    names = [", ".join(item.parts[k] for k in differ if item.parts[k]) for item in found]
+def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
+    """Name each of several exchanges by the parts in which they differ, or by its number."""
+    if len(all_exchanges) < 2:
+        return all_exchanges
+    differ = [
+        k for k in range(len(all_exchanges[0].parts)) if len({item.parts[k] for item in all_exchanges}) > 1
+    ]
+    names = [", ".join(item.parts[k] for k in differ if item.parts[k]) for item in all_exchanges]
     unique = len(set(names)) == len(names) and all(names)
     return [
         replace(item, name=name if unique else f"{name or 'exchange'} #{k}")
-        for k, (item, name) in enumerate(zip(found, names, strict=True), start=1)
+        for k, (item, name) in enumerate(zip(all_exchanges, names, strict=True), start=1)
     ]

@@ -1,4 +1,4 @@
-"""Which method is the fastest at each size, and where that changes: of pipelines as of collectives."""
+"""The fastest method at each size, and the crossovers between methods, for pipelines and collectives."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,16 @@ import numpy as np
 
 from earlybird.data.run import Sample, round_ratios
 
-# A method replaces the best one at the size before where it is faster by more than this, and faster in every
-# launch than the other in any: launches differ by as much.
+# A method replaces the best one of the previous size if it is faster by more than this fraction, and its
+# slowest launch beats the fastest launch of the other. Launches differ by about this much.
 TIE = 0.05
 Spread = tuple[float, float, float]  # median over launches, lowest and highest launch
-Speeds = Mapping[str, Spread]  # of every method, in any unit: higher is faster
+Speeds = Mapping[str, Spread]  # speed of every method, in any unit: higher is faster
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """Where the best method changes as sizes grow: `size_bytes` is interpolated between two measured
-    sizes."""
+    """A change of the best method with the size. `size_bytes` is interpolated between two measured sizes."""
 
     before: str
     after: str
@@ -27,12 +26,13 @@ class Crossover:
     between: tuple[int, int]
 
 
-def paired_gain(bulk: Sequence[Sample], found: Sequence[Sample]) -> Spread | None:
-    """How many times as fast as `bulk`: the median of the ratios of times of one round, of each launch that
-    has both; of a single launch, the quarters of its rounds stand for the range. None without a shared
-    launch."""
+def paired_gain(bulk: Sequence[Sample], samples: Sequence[Sample]) -> Spread | None:
+    """Speed-up over `bulk`: the median of the time ratios within a round, for each launch that has both.
+
+    With a single launch, the range is that of the quartiles of its rounds. None without a shared launch.
+    """
     of_launch = {sample.launch: sample for sample in bulk}
-    pairs = [(of_launch[sample.launch], sample) for sample in found if sample.launch in of_launch]
+    pairs = [(of_launch[sample.launch], sample) for sample in samples if sample.launch in of_launch]
     ratios = [ratio for pair in pairs if len(ratio := round_ratios(*pair))]
     if len(ratios) == 1:
         low, middle, high = np.percentile(ratios[0], (25, 50, 75))
@@ -52,18 +52,20 @@ def inverse(times_s: Mapping[str, Spread]) -> dict[str, Spread]:
 
 
 def best_methods(speeds: Sequence[Speeds], first: str) -> list[str]:
-    """The best method at each size, "" where none was measured; `first` stands until another is clearly
-    faster, and so does every method after it."""
+    """The best method at each size, "" if none was measured. `first` is the best until another method is
+    clearly faster, and likewise for every method after it."""
     best: list[str] = []
     for at_size in speeds:
-        before = best[-1] if best else first
-        better = {method: speed[0] for method, speed in at_size.items() if _beats(speed, at_size.get(before))}
-        best.append(max(better, key=better.get) if better else before if before in at_size else "")
+        previous = best[-1] if best else first
+        better = {
+            method: speed[0] for method, speed in at_size.items() if _beats(speed, at_size.get(previous))
+        }
+        best.append(max(better, key=better.get) if better else previous if previous in at_size else "")
     return best
 
 
 def crossovers(sizes_bytes: Sequence[int], speeds: Sequence[Speeds], first: str) -> list[Crossover]:
-    """Every change of `best_methods`, sizes ascending."""
+    """Every change of `best_methods`, by ascending size."""
     return [
         _crossover(sizes_bytes[: k + 1], speeds, before, after)
         for k, (before, after) in enumerate(pairwise(best_methods(speeds, first)), start=1)
@@ -72,7 +74,7 @@ def crossovers(sizes_bytes: Sequence[int], speeds: Sequence[Speeds], first: str)
 
 
 def _crossover(sizes: Sequence[int], speeds: Sequence[Speeds], before: str, after: str) -> Crossover:
-    """Of the last two sizes, or of an earlier pair where `after` overtook by less than TIE."""
+    """The crossover between the last two sizes, or earlier if `after` led there by less than TIE."""
     k = len(sizes) - 1
     ratios = [_ratio(at_size, after, before) for at_size in speeds[: k + 1]]
     slower = [j for j, ratio in enumerate(ratios) if ratio is not None and ratio <= 1]

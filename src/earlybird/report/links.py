@@ -1,4 +1,4 @@
-"""Whether the link of a virtual cluster, and not the cores it is made of, was the limit of a measurement."""
+"""Whether a virtual link, and not the shared cores, was the bottleneck of a measurement."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,22 +10,22 @@ from earlybird.data.run import Sample
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import MeasuredRun
 
-# From this share of its time on a sample is the link's: in the rest the cores may have done what they did.
+# A sample is link-limited if its bytes keep the link busy for at least this fraction of its time.
 LIMIT_SHARE = 0.9
-# An exchange seldom keeps its busiest link busy from beginning to end, however fast the cores are.
+# For exchanges: even with fast cores, an exchange rarely keeps its busiest link busy all the time.
 EXCHANGE_LIMIT_SHARE = 0.75
 
 
 def link_bytes_per_s(launch: Mapping[str, Any]) -> float | None:
-    """What TCP can carry over each link of the launch; None but for virtual clusters."""
+    """The TCP bandwidth of each link of the launch; None except on virtual clusters."""
     link = launch.get("link") or launch.get("link_at_start")
-    asked = number_or_none(link.get("expected_bytes_per_s")) if isinstance(link, Mapping) else None
-    return asked if asked else None
+    bandwidth = number_or_none(link.get("expected_bytes_per_s")) if isinstance(link, Mapping) else None
+    return bandwidth if bandwidth else None
 
 
 def limited_samples(run: MeasuredRun, patterns: Iterable[Pattern]) -> list[Sample]:
-    """The samples with more ranks than cores whose link was the limit all the same; `patterns` are those that
-    exchanges may be of."""
+    """The samples with more ranks than cores whose bottleneck was the link. `patterns` are the known patterns
+    of exchanges."""
     launches = {str(launch.get("id")): launch for launch in run.launches}
     by_digest = {pattern.sha256(): pattern for pattern in patterns}
     return [
@@ -44,7 +44,7 @@ def _is_limited(sample: Sample, launch: Mapping[str, Any], patterns: Mapping[str
 
 
 def _link_share(sample: Sample, rate: float | None) -> float:
-    """For which part of its time a link had to be busy with the bytes of a sample between two nodes."""
+    """The fraction of its time for which a sample between two nodes keeps a link busy."""
     size_bytes = number_or_none(sample.config.get("size_bytes"))
     count = number_or_none(sample.config.get("competitors", 1))
     if rate is None or sample.config.get("level") != "inter_node" or not size_bytes or not count:
@@ -55,8 +55,8 @@ def _link_share(sample: Sample, rate: float | None) -> float:
 def exchange_share(
     pattern: Pattern | None, launch: Mapping[str, Any] | None, time_s: float
 ) -> tuple[int, float] | None:
-    """The node with the most to send or to receive, and for which part of `time_s` its link had to be busy
-    with it; None where nodes or links are not known."""
+    """The node that sends or receives the most, and the fraction of `time_s` that its link is busy. None if
+    nodes or links are unknown."""
     rate = link_bytes_per_s(launch) if launch else None
     node = {place.get("rank"): place.get("node") for place in (launch or {}).get("placement") or ()}
     if pattern is None or rate is None or not time_s > 0 or None in node.values():

@@ -1,4 +1,4 @@
-"""Material: everything given to one report, loaded and told apart by schema."""
+"""Material: all inputs of one report, loaded and classified by schema."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run folder in memory: the content of run.json, its launches and its samples."""
+    """A run folder in memory: the content of run.json, the launches and the samples."""
 
     name: str
     header: Mapping[str, Any]
@@ -34,14 +34,14 @@ class MeasuredRun:
 
     @property
     def machine(self) -> Mapping[str, Any]:
-        """What run.json says of the machine; empty where it says nothing."""
+        """The machine in run.json; empty if it has none."""
         value = self.header.get("machine")
         return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True)
 class ReferenceCurve:
-    """What a published model says of one algorithm of a collective: seconds against numbers of ranks."""
+    """A published model of one collective algorithm: seconds against number of ranks."""
 
     source: str
     operation: str
@@ -54,8 +54,8 @@ class ReferenceCurve:
 
 @dataclass(frozen=True)
 class Proof:
-    """Whether an algorithm ran along the `tree` asked for, from who was late when a rank was: `verdict` is
-    proven, contradicted or not told, `seen` what it ran along."""
+    """Whether an algorithm used the requested communication `tree`, derived from which ranks a delayed rank
+    delays: `verdict` is "proven", "contradicted" or "not told" (unknown), `seen` the observed tree."""
 
     mpi: str
     operation: str
@@ -69,11 +69,11 @@ class Proof:
 
 @dataclass(frozen=True)
 class Material:
-    """What a report is made of; every part may be absent. Nothing in it refers to a file any more.
+    """The inputs of a report, without references to files; every part may be empty.
 
-    `fitted_pipelines` and `fitted_collectives` hold the seconds that fitted models of the profiles say of
-    what was measured, by Sample.point(); these, `references` and `proofs` are computed elsewhere: the report
-    itself computes no model.
+    `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
+    for the measured points, by Sample.point(). These, `references` and `proofs` are computed elsewhere: the
+    report evaluates no model.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -91,8 +91,8 @@ class Material:
 def collect(paths: Iterable[str | Path]) -> Material:
     """Load run folders (with the pattern and comparison that a replay left in them), JSON files and patterns.
 
-    A file given twice, directly and inside its run folder, counts once. Raises InputError for anything that
-    is not one of ours.
+    A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
+    of file.
     """
     parts: dict[str, list] = {
         "runs": [],
@@ -103,7 +103,7 @@ def collect(paths: Iterable[str | Path]) -> Material:
         "advice": [],
     }
     seen: set[Path] = set()
-    for path in (file for given in paths for file in _expand(Path(given))):
+    for path in (file for argument in paths for file in _expand(Path(argument))):
         if path.resolve() in seen:
             continue
         seen.add(path.resolve())
@@ -113,7 +113,7 @@ def collect(paths: Iterable[str | Path]) -> Material:
 
 
 def _expand(path: Path) -> list[Path]:
-    """A run folder becomes itself and what a replay left inside; its run.json stands for the folder."""
+    """A run folder and the files of a replay inside it; run.json is replaced by its folder."""
     if path.name == "run.json":
         path = path.parent
     if not path.is_dir():
@@ -129,7 +129,7 @@ def _load(path: Path) -> tuple[str, Any]:
     if path.suffix in PATTERN_SUFFIXES:
         return "patterns", load_pattern(path)
     if path.exists() and path.suffix != ".json":
-        raise InputError(f"{path} is not something a report is made of; {ALLOWED}")
+        raise InputError(f"{path} is not an input of a report; {ALLOWED}")
     return _from_json(path)
 
 
@@ -143,16 +143,16 @@ def _from_json(path: Path) -> tuple[str, Any]:
     }
     schema = value.get("schema")
     if not isinstance(schema, str) or schema not in readers:
-        raise InputError(f"{path} has the schema {schema!r}, which no report is made of; {ALLOWED}")
+        raise InputError(f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}")
     kind, reader = readers[schema]
-    noun = reader(value, f"the file {path}")
-    if isinstance(noun, Comparison):
-        _require_ranks(path, noun.measured_s)
-    elif isinstance(noun, Prediction):
-        _require_ranks(path, noun.time_s)
-    return kind, noun
+    item = reader(value, f"the file {path}")
+    if isinstance(item, Comparison):
+        _require_ranks(path, item.measured_s)
+    elif isinstance(item, Prediction):
+        _require_ranks(path, item.time_s)
+    return kind, item
 
 
 def _require_ranks(path: Path, times_s: np.ndarray) -> None:
     if len(times_s) == 0:
-        raise InputError(f"{path} holds no ranks; make it again with the command that wrote it")
+        raise InputError(f"{path} holds no ranks; create it again with the command that wrote it")

@@ -8,21 +8,21 @@ from earlybird.report import axes, words
 from earlybird.report.exchanges import Exchange
 from earlybird.report.parts import Figure
 
-MAX_CELLS = 64  # rows of the matrix; more ranks share a cell
-# Dark to bright in even steps, as Cividis, but never as dark as the dark page.
+MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
+# From dark to bright in even steps, as Cividis, but lighter than the dark page.
 COLORS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 
 
 def matrix_figure(exchange: Exchange, id: str) -> Figure:
-    """Bytes from each sender to each receiver, log colour; beyond MAX_CELLS ranks neighbours are added up."""
-    title = "Who sends how much to whom"
+    """Bytes from each sender to each receiver, log colours; above MAX_CELLS ranks, a cell sums several."""
+    title = "Communication matrix"
     if exchange.pattern is None:
         return Figure(
             id,
             title,
             "",
             why_not="The pattern was not given: add the pattern file, or the run folder of the "
-            "replay, which holds it.",
+            "replay, which contains it.",
         )
     if exchange.pattern.num_messages == 0:
         return Figure(id, title, "", why_not="The pattern has no messages.")
@@ -73,9 +73,9 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         "showgrid": False,
         "constrain": "domain",
     }
-    caption = "Colour: bytes from sender to receiver, on a log scale; no colour where nothing is sent."
+    caption = "Colour: bytes from sender to receiver, on a log scale. Empty cells: no messages."
     if block > 1:
-        caption += f" Each cell adds up {block} by {block} ranks."
+        caption += f" Each cell is the sum over {block} by {block} ranks."
     return Figure(
         id,
         title,
@@ -107,7 +107,7 @@ def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
 
 
 def _byte_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Up to four positions (log10 of bytes) and names: powers of two, or else the ends of the range."""
+    """Up to four tick positions (log10 of bytes) and labels: powers of two, or the ends of the range."""
     first, last = np.ceil(low / np.log10(2)), np.floor(high / np.log10(2))
     if first >= last:
         ends = sorted({float(low), float(high)})

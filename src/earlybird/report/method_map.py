@@ -1,4 +1,4 @@
-"""Draws a map of coloured cells with letters: which method is the best of each row and column."""
+"""A map of coloured cells with letters: the best method by row and column."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any
 from earlybird.report import axes, words
 
 MAX_TICKS = 9
-_WIDE_COLUMNS = 8  # beyond as many the letters of a cell alone fit on a phone
+_WIDE_COLUMNS = 8  # with more columns, only the letters of a cell fit on a phone
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The best method, a figure for cells with room for it, and what touching the cell tells."""
+    """The best method, a number for cells that are wide enough, and the hover text."""
 
     method: str
     figure: str
@@ -21,7 +21,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class MethodMap:
-    """Cells by (row, column), the names of rows and columns, and those of the two axes."""
+    """Cells by (row, column), labels of rows and columns, and titles of the two axes."""
 
     cells: Mapping[tuple[int, int], Cell]
     rows: Sequence[str]
@@ -30,14 +30,14 @@ class MethodMap:
     column_title: str
 
     def filled(self) -> float:
-        """The share of cells that there are."""
+        """The fraction of cells that exist."""
         return len(self.cells) / max(len(self.rows) * len(self.columns), 1)
 
     def methods(self) -> list[str]:
         return sorted({cell.method for cell in self.cells.values()}, key=words.method_order)
 
     def data(self) -> list[dict[str, Any]]:
-        """The cells, and an entry of the legend for every method: heat maps have none."""
+        """The heat map, and a trace per method for the legend, which heat maps lack."""
         methods = self.methods()
         rows, columns = range(len(self.rows)), range(len(self.columns))
         table = [[self.cells.get((row, column)) for column in columns] for row in rows]
@@ -75,7 +75,7 @@ class MethodMap:
 
 
 def band_axis(names: Sequence[str], title: str, max_ticks: int) -> dict[str, Any]:
-    """An axis with a band per name, at most `max_ticks` of them named."""
+    """An axis with a band per name and at most `max_ticks` tick labels."""
     shown = range(0, len(names), max(-(-len(names) // max_ticks), 1))
     return {
         "showgrid": False,

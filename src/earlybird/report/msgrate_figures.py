@@ -1,4 +1,4 @@
-"""Figures and table of message rates in chapter 2: messages per second against threads, a line per method."""
+"""Figures and table of message rates in chapter 2: messages per second against threads, by method."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,31 +9,31 @@ from earlybird.report import axes, words
 from earlybird.report.msgrates import METHODS, MessageRates, RatePoint, millions
 from earlybird.report.parts import Figure, Table
 
-MAX_SETTINGS = 6  # of level, size and window that are drawn; the table has all
-# Runs and MPIs of one figure share the colours of their methods and differ in these.
+MAX_SETTINGS = 6  # settings (level, size, window) with figures; the table has all
+# Line styles that distinguish the runs and MPIs of one figure; methods have the same colours in all.
 _DASHES = ("solid", "dot", "dashdot", "longdash")
-_MOST_NAMED = 4  # threads whose rates are listed one by one
+_MAX_LISTED = 4  # threads whose rates are listed individually
 
 
-def rate_figures(found: Sequence[MessageRates]) -> list[Figure]:
-    """A figure for every level, size and window."""
-    settings = [list(group) for _, group in groupby(found, key=lambda one: one.setting)]
+def rate_figures(all_rates: Sequence[MessageRates]) -> list[Figure]:
+    """One figure per level, size and window."""
+    settings = [list(group) for _, group in groupby(all_rates, key=lambda series: series.setting)]
     figures = [_figure(k, group) for k, group in enumerate(settings[:MAX_SETTINGS])]
-    left = len(settings) - MAX_SETTINGS
-    if left > 0:
-        why = f"{MAX_SETTINGS} settings are drawn; the figures of the others are in the table of rates."
-        figures.append(Figure("rates-left", f"{words.counted(left, 'more setting')}", "", why_not=why))
+    num_left = len(settings) - MAX_SETTINGS
+    if num_left > 0:
+        reason = f"{MAX_SETTINGS} settings have figures; the rates of the others are in the table."
+        figures.append(Figure("rates-left", f"{words.counted(num_left, 'more setting')}", "", why_not=reason))
     return figures
 
 
-def rates_table(found: Sequence[MessageRates]) -> Table:
-    """A row per number of threads and method."""
+def rates_table(all_rates: Sequence[MessageRates]) -> Table:
+    """One row per number of threads and method."""
     rows = [
         [
-            one.label,
-            words.level(one.level),
-            format_bytes(one.size_bytes),
-            str(one.window),
+            series.label,
+            words.level(series.level),
+            format_bytes(series.size_bytes),
+            str(series.window),
             f"{point.threads}{' *' if point.oversubscribed else ''}",
             METHODS.get(method, method),
             "-" if point.vcis is None else str(point.vcis),
@@ -41,18 +41,18 @@ def rates_table(found: Sequence[MessageRates]) -> Table:
             f"{millions(point.rate_per_s[1])} to {millions(point.rate_per_s[2])}",
             _of_threads(point),
         ]
-        for one in found
-        for method, point in one.rows()
+        for series in all_rates
+        for method, point in series.rows()
     ]
     star = " (*: more threads than cores)" if any(row[4].endswith("*") for row in rows) else ""
-    header = ["MPI", "where", "size", "window", "threads", "method", "contexts", "Mmsg/s", "launches",
+    header = ["MPI", "level", "size", "window", "threads", "method", "contexts", "Mmsg/s", "launches",
               "per thread"]  # fmt: skip
     return Table(f"Message rates of threads, million messages per second{star}", header, rows)
 
 
-def brief_rates_table(found: Sequence[MessageRates]) -> Table:
-    table = rates_table(found)
-    names = ("MPI", "where", "size", "threads", "method", "contexts", "Mmsg/s", "launches")
+def brief_rates_table(all_rates: Sequence[MessageRates]) -> Table:
+    table = rates_table(all_rates)
+    names = ("MPI", "level", "size", "threads", "method", "contexts", "Mmsg/s", "launches")
     chosen = [table.header.index(name) for name in names]
     return Table(table.caption, names, [[row[k] for k in chosen] for row in table.rows])
 
@@ -61,19 +61,19 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
     level, size_bytes, window = group[0].setting
     data = [
         trace
-        for number, one in enumerate(group)
-        for method, points in one.drawn().items()
-        for trace in _traces(number, len(group), one, method, points)
+        for number, series in enumerate(group)
+        for method, points in series.drawn().items()
+        for trace in _traces(number, len(group), series, method, points)
     ]
-    points = [point for one in group for found in one.drawn().values() for point in found]
+    points = [point for series in group for drawn in series.drawn().values() for point in drawn]
     rates = [rate for point in points for rate in point.rate_per_s]
     return Figure(
         f"message-rate-{k}",
         f"Messages per second of threads, {words.level(level)}, {format_bytes(size_bytes)} each",
-        f"Every thread has windows of {window} messages under way. The messages of all threads over the "
-        "time until the last is received: median over iterations, then launches; shading from the lowest to "
-        "the highest launch. Hollow: more threads than cores, which then take turns. Processes instead of "
-        "threads are the ceiling.",
+        f"Every thread sends windows of {window} messages. The rate is the number of messages of all threads "
+        "divided by the time until the last one is received. Line: median over iterations, then launches. "
+        "Shading: from the lowest to the highest launch. Open markers: more threads than cores. Processes "
+        "instead of threads are the upper bound.",
         data,
         axes.layout(
             axes.log_count_axis([point.threads for point in points], "threads of each rank"),
@@ -83,11 +83,11 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
 
 
 def _traces(
-    number: int, of: int, one: MessageRates, method: str, points: Sequence[RatePoint]
+    number: int, num_series: int, series: MessageRates, method: str, points: Sequence[RatePoint]
 ) -> list[dict[str, Any]]:
     x, color = [point.threads for point in points], axes.color(method)
-    said = METHODS.get(method, method)
-    name = axes.label(f"{one.label}, {said}" if of > 1 else words.capital(said))
+    label = METHODS.get(method, method)
+    name = axes.label(f"{series.label}, {label}" if num_series > 1 else words.capital(label))
     edge = {
         "x": x,
         "mode": "lines",
@@ -128,6 +128,6 @@ def _of_threads(point: RatePoint) -> str:
     rates = point.thread_rates_per_s
     if not rates:
         return "-"
-    if len(rates) <= _MOST_NAMED:
+    if len(rates) <= _MAX_LISTED:
         return ", ".join(map(millions, rates))
     return f"{millions(min(rates))} to {millions(max(rates))}"

@@ -1,4 +1,4 @@
-"""Message rates of chapter 2: messages per second of each method and number of threads, from the samples."""
+"""Message rates of chapter 2: messages per second by method and number of threads."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from earlybird.report import words
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import Material
 
-# The methods in the order in which they are told; the last is the ceiling of the others.
+# The methods in display order; the last one is the upper bound of the others.
 METHODS = {
     "shared": "one communicator",
-    "per-thread": "a communicator each",
-    "per-thread-contexts": "a communicator and a context each",
+    "per-thread": "one communicator per thread",
+    "per-thread-contexts": "one communicator and context per thread",
     "processes": "processes",
 }
 CONTEXTS, PROCESSES = "per-thread-contexts", "processes"
-Key = tuple[str, bool]  # a method, and whether contexts were asked for
+Key = tuple[str, bool]  # a method, and whether contexts were requested
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class RatePoint:
 
     Attributes
     ----------
-    vcis : communication contexts asked for; None where the MPI made its own number.
+    vcis : requested communication contexts; None for the default of the MPI.
     rate_per_s : messages of all threads per second: median, lowest and highest launch.
-    thread_rates_per_s : those of each thread over its own time; empty where that was not told.
-    oversubscribed : there were more threads, or ranks, than cores.
+    thread_rates_per_s : the rate of each thread over its own time; empty if unknown.
+    oversubscribed : whether there were more threads, or ranks, than cores.
     """
 
     threads: int
@@ -56,23 +56,22 @@ class MessageRates:
 
     @property
     def setting(self) -> tuple[str, int, int]:
-        """What a figure is drawn for."""
+        """Level, size and window: the setting of one figure."""
         return self.level, self.size_bytes, self.window
 
     def drawn(self) -> dict[str, tuple[RatePoint, ...]]:
-        """method -> its points, without what only stands beside contexts where anything else is there."""
-        own = {key: points for key, points in self.methods.items() if not key[1] or key[0] == CONTEXTS}
-        return {method: points for (method, _), points in (own or self.methods).items()}
+        """method -> points to draw. Others measured with contexts are drawn only if there is nothing else."""
+        selected = {key: points for key, points in self.methods.items() if not key[1] or key[0] == CONTEXTS}
+        return {method: points for (method, _), points in (selected or self.methods).items()}
 
     def rows(self) -> list[tuple[str, RatePoint]]:
-        """(method, point) by number of threads, then in the order of the methods, without contexts before
-        with."""
-        found = [(method, point) for (method, _), points in self.methods.items() for point in points]
-        return sorted(found, key=lambda row: row[1].threads)
+        """(method, point) sorted by number of threads, then method; without contexts before with contexts."""
+        rows = [(method, point) for (method, _), points in self.methods.items() for point in points]
+        return sorted(rows, key=lambda row: row[1].threads)
 
 
 def message_rates(material: Material) -> list[MessageRates]:
-    """Every run, MPI and setting in the order of levels, sizes and windows."""
+    """The rates of every run, MPI and setting, sorted by level, size and window."""
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     for run in material.runs:
         for sample in run.samples:
@@ -83,16 +82,18 @@ def message_rates(material: Material) -> list[MessageRates]:
         several = sum(key[:4] == (level, size_bytes, window, mpi) for key in groups) > 1
         label = words.flavour(mpi) + (f" ({run_name})" if several else "")
         result.append(MessageRates(mpi, level, size_bytes, window, label, _methods(samples, window)))
-    return sorted(result, key=lambda one: (words.level_order(one.level), *one.setting[1:], one.label))
+    return sorted(
+        result, key=lambda series: (words.level_order(series.level), *series.setting[1:], series.label)
+    )
 
 
-def rates_sentences(found: Sequence[MessageRates]) -> list[str]:
-    """Per MPI, level and size: what the methods reach with the most threads that had a core each, or else
-    with the fewest that had not."""
+def rates_sentences(all_rates: Sequence[MessageRates]) -> list[str]:
+    """One sentence per MPI, level and size: the rates with the most threads that had a core each, or with the
+    fewest threads if none had."""
     sentences = []
-    for one in found:
-        methods = one.drawn()
-        threads = _told_threads(methods)
+    for series in all_rates:
+        methods = series.drawn()
+        threads = _threads_to_report(methods)
         rates = {
             method: point
             for method, points in methods.items()
@@ -104,11 +105,11 @@ def rates_sentences(found: Sequence[MessageRates]) -> list[str]:
         if PROCESSES in rates:
             texts.append(f"{millions(rates[PROCESSES].rate_per_s[0])} as {_counted_processes(threads)}")
         crowded = any(point.oversubscribed for point in rates.values())
-        over = ", with more threads than cores, which take turns" if crowded else ""
+        over = ", with more threads than cores" if crowded else ""
         sentences.append(
-            f"{words.capital(words.level(one.level))}, {words.counted(threads, 'thread')} of {one.label} "
-            f"{'sends' if threads == 1 else 'send'}, in million {format_bytes(one.size_bytes)} messages per "
-            f"second, {words.listed(texts)}{over}."
+            f"{words.capital(words.at_level(series.level))}, {words.counted(threads, 'thread')} of "
+            f"{series.label} {'reaches' if threads == 1 else 'reach'} these rates in million "
+            f"{format_bytes(series.size_bytes)} messages per second{over}: {words.listed(texts)}."
         )
     return sentences
 
@@ -122,7 +123,7 @@ def _counted_processes(number: int) -> str:
     return words.counted(number, "pair of processes", "pairs of processes")
 
 
-def _told_threads(methods: Mapping[str, Sequence[RatePoint]]) -> int:
+def _threads_to_report(methods: Mapping[str, Sequence[RatePoint]]) -> int:
     points = [point for points in methods.values() for point in points]
     crowded = {point.threads for point in points if point.oversubscribed and point.threads > 1}
     alone = {point.threads for point in points} - crowded
@@ -145,8 +146,8 @@ def _methods(samples: Sequence[Sample], window: int) -> dict[Key, tuple[RatePoin
             sample
         )
     methods: dict[Key, list[RatePoint]] = defaultdict(list)
-    for (method, vcis, threads), found in groups.items():
-        methods[method, vcis is not None].append(_point(threads, vcis, window, found))
+    for (method, vcis, threads), group in groups.items():
+        methods[method, vcis is not None].append(_point(threads, vcis, window, group))
     order = list(METHODS)
     keys = sorted(methods, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
     return {key: tuple(sorted(methods[key], key=lambda point: point.threads)) for key in keys}

@@ -1,4 +1,4 @@
-"""The page: one HTML file that opens offline, from the chapters, a template and plotly's own script."""
+"""The page: one HTML file that works offline, from the chapters, a template and the script of plotly."""
 
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,16 @@ FAINT = 0.22  # opacity of shading and raw samples
 
 
 def write_page(material: Material, path: str | Path) -> None:
-    """Write the page to `path`, whole or not at all."""
+    """Write the page to `path` atomically."""
     files.write_text(path, render(material))
 
 
 def render(material: Material) -> str:
-    """The page as text: style, scripts and figures inlined, every text from a file escaped."""
-    import jinja2  # both imported late: they take longer than most commands
+    """The page as HTML: style, scripts and figures inlined, all text from files escaped."""
+    import jinja2  # imported late: both imports are slow
     from plotly.offline import get_plotlyjs
 
-    answered = chapters(material)
+    all_chapters = chapters(material)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -34,14 +34,14 @@ def render(material: Material) -> str:
     )
     return environment.get_template("page.html").render(
         title=_title(material),
-        chapters=answered,
-        figures=_figures(answered),
+        chapters=all_chapters,
+        figures=_figures(all_chapters),
         palette=PALETTE,
         faint=_faint,
         choosers=_choosers,
         style=_text("page.css"),
         watch_script=_text("watch.js"),
-        plotly_script=get_plotlyjs() if _figures(answered) else "",
+        plotly_script=get_plotlyjs() if _figures(all_chapters) else "",
         page_script=_text("page.js"),
         version=__version__,
     )
@@ -52,18 +52,18 @@ def _title(material: Material) -> str:
     return "MPI communication" + (f" on {', '.join(hosts)}" if hosts else "")
 
 
-def _figures(answered: list[Chapter]) -> dict[str, dict[str, Any]]:
-    """id -> what plotly draws, for the figures that can be drawn."""
+def _figures(all_chapters: list[Chapter]) -> dict[str, dict[str, Any]]:
+    """id -> plotly figure, for the figures that can be drawn."""
     return {
         figure.id: {"data": list(figure.data), "layout": dict(figure.layout)}
-        for chapter in answered
+        for chapter in all_chapters
         for figure in chapter.figures
         if not figure.why_not
     }
 
 
 def _choosers(chapter: Chapter) -> dict[str, list[str]]:
-    """What there is to choose among the figures of a chapter."""
+    """The selectors of a chapter that have more than one value."""
     return {name: list(values) for name, values in chapter.choices.items() if len(values) > 1}
 
 

@@ -1,4 +1,4 @@
-"""What a chapter is made of: sentences, lights, tables, figures; the same for the page and the terminal."""
+"""The parts of a chapter: sentences, lights, tables and figures, for the page and the terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers behind a picture. `rows` hold text, one cell per header word; `wide`, where it is shown, takes
-    the width of the page."""
+    """A table of text, one cell per column of `header`. An open table that is `wide` has the page width."""
 
     caption: str
     header: Sequence[str]
@@ -18,11 +17,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plotly figure as plain data, or the reason why there is none in `why_not`.
+    """A plotly figure as plain data, or the reason for its absence in `why_not`.
 
-    Colours are `var(--name)` of the page's style sheet, so that light, dark and print change them together.
-    `sentence` stands above the picture, `caption` below it. A figure with a `choice` is one of several: the
-    page shows those that fit what its reader chose of `Chapter.choices`.
+    Colours are variables `var(--name)` of the style sheet, which differ between the light and the dark theme.
+    `sentence` is printed above the figure, `caption` below it. The page shows a figure with a `choice` only
+    if it matches the selected values of `Chapter.choices`.
     """
 
     id: str
@@ -38,8 +37,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do: what for, what it is predicted to gain, and the setting, command or change that does
-    it."""
+    """One recommended change: its purpose, its predicted speed-up, and the setting or command to use."""
 
     what: str
     gain: str
@@ -48,10 +46,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Light:
-    """How far one measurement can be trusted: how many of its samples were noisy, oversubscribed or wrong.
+    """The quality of one measurement: the number of noisy, oversubscribed and wrong samples.
 
-    `link_limited` samples shared cores too, but a virtual link was their limit; `oversubscribed` leaves them
-    out.
+    `link_limited` samples were oversubscribed too, but a virtual link was the bottleneck; `oversubscribed`
+    excludes them.
     """
 
     what: str
@@ -63,17 +61,17 @@ class Light:
 
     @property
     def state(self) -> str:
-        """`good`, `warn` or `bad`: the colour and shape of the lamp."""
+        """`good`, `warn` or `bad`: the colour and shape of the light."""
         return "bad" if self.wrong else "warn" if self.noisy or self.oversubscribed else "good"
 
     @property
-    def word(self) -> str:
-        """The state without colour: `converged`, or what is wrong with how many samples, and how many shared
-        cores without harm."""
+    def text(self) -> str:
+        """The state as text: `converged`, or the problems with the number of affected samples, and the number
+        of link-limited samples."""
         counts = ((self.wrong, "wrong data"), (self.noisy, "noisy"), (self.oversubscribed, "oversubscribed"))
-        found = [f"{word} ({number} of {self.samples})" for number, word in counts if number]
-        limited = f"cores shared, the link the limit ({self.link_limited} of {self.samples})"
-        return ", ".join(found or ["converged"]) + (f", {limited}" if self.link_limited else "")
+        problems = [f"{problem} ({number} of {self.samples})" for number, problem in counts if number]
+        limited = f"cores shared, link-limited ({self.link_limited} of {self.samples})"
+        return ", ".join(problems or ["converged"]) + (f", {limited}" if self.link_limited else "")
 
 
 @dataclass(frozen=True)
@@ -82,15 +80,15 @@ class Chapter:
 
     Attributes
     ----------
-    sentence : the answer in plain words.
+    sentence : the answer.
     lines : provenance and remarks below it.
-    tables : every number, for the page; `shown` stand open before the figures, `closing` after them, `brief`
-        are for the terminal.
-    steps : what to do, in its order.
-    listings : texts to be copied, as pairs (caption, text), for the page.
-    absent : what is missing, as pairs (remark, command that makes it or "").
-    choices : what a reader chooses among its figures: name -> values in their order; the first figure with a
-        choice is shown first.
+    tables : tables with all numbers, folded on the page. `shown` are open before the figures, `closing` open
+        after them, `brief` are for the terminal.
+    steps : recommended changes, in order.
+    listings : texts to copy, as pairs (caption, text), for the page.
+    absent : missing inputs, as pairs (remark, command that produces them or "").
+    choices : selectors of the figures: name -> values in order. The page first selects the choice of the
+        first figure that has one.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The chapter on pipelines: which method threads should send a buffer, and from which size on."""
+"""The chapter on pipelines: which method threads should use to send a buffer, by size."""
 
 from collections.abc import Sequence
 
@@ -19,83 +19,86 @@ from earlybird.report.pipelines import BULK, Pipeline, pipelines
 
 ID = "pipelines"
 QUESTION = "How should threads send a buffer?"
-LOUD = 1.5  # a method that takes so many times as long as one message is worth a word
+MIN_REPORTED_COST = 1.5  # time relative to a single message from which a slow method is reported
 
 
 def pipeline_chapter(material: Material) -> Chapter | None:
-    """None where no pipeline was measured."""
-    found = pipelines(material)
-    if not found:
+    """None if no pipeline was measured."""
+    measured = pipelines(material)
+    if not measured:
         return None
-    first = headline(found)
-    ordered = [first, *(one for one in found if one is not first)]
-    paper, changes = gillis.paper_tables(found), crossovers_table(found)
+    first = headline(measured)
+    ordered = [first, *(pipeline for pipeline in measured if pipeline is not first)]
+    paper_tables, crossovers = gillis.paper_tables(measured), crossovers_table(measured)
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_sentences(found)),
+        " ".join(_sentences(measured)),
         gillis.conditions(material),
         figures=[*pipeline_figures(ordered), *best_method_figures(ordered)],
-        tables=[pipelines_table(found)],
-        shown=paper,
-        closing=[changes] if changes.rows else [],
+        tables=[pipelines_table(measured)],
+        shown=paper_tables,
+        closing=[crossovers] if crossovers.rows else [],
         brief=[
-            *gillis.brief_paper_tables(found),
-            *([brief_crossovers_table(found)] if changes.rows else []),
+            *gillis.brief_paper_tables(measured),
+            *([brief_crossovers_table(measured)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],
-        choices=choices(found),
+        choices=choices(measured),
     )
 
 
-def _sentences(found: Sequence[Pipeline]) -> list[str]:
-    """Per MPI and level, of the setting that gains most with its largest buffer."""
+def _sentences(measured: Sequence[Pipeline]) -> list[str]:
+    """One sentence per MPI and level, for the setting with the largest speed-up of its largest buffer."""
     groups: dict[tuple[str, str], list[Pipeline]] = {}
-    for one in found:
-        groups.setdefault((one.label, one.setting.level), []).append(one)
+    for pipeline in measured:
+        groups.setdefault((pipeline.label, pipeline.setting.level), []).append(pipeline)
     return [_sentence(headline(group)) + _penalty(group) for group in groups.values()]
 
 
-def _sentence(one: Pipeline) -> str:
-    """What the largest buffer gains."""
-    points = [point for point in one.points if point.gain]
-    where = f"{words.capital(words.level(one.setting.level))}, {one.label}"
+def _sentence(pipeline: Pipeline) -> str:
+    """The speed-up of the largest buffer."""
+    points = [point for point in pipeline.points if point.gain]
+    where = f"{words.capital(words.at_level(pipeline.setting.level))}, {pipeline.label}"
     if not points:
-        return f"{where} was measured without one message to compare with."
-    point, setting = points[-1], one.setting
+        return f"{where} was measured without the reference, a single message."
+    point, setting = points[-1], pipeline.setting
     method = max(point.gain, key=lambda name: point.gain[name][0])
     gain, theory = point.gain[method][0], point.gain_theory
     late = "the last one late" if setting.gamma_s_per_byte else "computed with noise" if setting.noise else ""
     what = f"{format_bytes(point.size_bytes)} as {words.counted(setting.partitions, 'partition')}"
     what += f" of {words.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
     what += f", {late}," if late else ""
-    says = f" (equation (4): {theory:.2f})" if theory is not None and setting.delay_rate() else ""
+    theory_text = f" (equation (4): {theory:.2f})" if theory is not None and setting.delay_rate() else ""
     if gain <= 1:
-        return f"{where} sends {what} fastest as one message{says}."
-    crowded = ", with more threads than cores" if one.oversubscribed else ""
+        return f"{where} sends {what} fastest as a single message{theory_text}."
+    crowded = ", with more threads than cores" if pipeline.oversubscribed else ""
     return (
-        f"{where} sends {what} {gain:.2f} times as fast {_by(method)} as in one message"
-        f"{' when all is ready' if late else ''}{crowded}{says}."
+        f"{where} sends {what} {_using(method)} with a speed-up of {gain:.2f} over a single message"
+        f"{' sent when all partitions are ready' if late else ''}{crowded}{theory_text}."
     )
 
 
-def _by(method: str) -> str:
-    return "with " + words.method(method)
+def _using(method: str) -> str:
+    return f"using {words.method(method)}"
 
 
 def _penalty(group: Sequence[Pipeline]) -> str:
-    """What early sending costs the smallest buffers, where it costs much."""
+    """The cost of early sending for the smallest buffers, if it is large."""
     costs = [
-        (1 / gain, method, one)
-        for one in group
-        for method, (gain, _, _) in one.points[0].gain.items()
-        if gain > 0 and not method.startswith("rma") and BULK in one.points[0].time_s
+        (1 / gain, method, pipeline)
+        for pipeline in group
+        for method, (gain, _, _) in pipeline.points[0].gain.items()
+        if gain > 0 and not method.startswith("rma") and BULK in pipeline.points[0].time_s
     ]
     if not costs:
         return ""
-    cost, method, one = max(costs, key=lambda told: told[0])
-    if cost < LOUD:
+    cost, method, pipeline = max(costs, key=lambda cost: cost[0])
+    if cost < MIN_REPORTED_COST:
         return ""
-    threads = f" from {words.counted(one.setting.threads, 'thread')}" if one.setting.threads > 1 else ""
-    what = f"{format_bytes(one.points[0].size_bytes)} in {words.counted(one.setting.partitions, 'partition')}"
-    return f" Small buffers go in one message: {what}{threads} take {cost:.3g} times as long {_by(method)}."
+    threads = (
+        f" from {words.counted(pipeline.setting.threads, 'thread')}" if pipeline.setting.threads > 1 else ""
+    )
+    partitions = words.counted(pipeline.setting.partitions, "partition")
+    what = f"{format_bytes(pipeline.points[0].size_bytes)} in {partitions}{threads}"
+    return f" Send small buffers as a single message: {what} take {cost:.3g} times as long {_using(method)}."

@@ -1,4 +1,4 @@
-"""What a reader chooses among pipelines: MPI, place, threads, contexts, partitions and delay."""
+"""Selectors of the chapter on pipelines: MPI, level, threads, contexts, partitions and delay."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,55 +6,58 @@ from typing import Any
 from earlybird.report import words
 from earlybird.report.pipelines import Pipeline
 
-# Of each choice: what sorts its values, and the value in words.
+# For each selector: the sort key of a value, and its label.
 _CHOICES: Mapping[str, Callable[[Pipeline], tuple[Any, str]]] = {
-    "MPI": lambda one: (one.label, one.label),
-    "where": lambda one: (words.level_order(one.setting.level), words.level(one.setting.level)),
-    "threads": lambda one: (one.setting.threads, str(one.setting.threads)),
-    "contexts": lambda one: (one.setting.vcis or 0, one.setting.contexts()),
-    "partitions": lambda one: (one.setting.partitions, str(one.setting.partitions)),
-    "delay": lambda one: (one.setting.order()[4:], one.setting.late()),
+    "MPI": lambda pipeline: (pipeline.label, pipeline.label),
+    "level": lambda pipeline: (
+        words.level_order(pipeline.setting.level),
+        words.level(pipeline.setting.level),
+    ),
+    "threads": lambda pipeline: (pipeline.setting.threads, str(pipeline.setting.threads)),
+    "contexts": lambda pipeline: (pipeline.setting.vcis or 0, pipeline.setting.contexts()),
+    "partitions": lambda pipeline: (pipeline.setting.partitions, str(pipeline.setting.partitions)),
+    "delay": lambda pipeline: (pipeline.setting.order()[4:], pipeline.setting.late()),
 }
 
 
-def choice(one: Pipeline) -> dict[str, str]:
-    """The values of `one`, by name of the choice."""
-    return {name: value(one)[1] for name, value in _CHOICES.items()}
+def choice(pipeline: Pipeline) -> dict[str, str]:
+    """The values of a pipeline, by name of the selector."""
+    return {name: value(pipeline)[1] for name, value in _CHOICES.items()}
 
 
-def choices(found: Sequence[Pipeline]) -> dict[str, list[str]]:
-    """The values that there are of every choice, in order."""
+def choices(measured: Sequence[Pipeline]) -> dict[str, list[str]]:
+    """The values of every selector, in order."""
     return {
-        name: list(dict.fromkeys(text for _, text in sorted({value(one) for one in found})))
+        name: list(dict.fromkeys(text for _, text in sorted({value(pipeline) for pipeline in measured})))
         for name, value in _CHOICES.items()
     }
 
 
-def headline(found: Sequence[Pipeline]) -> Pipeline:
-    """What a reader sees first: of those with a late partition, if any, and then of those with a core for
-    each thread, the one that gains most over one message with its largest buffer."""
+def headline(measured: Sequence[Pipeline]) -> Pipeline:
+    """The pipeline shown first: preferably one with a late partition, then one with a core per thread, then
+    the one whose largest buffer has the largest speed-up over a single message."""
     return max(
-        found,
-        key=lambda one: (
-            one.setting.delay_rate() > 0,
-            not one.oversubscribed,
-            _last_gain(one),
-            len(one.points),
+        measured,
+        key=lambda pipeline: (
+            pipeline.setting.delay_rate() > 0,
+            not pipeline.oversubscribed,
+            _last_gain(pipeline),
+            len(pipeline.points),
         ),
     )
 
 
-def _last_gain(one: Pipeline) -> float:
-    gains = [max(gain for gain, _, _ in point.gain.values()) for point in one.points if point.gain]
+def _last_gain(pipeline: Pipeline) -> float:
+    gains = [max(gain for gain, _, _ in point.gain.values()) for point in pipeline.points if point.gain]
     return gains[-1] if gains else 0.0
 
 
-def setting_words(one: Pipeline, leave_out: Sequence[str] = ()) -> str:
-    """`within a socket, 4 threads, 16 partitions, delay 100 us/MB`; a single thread and the MPI's own
-    contexts go without saying."""
-    setting = one.setting
+def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
+    """`same socket, 4 threads, 16 partitions, delay 100 us/MB`, without a single thread or the default number
+    of contexts."""
+    setting = pipeline.setting
     parts = {
-        "where": words.level(setting.level),
+        "level": words.level(setting.level),
         "threads": words.counted(setting.threads, "thread") if setting.threads > 1 else "",
         "contexts": words.counted(setting.vcis, "context") if setting.vcis is not None else "",
         "partitions": words.counted(setting.partitions, "partition"),

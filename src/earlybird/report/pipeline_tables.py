@@ -1,4 +1,4 @@
-"""The numbers behind the figures of pipelines, and the sizes at which the best method changes, as text."""
+"""Tables of pipelines: times, speed-ups, and the sizes at which the fastest method changes."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,48 +7,57 @@ from earlybird.report import words
 from earlybird.report.parts import Table
 from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint
 
-BRIEF_SIZES = 4  # per pipeline in the terminal: from the smallest to the largest
+BRIEF_SIZES = 4  # per pipeline in the terminal, from the smallest to the largest
 BRIEF_SETTINGS, BRIEF_CHANGES = 6, 12
 
-_CAPTION = "Pipelines: time of a buffer in partitions, and the gain over one message"
+_CAPTION = "Pipelines: time of a buffer in partitions, and speed-up over a single message"
 
-# Columns that tell what a row was measured with; those that say the same in every row are left out.
+# Columns with the setting of a row; a column with the same value in every row is omitted.
 _SETTING: dict[str, Callable[[Pipeline], str]] = {
-    "MPI": lambda one: one.label,
-    "where": lambda one: words.level(one.setting.level),
-    "threads": lambda one: str(one.setting.threads) + (" *" if one.oversubscribed else ""),
-    "contexts": lambda one: one.setting.contexts(),
-    "partitions": lambda one: str(one.setting.partitions),
-    "delay": lambda one: one.setting.late(),
+    "MPI": lambda pipeline: pipeline.label,
+    "level": lambda pipeline: words.level(pipeline.setting.level),
+    "threads": lambda pipeline: str(pipeline.setting.threads) + (" *" if pipeline.oversubscribed else ""),
+    "contexts": lambda pipeline: pipeline.setting.contexts(),
+    "partitions": lambda pipeline: str(pipeline.setting.partitions),
+    "delay": lambda pipeline: pipeline.setting.late(),
 }
-_ALWAYS = ("MPI", "where", "partitions", "delay")
+_ALWAYS = ("MPI", "level", "partitions", "delay")
 
 
-def pipelines_table(found: Sequence[Pipeline]) -> Table:
-    """A row per size and method; the gain over one message and what equation (4) says."""
-    names = _telling(found, _ALWAYS)
-    modelled = any(point.fitted_s for one in found for point in one.points)
+def pipelines_table(measured: Sequence[Pipeline]) -> Table:
+    """One row per size and method: time, speed-up over a single message, and equation (4)."""
+    names = _varying(measured, _ALWAYS)
+    modelled = any(point.fitted_s for pipeline in measured for point in pipeline.points)
     rows = []
-    for one in found:
-        setting = [_SETTING[name](one) for name in names]
-        for point in one.points:
-            for method in [method for method in one.methods() if method in point.time_s]:
+    for pipeline in measured:
+        setting = [_SETTING[name](pipeline) for name in names]
+        for point in pipeline.points:
+            for method in [method for method in pipeline.methods() if method in point.time_s]:
                 rows.append(
                     [*setting, *_cells(point, method), *([_fitted(point, method)] if modelled else [])]
                 )
-    header = [*names, "size", "sent as", "time", "launches", "gain", "gain of launches", "equation (4)"]
-    return Table(_CAPTION + _star(found), header + (["fitted model"] if modelled else []), rows)
+    header = [
+        *names,
+        "size",
+        "method",
+        "time",
+        "launches",
+        "speed-up",
+        "speed-up of launches",
+        "equation (4)",
+    ]
+    return Table(_CAPTION + _star(measured), header + (["fitted model"] if modelled else []), rows)
 
 
-def brief_pipelines_table(found: Sequence[Pipeline]) -> Table:
-    """Of few sizes of the first pipelines, one message and the best method."""
-    names = _telling(found, ())
+def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
+    """A few sizes of the first pipelines: the time of a single message and of the best method."""
+    names = _varying(measured, ())
     rows = []
-    for one in found[:BRIEF_SETTINGS]:
-        setting, best = [_SETTING[name](one) for name in names], one.best_methods()
-        rows += [[*setting, *_brief_cells(one.points[k], best[k])] for k in _few(len(one.points))]
-    caption = _CAPTION + _star(found) + _more(len(found) - BRIEF_SETTINGS, "more setting")
-    return Table(caption, [*names, "size", "in one", "fastest", "time", "gain", "eq. (4)"], rows)
+    for pipeline in measured[:BRIEF_SETTINGS]:
+        setting, best = [_SETTING[name](pipeline) for name in names], pipeline.best_methods()
+        rows += [[*setting, *_brief_cells(pipeline.points[k], best[k])] for k in _few(len(pipeline.points))]
+    caption = _CAPTION + _star(measured) + _more(len(measured) - BRIEF_SETTINGS, "more setting")
+    return Table(caption, [*names, "size", "single", "fastest", "time", "speed-up", "eq. (4)"], rows)
 
 
 def _brief_cells(point: PipelinePoint, method: str) -> list[str]:
@@ -64,7 +73,7 @@ def _brief_cells(point: PipelinePoint, method: str) -> list[str]:
 
 
 def _few(count: int) -> list[int]:
-    """Of `count` sizes, from the first to the last."""
+    """At most BRIEF_SIZES of `count` indices, from the first to the last."""
     return sorted({round((count - 1) * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)})
 
 
@@ -89,57 +98,64 @@ def _fitted(point: PipelinePoint, method: str) -> str:
     return f"{format_seconds(fitted_s)} ({words.signed_percent(fitted_s / point.time_s[method][0] - 1)})"
 
 
-def crossovers_table(found: Sequence[Pipeline]) -> Table:
-    """The best method of small buffers of every pipeline, and a row for each size at which it changes."""
-    names = _telling(found, ())
+def crossovers_table(measured: Sequence[Pipeline]) -> Table:
+    """For every pipeline, the best method of small buffers and a row for each size at which it changes."""
+    names = _varying(measured, ())
     rows = []
-    for one in found:
-        if len(one.points) < 2 or len(one.methods()) < 2:
+    for pipeline in measured:
+        if len(pipeline.points) < 2 or len(pipeline.methods()) < 2:
             continue
-        setting = [_SETTING[name](one) for name in names]
-        smallest, largest = (format_bytes(one.points[k].size_bytes) for k in (0, -1))
-        changes = one.crossovers()
+        setting = [_SETTING[name](pipeline) for name in names]
+        smallest, largest = (format_bytes(pipeline.points[k].size_bytes) for k in (0, -1))
+        changes = pipeline.crossovers()
         if not changes:
             rows.append(
-                [*setting, words.method(one.best_methods()[0]), "at every size", f"{smallest} to {largest}"]
+                [
+                    *setting,
+                    words.method(pipeline.best_methods()[0]),
+                    "at every size",
+                    f"{smallest} to {largest}",
+                ]
             )
         for change in changes:
             low, high = map(format_bytes, change.between)
             after = f"{about(change.size_bytes)}: {words.method(change.after)}"
             rows.append([*setting, words.method(change.before), after, f"{low} to {high}"])
     return Table(
-        f"Where the fastest method changes{_star(found)}",
-        [*names, "fastest", "until", "seen between"],
+        f"Crossovers between methods{_star(measured)}",
+        [*names, "fastest", "until", "observed between"],
         rows,
         wide=True,
     )
 
 
-def brief_crossovers_table(found: Sequence[Pipeline]) -> Table:
-    """The first rows."""
-    table = crossovers_table(found)
+def brief_crossovers_table(measured: Sequence[Pipeline]) -> Table:
+    """The first rows of `crossovers_table`."""
+    table = crossovers_table(measured)
     left = len(table.rows) - BRIEF_CHANGES
     return Table(table.caption + _more(left, "more row"), table.header, table.rows[:BRIEF_CHANGES])
 
 
-def _star(found: Sequence[Pipeline]) -> str:
-    return " (*: more threads than cores)" if any(one.oversubscribed for one in found) else ""
+def _star(measured: Sequence[Pipeline]) -> str:
+    return " (*: more threads than cores)" if any(pipeline.oversubscribed for pipeline in measured) else ""
 
 
-def _more(left: int, noun: str) -> str:
-    return f"; {words.counted(left, noun)} on the page" if left > 0 else ""
+def _more(num_left: int, noun: str) -> str:
+    return f"; {words.counted(num_left, noun)} on the page" if num_left > 0 else ""
 
 
 def about(size_bytes: float) -> str:
-    """Two digits: an interpolated size is no better known."""
+    """A size with two digits, the precision of an interpolated size."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= unit:
             return f"{float(f'{size_bytes / unit:.2g}'):g} {name}"
     return f"{float(f'{size_bytes:.2g}'):g} B"
 
 
-def _telling(found: Sequence[Pipeline], always: Sequence[str]) -> list[str]:
-    """The columns in which pipelines differ, and those shown `always`."""
+def _varying(measured: Sequence[Pipeline], always: Sequence[str]) -> list[str]:
+    """The columns in which pipelines differ, and the columns in `always`."""
     return [
-        name for name, value in _SETTING.items() if name in always or len({value(one) for one in found}) > 1
+        name
+        for name, value in _SETTING.items()
+        if name in always or len({value(pipeline) for pipeline in measured}) > 1
     ]

@@ -1,4 +1,4 @@
-"""Pipelines: the time of each method to send a buffer in partitions, its gain, and where the best changes."""
+"""Pipelines: time and speed-up of each method that sends a buffer in partitions, and crossovers."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,9 @@ BULK = "single"
 
 @dataclass(frozen=True)
 class PipelinePoint:
-    """One size of a whole buffer: the time of every method, and the gain over one message of every other
-    method.
+    """One buffer size: the time of every method, and the speed-up (`gain`) over a single message.
 
-    `fitted_s` holds what a profile's fitted model says of the methods that it knows.
+    `fitted_s` are the times that the fitted model of a profile predicts.
     """
 
     size_bytes: int
@@ -31,9 +30,9 @@ class PipelinePoint:
     fitted_s: Mapping[str, float]
 
     def speeds(self) -> dict[str, Spread]:
-        """How many times as fast as one message; where that was not measured, 1/s.
+        """Speed-up over a single message; if that was not measured, 1/s.
 
-        Ratios of times taken in turn, not of medians: some methods are measured in launches of their own.
+        These are ratios of times of the same round, not of medians: some methods have separate launches.
         """
         if BULK in self.time_s and self.gain:
             return {BULK: (1.0, 1.0, 1.0)} | dict(self.gain)
@@ -42,7 +41,7 @@ class PipelinePoint:
 
 @dataclass(frozen=True)
 class Noise:
-    """Full compute noise, equations (6) to (9) of Gillis et al. 2023: a rate, and the noise and imbalance."""
+    """Computation with noise, equations (6) to (9) of Gillis et al. 2023: rate, noise and imbalance."""
 
     compute_s_per_byte: float
     epsilon: float
@@ -51,9 +50,9 @@ class Noise:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a buffer was sent with: threads and partitions, contexts of the MPI, and what makes it late.
+    """How a buffer was sent: threads, partitions, contexts of the MPI, and the delay of partitions.
 
-    `vcis` is None where the MPI's default was left; `gamma_s_per_byte` is 0 beside a `noise`.
+    `vcis` is None for the MPI's default. `gamma_s_per_byte` is 0 if there is a `noise`.
     """
 
     level: str
@@ -76,7 +75,7 @@ class Setting:
         return self.noise.compute_s_per_byte * (theta + sigma * (theta**0.5 + 1) - 1)
 
     def late(self) -> str:
-        """What makes partitions late, in words."""
+        """The cause of late partitions, as text."""
         if self.noise is not None:
             rate = format_rate(self.noise.compute_s_per_byte)
             return f"computing {rate}, noise {self.noise.epsilon:g} and {self.noise.delta:g}"
@@ -88,22 +87,21 @@ class Setting:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What one run measured of one MPI with one setting, by ascending size."""
+    """What one run measured of one MPI with one setting, sorted by size."""
 
     mpi: str
     label: str
     setting: Setting
     points: tuple[PipelinePoint, ...]
     oversubscribed: bool = False
-    reproduces: str = ""  # the paper whose figures the run sets out to measure
+    reproduces: str = ""  # the paper whose figures the run reproduces
 
     def methods(self) -> list[str]:
-        """One message first."""
+        """A single message first."""
         return sorted({method for point in self.points for method in point.time_s}, key=words.method_order)
 
     def best_methods(self) -> list[str]:
-        """The best method at each size, "" where none was measured; it changes where another is clearly
-        so."""
+        """The best method at each size, "" if none was measured; it changes if another is clearly faster."""
         return fastest.best_methods(self._speeds(), BULK)
 
     def crossovers(self) -> list[Crossover]:
@@ -128,7 +126,7 @@ def format_rate(seconds_per_byte: float) -> str:
 
 
 def pipelines(material: Material) -> list[Pipeline]:
-    """Every run, MPI and setting in the order of levels, threads, contexts, partitions and delay rates."""
+    """The pipelines of every run, MPI and setting, sorted by setting."""
     groups: dict[tuple, list[Sample]] = defaultdict(list)
     runs: dict[tuple, MeasuredRun] = {}
     for number, run in enumerate(material.runs):
@@ -151,7 +149,7 @@ def pipelines(material: Material) -> list[Pipeline]:
                 _reproduces(runs[key]),
             )
         )
-    return sorted(result, key=lambda one: (one.setting.order(), one.label))
+    return sorted(result, key=lambda pipeline: (pipeline.setting.order(), pipeline.label))
 
 
 def _reproduces(run: MeasuredRun) -> str:
@@ -160,7 +158,7 @@ def _reproduces(run: MeasuredRun) -> str:
 
 
 def _setting(sample: Sample) -> Setting | None:
-    """None for a sample that says too little of what it measured."""
+    """The setting of a sample; None if its configuration is incomplete."""
     config = sample.config
     if sample.kernel != "pipeline" or sample.method is None:
         return None
@@ -190,20 +188,20 @@ def _points(
     for size_bytes, methods in sorted(by_size.items()):
         bulk = methods.get(BULK, [])
         gains = {
-            method: fastest.paired_gain(bulk, found) for method, found in methods.items() if method != BULK
+            method: fastest.paired_gain(bulk, group) for method, group in methods.items() if method != BULK
         }
         theory = gain_theory(setting, size_bytes, median_of_launches(bulk)) if bulk else None
-        model = {method: fitted.get(found[0].point()) for method, found in methods.items()}
+        model = {method: fitted.get(group[0].point()) for method, group in methods.items()}
         points.append(
             PipelinePoint(
                 size_bytes,
                 {
-                    method: fastest.spread([sample.median_s() for sample in found])
-                    for method, found in methods.items()
+                    method: fastest.spread([sample.median_s() for sample in group])
+                    for method, group in methods.items()
                 },
                 {method: gain for method, gain in gains.items() if gain is not None},
                 theory,
-                len({sample.launch for found in methods.values() for sample in found}),
+                len({sample.launch for group in methods.values() for sample in group}),
                 {method: time_s for method, time_s in model.items() if time_s is not None},
             )
         )
@@ -211,7 +209,7 @@ def _points(
 
 
 def gain_theory(setting: Setting, size_bytes: int, bulk_s: float) -> float | None:
-    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of one message of all."""
+    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of a single message."""
     if bulk_s <= 0:
         return None
     return setting.partitions / max(setting.partitions - setting.delay_rate() * size_bytes / bulk_s, 1.0)

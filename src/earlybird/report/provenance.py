@@ -1,4 +1,4 @@
-"""Chapter 1's facts: which machine, MPI and placement, and how far each measurement can be trusted."""
+"""Data of chapter 1: machine, MPI and placement of each run, and the quality of each measurement."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from earlybird.report.material import MeasuredRun
 from earlybird.report.parts import Light, Table
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
-MAX_PLACEMENTS = 3  # told of a run
+MAX_PLACEMENTS = 3  # listed per run
 KERNELS = {
     "pingpong": "ping-pong",
     "contention": "contention",
@@ -25,29 +25,29 @@ KERNELS = {
 }
 
 
-def machine_words(machine: Mapping[str, Any]) -> str:
-    """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from what the file says, nothing required."""
+def machine_text(machine: Mapping[str, Any]) -> str:
+    """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
     inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
     inside += [
         words.counted(machine[key + "s"], key) for key in ("core", "socket") if _whole(machine.get(key + "s"))
     ]
     if _whole(machine.get("memory_bytes")):
         inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
-    name = str(machine.get("host") or "a machine without a name")
+    name = str(machine.get("host") or "unnamed machine")
     return f"{name} ({', '.join(inside)})" if inside else name
 
 
-def mpi_words(launch: Mapping[str, Any]) -> str:
-    """`MPICH 4.3.0` from one launch line."""
+def mpi_text(launch: Mapping[str, Any]) -> str:
+    """`MPICH 4.3.0` from one launch."""
     return " ".join(
-        word
-        for word in (words.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
-        if word
+        part
+        for part in (words.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
+        if part
     )
 
 
-def started_words(run: MeasuredRun) -> str:
-    """The date of a run as `21 November 2026, 01:30`, or as the file has it."""
+def started_text(run: MeasuredRun) -> str:
+    """The date of a run as `21 November 2026, 01:30`, or the text in the file if it is not a date."""
     text = str(run.header.get("started", ""))
     try:
         return f"{datetime.fromisoformat(text):%d %B %Y, %H:%M %Z}".lstrip("0").strip()
@@ -57,11 +57,11 @@ def started_words(run: MeasuredRun) -> str:
 
 def run_line(run: MeasuredRun) -> str:
     """Run, machine, MPI, transport, placement and date in one line."""
-    parts = [machine_words(run.machine)]
+    parts = [machine_text(run.machine)]
     launches: dict[str, list[Mapping[str, Any]]] = {}
     for launch in run.launches:
-        launches.setdefault(mpi_words(launch), []).append(launch)
-    for name, alike in launches.items():
+        launches.setdefault(mpi_text(launch), []).append(launch)
+    for name, same_mpi in launches.items():
         keys = {
             "transport": "transport ",
             "launcher": "launcher ",
@@ -70,36 +70,39 @@ def run_line(run: MeasuredRun) -> str:
         }
         how = []
         for key, before in keys.items():
-            told = dict.fromkeys(str(launch[key]) for launch in alike if launch.get(key))
-            how += [before + words.listed(sorted(told))] if told else []
+            values = dict.fromkeys(str(launch[key]) for launch in same_mpi if launch.get(key))
+            how += [before + words.listed(sorted(values))] if values else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
-    parts += _placements_words(run)
-    parts += [started_words(run)] if started_words(run) else []
+    parts += _placements_text(run)
+    parts += [started_text(run)] if started_text(run) else []
     return f"{run.name}: " + "; ".join(parts)
 
 
-def _placements_words(run: MeasuredRun) -> list[str]:
-    """A few placements, those of fewest ranks first and that of most last, and how many others there are."""
-    told = {placement_words(launch): len(launch.get("placement") or ()) for launch in run.launches}
-    found = sorted(told.keys() - {""}, key=lambda text: (told[text], text))
-    if len(found) <= MAX_PLACEMENTS:
-        return found
-    first = found[: MAX_PLACEMENTS - 1]
-    return [*first, f"{words.counted(len(found) - len(first), 'other placement')} up to {found[-1]}"]
+def _placements_text(run: MeasuredRun) -> list[str]:
+    """A few placements, sorted by number of ranks, with the number of omitted placements."""
+    num_ranks = {placement_text(launch): len(launch.get("placement") or ()) for launch in run.launches}
+    placements = sorted(num_ranks.keys() - {""}, key=lambda text: (num_ranks[text], text))
+    if len(placements) <= MAX_PLACEMENTS:
+        return placements
+    first = placements[: MAX_PLACEMENTS - 1]
+    return [
+        *first,
+        f"{words.counted(len(placements) - len(first), 'other placement')} up to {placements[-1]}",
+    ]
 
 
-def placement_words(launch: Mapping[str, Any]) -> str:
-    """`4 ranks on 1 node bound to core`, as observed where the launch tells it."""
-    placement = [place for place in launch.get("placement") or () if isinstance(place, dict)]
+def placement_text(launch: Mapping[str, Any]) -> str:
+    """`4 ranks on 1 node, binding core`; empty if the launch has no placement."""
+    placement = [entry for entry in launch.get("placement") or () if isinstance(entry, dict)]
     if not placement:
         return ""
-    nodes = len({str(place.get("node", place.get("host"))) for place in placement})
+    nodes = len({str(entry.get("node", entry.get("host"))) for entry in placement})
     binding = f", binding {launch['binding']}" if launch.get("binding") else ""
     return f"{words.counted(len(placement), 'rank')} on {words.counted(nodes, 'node')}{binding}"
 
 
 def run_table(run: MeasuredRun) -> Table:
-    """Everything run.json and the first launch of each flavour say, a row per key."""
+    """All keys of run.json and of the first launch of each flavour, one row per key."""
     rows = [[key, _flat(value)] for key, value in run.header.items() if key not in ("machine", "schema")]
     rows += [[f"machine: {key}", _flat(value)] for key, value in run.machine.items()]
     first: dict[str, Mapping[str, Any]] = {}
@@ -111,7 +114,7 @@ def run_table(run: MeasuredRun) -> Table:
             for key, value in launch.items()
             if key != "flavour"
         ]
-    return Table(f"Provenance of {run.name}", ["what", "value"], rows)
+    return Table(f"Provenance of {run.name}", ["key", "value"], rows)
 
 
 def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
@@ -128,8 +131,8 @@ def _light(
     run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], limited: Collection[int]
 ) -> Light:
     mpi, kernel, level = key
-    words_of = [words.flavour(mpi), KERNELS.get(kernel, kernel), words.level(level) if level else ""]
-    what = (f"{run_name}: " if run_name else "") + " ".join(word for word in words_of if word)
+    parts = [words.flavour(mpi), KERNELS.get(kernel, kernel), words.at_level(level) if level else ""]
+    what = (f"{run_name}: " if run_name else "") + " ".join(part for part in parts if part)
     return Light(
         what,
         len(samples),
@@ -141,56 +144,55 @@ def _light(
 
 
 def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
-    """What to do about the lights that are not green, each remedy once."""
-    found = []
+    """Remedies for the lights that are not green, each remedy once."""
+    texts = []
     if any(light.wrong for light in shown):
-        found.append(
-            "Wrong data: messages arrived changed; do not use these figures, try another MPI or transport."
+        texts.append(
+            "Wrong data: received messages differ from the sent ones. Do not use these figures; try another "
+            "MPI or transport."
         )
     if any(light.noisy for light in shown):
-        found += _noise_remedies(runs)
+        texts += _noise_remedies(runs)
     if any(light.oversubscribed for light in shown):
-        found.append(
-            f"Oversubscribed: more {crowd_words(runs)} than cores, so waiting ranks yield and the times hold "
-            "the switches between them; for figures without that, use no more "
-            f"{crowd_words(runs)} than cores."
+        texts.append(
+            f"Oversubscribed: more {crowd_text(runs)} than cores. Waiting ranks yield, so the times include "
+            f"context switches. To avoid this, use no more {crowd_text(runs)} than cores."
         )
     if any(light.link_limited for light in shown):
-        shares = f"{words.percent(links.LIMIT_SHARE)} or more, of an exchange "
+        shares = f"at least {words.percent(links.LIMIT_SHARE)}, for exchanges "
         shares += words.percent(links.EXCHANGE_LIMIT_SHARE)
-        found.append(
-            "Cores shared, the link the limit: there were more ranks than cores, but the bytes of these "
-            f"samples kept a virtual link busy for most of the time ({shares}), so that they tell what the "
-            "link does."
+        texts.append(
+            "Cores shared, link-limited: there were more ranks than cores, but the bytes of these samples "
+            f"kept a virtual link busy for most of the time ({shares}), so these samples measure the link."
         )
-    apart = [text for run in runs if (text := clocks.doubt(run.samples))]
-    found += [
-        f"{words.capital(text)}: compare larger messages, or measure anew while nodes and network are idle."
-        for text in dict.fromkeys(apart)
+    clock_doubts = [text for run in runs if (text := clocks.doubt(run.samples))]
+    texts += [
+        f"{words.capital(text)}: compare larger messages, or measure again while nodes and network are idle."
+        for text in dict.fromkeys(clock_doubts)
     ]
-    return found
+    return texts
 
 
 def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
-    """A sentence for each advice, with the measurements that it is for."""
-    said: dict[str, list[str]] = {}
+    """One sentence per advice, with the measurements that it applies to."""
+    names_of: dict[str, list[str]] = {}
     for run in runs:
         if noisy := [light.what for light in lights(run, len(runs) > 1) if light.noisy]:
-            said.setdefault(noise_advice(run), []).extend(noisy)
-    return [f"Noisy ({words.listed_briefly(names)}): {advice}." for advice, names in said.items()]
+            names_of.setdefault(noise_advice(run), []).extend(noisy)
+    return [f"Noisy ({words.listed_briefly(names)}): {advice}." for advice, names in names_of.items()]
 
 
-def crowd_words(runs: Sequence[MeasuredRun]) -> str:
-    """What there were more of than cores: threads where those are measured, ranks elsewhere."""
+def crowd_text(runs: Sequence[MeasuredRun]) -> str:
+    """What exceeded the number of cores: threads in thread kernels, else ranks."""
     kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
     of_threads = {"msgrate", "pipeline"}
     return "threads" if kernels <= of_threads else "ranks or threads" if kernels & of_threads else "ranks"
 
 
 def noise_advice(run: MeasuredRun) -> str:
-    """Which setting to change for quieter figures, from what the run says about its machine."""
+    """How to reduce the noise, from what the run records about its machine."""
     machine = run.machine
-    advice = ["give more time with a larger --budget"]
+    advice = ["measure longer with a larger --budget"]
     governor = machine.get("governor")
     if governor in SLOW_GOVERNORS:
         advice.append(f"set the frequency governor from {governor} to performance")
@@ -201,13 +203,13 @@ def noise_advice(run: MeasuredRun) -> str:
 
 
 def load_of(machine: Mapping[str, Any]) -> float | None:
-    """The load when a run began; None where the file does not tell it."""
+    """The load at the start of a run; None if the file does not have it."""
     load = machine.get("load")
     return number_or_none(load[0] if isinstance(load, list) and load else load)
 
 
 def is_loaded(machine: Mapping[str, Any]) -> bool:
-    """Whether other work kept every core busy when a run began: less load may be of the run before."""
+    """Whether other work kept every core busy at the start of a run; a lower load may be an earlier run's."""
     load = load_of(machine)
     return load is not None and _whole(machine.get("cores")) and load > machine["cores"]
 
@@ -217,7 +219,7 @@ def _whole(value: Any) -> bool:
 
 
 def _flat(value: Any) -> str:
-    """A value as one line of text; nested objects as `key=value` words."""
+    """A value as one line of text; nested objects as `key=value`."""
     if isinstance(value, dict):
         return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""One plain sentence per question, generated from the material."""
+"""One sentence per question, generated from the material."""
 
 from collections.abc import Sequence
 
@@ -10,46 +10,48 @@ from earlybird.report.curves import Contention, Curve, Fit, large_message_protoc
 from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
 
-FOLLOWS = 0.05  # how near to the straight line counts as following it
+FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 
 
 def measured_sentence(material: Material) -> str:
     samples = [sample for run in material.runs for sample in run.samples]
-    machines = {provenance.machine_words(run.machine): None for run in material.runs}
-    mpis = {provenance.mpi_words(launch): None for run in material.runs for launch in run.launches}
+    machines = {provenance.machine_text(run.machine): None for run in material.runs}
+    mpis = {provenance.mpi_text(launch): None for run in material.runs for launch in run.launches}
     start = f"{words.listed(list(mpis)) or 'MPI'} on {words.listed(list(machines))}"
     if not samples:
         return words.capital(f"{start}: the run holds no samples yet.")
     noisy = sum(not sample.converged for sample in samples)
     crowded = sum(sample.oversubscribed for sample in samples)
     state = "all converged" if not noisy else f"{len(samples) - noisy} converged and {noisy} stayed noisy"
-    over = f", {crowded} with more {provenance.crowd_words(material.runs)} than cores" if crowded else ""
+    over = f", {crowded} with more {provenance.crowd_text(material.runs)} than cores" if crowded else ""
     limited = sum(len(links.limited_samples(run, material.patterns)) for run in material.runs)
-    over += f" (in {limited} of them the link was the limit all the same)" if limited else ""
+    over += f" (of these, {limited} were limited by a link)" if limited else ""
     return words.capital(f"{start}: {words.counted(len(samples), 'sample')} measured, {state}{over}.")
 
 
 def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
-    """Per level: the smallest message's time, the largest one's bandwidth; measured, or else fitted."""
-    told: dict[str, list[str]] = {}
+    """One sentence per level: time of the smallest message, bandwidth of the largest; measured or fitted."""
+    texts_of: dict[str, list[str]] = {}
     for curve in curves:
         first, last = curve.points[0], curve.points[-1]
-        told.setdefault(curve.level, []).append(
+        texts_of.setdefault(curve.level, []).append(
             f"{curve.label} takes {format_seconds(first.median_s)} for a message of "
             f"{format_bytes(first.size_bytes)} and moves {format_bytes(last.size_bytes)} at "
             f"{format_bandwidth(rate(last.size_bytes, last.median_s))}"
         )
     for line in lines if not curves else []:
         first, last = line.segments[0], line.segments[-1]
-        told.setdefault(line.level, []).append(
-            f"{line.label} is fitted with {format_seconds(first.latency_s)} for a small message"
-            f" and {format_bandwidth(last.bandwidth_bytes_per_s)} for a large one"
+        texts_of.setdefault(line.level, []).append(
+            f"the fit of {line.label} has a latency of {format_seconds(first.latency_s)} for small messages"
+            f" and a bandwidth of {format_bandwidth(last.bandwidth_bytes_per_s)} for large ones"
         )
-    return [words.capital(f"{words.level(level)}, {'; '.join(texts)}.") for level, texts in told.items()]
+    return [
+        words.capital(f"{words.at_level(level)}, {'; '.join(texts)}.") for level, texts in texts_of.items()
+    ]
 
 
 def contention_sentence(items: Sequence[Contention]) -> list[str]:
-    """The point furthest from the straight line, over all flavours and levels, for large messages."""
+    """The point furthest from ideal scaling, over all flavours and levels, for large messages."""
     points = [
         (gap, bool(over), int(n), bandwidth, item)
         for item in large_message_protocols(items)
@@ -67,15 +69,15 @@ def contention_sentence(items: Sequence[Contention]) -> list[str]:
         return []
     if not far:
         return [
-            "Received bandwidth follows the straight line min(N*BW(1), BW_max) within "
+            "Received bandwidth follows ideal scaling, min(N*BW(1), BW_max), within "
             f"{words.percent(FOLLOWS)} at every N."
         ]
-    # A point with more ranks than cores measures the scheduler too: named only where no other point is off.
+    # A point with more ranks than cores also measures the scheduler: reported only if no other point is off.
     gap, over, n, bandwidth, item = max(far, key=lambda point: (not point[1], abs(point[0])))
     return [
         f"With {item.label}, {words.counted(n, 'process', 'processes')} receiving at once "
-        f"{words.level(item.level)} get {format_bandwidth(bandwidth)} together, {words.percent(abs(gap))} "
-        f"{'less' if gap < 0 else 'more'} than the straight line everybody assumes"
+        f"{words.at_level(item.level)} get {format_bandwidth(bandwidth)} in total, {words.percent(abs(gap))} "
+        f"{'less' if gap < 0 else 'more'} than ideal scaling"
         f"{' (with more ranks than cores)' if over else ''}."
     ]
 
@@ -85,7 +87,7 @@ def cost_sentence(item: Exchange) -> str:
     slowest = int(np.argmax(times))
     others = np.delete(times, slowest)
     what = f"The exchange ({item.name})" if item.name else "The exchange"
-    verb = "takes" if name == "measured" else f"should take, by the {name} model,"
+    verb = "takes" if name == "measured" else f"takes, as predicted by the {name} model,"
     text = f"{what} {verb} {format_seconds(times[slowest])}, the time of rank {slowest}, the slowest"
     if len(others) and times[slowest] > 0:
         waiting = float(np.mean(times[slowest] - others))
@@ -97,18 +99,18 @@ def cost_sentence(item: Exchange) -> str:
 def accuracy_sentence(item: Exchange) -> str:
     best = item.best_first()[0]
     slowest = item.slowest_error[best]
-    where = f"{words.capital(item.name)}: the" if item.name else "The"
-    says = (
-        "exactly right"
+    subject = f"{words.capital(item.name)}: the" if item.name else "The"
+    slowest_text = (
+        "without error"
         if slowest == 0
         else (f"{words.percent(abs(slowest))} too {'high' if slowest > 0 else 'low'}")
     )
     doubts = ["with more ranks than cores"] if item.oversubscribed and not item.link_limited else []
     doubts += [f"at a load of {item.load:.1f}"] if item.load is not None else []
-    rivals = [f"{model} is off by {words.percent(item.error[model])}" for model in item.best_first()[1:]]
-    beside = [f"measured {words.listed(doubts)}"] * bool(doubts) + [", ".join(rivals)] * bool(rivals)
-    rest = f" ({'; '.join(beside)})" if beside else ""
+    others = [f"error of {model}: {words.percent(item.error[model])}" for model in item.best_first()[1:]]
+    remarks = [f"measured {words.listed(doubts)}"] * bool(doubts) + [", ".join(others)] * bool(others)
+    remark = f" ({'; '.join(remarks)})" if remarks else ""
     return (
-        f"{where} {best} model comes closest: it is off by {words.percent(item.error[best])} in total{rest} "
-        f"and puts the slowest rank's time {says}."
+        f"{subject} {best} model is the most accurate: its total error is {words.percent(item.error[best])}"
+        f"{remark}, and it predicts the time of the slowest rank {slowest_text}."
     )

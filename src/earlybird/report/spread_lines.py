@@ -1,4 +1,4 @@
-"""A line of medians with the shading between its lowest and highest launch, one style per method."""
+"""A line of medians with shading from the lowest to the highest launch, one style per method."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ def spread_traces(
     *,
     shown: bool = True,
 ) -> list[dict[str, Any]]:
-    """The traces of one method; those not `shown` wait in the legend until a reader touches them."""
+    """The traces of one method; if not `shown`, they are hidden until the reader clicks the legend entry."""
     color = axes.color(method)
     common: dict[str, Any] = {"x": list(x), "legendgroup": name} | (
         {} if shown else {"visible": "legendonly"}
@@ -47,7 +47,7 @@ def spread_traces(
 def fitted_trace(
     method: str, name: str, x: Sequence[float], y: Sequence[float], hover: Sequence[str], first: bool
 ) -> dict[str, Any]:
-    """What a fitted model says of one method; a single entry of the legend, the `first`, stands for all."""
+    """The fitted model of one method; only the `first` trace has a legend entry, for all of them."""
     return {
         "x": list(x),
         "y": list(y),

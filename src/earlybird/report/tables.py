@@ -1,4 +1,4 @@
-"""The numbers behind the figures of chapters 2 to 4, as tables of text."""
+"""Tables with the numbers of the figures of chapters 2 to 4."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from earlybird.report.material import Material
 from earlybird.report.parts import Table
 
 BRIEF_SIZES = 7  # sizes per curve in the terminal
-MAX_ROWS = 500  # rows of a per-rank table; the slowest are kept
+MAX_ROWS = 500  # rows of a per-rank table; the slowest ranks are kept
 
 
 def points_table(curves: Sequence[Curve]) -> Table:
@@ -40,17 +40,17 @@ def points_table(curves: Sequence[Curve]) -> Table:
         for curve in curves
         for p in curve.points
     ]
-    header = ["MPI", "where", "size", "median", "lowest launch", "highest launch", "bandwidth", "iterations"]
+    header = ["MPI", "level", "size", "median", "lowest launch", "highest launch", "bandwidth", "iterations"]
     return Table("Ping-pong, half round trip", header, rows)
 
 
 def brief_points_table(curves: Sequence[Curve]) -> Table:
-    """BRIEF_SIZES points of each curve, from its smallest size to its largest, with median and bandwidth."""
+    """Median and bandwidth at BRIEF_SIZES sizes of each curve, from the smallest to the largest."""
     few = []
     for curve in curves:
         chosen = np.unique(np.linspace(0, len(curve.points) - 1, BRIEF_SIZES).round().astype(int))
         few.append(replace(curve, points=tuple(curve.points[k] for k in chosen)))
-    return _columns(points_table(few), ("MPI", "where", "size", "median", "bandwidth"))
+    return _columns(points_table(few), ("MPI", "level", "size", "median", "bandwidth"))
 
 
 def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
@@ -85,13 +85,13 @@ def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
                         _sender_waits(protocol),
                     ]
                 )
-    header = ["MPI", "where", "protocol", "from", "latency", "bandwidth", "held-out error", "sender waits"]
+    header = ["MPI", "level", "protocol", "from", "latency", "bandwidth", "held-out error", "sender waits"]
     return Table("Fitted protocols", header, rows)
 
 
 def _sender_waits(protocol: Protocol) -> str:
-    told = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
-    return f"{'yes' if protocol.sender_waits else 'no'}, {told}"
+    source = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
+    return f"{'yes' if protocol.sender_waits else 'no'}, {source}"
 
 
 def bandwidth_table(items: Sequence[Contention]) -> Table:
@@ -117,18 +117,18 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
         )
     ]
     star = " (*: more ranks than cores)" if any(item.oversubscribed.any() for item in items) else ""
-    header = ["MPI", "where", "protocol", "N", "received", "interval", "straight line", "off by"]
+    header = ["MPI", "level", "protocol", "N", "received", "interval", "ideal scaling", "deviation"]
     return Table(f"Received bandwidth of the group, BW(N){star}", header, rows)
 
 
 def brief_bandwidth_table(items: Sequence[Contention]) -> Table:
     return _columns(
-        bandwidth_table(items), ("MPI", "where", "N", "received", "interval", "straight line", "off by")
+        bandwidth_table(items), ("MPI", "level", "N", "received", "interval", "ideal scaling", "deviation")
     )
 
 
 def _columns(table: Table, names: Sequence[str]) -> Table:
-    """The named columns of a table."""
+    """A table with only the columns in `names`."""
     chosen = [table.header.index(name) for name in names]
     return Table(table.caption, names, [[row[k] for k in chosen] for row in table.rows])
 

@@ -1,4 +1,4 @@
-"""The five answers in the terminal: the same sentences, and short tables at most 100 columns wide."""
+"""The report for the terminal: the sentences of the page, and short tables of at most 100 columns."""
 
 import textwrap
 
@@ -10,7 +10,7 @@ WIDTH = 100
 
 
 def render(material: Material) -> str:
-    """Plain text, ending with a newline; control characters from files are replaced."""
+    """The report as plain text with a final newline; control characters from files are replaced."""
     blocks = [_chapter(number, chapter) for number, chapter in enumerate(chapters(material), start=1)]
     return "\n\n".join(blocks) + "\n"
 
@@ -18,7 +18,7 @@ def render(material: Material) -> str:
 def _chapter(number: int, chapter: Chapter) -> str:
     title = f"{number}. {chapter.question}"
     blocks = [f"{title}\n{'-' * len(title)}\n{_wrapped(chapter.sentence)}"]
-    blocks += [_step(place, step) for place, step in enumerate(chapter.steps, start=1)]
+    blocks += [_step(number, step) for number, step in enumerate(chapter.steps, start=1)]
     blocks += [_wrapped(line) for line in chapter.lines]
     blocks += [_table(table) for table in chapter.brief]
     notes = list(chapter.remedies)
@@ -27,8 +27,8 @@ def _chapter(number: int, chapter: Chapter) -> str:
     return "\n\n".join(blocks)
 
 
-def _step(place: int, step: Step) -> str:
-    return _wrapped(f"{place}. {step.what} {step.gain}".rstrip()) + "\n" + _wrapped(f"Do: {step.do}")
+def _step(number: int, step: Step) -> str:
+    return _wrapped(f"{number}. {step.what} {step.gain}".rstrip()) + "\n" + _wrapped(f"Do: {step.do}")
 
 
 def _table(table: Table) -> str:
@@ -46,7 +46,7 @@ def _table(table: Table) -> str:
 
 
 def _fitted(cell: str, width: int, column: int) -> str:
-    """The first column names things and begins at the left, the others are figures."""
+    """The first column has labels and is left-aligned, the others have numbers."""
     cell = cell if len(cell) <= width else cell[: max(width - 3, 0)] + "..."[: min(width, 3)]
     return cell.ljust(width) if column == 0 else cell.rjust(width)
 

@@ -1,4 +1,4 @@
-"""The words of the report: names of MPI flavours, levels and models as people read them."""
+"""Display names of MPI flavours, levels, methods, algorithms and models, and helpers for sentences."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,14 @@ FLAVOURS = {
     "system": "the system's MPI",
     "simgrid": "SimGrid's SMPI",
 }
-LEVELS = {"intra_socket": "within a socket", "inter_socket": "between sockets", "inter_node": "between nodes"}
-# Methods to send a buffer in partitions, in the order of legends: their words and the letters of a small
-# cell.
+LEVELS = {"intra_socket": "same socket", "inter_socket": "across sockets", "inter_node": "between nodes"}
+# Methods that send a buffer in partitions, in legend order: display name, and letters for a small cell.
 METHODS = {
-    "single": ("one message", "S"),
-    "many": ("a message per partition", "M"),
-    "partitioned": ("the MPI's partitioned calls", "P"),
+    "single": ("single message", "S"),
+    "many": ("message per partition", "M"),
+    "partitioned": ("MPI partitioned communication", "P"),
     "earlybird": ("libearlybird", "E"),
-    "earlybird-fresh": ("libearlybird, nothing learned", "E0"),
+    "earlybird-fresh": ("libearlybird, first starts", "E0"),
     "stream": ("MPIX streams", "X"),
     "rma-single-passive": ("RMA, one window, passive", "1p"),
     "rma-many-passive": ("RMA, many windows, passive", "Np"),
@@ -27,9 +26,9 @@ METHODS = {
     "rma-many-active": ("RMA, many windows, active", "Na"),
     "rma-fence": ("RMA, fence", "F"),
 }
-# Algorithms of collectives, likewise; `own-` before one is ours, on point-to-point calls.
+# Collective algorithms, likewise. The prefix `own-` marks our implementations on point-to-point calls.
 ALGORITHMS = {
-    "default": ("the MPI's own choice", "D"),
+    "default": ("the MPI's default", "D"),
     "linear": ("linear", "L"),
     "pipeline": ("pipeline", "P"),
     "binomial": ("binomial tree", "B"),
@@ -54,7 +53,7 @@ ALGORITHMS = {
     "linear-nonblocking": ("linear, nonblocking", "LN"),
     "sparbit": ("Sparbit", "Sp"),
     "tree": ("tree", "T"),
-    "two-ranks": ("two ranks alone", "2"),
+    "two-ranks": ("two ranks only", "2"),
 }
 OWN = "own-"
 OPERATIONS = {
@@ -75,12 +74,18 @@ def flavour(name: str) -> str:
 
 
 def level(name: str) -> str:
+    """The label of a level: `same socket`."""
     return LEVELS.get(name, name.replace("_", " "))
 
 
+def at_level(name: str) -> str:
+    """A level as part of a sentence: `on the same socket`, `across sockets`, `between nodes`."""
+    return f"on the {level(name)}" if name == "intra_socket" else level(name)
+
+
 def method(name: str) -> str:
-    """`earlybird:4096` is libearlybird with at most 4096 bytes in a message that gathers partitions;
-    `own-pipeline:4096` our pipeline, in segments of as many."""
+    """Display name. `earlybird:4096` is libearlybird with at most 4096 bytes per aggregated message;
+    `own-pipeline:4096` is our pipeline in segments of 4096 bytes."""
     known, _, bound = name.partition(":")
     if known not in METHODS:
         return algorithm(name)
@@ -93,7 +98,7 @@ def method(name: str) -> str:
 
 
 def algorithm(name: str) -> str:
-    """`our pipeline in segments of 4 KiB`; one of 0 bytes is the whole message, which goes without saying."""
+    """`our pipeline in segments of 4 KiB`. A segment of 0 bytes means the whole message and is omitted."""
     known, _, segment = name.partition(":")
     base = known.removeprefix(OWN)
     text = ("our " if base != known else "") + (ALGORITHMS[base][0] if base in ALGORITHMS else base)
@@ -107,7 +112,7 @@ def operation(name: str) -> str:
 
 
 def method_letters(name: str) -> str:
-    """One or two letters for a cell too small for words; `o` before what is ours."""
+    """One or two letters for a small cell; the prefix `o` marks our implementations."""
     known = name.partition(":")[0]
     if known in METHODS:
         return METHODS[known][1]
@@ -116,7 +121,7 @@ def method_letters(name: str) -> str:
 
 
 def method_order(name: str) -> tuple[int, bool, int, str]:
-    """Sorts methods as METHODS and ALGORITHMS do, ours after the MPI's, the bounds of one method by size."""
+    """Sort key: the order of METHODS and ALGORITHMS, ours after the MPI's, then the size bound."""
     known, _, bound = name.partition(":")
     base = known.removeprefix(OWN)
     names = [*METHODS, *ALGORITHMS]
@@ -132,16 +137,16 @@ def model_order(name: str) -> int:
     return MODELS.index(name) if name in MODELS else len(MODELS)
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(items: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
-    words = list(words)
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+    items = list(items)
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 
-def listed_briefly(words: Sequence[str], limit: int = 3) -> str:
-    """As `listed`; of more than `limit` words the first ones and how many others there are."""
-    over = len(words) - limit
-    return listed(words if over <= 0 else [*words[:limit], counted(over, "other")])
+def listed_briefly(items: Sequence[str], limit: int = 3) -> str:
+    """As `listed`; beyond `limit` items, the first ones and the number of others."""
+    over = len(items) - limit
+    return listed(items if over <= 0 else [*items[:limit], counted(over, "other")])
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -150,7 +155,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def percent(fraction: float) -> str:
-    """0.1234 -> `12 %`; below ten one digit more."""
+    """0.1234 -> `12 %`; one decimal below 10 %."""
     value = 100 * fraction
     return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.1f} %"
 

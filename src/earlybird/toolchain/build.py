@@ -1,6 +1,6 @@
 """Compile native/ for one MPI with CMake; results are cached under a key of everything they depend on.
 
-Every start of `earlybird exec` looks here for a library: what a build alone needs is imported for a build.
+Every `earlybird exec` imports this module, so imports that only a build needs are inside its functions.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def is_built(flavour: Flavour) -> bool:
 
 
 def features(flavour: Flavour) -> dict[str, bool]:
-    """What the feature probes found; empty when nothing is built."""
+    """Results of the feature probes; empty if nothing is built."""
     import json
 
     path = native_prefix(flavour) / "features.json"
@@ -86,8 +86,8 @@ def require_library(flavour: Flavour) -> None:
 def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     """Compile for `flavour` unless that is done already; return the install prefix.
 
-    The prefix appears by renaming a finished build, so a build that was cut short is never taken for a whole
-    one. Raises WorkError with the compiler's own words when compiling fails.
+    The prefix appears by renaming a finished build, so an interrupted build is never taken for a complete
+    one. Raises WorkError with the compiler's message when compiling fails.
     """
     import shutil
     import tempfile
@@ -118,7 +118,7 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     import sysconfig
 
     environment = flavour.environment()
-    # Flags a person set for their own builds must not change what is measured.
+    # Flags that a user set for other builds must not change what is measured.
     for name in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
         environment.pop(name, None)
     environment["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{environment['PATH']}"
@@ -154,7 +154,7 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
         return
     kept = home() / "native" / "failed-build.txt"
     shutil.copyfile(log, kept)
-    # CMake's own words on a probe ("-- ... not found") and on where it stopped come before what went wrong.
+    # CMake's messages on a probe ("-- ... not found") and on where it stopped precede the error.
     lines = [
         line.strip()
         for line in log.read_text(errors="replace").splitlines()
@@ -166,7 +166,7 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
 
 
 def _label(flavour: Flavour) -> str:
-    """The name of an MPI as part of a file's name."""
+    """The name of an MPI for use in a file name."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
 
 
@@ -219,9 +219,9 @@ def _digest(around: list[str], sources: list[str]) -> str:
 
 
 def _compiled_with(flavour: Flavour) -> str:
-    """The compilers and the wrapper's flags, kept beside a build: another one calls for building anew.
+    """The compilers and the wrapper's flags, stored with a build; a change requires a new build.
 
-    No part of the key, because a compute node must find the build without having these compilers.
+    Not part of the key, because a compute node without these compilers must find the build.
     """
     import shlex
     import shutil
@@ -245,7 +245,7 @@ def _resolved_library(flavour: Flavour) -> Path | None:
 
 
 def _identity(path: str | Path | None) -> str:
-    """Path, size and time of a file: as telling as its version, without starting it."""
+    """Path, size and time of a file: identifies its version without running it."""
     if path is None:
         return "absent"
     real = Path(path).resolve()

@@ -1,4 +1,4 @@
-"""Copy libearlybird, built for one MPI, to where other projects look for it: what `make install` does."""
+"""Copy libearlybird, built for one MPI, to a prefix for other projects: the work of `make install`."""
 
 import shutil
 import sys
@@ -8,7 +8,7 @@ from earlybird.data.errors import EarlybirdError, WorkError
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, native_prefix, require_library
 
-# Of a native build, what belongs to the library; the rest are Earlybird's own kernels.
+# The library's files of a native build; the rest are Earlybird's kernels.
 _PARTS = (
     f"lib/{LIBRARY}*",
     f"lib/{ABI_LIBRARY}*",

@@ -1,4 +1,4 @@
-"""Install an MPI flavour's wheels from PyPI, each flavour into a virtual environment of its own."""
+"""Install an MPI flavour's wheels from PyPI, each flavour into a separate virtual environment."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 
 
 def install_flavour(name: str, say: Callable[[str], None]) -> None:
-    """Install the wheels of flavour `name` unless they are here; WorkError with pip's last words when it
+    """Install the wheels of flavour `name` unless installed; WorkError with pip's last message if it
     fails.
 
     Two flavours in one environment would overwrite each other's mpicc, and `pip install --target` loses the
@@ -66,7 +66,7 @@ def refuse_inside_job(flavour_name: str) -> None:
 
 @contextmanager
 def locked(name: str):
-    """One process at a time does the work called `name`; the lock goes with the process."""
+    """Only one process at a time does the work `name`; the lock ends with the process."""
     folder = home() / "locks"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Unpack Debian's packages of SimGrid into a folder of ours, without root, where the system has none."""
+"""Unpack Debian's packages of SimGrid into Earlybird's folder, without root, if the system has none."""
 
 import os
 import re
@@ -16,17 +16,17 @@ _PACKAGE = "libsimgrid-dev"
 
 
 def unpack_simgrid(say: Callable[[str], None]) -> None:
-    """Put SimGrid where `find_flavour` looks for it unless one is here.
+    """Put SimGrid where `find_flavour` looks for it unless it is available.
 
-    apt-get tells which packages the system lacks, downloads them and checks their signatures; nothing is
-    installed. Raises InputError where there is no apt, WorkError with its words when it fails.
+    apt-get determines the missing packages, downloads them and checks their signatures; nothing is
+    installed. Raises InputError if there is no apt, WorkError with its message if it fails.
     """
     folder = flavours.simgrid_folder()
     if shutil.which("smpicc") or folder.exists():
         return
     refuse_inside_job(flavours.SIMULATED)
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise InputError(f"SimGrid is not here: {flavours.simgrid_remedy()}")
+        raise InputError(f"SimGrid is not installed: {flavours.simgrid_remedy()}")
     with locked(f"install-{flavours.SIMULATED}"):
         if folder.exists():
             return
@@ -55,7 +55,7 @@ def _relocate(smpicc: Path, folder: Path) -> None:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """What `command` prints; WorkError with its last words when it fails."""
+    """The output of `command`; WorkError with its last message if it fails."""
     result = subprocess.run(
         command,
         cwd=folder,

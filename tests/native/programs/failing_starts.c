@@ -18,7 +18,7 @@ static void give_up(const char *what, int kind, int allowed, int start) {
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-/* The other rank's word on the start that has just been made there; waits for it where `waits`, else -1 when it has not come. */
+/* The other rank's status of its last start; waits for it if `waits`, otherwise -1 if it has not arrived. */
 static int hear(int waits) {
   int there = 1, word;
   if (!waits) MPI_Iprobe(1 - rank, STATUS_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
@@ -66,7 +66,7 @@ static int complete_short(MPI_Request *request, int kind, int allowed, int start
 
 /* One request, which may fail at one of its starts. */
 static void run(int kind, int allowed, MPI_Datatype type, int tag) {
-  int *data = malloc(sizeof(int) * PARTITIONS * INTS); /* of this request alone: what has failed may still be under way */
+  int *data = malloc(sizeof(int) * PARTITIONS * INTS); /* of this request alone: a failed transfer may still be in flight */
   MPI_Request request;
   int word = ENDED_WELL;
   if (rank == 0) MPI_Psend_init(data, PARTITIONS, INTS, type, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
@@ -92,7 +92,7 @@ static void run(int kind, int allowed, MPI_Datatype type, int tag) {
     return;
   }
   num_failed++;
-  /* The two sides may no longer agree on what is under way: no later start may pretend otherwise. */
+  /* The two sides may no longer agree on the messages in flight, so no later start may succeed. */
   if (is_short && MPI_Start(&request) == MPI_SUCCESS) give_up("a start after one that has failed", kind, allowed, -1);
 }
 

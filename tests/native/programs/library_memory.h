@@ -1,4 +1,4 @@
-/* Watches the memory that libearlybird allocates, and nobody else's. The program must be linked with -rdynamic: the library must find
+/* Watches only the memory that libearlybird allocates. The program must be linked with -rdynamic: the library must find
  * the program's malloc before the system's. */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,4 +1,4 @@
-/* Refuses memory to the library, and to nobody else; see library_memory.h for how to link. */
+/* Lets allocations of the library fail, and no others; see library_memory.h for how to link. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""Advice on collectives: the best algorithm and segments by size, and what makes the MPI take them."""
+"""Advice on collectives: the best algorithm and segments by size, and settings that make the MPI use them."""
 
 import itertools
 
@@ -80,12 +80,12 @@ def test_an_algorithm_of_one_size_is_ranked_at_no_other():
     assert [one.method for one in advice.ranked] == ["linear"]
     assert {one.method for one in advice.stretches} == {"linear"} and "binomial" not in settings.text
     (said,) = advice.notes
-    assert said.startswith("binomial is not ranked at 4 MiB") and "measured at 8 B alone" in said
+    assert said.startswith("binomial is not ranked at 4 MiB") and "measured at 8 B only" in said
     best, *_ = advise(linear, of_one_size, size_bytes=8)[0].ranked
     assert best.method == "binomial"
 
 
-def test_times_measured_at_the_point_asked_for_stand_beside_the_forms():
+def test_times_measured_at_the_requested_point_are_compared_with_the_forms():
     linear, _, binomial = trees()
     linear["measured"] = [[8, 1024, 0, "node", 2e-4]]
     binomial["measured"] = [[8, 1024, 0, "node", 1e-4], [4, 1024, 0, "node", 9.0]]
@@ -97,7 +97,7 @@ def test_times_measured_at_the_point_asked_for_stand_beside_the_forms():
     assert not advice.notes
     binomial["measured"][0][-1] = 3e-4
     (said,) = advise(linear, binomial, size_bytes=1024)[0].notes
-    assert "binomial took 300 us and linear 200 us: believe the measurement" in said
+    assert "binomial took 300 us and linear 200 us: trust the measurement" in said
     (*ranked,) = advise(linear, binomial, size_bytes=1024, layout="8x1x1")[0].ranked
     assert all("measured_s" in one.extra for one in ranked)
     # Of another machine, or another point, they say nothing.
@@ -190,10 +190,10 @@ def test_an_algorithm_is_advised_only_at_sizes_at_which_the_mpi_takes_it():
         assert "4 0 4096" in settings.text
         ranked = {one.extra["algorithm"] for one in advice.ranked}
         assert ("split-binary" in ranked) == (asked == LARGEST)
-        told = "split-binary is not ranked at 1 KiB: it needs a byte and a segment in each half" in str(
+        is_noted = "split-binary is not ranked at 1 KiB: it needs a byte and a segment in each half" in str(
             advice.notes
         )
-        assert told == (asked != LARGEST)
+        assert is_noted == (asked != LARGEST)
     with pytest.raises(InputError, match="nothing can be advised: split-binary is not ranked at 1 B"):
         advise(split, size_bytes=1)
 
@@ -207,10 +207,10 @@ def test_gains_are_over_what_the_mpi_does_by_itself():
     assert gains["binomial"] == pytest.approx(1, rel=0.01)
     # Of equals the one that needs no setting.
     assert advice.ranked[0].method == "default"
-    assert advice.ranked[0].do == "nothing: it is what the MPI does by itself"
+    assert advice.ranked[0].do == "nothing: this is the default of the MPI"
 
 
-def test_ours_are_advised_but_no_mpi_is_told_to_take_them():
+def test_own_algorithms_are_advised_but_not_configured():
     quick = {"alpha_s": 1e-6, "beta_s_per_byte": 1e-9}
     own = form("own-binomial", "binomial-doubling", hop=quick)
     advice, settings = advise(*trees(), own)
@@ -218,7 +218,7 @@ def test_ours_are_advised_but_no_mpi_is_told_to_take_them():
     assert "own" not in settings.text and "pipeline" in settings.text
     advice, _ = advise(*trees(), own, mpi_only=True)
     assert advice.ranked[0].method.startswith("pipeline:")
-    with pytest.raises(InputError, match="leave --mpi-only out"):
+    with pytest.raises(InputError, match="omit --mpi-only"):
         advise(own, mpi_only=True)
     assert advise(own)[1] is None
 
@@ -226,7 +226,7 @@ def test_ours_are_advised_but_no_mpi_is_told_to_take_them():
 def test_open_mpi_gets_a_rule_for_every_region():
     advice, settings = advise(*trees())
     rules = [line.split("#")[0].split() for line in settings.text.splitlines()]
-    found = [tuple(map(int, words)) for words in rules if len(words) == 4]
+    found = [tuple(map(int, fields)) for fields in rules if len(fields) == 4]
     numbers = {"binomial": 6, "pipeline": 3, "linear": 1}
     expected = [
         (one.from_bytes if k else 0, numbers[one.extra["algorithm"]], 0, one.extra["segment_bytes"])
@@ -254,7 +254,7 @@ def test_advice_survives_a_file_and_says_what_was_extrapolated():
 def test_an_unknown_mpi_gets_words_instead_of_settings():
     advice, settings = advise(*trees("homemade"))
     assert settings is None
-    assert advice.ranked[0].do.endswith("as this MPI's manual tells")
+    assert advice.ranked[0].do.endswith("see the manual of this MPI")
 
 
 def test_a_gain_within_the_errors_of_the_forms_is_doubted():
@@ -265,5 +265,5 @@ def test_a_gain_within_the_errors_of_the_forms_is_doubted():
         assert advice.ranked[0].method == "binomial" and advice.ranked[0].gain == pytest.approx(
             1.25, rel=0.01
         )
-        told = "binomial is predicted to take 20 % less than default, and the forms err by more"
-        assert any(told in note for note in advice.notes) == doubted
+        text = "binomial is predicted to take 20 % less than default, but the errors of the forms are larger"
+        assert any(text in note for note in advice.notes) == doubted

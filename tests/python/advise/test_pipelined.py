@@ -111,12 +111,13 @@ def test_a_method_kept_at_a_crossover_though_another_is_advised_is_explained():
     below = 4 * round(0.98 * changes.stretches[0].to_bytes / 4)
     advice = advise_pipeline(profile(*TWO), below, 4, always(4e-10))
     assert (advice.ranked[0].method, advice.stretches[0].method) == ("many", "single")
-    (told,) = [note for note in advice.notes if "is kept for" in note]
-    assert "single is kept" in told and "many is advised" in told and "10% less" in told
+    (note,) = [note for note in advice.notes if "is kept for" in note]
+    assert "single is kept" in note and "many is advised" in note and "10% less" in note
 
 
-def test_methods_measured_with_other_threads_do_not_stand_beside_those_with_the_same():
-    """One message of 4 threads takes longer than of one: beside it every method of one thread would gain."""
+def test_methods_measured_with_other_threads_are_not_compared_with_those_with_the_same():
+    """One message of 4 threads takes longer than of one: compared with it, every method of one thread would
+    gain."""
     alone = form("rma-fence", "each", 1e-9, 1e-9, threads=1)
     advice = advise_pipeline(profile(*TWO, alone), 1 << 22, 4, always(4e-10))
     assert {one.method for one in advice.ranked} == {"single", "many", "earlybird"}

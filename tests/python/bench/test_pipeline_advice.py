@@ -52,7 +52,7 @@ def test_a_model_of_half_the_cells_errs_little_on_the_others_and_advises_the_qui
         assert choices and max(choice.slower for choice in choices) < 1.05
 
 
-def test_advice_that_the_measurement_contradicts_is_told_as_slower():
+def test_advice_that_the_measurement_contradicts_is_reported_as_slower():
     samples = list(grid())
     models = pipeline_advice.models_of(pipeline_advice.table_of(samples, pipeline_advice.cells_of(samples)))
     # What takes eight times as long as the model thinks.

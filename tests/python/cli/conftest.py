@@ -1,4 +1,4 @@
-"""Commands are run in this process: what they print and refuse is asked here, not how a process ends."""
+"""Runs commands in this process: these tests check output and errors, not the end of a process."""
 
 import pytest
 

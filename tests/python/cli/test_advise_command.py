@@ -1,4 +1,4 @@
-"""`earlybird predict pipeline` and `earlybird advise pipeline` as a user types them."""
+"""`earlybird predict pipeline` and `earlybird advise pipeline` from the command line."""
 
 import csv
 import io
@@ -26,14 +26,14 @@ def form(method, messages):
 
 @pytest.fixture
 def earlybird(monkeypatch, capsys, tmp_path):
-    """Run the command beside `p.json`, a profile; returns (exit status, stdout, stderr)."""
+    """Run the command in a folder with a profile `p.json`; returns (exit status, stdout, stderr)."""
     profile = {"schema": "earlybird.profile/1", "id": "p", "levels": {"intra_socket": LEVEL},
                "forms": [form("single", "one"), form("many", "each")]}  # fmt: skip
     (tmp_path / "p.json").write_text(json.dumps(profile))
     monkeypatch.chdir(tmp_path)
 
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
         captured = capsys.readouterr()
@@ -42,11 +42,11 @@ def earlybird(monkeypatch, capsys, tmp_path):
     return call
 
 
-ASKED = ["--threads", 8, "--size", "64MiB", "--gamma", "100us/MB", "--profile", "p.json"]
+COMMON = ["--threads", 8, "--size", "64MiB", "--gamma", "100us/MB", "--profile", "p.json"]
 
 
 def test_predict_pipeline_gives_seconds_and_gain_of_every_method(earlybird):
-    status, out, err = earlybird("predict", "pipeline", *ASKED, "--partitions", 64, "--json")
+    status, out, err = earlybird("predict", "pipeline", *COMMON, "--partitions", 64, "--json")
     value = json.loads(out)
     assert (status, value["schema"]) == (0, "earlybird.pipeline-prediction/1")
     assert value["delay_s"] == pytest.approx(100e-12 * 2**20)
@@ -61,17 +61,17 @@ def test_predict_pipeline_gives_seconds_and_gain_of_every_method(earlybird):
 
 
 def test_predict_pipeline_of_one_method_as_table_and_csv(earlybird):
-    words = ["predict", "pipeline", *ASKED, "--method", "many"]
-    _, out, err = earlybird(*words)
+    arguments = ["predict", "pipeline", *COMMON, "--method", "many"]
+    _, out, err = earlybird(*arguments)
     assert out.splitlines()[1].split()[0] == "many" and "8 of 8 MiB" not in out
     assert "64 MiB in 8 partitions of 8 threads" in err and "not measured" not in err
-    (row,) = csv.DictReader(io.StringIO(earlybird(*words, "--format", "csv")[1]))
+    (row,) = csv.DictReader(io.StringIO(earlybird(*arguments, "--format", "csv")[1]))
     assert (row["method"], row["messages"], row["message_bytes"]) == ("many", "8", str(1 << 23))
     assert float(row["gain_low"]) == pytest.approx(float(row["gain"]))
 
 
-def test_advise_pipeline_ranks_and_names_crossovers(earlybird):
-    status, out, err = earlybird("advise", "pipeline", *ASKED)
+def test_advise_pipeline_ranks_methods_and_lists_crossovers(earlybird):
+    status, out, err = earlybird("advise", "pipeline", *COMMON)
     lines = out.splitlines()
     assert status == 0 and lines[1].split()[:2] == ["1", "many"]
     assert any(line.startswith("1. one persistent message per partition") for line in lines)
@@ -80,7 +80,7 @@ def test_advise_pipeline_ranks_and_names_crossovers(earlybird):
 
 
 def test_advise_pipeline_as_json_is_advice(earlybird):
-    value = json.loads(earlybird("advise", "pipeline", *ASKED, "--json")[1])
+    value = json.loads(earlybird("advise", "pipeline", *COMMON, "--json")[1])
     advice = advice_from_json(value)
     assert value["asked"] == {
         "level": "intra_socket",
@@ -92,61 +92,61 @@ def test_advise_pipeline_as_json_is_advice(earlybird):
     assert advice.stretches[0].from_bytes == 512
 
 
-def test_the_delay_rate_may_come_from_the_computation(earlybird):
-    words = ["--threads", 8, "--size", "64MiB", "--profile", "p.json", "--ai", 5, "--ci", 1,
+def test_the_delay_rate_follows_from_the_computation(earlybird):
+    arguments = ["--threads", 8, "--size", "64MiB", "--profile", "p.json", "--ai", 5, "--ci", 1,
              "--frequency", "3.5GHz", "--epsilon", 0.04]  # fmt: skip
-    value = json.loads(earlybird("predict", "pipeline", *words, "--partitions", 64, "--json")[1])
+    value = json.loads(earlybird("predict", "pipeline", *arguments, "--partitions", 64, "--json")[1])
     assert value["gamma_s_per_byte"] == pytest.approx(1263.67e-12, rel=1e-4)
-    advice = json.loads(earlybird("advise", "pipeline", *words, "--json")[1])
+    advice = json.loads(earlybird("advise", "pipeline", *arguments, "--json")[1])
     assert advice["ranked"][0]["partitions"] > 8
 
 
 @pytest.mark.parametrize("command", ["predict", "advise"])
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--threads", 0], "--threads is 0"),
-        (["--size", "9"], "9 bytes, which 8 partitions do not divide"),
+        (["--size", "9"], "9 bytes, which is not divisible into 8 partitions"),
         (["--size", "0"], "--size is 0 bytes"),
         (["--size", "big"], "--size is 'big'"),
         (["--gamma", "fast"], "--gamma is 'fast'"),
         (["--gamma", "100"], "makes a partition of 8388608 bytes 8.38861e+08 s late"),
-        (["--ai", "5"], "--gamma and --ai are both given"),
+        (["--ai", "5"], "--gamma and --ai both set the delay rate"),
         (["--level", "inter_node"], "has no level inter_node"),
         (["--profile", "nowhere.json"], "nowhere.json does not exist"),
     ],
 )
-def test_wrong_input_is_one_sentence_and_exit_2(earlybird, command, words, says):
-    status, out, err = earlybird(command, "pipeline", *ASKED, *words)
+def test_wrong_input_is_one_sentence_and_exit_2(earlybird, command, arguments, message):
+    status, out, err = earlybird(command, "pipeline", *COMMON, *arguments)
     assert (status, out) == (2, "")
     assert err.startswith("earlybird: ") and err.count("\n") == 1
-    assert says in err
+    assert message in err
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--partitions", 12], "give a multiple of 8"),
         (["--partitions", 0], "--partitions is 0"),
-        (["--method", "pigeon"], "the profile tells of single, earlybird, many"),
+        (["--method", "pigeon"], "the profile contains single, earlybird, many"),
     ],
 )
-def test_wrong_partitions_and_methods_are_refused(earlybird, words, says):
-    status, _, err = earlybird("predict", "pipeline", *ASKED, *words)
-    assert status == 2 and says in err and err.count("\n") == 1
+def test_wrong_partitions_and_methods_are_refused(earlybird, arguments, message):
+    status, _, err = earlybird("predict", "pipeline", *COMMON, *arguments)
+    assert status == 2 and message in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["predict", "advise"])
-def test_without_profile_or_gamma_the_missing_one_is_named(earlybird, command):
+def test_a_missing_profile_or_gamma_is_reported(earlybird, command):
     assert "add --profile" in earlybird(command, "pipeline", "--size", "8")[2]
     assert "give --gamma" in earlybird(command, "pipeline", "--size", "8", "--profile", "p.json")[2]
 
 
-def test_advise_alone_shows_what_it_can_do(earlybird):
+def test_advise_without_a_subcommand_lists_them(earlybird):
     status, out, _ = earlybird("advise")
     assert status == 0 and "pipeline" in out
 
 
-def test_messages_of_different_sizes_are_told_by_the_largest():
+def test_messages_of_different_sizes_are_described_by_the_largest():
     assert advise_command._messages(8, 8 << 20, 64 << 20) == "8 of 8 MiB"
     assert advise_command._messages(2, 56 << 20, 64 << 20) == "2 up to 56 MiB"

@@ -1,4 +1,4 @@
-"""`earlybird build` prepares several MPIs at the same time, and one that fails takes none along."""
+"""`earlybird build` prepares several MPIs in parallel; a failure does not affect the others."""
 
 import sys
 import threading
@@ -24,8 +24,8 @@ def build(monkeypatch, capsys):
         monkeypatch.setattr(build_command, "install_flavour", lambda name, say: None)
         monkeypatch.setattr(build_command.flavours, "find_flavour", flavour_of.get)
         monkeypatch.setattr(build_command, "build_native", lambda flavour, say: prepare(flavour.name))
-        words = [word for name in names for word in ("--mpi", name)]
-        monkeypatch.setattr(sys, "argv", ["earlybird", "build", *words])
+        arguments = [text for name in names for text in ("--mpi", name)]
+        monkeypatch.setattr(sys, "argv", ["earlybird", "build", *arguments])
         with pytest.raises(SystemExit) as end:
             main.run()
         return end.value.code, *capsys.readouterr()
@@ -33,15 +33,15 @@ def build(monkeypatch, capsys):
     return run
 
 
-def test_every_mpi_is_prepared_while_the_others_are_and_told_in_the_order_asked(build):
-    meeting, first_told = threading.Barrier(3, timeout=60), threading.Event()
+def test_mpis_are_prepared_in_parallel_and_reported_in_order(build):
+    meeting, first_prepared = threading.Barrier(3, timeout=60), threading.Event()
 
     def prepare(name):
-        meeting.wait()  # breaks where one waits for another's end
-        if name == "mpich":  # ends last
-            assert first_told.wait(60)
+        meeting.wait()  # fails if one waits for another to finish
+        if name == "mpich":  # finishes last
+            assert first_prepared.wait(60)
         elif name == "intel":
-            first_told.set()
+            first_prepared.set()
         return f"/built/{name}"
 
     status, out, err = build(prepare, "mpich", "openmpi", "intel", "mpich")
@@ -51,23 +51,23 @@ def test_every_mpi_is_prepared_while_the_others_are_and_told_in_the_order_asked(
     ]
 
 
-def test_what_several_say_at_once_comes_in_whole_lines(monkeypatch):
+def test_concurrent_notes_are_whole_lines(monkeypatch):
     written = []
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=written.append, flush=lambda: None))
     note("installing mpich")
     assert written == ["installing mpich\n"]
 
 
-def test_the_others_are_ready_where_one_fails(build):
+def test_the_others_are_ready_if_one_fails(build):
     ready = []
 
     def prepare(name):
         if name == "openmpi":
-            raise WorkError("the moon is in the way")
+            raise WorkError("the disk is full")
         ready.append(name)
         return f"/built/{name}"
 
     status, out, err = build(prepare, "mpich", "openmpi", "intel")
-    assert (status, err) == (1, "earlybird: the moon is in the way\n")
+    assert (status, err) == (1, "earlybird: the disk is full\n")
     assert out == "mpich 1.0 is ready: /built/mpich\n"
     assert sorted(ready) == ["intel", "mpich"]

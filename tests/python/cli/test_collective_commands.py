@@ -1,4 +1,4 @@
-"""`fit`, `predict collective` and `advise collective` as a user types them, from runs to a file of rules."""
+"""`fit`, `predict collective` and `advise collective` from the command line, from runs to a file of rules."""
 
 import csv
 import io
@@ -43,8 +43,8 @@ def earlybird(monkeypatch, capsys, folder):
     """Run the command in the folder; returns (exit status, stdout, stderr)."""
     monkeypatch.chdir(folder)
 
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
         captured = capsys.readouterr()
@@ -57,26 +57,26 @@ def earlybird(monkeypatch, capsys, folder):
     return call
 
 
-def test_fit_prints_the_forms_and_what_to_do_next(earlybird, folder):
+def test_fit_prints_the_forms_and_the_next_command(earlybird, folder):
     out, err = json.loads((folder / "printed.json").read_text())
     assert "binomial-doubling" in out and "between nodes" in out
     assert "earlybird advise collective --op bcast --ranks 8 --map-by node --profile p.json" in err
     assert "predict PATTERN" not in err
 
 
-def test_model_selection_prints_comparison_regressions_and_which_to_believe(earlybird):
+def test_model_selection_prints_comparison_regressions_and_verdicts(earlybird):
     status, out, _ = earlybird("fit", "run", "-o", "q.json", "--model-selection")
     assert status == 0
-    for words in ("AICc", "held-out ranks", "beyond half the ranks", "report-3", "Std. Error", "Pr(>|t|)",
+    for text in ("AICc", "held-out ranks", "beyond half the ranks", "report-3", "Std. Error", "Pr(>|t|)",
                   "I(MPI_Processes > 2)TRUE", "log2(MPI_Processes):Algorithm_Allocation"):  # fmt: skip
-        assert words in out
-    believed = [
-        line for line in out.splitlines() if line.startswith("bcast binomial, all sizes: believe alpha-beta")
+        assert text in out
+    verdicts = [
+        line for line in out.splitlines() if line.startswith("bcast binomial, all sizes: trust alpha-beta")
     ]
-    assert len(believed) == 1 and "report-3 grows exponentially in the size" in believed[0]
+    assert len(verdicts) == 1 and "report-3 grows exponentially in the size" in verdicts[0]
 
 
-def test_model_selection_as_json_holds_the_regressions(earlybird):
+def test_model_selection_as_json_contains_the_regressions(earlybird):
     status, out, _ = earlybird(
         "fit", "run", "-o", "q.json", "--model-selection", "--mean-over-ranks", "--json"
     )
@@ -89,9 +89,20 @@ def test_model_selection_as_json_holds_the_regressions(earlybird):
     assert times == {"mean over ranks"}
 
 
-def test_predict_gives_seconds_of_every_algorithm(earlybird):
-    words = ("predict", "collective", "--op", "bcast", "--ranks", 7, "--size", "64KiB", "--map-by", "node")
-    status, out, _ = earlybird(*words, "--profile", "p.json", "--json")
+def test_predict_gives_the_time_of_every_algorithm(earlybird):
+    arguments = (
+        "predict",
+        "collective",
+        "--op",
+        "bcast",
+        "--ranks",
+        7,
+        "--size",
+        "64KiB",
+        "--map-by",
+        "node",
+    )
+    status, out, _ = earlybird(*arguments, "--profile", "p.json", "--json")
     value = json.loads(out)
     assert (status, value["schema"], value["notes"]) == (0, "earlybird.collective-prediction/1", [])
     node = [0, 1, 2, 3, 0, 1, 2]
@@ -100,46 +111,68 @@ def test_predict_gives_seconds_of_every_algorithm(earlybird):
         exact_s = planted_s("bcast", one["method"], np.array(node), np.zeros(7, dtype=int), 65536)
         assert one["time_s"] == pytest.approx(exact_s, rel=0.1)
         assert one["time_interval_s"][0] <= one["time_s"] <= one["time_interval_s"][1]
-    status, out, _ = earlybird(*words, "--profile", "p.json", "--format", "csv")
+    status, out, _ = earlybird(*arguments, "--profile", "p.json", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["method"] for row in rows] == ["linear", "pipeline:8192", "binomial"]
 
 
-def test_predict_beyond_the_machine_warns_and_shows_what_was_published(earlybird):
-    words = ("--op", "bcast", "--ranks", 256, "--size", 1, "--map-by", "node", "--profile", "p.json")
-    status, out, err = earlybird("predict", "collective", *words, "--reference")
+def test_predict_beyond_the_machine_warns_and_prints_published_times(earlybird):
+    arguments = ("--op", "bcast", "--ranks", 256, "--size", 1, "--map-by", "node", "--profile", "p.json")
+    status, out, err = earlybird("predict", "collective", *arguments, "--reference")
     assert status == 0
     held_out = out.splitlines()[0].index("held-out ranks")
     assert any("binomial" in line and "%" in line[held_out:] for line in out.splitlines()[1:])
-    assert "61.1 us" in out and "93.4 us" in out and "Insaghi's report-2" in out
+    assert "61.1 us" in out and "93.4 us" in out and "Insaghi (paper), report-2" in out
     assert "256 is extrapolated" in err and "do not fit on the 4 nodes measured" in err
 
 
-def test_no_error_of_a_form_stands_beside_times_interpolated(earlybird):
+def test_interpolated_times_have_no_form_error(earlybird):
     example = ROOT / "examples" / "collectives" / "profile.json"
-    words = ("predict", "collective", "--op", "bcast", "--ranks", 8, "--size", "8KiB", "--profile", example)
-    _, out, _ = earlybird(*words)
+    arguments = (
+        "predict",
+        "collective",
+        "--op",
+        "bcast",
+        "--ranks",
+        8,
+        "--size",
+        "8KiB",
+        "--profile",
+        example,
+    )
+    _, out, _ = earlybird(*arguments)
     lines = {line.split()[0]: line for line in out.splitlines()[1:]}
     assert "interpolated" in lines["default"] and "%" not in lines["default"]
     assert "%" in lines["binomial"]
 
 
 def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
-    words = ("advise", "collective", "--op", "bcast", "--ranks", 8, "--size", "256KiB", "--profile", "p.json")
-    status, out, err = earlybird(*words, "--config", "rules")
+    arguments = (
+        "advise",
+        "collective",
+        "--op",
+        "bcast",
+        "--ranks",
+        8,
+        "--size",
+        "256KiB",
+        "--profile",
+        "p.json",
+    )
+    status, out, err = earlybird(*arguments, "--config", "rules")
     assert status == 0
     assert "1. OMPI_MCA_coll_tuned_use_dynamic_rules=1" in out
     assert "pipeline, segments of 8 KiB" in out and "binomial" in out
     assert "OMPI_MCA_coll_tuned_dynamic_rules_filename=" in err
     assert (folder / "rules").read_text().startswith("1  # operations\n7  # bcast\n")
-    status, out, _ = earlybird(*words, "--json")
+    status, out, _ = earlybird(*arguments, "--json")
     assert json.loads(out)["schema"] == "earlybird.advice/1"
-    status, out, _ = earlybird(*words, "--format", "csv")
+    status, out, _ = earlybird(*arguments, "--format", "csv")
     assert out.startswith("method,algorithm,segment_bytes,time_s,gain,form,do\n")
 
 
 @pytest.mark.parametrize("command", EXAMPLES)
-def test_the_commands_of_the_example_do_what_it_says(earlybird, monkeypatch, tmp_path, command):
+def test_the_commands_of_the_example_work(earlybird, monkeypatch, tmp_path, command):
     monkeypatch.chdir(ROOT)
     status, out, _ = earlybird(*command.replace("rules", str(tmp_path / "rules")).split())
     assert status == 0 and "pipeline" in out and "binomial" in out
@@ -148,37 +181,37 @@ def test_the_commands_of_the_example_do_what_it_says(earlybird, monkeypatch, tmp
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("predict", "--op", "scan", "--ranks", 4, "--size", 1), "--op is 'scan'; give one of bcast"),
         (("predict", "--op", "gather", "--ranks", 4, "--size", 1), "holds no gather but bcast, reduce"),
         (("predict", "--op", "bcast", "--ranks", 1, "--size", 1), "--ranks is 1; give 2 or more"),
         (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--root", 4), "--root is 4 of 4 ranks"),
-        (("predict", "--op", "bcast", "--ranks", 4), "nothing says how many bytes bcast moves; add --size"),
-        (("predict", "--op", "bcast", "--ranks", 4, "--size", 0), "--size is 0 bytes of bcast"),
+        (("predict", "--op", "bcast", "--ranks", 4), "bcast needs a size; add --size"),
+        (("predict", "--op", "bcast", "--ranks", 4, "--size", 0), "--size is 0 bytes for bcast"),
         (("predict", "--op", "gather", "--ranks", 4), "holds no gather but bcast, reduce"),
-        (("predict", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has none"),
+        (("predict", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has no data"),
         (("predict", "--op", "bcast", "--size", 1), "add --ranks, or --layout"),
-        (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--algorithm", "ring"), "holds linear"),
-        (("advise", "--op", "bcast", "--ranks", 4, "--layout", "1x1x2"), "the layout 1x1x2 holds 2"),
+        (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--algorithm", "ring"), "has linear"),
+        (("advise", "--op", "bcast", "--ranks", 4, "--layout", "1x1x2"), "the layout 1x1x2 has 2 ranks"),
         (("advise", "--op", "bcast", "--ranks", 4, "--map-by", "moon"), "--map-by is 'moon'"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_in_a_sentence(earlybird, words, said):
-    command, *rest = words
+def test_invalid_input_is_refused_in_a_sentence(earlybird, arguments, message):
+    command, *rest = arguments
     status, out, err = earlybird(command, "collective", *rest, "--profile", "p.json")
     assert (status, out) == (2, "")
-    assert said in err
+    assert message in err
 
 
-def test_other_kinds_of_prediction_say_what_such_a_profile_lacks(earlybird, folder):
+def test_other_predictions_report_what_is_missing_in_the_profile(earlybird, folder):
     (folder / "pattern.csv").write_text("src,dst,bytes\n0,1,100\n")
     status, _, err = earlybird("predict", "pattern.csv", "--layout", "1x1x2", "--profile", "p.json")
     assert status == 2 and "has no level intra_socket" in err
     status, _, err = earlybird(
         "predict", "pipeline", "--size", 1024, "--gamma", "1us/MB", "--profile", "p.json"
     )
-    assert status == 2 and "holds no pipelines and no levels" in err
+    assert status == 2 and "has no pipelines and no levels" in err
 
 
 def test_runs_of_too_few_points_make_no_profile(earlybird, folder):
@@ -188,24 +221,24 @@ def test_runs_of_too_few_points_make_no_profile(earlybird, folder):
     assert "fewer than 4 points" in err and "measure more --sizes or --ranks" in err
 
 
-def test_a_file_that_sets_nothing_is_said_to_set_nothing(capsys, tmp_path):
-    made = configuration(
+def test_a_file_that_sets_nothing_is_reported(capsys, tmp_path):
+    settings = configuration(
         "mpich",
         "bcast",
         [Region("default", 8, 0, 7), Region("linear", 8, 8, 1023), Region("default", 8, 1024)],
     )
-    write_settings(made, tmp_path / "rules")
-    told = capsys.readouterr().err
-    assert "rules, which sets nothing" in told and "use it with" not in told and "linear from 8" in told
-    assert "default from 0" not in told
+    write_settings(settings, tmp_path / "rules")
+    output = capsys.readouterr().err
+    assert "rules, which sets nothing" in output and "use it with" not in output and "linear from 8" in output
+    assert "default from 0" not in output
     write_settings(configuration("mpich", "bcast", [Region("linear", 8)]), tmp_path / "rules")
     assert "use it with: . " in capsys.readouterr().err
 
 
-def test_a_profile_without_collectives_says_what_to_measure(earlybird, folder):
+def test_a_profile_without_collectives_is_refused_with_what_to_measure(earlybird, folder):
     level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e10}}]}
     value = {"schema": "earlybird.profile/1", "id": "q", "levels": {"intra_socket": level}}
     (folder / "levels.json").write_text(json.dumps(value))
-    words = ("--op", "bcast", "--ranks", 4, "--profile", "levels.json")
-    status, _, err = earlybird("advise", "collective", *words)
+    arguments = ("--op", "bcast", "--ranks", 4, "--profile", "levels.json")
+    status, _, err = earlybird("advise", "collective", *arguments)
     assert status == 2 and "holds no collectives; `earlybird measure collective -o RUN`" in err

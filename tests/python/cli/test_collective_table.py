@@ -1,4 +1,4 @@
-"""What `measure collective` prints: completion, mean and root, ratios to the free choice, trees."""
+"""The table of `measure collective`: completion, mean and root, ratios to the MPI's choice, trees."""
 
 import json
 
@@ -24,7 +24,7 @@ POINT = {
     "mpi": "mpich", "operation": "reduce", "ranks": 4, "layout": "1x1x4", "map_by": "core", "size_bytes": 8,
     "root": 1, "datatype": "double",
 }  # fmt: skip
-RANK_TIMES_S = np.array([1.0, 4.0, 2.0, 1.0]) * 1e-6  # of the root 1 the longest: their mean 2 us
+RANK_TIMES_S = np.array([1.0, 4.0, 2.0, 1.0]) * 1e-6  # the root 1 takes longest; the mean is 2 us
 
 
 def times(method, factor=1.0, launch="l", config=POINT, rounds=6):
@@ -37,7 +37,7 @@ def times(method, factor=1.0, launch="l", config=POINT, rounds=6):
 
 
 def proof(method, late_of, config=POINT):
-    """`late_of` says of every delayed rank who else was late."""
+    """`late_of` maps every delayed rank to the other late ranks."""
     late = np.full((4, 4), 1e-5)
     for delayed, ranks in late_of.items():
         late[delayed, [delayed, *ranks]] = 0.1
@@ -55,7 +55,7 @@ def run(tmp_path):
     return run
 
 
-def test_completion_mean_over_ranks_and_root_are_told_apart(run):
+def test_completion_mean_over_ranks_and_root_are_separate_columns(run):
     (row,) = collective_rows(run, [times("default")])
     assert (row["time_s"], row["mean_s"], row["root_s"]) == pytest.approx((4e-6, 2e-6, 4e-6))
     cells = dict(zip(HEADER, collective_cells(row, "converged"), strict=True))
@@ -63,14 +63,14 @@ def test_completion_mean_over_ranks_and_root_are_told_apart(run):
     assert cells["state"] == "converged" and json.dumps(row)
 
 
-def test_methods_are_compared_with_the_free_choice_in_their_launch(run):
+def test_algorithms_are_compared_with_the_default_in_their_launch(run):
     rows = collective_rows(run, [times("linear", 3), times("default"), times("own-linear", 2)])
     assert [row["method"] for row in rows] == ["default", "linear", "own-linear"]
     assert [row["over_default"] for row in rows] == [None, pytest.approx(3), pytest.approx(2)]
-    assert any("calls in turn in one launch" in remark for remark in collective_remarks(rows))
+    assert any("alternating calls in one launch" in remark for remark in collective_remarks(rows))
 
 
-def test_a_method_with_a_launch_of_its_own_is_compared_by_method_of_ours(run):
+def test_an_algorithm_in_a_launch_of_its_own_is_compared_through_one_of_ours(run):
     apart = [
         times("linear", 6, "k"),
         times("own-binomial", 2, "k"),
@@ -79,32 +79,32 @@ def test_a_method_with_a_launch_of_its_own_is_compared_by_method_of_ours(run):
     ]
     row = next(row for row in collective_rows(run, apart) if row["method"] == "linear")
     assert (row["over_default"], row["over_default_through"]) == (pytest.approx(1.5), "own-binomial")
-    assert any("by way of own-binomial" in remark for remark in collective_remarks([row]))
+    assert any("through own-binomial" in remark for remark in collective_remarks([row]))
 
 
 LINEAR = {0: [1], 1: [], 2: [1], 3: [1]}  # to the root 1
 CHAIN = {0: [1, 2, 3], 1: [], 2: [1], 3: [1, 2]}  # 0 -> 3 -> 2 -> 1
 
 
-def test_the_tree_that_ran_is_told_of_each_method(run, capsys):
+def test_the_tree_of_each_algorithm_is_reported(run, capsys):
     samples = [times("linear"), times("pipeline"), times("default")]
     rows = collective_rows(run, [*samples, proof("linear", LINEAR), proof("pipeline", LINEAR)])
-    told = {row["method"]: dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] for row in rows}
-    assert told == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
+    trees = {row["method"]: dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] for row in rows}
+    assert trees == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
     warn_of_contradictions(run, [proof("linear", LINEAR), proof("pipeline", LINEAR)])
-    said = capsys.readouterr().err
-    assert said.count("warning") == 1 and "pipeline of reduce among 4 ranks is not what ran" in said
+    warnings = capsys.readouterr().err
+    assert warnings.count("warning") == 1 and "pipeline of reduce among 4 ranks is not what ran" in warnings
     warn_of_contradictions(run, [proof("pipeline", CHAIN)])
     assert capsys.readouterr().err == ""
 
 
-def test_a_tree_that_was_told_for_more_ranks_is_pointed_to(run):
+def test_a_tree_proven_for_more_ranks_is_referenced(run):
     fewer = times("linear", config=POINT | {"ranks": 3})
     (row, _) = collective_rows(run, [fewer, times("linear"), proof("linear", LINEAR)])
     assert dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] == "linear, proven at P=4"
 
 
-def test_adding_up_without_messages_has_a_row_of_its_own(run):
+def test_local_reduction_has_a_separate_row(run):
     local = Sample(
         "collective", "reduce_local", POINT | {"operation": "reduce_local", "root": 0}, "l",
         np.full(6, 1e-8), rank_times_s=np.full((6, 4), 1e-8),
@@ -114,14 +114,14 @@ def test_adding_up_without_messages_has_a_row_of_its_own(run):
     assert rows[1]["root_s"] is None and rows[1]["over_default"] is None
 
 
-def test_osu_columns_are_the_mean_over_ranks_of_the_one_method_asked_for(run, capsys):
+def test_osu_columns_are_the_mean_over_ranks_of_the_requested_algorithm(run, capsys):
     print_osu(collective_rows(run, [times("default"), times("linear", 3)]))
     assert capsys.readouterr().out.split() == ["#", "Size", "Avg", "Latency(us)", "8", "6.00"]
     print_osu(collective_rows(run, [times("default")]))
     assert capsys.readouterr().out.split()[-1] == "2.00"
 
 
-def test_osu_columns_hold_one_method_of_one_operation():
+def test_osu_columns_are_for_one_algorithm_of_one_operation():
     def group(methods, **more):
         return Group("collective", parse_layout("1x1x4"), (POINT | more,), methods=methods)
 

@@ -1,4 +1,4 @@
-"""`earlybird fit` as a user types it: tables, JSON, whole files, one sentence when the input is wrong."""
+"""`earlybird fit` from the command line: tables, JSON, files, one sentence for wrong input."""
 
 import csv
 import io
@@ -21,8 +21,8 @@ def earlybird(monkeypatch, capsys, tmp_path):
     """earlybird("fit", ...) runs the command in an empty folder: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
         return (end.value.code, *capsys.readouterr())
@@ -67,7 +67,7 @@ def test_a_run_becomes_a_profile_and_a_table(earlybird, tmp_path):
     ]
 
 
-def test_the_next_command_of_a_cluster_has_its_nodes_and_its_launcher(earlybird, tmp_path):
+def test_the_next_command_for_a_cluster_has_its_nodes_and_its_launcher(earlybird, tmp_path):
     run = write_run(tmp_path / "run")
     header = json.loads((run / "run.json").read_text())
     header["settings"] = {"launcher": "cluster:mine", "hosts": None, "mpi": "mpich"}
@@ -79,7 +79,7 @@ def test_the_next_command_of_a_cluster_has_its_nodes_and_its_launcher(earlybird,
     assert "--layout 4x1x2 --launcher cluster:mine --mpi mpich -o replay\n" in err
 
 
-def test_a_figure_that_is_a_bound_says_so_in_the_table(earlybird, tmp_path):
+def test_a_bound_is_marked_in_the_table(earlybird, tmp_path):
     run = Run.create(tmp_path / "run", machine={}, command=["earlybird"], seed=1)
     run.append_launch({"id": "0", "flavour": "mpich", "version": "1", "launcher": "local"})
     config = {"mpi": "mpich", "level": "intra_socket", "competitors": 1, "repeats": 4}
@@ -93,7 +93,7 @@ def test_a_figure_that_is_a_bound_says_so_in_the_table(earlybird, tmp_path):
     assert "bound" not in earlybird("fit", write_run(tmp_path / "other"))[1]
 
 
-def test_the_profile_goes_to_profile_json_and_may_be_made_again(earlybird, tmp_path):
+def test_the_profile_is_written_to_profile_json_and_may_be_replaced(earlybird, tmp_path):
     run = write_run(tmp_path / "run")
     assert earlybird("fit", run)[0] == 0 and earlybird("fit", run)[0] == 0
     assert load_profile("profile.json").intervals
@@ -133,12 +133,12 @@ def test_model_selection_prints_the_comparison(earlybird, tmp_path):
     assert sum(line.endswith("  yes") for line in out.splitlines()) == 1
 
 
-def test_the_papers_method_is_named_in_the_profile(earlybird, tmp_path):
+def test_the_papers_method_is_recorded_in_the_profile(earlybird, tmp_path):
     earlybird("fit", write_run(tmp_path / "run"), "--paper")
     assert load_profile("profile.json").extra["fit"]["method"] == "paper"
 
 
-def test_a_table_of_ping_pongs_is_told_by_its_header(earlybird):
+def test_a_table_of_ping_pongs_is_recognised_by_its_header(earlybird):
     lines = [f"inter_node,{place},{n},{size},{4e-6 + n * size / 1e9}"
              for place in range(2) for n in (1, 2) for size in (8, 64, 512, 4096)]  # fmt: skip
     Path("t.csv").write_text("\n".join([",".join(PINGPONG_HEADER), *lines]) + "\n")
@@ -163,14 +163,14 @@ def test_wrong_input_ends_in_one_sentence_and_writes_nothing(earlybird, tmp_path
         "is not a run folder": ["absent"],
         "flavour": [run, write_run(tmp_path / "other", flavour="openmpi")],
         "earlybird measure": [write_run(tmp_path / "empty", launches=0)],
-        "nothing is left to fit": ["fitted.csv"],
+        "fitted parameters, not times": ["fitted.csv"],
         "has the header": ["other.csv"],
-        "one table alone": ["other.csv", run],
+        "one table only": ["other.csv", run],
         "missing argument": [],
     }
-    for words, arguments in cases.items():
+    for message, arguments in cases.items():
         status, out, err = earlybird("fit", *arguments)
-        assert (status, out) == (2, "") and words in err and err.count("\n") == 1, (words, err)
+        assert (status, out) == (2, "") and message in err and err.count("\n") == 1, (message, err)
     assert not Path("profile.json").exists()
 
 

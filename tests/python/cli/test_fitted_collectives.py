@@ -1,4 +1,4 @@
-"""The report draws what forms say of collectives they were fitted for, and published regressions."""
+"""The report draws the times of forms for the collectives they describe, and published regressions."""
 
 from dataclasses import replace
 
@@ -41,20 +41,20 @@ def placement(*nodes):
     return [{"rank": rank, "node": node, "socket": 0} for rank, node in enumerate(nodes)]
 
 
-def told(*samples, profiles=None, launches=()):
+def material(*samples, profiles=None, launches=()):
     run = MeasuredRun("run", {"id": "mine"}, launches, samples)
     return with_collectives(Material(runs=(run,), profiles=(profile(),) if profiles is None else profiles))
 
 
-def test_the_hops_are_those_of_the_placement_that_was_observed():
+def test_the_hops_are_those_of_the_observed_placement():
     one = sample()
     near = ({"id": "0", "placement": placement(0, 0, 0, 0)},)
-    assert told(one, launches=near).fitted_collectives == {
+    assert material(one, launches=near).fitted_collectives == {
         one.point(): pytest.approx(6 * (ALPHA_S + BETA * 1000))
     }
-    # As asked, two ranks a node: the hop between nodes is the slowest, and what segments wait for.
-    asked = told(one).fitted_collectives[one.point()]
-    assert asked == pytest.approx(2 * (ALPHA_S + BETA * 1000) + 4 * FAR_S)
+    # With the requested layout, two ranks per node: segments wait for the hop between nodes, the slowest.
+    requested = material(one).fitted_collectives[one.point()]
+    assert requested == pytest.approx(2 * (ALPHA_S + BETA * 1000) + 4 * FAR_S)
 
 
 @pytest.mark.parametrize(
@@ -62,35 +62,35 @@ def test_the_hops_are_those_of_the_placement_that_was_observed():
     [{"mpi": "mpich"}, {"operation": "reduce"}, {"method": "linear"}, {"quantity": "other"},
      {"layout": "somewhere"}],
 )  # fmt: skip
-def test_nothing_is_told_of_what_was_not_fitted(other):
-    assert told(sample(**other)).fitted_collectives == {}
+def test_no_time_is_given_for_what_was_not_fitted(other):
+    assert material(sample(**other)).fitted_collectives == {}
 
 
-def test_of_several_profiles_the_one_fitted_to_the_run_counts():
+def test_the_profile_fitted_to_the_run_is_preferred():
     near = ({"id": "0", "placement": placement(0, 0, 0, 0)},)
     mine = profile_from_json(profile().to_json() | {"runs": [{"id": "mine"}]})
     other = profile(parameters={"protocols": [{"min_bytes": 0, "intra_socket": {"alpha_s": 1.0}}]})
-    found = told(sample(), profiles=(other, mine), launches=near).fitted_collectives
-    assert list(found.values()) == [pytest.approx(6 * (ALPHA_S + BETA * 1000))]
+    fitted = material(sample(), profiles=(other, mine), launches=near).fitted_collectives
+    assert list(fitted.values()) == [pytest.approx(6 * (ALPHA_S + BETA * 1000))]
 
 
 def test_published_regressions_are_of_the_operations_mappings_and_sizes_measured():
     small = [sample(ranks=ranks, size_bytes=1, map_by="node") for ranks in (2, 256)]
-    curves = {curve.algorithm: curve for curve in told(*small).references}
+    curves = {curve.algorithm: curve for curve in material(*small).references}
     assert set(curves) == {"linear", "pipeline", "binomial"}
     line = curves["linear"]
     assert (line.operation, line.map_by, line.size_bytes) == ("bcast", "node", 1)
     assert (line.ranks[0], line.ranks[-1]) == (2, 256)
     assert line.time_s[-1] == pytest.approx(0.2388e-6 * 256)
-    grid = told(sample(ranks=64, size_bytes=1 << 16, map_by="socket")).references
+    grid = material(sample(ranks=64, size_bytes=1 << 16, map_by="socket")).references
     binomial = next(curve for curve in grid if curve.algorithm == "binomial")
     assert binomial.time_s[-1] == pytest.approx(1e-6 * 2 ** (0.5938 * 6 + 9.099e-06 * (1 << 16)))
-    assert not told(sample(ranks=64, size_bytes=1 << 24)).references
-    assert not told(sample(operation="barrier", size_bytes=0, map_by="node")).references
+    assert not material(sample(ranks=64, size_bytes=1 << 24)).references
+    assert not material(sample(operation="barrier", size_bytes=0, map_by="node")).references
 
 
 def late(method, *late_ranks):
-    """A proof among four ranks, each delayed in turn: `late_ranks` are those late with rank k."""
+    """A proof with four ranks, each delayed in turn: `late_ranks[k]` are late when rank k is delayed."""
     times_s = np.full((4, 4), 1e-5)
     for k, ranks in enumerate(late_ranks):
         times_s[k, [k, *ranks]] = 0.1
@@ -98,11 +98,11 @@ def late(method, *late_ranks):
     return replace(one, times_s=np.full(4, 0.1), rank_times_s=times_s, extra={"delayed_ranks": [0, 1, 2, 3]})
 
 
-def test_what_ran_is_told_of_the_methods_that_run_along_a_tree():
+def test_proofs_are_given_for_algorithms_with_a_tree():
     linear, chain = ([1, 2, 3], [], [], []), ([1, 2, 3], [2, 3], [3], [])
     samples = late("linear", *linear), late("pipeline:1000", *linear), late("own-pipeline:8", *chain)
     launches = ({"id": "0", "library_version": "Open MPI v5.0.8", "placement": placement(0, 0, 0, 0)},)
-    proofs = {one.method: one for one in told(*samples, sample(), launches=launches).proofs}
+    proofs = {one.method: one for one in material(*samples, sample(), launches=launches).proofs}
     assert {method: (one.tree, one.verdict, one.seen) for method, one in proofs.items()} == {
         "linear": ("linear", "proven", "linear"),
         "pipeline:1000": ("chain", "contradicted", "linear"),

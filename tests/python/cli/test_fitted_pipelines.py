@@ -1,4 +1,4 @@
-"""The report draws what a profile's models say of pipelines that they were fitted for, and of no others."""
+"""The report draws the times of a profile's models only for the pipelines that they describe."""
 
 import numpy as np
 import pytest
@@ -37,11 +37,11 @@ def fitted(*samples, profiles=()):
     return with_fitted_pipelines(material).fitted_pipelines
 
 
-def test_times_of_the_method_level_and_threads_that_were_fitted_are_there():
+def test_times_are_given_for_the_fitted_method_level_and_threads():
     early, late = sample(), sample(gamma_s_per_byte=1.0)
     assert fitted(early, late) == {
         early.point(): pytest.approx(4 * 2e-6 + 1e-6),
-        # The last of the messages, 1000 bytes: the others have left.
+        # Only the last message, of 1000 bytes: the others have left.
         late.point(): pytest.approx(2e-6 + 1e-6),
     }
 
@@ -51,10 +51,10 @@ def test_times_of_the_method_level_and_threads_that_were_fitted_are_there():
     [{"threads": 4}, {"vcis": 4}, {"level": "inter_node"}, {"mpi": "openmpi"}, {"method": "single"},
      {"compute_s_per_byte": 1e-9, "epsilon": 0.1, "delta": 0.0}],
 )  # fmt: skip
-def test_nothing_is_told_of_what_was_not_fitted(other):
+def test_no_time_is_given_for_what_was_not_fitted(other):
     assert fitted(sample(**other)) == {}
 
 
-def test_of_several_profiles_the_one_fitted_to_the_run_counts():
+def test_the_profile_fitted_to_the_run_is_preferred():
     both = (profile(1.0), profile(1e-6, run_id="mine"))
     assert list(fitted(sample(), profiles=both).values()) == [pytest.approx(9e-6)]

@@ -1,4 +1,4 @@
-"""`earlybird gain`: published figures as a user would ask for them, and refusals."""
+"""`earlybird gain`: published figures and refused input."""
 
 import json
 import re
@@ -14,8 +14,8 @@ STENCIL = ["--ai", "1/13", "--ci", str((66 / 64) ** 3 - 1), "--epsilon", "0.04",
 def gain(monkeypatch, capsys):
     """Run `earlybird gain`; returns (exit status, stdout, stderr)."""
 
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["earlybird", "gain", *map(str, words)])
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["earlybird", "gain", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
         captured = capsys.readouterr()
@@ -25,7 +25,7 @@ def gain(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "eta", "gamma_us_per_mb"),
+    ("arguments", "eta", "gamma_us_per_mb"),
     [
         (["--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"], 1.6410, 1000),
         (["--theta", 1, "--bandwidth", "200gbit", "--gamma", "1e-11"], 1.0323, 10),
@@ -51,8 +51,8 @@ def gain(monkeypatch, capsys):
         (["--theta", 2, "--bandwidth", "25GB/s", "--frequency", "3.5GHz", *STENCIL], 1.0791, 46.92385411),
     ],
 )
-def test_published_gains(gain, words, eta, gamma_us_per_mb):
-    status, out, _ = gain("--threads", 8, *words, "--json")
+def test_published_gains(gain, arguments, eta, gamma_us_per_mb):
+    status, out, _ = gain("--threads", 8, *arguments, "--json")
     value = json.loads(out)
     assert status == 0
     assert set(value) == {"eta", "gamma_s_per_byte"}
@@ -61,8 +61,19 @@ def test_published_gains(gain, words, eta, gamma_us_per_mb):
 
 
 def test_size_is_the_whole_buffer(gain):
-    words = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB", "--size", "64MiB"]
-    value = json.loads(gain(*words, "--json")[1])
+    arguments = [
+        "--threads",
+        8,
+        "--theta",
+        8,
+        "--bandwidth",
+        "25GB/s",
+        "--gamma",
+        "1000us/MB",
+        "--size",
+        "64MiB",
+    ]
+    value = json.loads(gain(*arguments, "--json")[1])
     assert value["bulk_s"] == pytest.approx(64 * 2**20 / 25e9)
     # A partition is 1 MiB; 63 of them travel while the last is delayed by 1e-9 s/B.
     assert value["pipelined_s"] == pytest.approx(64 * 2**20 / 25e9 - 1e-9 * 2**20)
@@ -74,18 +85,21 @@ def test_one_partition_gains_nothing(gain):
 
 
 def test_table_and_csv(gain):
-    words = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"]
-    assert gain(*words)[1].split() == ["eta", "gamma", "1.6410", "1000", "us/MB"]
-    assert gain(*words, "--format", "csv")[1].startswith("eta,gamma_s_per_byte\n1.641")
+    arguments = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"]
+    assert gain(*arguments)[1].split() == ["eta", "gamma", "1.6410", "1000", "us/MB"]
+    assert gain(*arguments, "--format", "csv")[1].startswith("eta,gamma_s_per_byte\n1.641")
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--gamma", "1us/MB"], "missing option '--bandwidth'"),
-        (["--bandwidth", "1GB/s"], "--ai, --ci, --frequency missing"),
-        (["--bandwidth", "1GB/s", "--ai", "5"], "--ci, --frequency missing"),
-        (["--bandwidth", "1GB/s", "--gamma", "1", "--delta", "0"], "--gamma and --delta are both given"),
+        (["--bandwidth", "1GB/s"], "the delay rate needs --ai, --ci, --frequency;"),
+        (["--bandwidth", "1GB/s", "--ai", "5"], "the delay rate needs --ci, --frequency;"),
+        (
+            ["--bandwidth", "1GB/s", "--gamma", "1", "--delta", "0"],
+            "--gamma and --delta both set the delay rate",
+        ),
         (["--bandwidth", "1GB/s", "--gamma", "fast"], "--gamma is 'fast'"),
         (["--bandwidth", "1GHz", "--gamma", "1"], "'1GHz'"),
         (["--bandwidth", "1GB/s", "--gamma", "1", "--threads", "0"], "--threads is 0; give 1 or more"),
@@ -98,8 +112,8 @@ def test_table_and_csv(gain):
         (["--bandwidth", "1GB/s", "--gamma", "1", "--theta", "many"], "--theta"),
     ],
 )
-def test_wrong_input_is_one_sentence_and_exit_2(gain, words, says):
-    status, out, err = gain(*words)
+def test_wrong_input_is_one_sentence_and_exit_2(gain, arguments, message):
+    status, out, err = gain(*arguments)
     assert (status, out) == (2, "")
     assert err.startswith("earlybird: ") and err.count("\n") == 1
-    assert re.search(re.escape(says), err)
+    assert re.search(re.escape(message), err)

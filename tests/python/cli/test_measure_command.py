@@ -1,4 +1,4 @@
-"""`earlybird measure` and `replay` as a user types them: printing, resuming, what is refused and when."""
+"""`earlybird measure` and `replay` from the command line: printing, resuming, refused input."""
 
 import csv
 import json
@@ -24,18 +24,18 @@ def settings(run: Path) -> dict:
     return json.loads((run / "run.json").read_text())["settings"]
 
 
-def test_every_format_tells_the_same(earlybird, planted):
-    words = ("measure", "pingpong", *SYNTHETIC, *SMALL)
-    told = json.loads(earlybird(*words, "-o", "a", "--json").stdout)
-    assert [(point["size_bytes"], point["launches"]) for point in told["points"]] == [(8, 2), (1024, 2)]
-    rows = earlybird(*words, "-o", "b", "--format", "csv").stdout.splitlines()
-    assert rows[0].split(",") == list(told["points"][0])
+def test_all_formats_print_the_same(earlybird, planted):
+    arguments = ("measure", "pingpong", *SYNTHETIC, *SMALL)
+    output = json.loads(earlybird(*arguments, "-o", "a", "--json").stdout)
+    assert [(point["size_bytes"], point["launches"]) for point in output["points"]] == [(8, 2), (1024, 2)]
+    rows = earlybird(*arguments, "-o", "b", "--format", "csv").stdout.splitlines()
+    assert rows[0].split(",") == list(output["points"][0])
     assert [row.split(",")[:5] for row in rows[1:]] == [
         ["pingpong", "synthetic", "intra_socket", "1", size] for size in ("8", "1024")
     ]
-    lines = earlybird(*words, "-o", "c", "--format", "osu").stdout.splitlines()
+    lines = earlybird(*arguments, "-o", "c", "--format", "osu").stdout.splitlines()
     assert lines[0] == "# Size          Latency (us)"
-    for line, point in zip(lines[1:], told["points"], strict=True):
+    for line, point in zip(lines[1:], output["points"], strict=True):
         size, latency_us = line.split()
         assert (int(size), float(latency_us)) == (
             point["size_bytes"],
@@ -43,60 +43,62 @@ def test_every_format_tells_the_same(earlybird, planted):
         )
 
 
-def test_points_that_need_more_time_than_the_budget_are_measured_once_and_that_is_said(earlybird, planted):
-    words = ("measure", "pingpong", *SYNTHETIC, "--sizes", "8,1KiB", "--launches", "2", "--quiet")
-    done = earlybird(*words, "--budget", "1us", "-o", "short")
-    assert "where the budget was 1 us: every point gets its first launch" in done.stderr
-    assert "where the budget was" not in earlybird(*words, "--budget", "1min", "-o", "enough").stderr
+def test_points_that_exceed_the_budget_are_measured_once_and_reported(earlybird, planted):
+    arguments = ("measure", "pingpong", *SYNTHETIC, "--sizes", "8,1KiB", "--launches", "2", "--quiet")
+    done = earlybird(*arguments, "--budget", "1us", "-o", "short")
+    assert "with a budget of 1 us: every point gets one launch" in done.stderr
+    assert "with a budget of" not in earlybird(*arguments, "--budget", "1min", "-o", "enough").stderr
 
 
-def test_completion_tells_when_the_send_and_when_the_receive_ended(earlybird, planted):
-    words = ("measure", "completion", *SYNTHETIC, "--sizes", "8,1MiB", "--launches", "2", "--quiet")
-    _, _, header, *table = earlybird(*words, "-o", "a").stdout.splitlines()
+def test_completion_reports_the_end_of_send_and_receive(earlybird, planted):
+    arguments = ("measure", "completion", *SYNTHETIC, "--sizes", "8,1MiB", "--launches", "2", "--quiet")
+    _, _, header, *table = earlybird(*arguments, "-o", "a").stdout.splitlines()
     assert "send complete after" in header
-    told = json.loads(earlybird(*words, "-o", "b", "--json").stdout)["points"]
-    assert [(point["size_bytes"], point["receiver"]) for point in told] == [
+    output = json.loads(earlybird(*arguments, "-o", "b", "--json").stdout)["points"]
+    assert [(point["size_bytes"], point["receiver"]) for point in output] == [
         (size, receiver) for size in (8, 1 << 20) for receiver in ("late", "prompt")
     ]
-    small_late, small_prompt, large_late, large_prompt = told
-    for point in told:
+    small_late, small_prompt, large_late, large_prompt = output
+    for point in output:
         assert point["fraction"] == pytest.approx(point["send_complete_s"] / point["received_s"], rel=0.05)
-        assert "bandwidth_bytes_per_s" not in point  # the pause of a late receiver is no bandwidth
+        assert (
+            "bandwidth_bytes_per_s" not in point
+        )  # a time with the pause of a late receiver has no bandwidth
     assert max(small_late["fraction"], small_prompt["fraction"]) < 0.5
     assert min(large_late["fraction"], large_prompt["fraction"]) > 0.9
     assert min(small_late["received_s"], large_late["received_s"]) > 4e-3
-    assert [line.split()[-3] for line in table] == [f"{point['fraction']:.2f}" for point in told]
+    assert [line.split()[-3] for line in table] == [f"{point['fraction']:.2f}" for point in output]
 
 
 def test_csv_of_several_suites_has_the_columns_of_all(earlybird, planted):
-    words = ("measure", "pingpong", "completion", *SYNTHETIC, "--quick", "--quiet")
-    rows = list(csv.DictReader(earlybird(*words, "-o", "a", "--format", "csv").stdout.splitlines()))
+    arguments = ("measure", "pingpong", "completion", *SYNTHETIC, "--quick", "--quiet")
+    rows = list(csv.DictReader(earlybird(*arguments, "-o", "a", "--format", "csv").stdout.splitlines()))
     for row in rows:
         assert bool(row["fraction"]) == (row["kernel"] == "completion") != bool(row["bandwidth_bytes_per_s"])
 
 
 def test_completion_has_two_times_and_no_osu_format(earlybird, planted, refused, tmp_path):
-    words = ("measure", "completion", *SYNTHETIC, "--format", "osu", "-o", "run")
-    refused(earlybird(*words, check=False), "--format osu", "completion")
+    arguments = ("measure", "completion", *SYNTHETIC, "--format", "osu", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--format osu", "completion")
     assert not (tmp_path / "run").exists()
 
 
 def test_osu_format_of_several_columns_is_refused_before_measuring(earlybird, planted, refused, tmp_path):
-    words = ("measure", "contention", *SYNTHETIC, *SMALL, "--format", "osu", "-o", "run")
-    refused(earlybird(*words, check=False), "--format osu", "one N")
+    arguments = ("measure", "contention", *SYNTHETIC, *SMALL, "--format", "osu", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--format osu", "one N")
     assert not (tmp_path / "run").exists()
-    told = earlybird(*words, "--competitors", "2").stdout
-    assert told.splitlines()[0] == "# Size      Bandwidth (MB/s)"
+    output = earlybird(*arguments, "--competitors", "2").stdout
+    assert output.splitlines()[0] == "# Size      Bandwidth (MB/s)"
 
 
-def test_pipeline_tells_what_each_method_takes_and_gains(earlybird, planted):
+def test_pipeline_reports_time_and_gain_of_each_method(earlybird, planted):
     """4 partitions of 256 KiB, 3 us and 10 GB/s for each message, the last 20 us late."""
     gamma = ("--gamma", f"{20e-6 / 2**18:.15g}", "--sizes", "1MiB")
-    words = ("measure", "pipeline", *SYNTHETIC, *gamma, "--quiet")
-    told = json.loads(earlybird(*words, "-o", "run", "--json").stdout)["points"]
-    assert [row["method"] for row in told] == ["single", "many"]
-    assert {(row["partitions"], row["launches"]) for row in told} == {(4, 5)}
-    single, many = told
+    arguments = ("measure", "pipeline", *SYNTHETIC, *gamma, "--quiet")
+    output = json.loads(earlybird(*arguments, "-o", "run", "--json").stdout)["points"]
+    assert [row["method"] for row in output] == ["single", "many"]
+    assert {(row["partitions"], row["launches"]) for row in output} == {(4, 5)}
+    single, many = output
     bulk_s, partition_s = 3e-6 + 2**20 / 1e10, 3e-6 + 2**18 / 1e10
     assert single["time_s"] == pytest.approx(bulk_s, rel=0.02)
     assert many["time_s"] == pytest.approx(4 * partition_s - 20e-6, rel=0.02)
@@ -104,37 +106,37 @@ def test_pipeline_tells_what_each_method_takes_and_gains(earlybird, planted):
     assert many["gain_low"] < many["gain"] < many["gain_high"]
     assert many["gain_coverage"] == 1 - 2**-4  # from the lowest to the highest of 5 launches
     assert many["gain"] == pytest.approx(bulk_s / (4 * partition_s - 20e-6), rel=0.02)
-    for row in told:
+    for row in output:
         assert row["delay_s"] == pytest.approx(20e-6)
         beta = row["bulk_bandwidth_bytes_per_s"]
         assert beta == pytest.approx(2**20 / single["time_s"])
         assert row["gamma_beta"] == pytest.approx(row["gamma_s_per_byte"] * beta)
         assert row["gain_theory"] == pytest.approx(4 / (4 - row["gamma_beta"]))
-    table = earlybird(*words, "-o", "again").stdout
+    table = earlybird(*arguments, "-o", "again").stdout
     assert f"{many['gain']:.2f}" in table and f"{many['gain_theory']:.2f}" in table
     assert "covers" in table and "94%" in table
-    assert "gain: the median of the ratios" in table and "too short" not in table
+    assert "gain: speed-up over single" in table and "too short" not in table
 
 
-def test_a_pipeline_whose_delay_is_too_short_for_a_gain_says_so(earlybird, planted):
-    """10 GB/s: gamma*beta is 0.01 here, and 2.5 with what the remark names."""
-    words = ("measure", "pipeline", *SYNTHETIC, "--sizes", "4MiB", "--launches", "2", "--quiet")
-    told = earlybird(*words, "--gamma", "1us/MB", "-o", "run").stdout
-    assert "intra_socket: where gamma*beta is below 0.1 the delay is too short" in told
-    assert "--gamma 250us/MB would show it" in told
+def test_a_delay_too_short_for_a_gain_is_reported(earlybird, planted):
+    """10 GB/s: gamma*beta is 0.01 here, and 2.5 with the gamma of the remark."""
+    arguments = ("measure", "pipeline", *SYNTHETIC, "--sizes", "4MiB", "--launches", "2", "--quiet")
+    output = earlybird(*arguments, "--gamma", "1us/MB", "-o", "run").stdout
+    assert "intra_socket: if gamma*beta is below 0.1, the delay is too short" in output
+    assert "--gamma 250us/MB shows it" in output
 
 
 def test_pipeline_without_a_delay_pays_every_latency(earlybird, planted):
-    """Equation (5) of Gillis et al. 2023: many small messages take as many times as long as one."""
-    words = ("--sizes", "8", "--gamma", "0", "--partitions", "1,8", "--quiet", "-o", "run", "--json")
-    rows = json.loads(earlybird("measure", "pipeline", *SYNTHETIC, *words).stdout)["points"]
+    """Equation (5) of Gillis et al. 2023: n small messages take n times as long as one."""
+    arguments = ("--sizes", "8", "--gamma", "0", "--partitions", "1,8", "--quiet", "-o", "run", "--json")
+    rows = json.loads(earlybird("measure", "pipeline", *SYNTHETIC, *arguments).stdout)["points"]
     gains = {row["partitions"]: row["gain"] for row in rows if row["method"] == "many"}
     assert gains == {1: pytest.approx(1, rel=0.02), 8: pytest.approx(1 / 8, rel=0.02)}
 
 
 def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp_path):
-    words = ("--sizes", "6", "--partitions", "2,3", "--gamma", "1us/kB", "--launches", "2", "--quiet")
-    earlybird("measure", "pipeline", *SYNTHETIC, *words, "-o", "run")
+    arguments = ("--sizes", "6", "--partitions", "2,3", "--gamma", "1us/kB", "--launches", "2", "--quiet")
+    earlybird("measure", "pipeline", *SYNTHETIC, *arguments, "-o", "run")
     samples = tmp_path / "run" / "samples.ndjson"
     lines = samples.read_text().splitlines(keepends=True)
     assert len(lines) == 2 * 2 * 2
@@ -150,9 +152,9 @@ def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp
 
 
 def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_methods(earlybird, planted, tmp_path):
-    """Its settings name no methods, and its points no threads."""
-    words = ("--sizes", "6", "--partitions", "2", "--gamma", "1us/kB", "--launches", "2", "--quiet")
-    earlybird("measure", "pipeline", *SYNTHETIC, *words, "-o", "run")
+    """Its settings have no methods, and its points no threads."""
+    arguments = ("--sizes", "6", "--partitions", "2", "--gamma", "1us/kB", "--launches", "2", "--quiet")
+    earlybird("measure", "pipeline", *SYNTHETIC, *arguments, "-o", "run")
     header = json.loads((tmp_path / "run" / "run.json").read_text())
     for name in (
         "methods",
@@ -178,31 +180,31 @@ def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_methods(earlybird, 
     assert samples.read_bytes() == before
 
 
-def test_a_run_begun_before_there_were_pipelines_is_resumed(earlybird, planted, refused, tmp_path):
+def test_a_run_of_a_version_without_pipelines_is_resumed(earlybird, planted, refused, tmp_path):
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
     path = tmp_path / "run" / "run.json"
     header = json.loads(path.read_text())
     del header["settings"]["partitions"], header["settings"]["gamma"]
     path.write_text(json.dumps(header))
     earlybird("measure", "--resume", "-o", "run", "--launches", "3")
-    refused(earlybird("measure", "--resume", "-o", "run", "--gamma", "0", check=False), "begun without it")
+    refused(earlybird("measure", "--resume", "-o", "run", "--gamma", "0", check=False), "started without it")
 
 
 def test_methods_have_no_osu_format(earlybird, planted, refused, tmp_path):
-    words = ("measure", "pipeline", *SYNTHETIC, "--sizes", "8", "--format", "osu", "-o", "run")
-    refused(earlybird(*words, check=False), "--format osu", "pipeline")
+    arguments = ("measure", "pipeline", *SYNTHETIC, "--sizes", "8", "--format", "osu", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--format osu", "pipeline")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_remembers_which_mpi_it_is_of(earlybird, planted, tmp_path):
-    """Another MPI may be built before it is resumed, and would otherwise be the first one there."""
+def test_a_run_stores_its_mpi(earlybird, planted, tmp_path):
+    """Otherwise an MPI that is built before --resume could become the default."""
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
     assert settings(tmp_path / "run")["mpi"] == "synthetic"
     earlybird("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC, "--quiet", "-o", "replayed")
     assert settings(tmp_path / "replayed")["mpi"] == "synthetic"
 
 
-def test_a_run_is_continued_by_the_command_that_began_it(earlybird, planted, refused):
+def test_a_run_is_continued_only_by_the_command_that_created_it(earlybird, planted, refused):
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
     earlybird("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC, "--quiet", "-o", "replayed")
     refused(earlybird("measure", "--resume", "-o", "replayed", check=False), "replayed", "another command")
@@ -212,10 +214,10 @@ def test_a_run_is_continued_by_the_command_that_began_it(earlybird, planted, ref
     earlybird("replay", "--resume", "-o", "replayed", "--json")
 
 
-def test_what_is_given_beside_resume_must_be_as_it_was(earlybird, planted, refused, tmp_path):
-    words = ("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
-    earlybird(*words)
-    earlybird(*words, "--resume")
+def test_options_given_with_resume_must_be_unchanged(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    earlybird(*arguments)
+    earlybird(*arguments, "--resume")
     resume = ("measure", "--resume", "-o", "run")
     refused(earlybird(*resume, "--sizes", "8,2KiB", check=False), "--sizes is 8,2KiB", "with 8,1KiB")
     refused(earlybird(*resume, "--mpi", "openmpi", check=False), "--mpi is openmpi", "with synthetic")
@@ -238,13 +240,23 @@ def test_a_run_of_another_version_is_not_continued(earlybird, planted, refused, 
 
 
 def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
-    """What a model cannot predict would else be told twice, and large patterns would take twice as long."""
+    """A second prediction would repeat its notes and double the time for large patterns."""
     calls = []
     original = replay_command.predict_all
     monkeypatch.setattr(replay_command, "predict_all", lambda *given: calls.append(given) or original(*given))
     monkeypatch.chdir(tmp_path)
-    words = ["replay", "ring.csv", "--layout", "1x1x2", "--profile", "planted.json", "-o", "run", "--json"]
-    monkeypatch.setattr("sys.argv", ["earlybird", *words, "--quiet", *SYNTHETIC])
+    arguments = [
+        "replay",
+        "ring.csv",
+        "--layout",
+        "1x1x2",
+        "--profile",
+        "planted.json",
+        "-o",
+        "run",
+        "--json",
+    ]
+    monkeypatch.setattr("sys.argv", ["earlybird", *arguments, "--quiet", *SYNTHETIC])
     with pytest.raises(SystemExit) as end:
         main.run()
     assert end.value.code == 0
@@ -252,32 +264,34 @@ def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
     assert len(calls) == 1
 
 
-def test_threads_of_pretended_ranks_are_refused(earlybird, planted, refused, tmp_path):
-    words = ("measure", "pingpong", *SYNTHETIC, *SMALL, "--threads", "2", "-o", "run")
-    refused(earlybird(*words, check=False), "--threads is 2", "synthetic")
+def test_threads_of_synthetic_ranks_are_refused(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pingpong", *SYNTHETIC, *SMALL, "--threads", "2", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--threads is 2", "synthetic")
     assert not (tmp_path / "run").exists()
 
 
-def test_measure_alone_lists_the_suites(earlybird):
-    told = earlybird("measure").stdout
-    assert "pingpong" in told and "contention" in told and "earlybird measure" in told
+def test_measure_without_a_suite_lists_them(earlybird):
+    output = earlybird("measure").stdout
+    assert "pingpong" in output and "contention" in output and "earlybird measure" in output
 
 
-def test_figures_that_the_clocks_of_nodes_leave_in_doubt_are_named(earlybird, planted, tmp_path):
+def test_times_with_a_large_clock_residual_are_reported(earlybird, planted, tmp_path):
     earlybird("measure", "completion", *SYNTHETIC, *SMALL, "-o", "a")
     samples = tmp_path / "a" / "samples.ndjson"
     lines = [json.loads(line) | {"clock_residual_s": 1e-4} for line in samples.read_text().splitlines()]
     samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    told = earlybird("measure", "--resume", "-o", "a", "--quiet").stderr
-    # A late receiver's pause is long against what the clocks are apart.
-    assert "100 us apart" in told and "4 samples" in told and "completion up to 1 KiB are doubtful" in told
+    output = earlybird("measure", "--resume", "-o", "a", "--quiet").stderr
+    # The pause of a late receiver is long compared with the clock residual.
+    assert (
+        "up to 100 us" in output and "4 samples" in output and "completion up to 1 KiB are doubtful" in output
+    )
 
 
-def test_a_papers_figures_are_shown_beside_ours_and_continued_with_resume(earlybird, planted):
-    words = ("measure", "pipeline", "--reproduce", "gillis", "--quick", *SYNTHETIC, "--quiet")
-    told = earlybird(*words, "--launches", "1", "-o", "run")
-    assert "Figures of Gillis et al. 2023" in told.stdout and "29.76" in told.stdout
-    assert "(paper: 32)" in told.stderr and "earlybird report run -o report.html" in told.stderr
+def test_a_papers_figures_are_printed_next_to_ours_and_continued_with_resume(earlybird, planted):
+    arguments = ("measure", "pipeline", "--reproduce", "gillis", "--quick", *SYNTHETIC, "--quiet")
+    output = earlybird(*arguments, "--launches", "1", "-o", "run")
+    assert "Figures of Gillis et al. 2023" in output.stdout and "29.76" in output.stdout
+    assert "(paper: 32)" in output.stderr and "earlybird report run -o report.html" in output.stderr
     again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
     assert "29.76" in again.stdout
     other = earlybird("measure", "--resume", "-o", "run", "--reproduce", "temucin", check=False)
@@ -288,14 +302,14 @@ def test_a_papers_figures_are_shown_beside_ours_and_continued_with_resume(earlyb
 
 def test_more_threads_than_a_kernel_takes_are_refused_before_measuring(earlybird, planted, refused, tmp_path):
     for suite in ("pingpong", "pipeline"):
-        words = ("measure", suite, "--threads", "5000", "-o", "run")
-        refused(earlybird(*words, check=False), "--threads has 5000; give 1 to 1024")
+        arguments = ("measure", suite, "--threads", "5000", "-o", "run")
+        refused(earlybird(*arguments, check=False), "--threads has 5000; give 1 to 1024")
     assert not (tmp_path / "run").exists()
 
 
-def test_the_next_step_is_one_that_can_be_done(earlybird, planted):
-    """Pipelines of one size, or with noise, say nothing of a bandwidth."""
-    words = ("measure", "pipeline", *SYNTHETIC, "--launches", "1", "--quiet", "--sizes")
-    assert "next: earlybird fit run " in earlybird(*words, "8,1KiB", "-o", "run").stderr
+def test_the_next_command_is_possible(earlybird, planted):
+    """Pipelines of one size, or with noise, do not determine a bandwidth."""
+    arguments = ("measure", "pipeline", *SYNTHETIC, "--launches", "1", "--quiet", "--sizes")
+    assert "next: earlybird fit run " in earlybird(*arguments, "8,1KiB", "-o", "run").stderr
     earlybird("fit", "run", "-o", "p.json")
-    assert "next: earlybird report one " in earlybird(*words, "8", "-o", "one").stderr
+    assert "next: earlybird report one " in earlybird(*arguments, "8", "-o", "one").stderr

@@ -1,4 +1,4 @@
-"""`earlybird pattern` as a user types it: files, summaries, and one sentence when the input is wrong."""
+"""`earlybird pattern` from the command line: files, summaries, and one sentence for wrong input."""
 
 import csv
 import io
@@ -23,8 +23,8 @@ def pattern(monkeypatch, capsys, tmp_path):
     """pattern("mesh", ...) runs the command in an empty folder: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words):
-        monkeypatch.setattr("sys.argv", ["earlybird", "pattern", *map(str, words)])
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["earlybird", "pattern", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
         return (end.value.code, *capsys.readouterr())
@@ -52,10 +52,10 @@ def test_mesh_writes_a_pattern_and_its_partition(pattern):
 
 
 def test_same_command_gives_the_same_file_and_a_wider_halo_more_bytes(pattern):
-    words = ["mesh", "--cells", 2000, "--parts", 3, "--seed", 9]
-    pattern(*words, "-o", "a.csv")
-    pattern(*words, "-o", "b.csv")
-    pattern(*words, "-o", "wide.csv", "--halo-width", 2)
+    arguments = ["mesh", "--cells", 2000, "--parts", 3, "--seed", 9]
+    pattern(*arguments, "-o", "a.csv")
+    pattern(*arguments, "-o", "b.csv")
+    pattern(*arguments, "-o", "wide.csv", "--halo-width", 2)
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
     assert load_pattern("wide.csv").total_bytes > load_pattern("a.csv").total_bytes
 
@@ -75,7 +75,7 @@ def test_mesh_of_an_active_cell_mask(pattern):
         "mesh", "--actnum", "mask", "--dims", "2x2x2", "--parts", 7, "-o", "p.csv", "--json"
     )
     assert status == 0
-    # Seven of the eight corners of a cube: twelve edges without the three at the corner that is missing.
+    # Seven of the eight corners of a cube: twelve edges minus the three at the missing corner.
     assert json.loads(out)["messages"] == 2 * 9
 
 
@@ -90,7 +90,7 @@ def test_norne_splits_into_parts_that_all_exchange(pattern, parts):
     assert summary["fewest_sent_by_a_rank"] >= 1
 
 
-def test_halo_and_random_tell_what_they_wrote(pattern):
+def test_halo_and_random_print_a_summary(pattern):
     status, out, _ = pattern("halo", "--grid", "2x1x1", "--cells", "8x8x8", "-o", "halo.csv")
     assert status == 0
     assert "halo.csv: 2 messages, 2 ranks, 1 KiB" in out
@@ -111,7 +111,7 @@ def test_convert_goes_round_all_formats(pattern):
     assert Path("a.csv").read_bytes() == Path("d.csv").read_bytes()
 
 
-def test_empty_pattern_is_summed_up(pattern):
+def test_empty_pattern_has_a_summary(pattern):
     Path("empty.csv").write_text("src,dst,bytes\n")
     status, out, _ = pattern("convert", "empty.csv", "-o", "e.mtx", "--json")
     assert (status, json.loads(out)["messages"]) == (0, 0)
@@ -120,7 +120,7 @@ def test_empty_pattern_is_summed_up(pattern):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["mesh", "--parts", "0"], "parts is 0"),
         (["mesh", "--parts", "500", "--cells", "200"], "ask for at most"),
@@ -144,19 +144,19 @@ def test_empty_pattern_is_summed_up(pattern):
         (["convert", "bad.csv"], "bad.csv line 3 (2,2,8)"),
     ],
 )
-def test_wrong_input_is_one_sentence_and_writes_nothing(pattern, words, says):
+def test_wrong_input_is_one_sentence_and_writes_nothing(pattern, arguments, message):
     Path("bad.csv").write_text("src,dst,bytes\n0,1,8\n2,2,8\n")
     Path("mask").write_text("ACTNUM\n8*1 /\n")
     Path("out.csv").write_text("old")
-    status, out, err = pattern(*words, "-o", "out.csv")
+    status, out, err = pattern(*arguments, "-o", "out.csv")
     assert (status, out) == (2, "")
-    assert says in err
+    assert message in err
     assert err.startswith("earlybird: ") and err.count("\n") == 1
     assert Path("out.csv").read_text() == "old"
 
 
 @pytest.mark.parametrize("output", ["no/folder.csv", "."])
-def test_place_that_cannot_be_written_is_refused_before_the_work(pattern, output, monkeypatch):
+def test_unwritable_output_is_refused_before_the_work(pattern, output, monkeypatch):
     monkeypatch.setattr("earlybird.patterns.mesh.tetrahedral_mesh", None)
     status, _, err = pattern("mesh", "--parts", 2, "-o", output)
     assert (status, "cannot write" in err) == (2, True)
@@ -182,9 +182,9 @@ def test_documented_examples_print_what_the_page_shows(pattern, of_norne):
         shutil.copy(reference(NORNE), ".")
     examples = [one for one in examples_of(PAGE) if ("norne" in one[0]) is of_norne]
     assert examples
-    for words, shown in examples:
-        status, out, err = pattern(*words.split())
+    for arguments, shown in examples:
+        status, out, err = pattern(*arguments.split())
         assert (status, err) == (0, "")
-        # Figures may differ with the versions of METIS and Qhull; the numbers of lines and words may not.
+        # Figures may differ with the versions of METIS and Qhull; the text may not.
         masked = [re.sub(r"[0-9.]+( (B|KiB|MiB))?", "#", text) for text in (out, shown)]
         assert masked[0] == masked[1]

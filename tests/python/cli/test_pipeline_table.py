@@ -1,5 +1,5 @@
-"""What is printed of pipelines: a line per method, what all methods of a point share on the first, the
-best method first."""
+"""The table of pipelines: a line per method, common values on the first line of a point, best method "
+"first."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,12 @@ def samples(method, **more):
 
 def rows(methods=tuple(TIMES_S), **more):
     bulk = samples("single", **more)
-    found = [
+    result = [
         pipeline_values(samples(method, **more), bulk)
         | {"level": "intra_socket", "size_bytes": 4000, "time_s": TIMES_S[method], "launches": 2}
         for method in methods
     ]
-    return sorted(found, key=pipeline_order)
+    return sorted(result, key=pipeline_order)
 
 
 def lines(*of_points):
@@ -40,13 +40,13 @@ def test_single_comes_first_and_the_slowest_method_last():
     assert [line[method] for line in cells] == ["single", "many", "earlybird:512", "rma-fence"]
     gain = header.index("gain")
     assert [line[gain] for line in cells] == ["", "2.00", "1.60", "0.50"]
-    # Once for the point: 4000 B in 8 us are 0.5 GB/s, times 1000 us/MB.
+    # Once per point: 4000 B in 8 us are 0.5 GB/s, times 1000 us/MB.
     beta = header.index("gamma*beta")
     assert [line[beta] for line in cells] == ["0.50", "", "", ""]
     assert "threads" not in header and "VCIs" not in header
 
 
-def test_threads_and_contexts_are_told_where_there_are_some():
+def test_threads_and_contexts_have_columns_if_used():
     header, cells = lines(rows(("single", "many")), rows(("single", "many"), threads=2, vcis=4))
     threads, vcis = header.index("threads"), header.index("VCIs")
     assert [line[threads] for line in cells] == [1, "", 2, ""]
@@ -54,7 +54,7 @@ def test_threads_and_contexts_are_told_where_there_are_some():
     assert all(len(line) == len(header) for line in cells)
 
 
-def test_samples_without_threads_are_of_one():
+def test_samples_without_threads_have_one():
     assert {row["threads"] for row in rows()} == {1}
 
 

@@ -1,4 +1,4 @@
-"""`earlybird predict` as a user types it; the worked example and the examples of docs/models.md."""
+"""`earlybird predict` from the command line; the worked example and the examples of docs/models.md."""
 
 import csv
 import io
@@ -22,8 +22,8 @@ def earlybird(monkeypatch, capsys):
     """Run the command in the repository's root; returns (exit status, stdout, stderr)."""
     monkeypatch.chdir(ROOT)
 
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main.run()
         captured = capsys.readouterr()
@@ -39,9 +39,9 @@ def _refusal(result):
     return err
 
 
-@pytest.mark.parametrize("words", [["predict"], ["predict", "exchange"]])
-def test_worked_example_comes_out_exactly(earlybird, words):
-    status, out, _ = earlybird(*words, *WORKED, "--json")
+@pytest.mark.parametrize("arguments", [["predict"], ["predict", "exchange"]])
+def test_worked_example_is_exact(earlybird, arguments):
+    status, out, _ = earlybird(*arguments, *WORKED, "--json")
     value = json.loads(out)
     assert status == 0
     assert value["receive_s"] == pytest.approx([20e-6, 110e-6 / 3, 185e-6 / 3, 185e-6 / 3], rel=1e-12)
@@ -59,9 +59,9 @@ def test_worked_example_comes_out_exactly(earlybird, words):
     assert "time_interval_s" not in value
 
 
-@pytest.mark.parametrize(("words", "expected"), EXAMPLES)
-def test_examples_of_the_models_page_print_what_the_page_says(earlybird, words, expected):
-    status, out, err = earlybird(*shlex.split(words))
+@pytest.mark.parametrize(("arguments", "expected"), EXAMPLES)
+def test_examples_of_the_models_page_print_what_the_page_says(earlybird, arguments, expected):
+    status, out, err = earlybird(*shlex.split(arguments))
     assert (status, bool(out)) == (0, True), err
     assert not expected or out == expected
 
@@ -73,7 +73,7 @@ def test_csv_has_every_rank_in_si_units(earlybird):
     assert [float(row["time_s"]) for row in rows] == pytest.approx(np.array([116, 191, 191, 191]) / 3e6)
 
 
-def test_table_says_which_rank_is_slowest_on_stderr(earlybird):
+def test_table_reports_the_slowest_rank_on_stderr(earlybird):
     _, out, err = earlybird("predict", *WORKED)
     assert [line.split()[0] for line in out.splitlines()] == ["rank", "0", "1", "2", "3"]
     assert "slowest rank is 1 with 63.7 us; 4 messages, 1.05 MiB" in err
@@ -98,9 +98,9 @@ def test_several_profiles_give_their_levels_and_map_by_places_the_ranks(earlybir
     intra, inter = (
         _write_profile(tmp_path / f"{level}.json", level) for level in ("intra_socket", "inter_node")
     )
-    words = ["predict", WORKED[0], "--layout", "2x1x2", "--profile", intra, "--profile", inter, "--json"]
-    by_core, by_node = (json.loads(earlybird(*words, "--map-by", name)[1]) for name in ("core", "node"))
-    # By core 0->1 and 2->3 stay on their nodes; by node no message of the ring does.
+    arguments = ["predict", WORKED[0], "--layout", "2x1x2", "--profile", intra, "--profile", inter, "--json"]
+    by_core, by_node = (json.loads(earlybird(*arguments, "--map-by", name)[1]) for name in ("core", "node"))
+    # By core, 0->1 and 2->3 stay inside their nodes; by node, no message of the ring does.
     assert [time_s > 0 for time_s in by_core["intra_node_s"]] == [True] * 4
     assert by_node["intra_node_s"] == [0] * 4
 
@@ -110,61 +110,66 @@ def test_interval_of_the_replicates_is_shown(earlybird, tmp_path):
     path = _write_profile(
         tmp_path / "p.json", "intra_socket", replicates=[{"levels": {"intra_socket": level}}]
     )
-    words = ["predict", WORKED[0], "--layout", "1x1x4", "--profile", path]
-    value = json.loads(earlybird(*words, "--json")[1])
+    arguments = ["predict", WORKED[0], "--layout", "1x1x4", "--profile", path]
+    value = json.loads(earlybird(*arguments, "--json")[1])
     expected = np.array(value["time_s"]) + 2e-6
     assert np.array(value["time_interval_s"]) == pytest.approx(np.column_stack([expected, expected]))
-    assert "time-low" in earlybird(*words)[1]
+    assert "time-low" in earlybird(*arguments)[1]
 
 
 def test_fair_and_its_share_are_options(earlybird):
-    words = ["predict", "examples/fan-out/pattern.csv", "--profile", "examples/fan-out/profile.json"]
-    words += ["--layout", "3x1x1", "--json", "--model", "fair"]
+    arguments = ["predict", "examples/fan-out/pattern.csv", "--profile", "examples/fan-out/profile.json"]
+    arguments += ["--layout", "3x1x1", "--json", "--model", "fair"]
     by_message, by_process = (
-        json.loads(earlybird(*words, *more)[1]) for more in ([], ["--share", "process"])
+        json.loads(earlybird(*arguments, *more)[1]) for more in ([], ["--share", "process"])
     )
     assert (by_message["share"], by_process["share"]) == ("message", "process")
     assert by_message["time_s"] == pytest.approx([40e-6, 22e-6, 42e-6])
 
 
-def test_messages_on_and_off_a_socket_mix_by_the_option(earlybird, tmp_path):
+def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybird, tmp_path):
     (tmp_path / "p.csv").write_text("src,dst,bytes\n1,0,30000\n2,0,10000\n")
     profile = _write_profile(tmp_path / "p.json", "intra_socket", "inter_socket")
     value = json.loads(profile.read_text())
     for level in value["levels"].values():
         level["protocols"][0]["sender_waits"] = True
     profile.write_text(json.dumps(value))
-    words = ["predict", tmp_path / "p.csv", "--profile", profile, "--layout", "1x2x2", "--json"]
-    apart, union = (json.loads(earlybird(*words, "--mixed", mixed)[1]) for mixed in ("per-level", "union"))
-    # At 1 GB/s rank 0 has its 40 kB after 40 us; of its two messages the smaller after half of that.
+    arguments = ["predict", tmp_path / "p.csv", "--profile", profile, "--layout", "1x2x2", "--json"]
+    apart, union = (
+        json.loads(earlybird(*arguments, "--mixed", mixed)[1]) for mixed in ("per-level", "union")
+    )
+    # At 1 GB/s rank 0 has its 40 kB after 40 us, and the smaller of the two messages after half of that.
     assert apart["time_s"][1:3] == pytest.approx([40e-6, 40e-6])
     assert union["time_s"][1:3] == pytest.approx([40e-6, 20e-6])
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (["--model", "logp"], "the model is 'logp'; choose one of staircase, fair, max-rate, postal"),
-        (["--share", "process"], "--share is for --model fair and the model is staircase"),
+        (["--share", "process"], "--share applies to --model fair, but the model is staircase"),
         (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),
-        (["--model", "postal", "--mixed", "union"], "--mixed is for the models staircase and fair"),
+        (["--model", "postal", "--mixed", "union"], "--mixed applies to the models staircase and fair"),
         (["--mixed", "both"], "the mixed is 'both'; choose one of per-level, union"),
         (["--layout", "1x1x3"], "names rank 3"),
         (["--layout", "1x2x2"], "no level inter_socket"),
         (["--layout", "4x1x1"], "no level inter_node"),
         (["--layout", "four"], "the layout is 'four'"),
         (["--map-by", "board"], "--map-by is 'board'"),
-        (["--profile", "examples/worked/profile.json"], "level intra_socket is in two"),
+        (
+            ["--profile", "examples/worked/profile.json"],
+            "two of the given profiles have the level intra_socket",
+        ),
         (["--profile", "nowhere.json"], "nowhere.json does not exist"),
-        (["another.csv"], "given 2 patterns"),
+        (["another.csv"], "one pattern, but 2 are given"),
     ],
 )
-def test_wrong_input_is_one_sentence_and_exit_2(earlybird, change, says):
-    assert re.search(says, _refusal(earlybird("predict", *WORKED, *change)))
+def test_wrong_input_is_one_sentence_and_exit_2(earlybird, change, message):
+    assert re.search(message, _refusal(earlybird("predict", *WORKED, *change)))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("src,dst,size\n0,1,5\n", "line 1"),
         ("src,dst,bytes\n0,1,5\n1,1,5\n", "line 3"),
@@ -172,15 +177,15 @@ def test_wrong_input_is_one_sentence_and_exit_2(earlybird, change, says):
         ("src,dst,bytes\n0,1,five\n", "line 2"),
     ],
 )
-def test_a_bad_pattern_is_refused_with_its_line(earlybird, tmp_path, text, says):
+def test_a_bad_pattern_is_refused_with_its_line(earlybird, tmp_path, text, message):
     path = tmp_path / "pattern.csv"
     path.write_text(text)
-    assert says in _refusal(earlybird("predict", path, *WORKED[1:]))
+    assert message in _refusal(earlybird("predict", path, *WORKED[1:]))
 
 
-@pytest.mark.parametrize(("words", "missing"), [(WORKED[:3], "--layout"), (WORKED[:1], "--profile")])
-def test_a_missing_option_is_named(earlybird, words, missing):
-    assert missing in _refusal(earlybird("predict", *words))
+@pytest.mark.parametrize(("arguments", "missing"), [(WORKED[:3], "--layout"), (WORKED[:1], "--profile")])
+def test_a_missing_option_is_reported(earlybird, arguments, missing):
+    assert missing in _refusal(earlybird("predict", *arguments))
 
 
 @pytest.mark.parametrize("replicate", [7, {}, {"levels": {"intra_socket": {"protocols": []}}}])

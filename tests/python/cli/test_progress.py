@@ -1,4 +1,4 @@
-"""The line on stderr tells how far a session is, and the time of the point before."""
+"""The progress line on stderr shows completed points and the time of the previous point."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ def sample(quantity):
     )
 
 
-def test_the_time_of_the_point_before_is_told_but_not_of_a_proof(capsys):
+def test_the_time_of_the_previous_point_is_shown_unless_it_is_a_proof(capsys):
     ProgressLine().update(1, 4, "collective 1x1x4 8 B", 3.0, sample("completion"))
-    assert "(the one before: 100 ms" in capsys.readouterr().err
+    assert "(previous: 100 ms" in capsys.readouterr().err
     ProgressLine().update(1, 4, "collective 1x1x4 8 B", 3.0, sample("delayed_completion"))
-    told = capsys.readouterr().err
-    assert "1 of 4 points" in told and "the one before" not in told
+    output = capsys.readouterr().err
+    assert "1 of 4 points" in output and "previous" not in output

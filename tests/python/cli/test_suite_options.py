@@ -1,4 +1,4 @@
-"""What the texts of suites' options mean."""
+"""Parsing of the options of suites."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def options(quick=False, **texts):
     )
 
 
-def test_sizes_are_listed_or_doubled_from_one_to_another():
+def test_sizes_are_listed_or_powers_of_two_in_a_range():
     assert options(sizes="8,1KiB").sizes_bytes == (8, 1024)
     assert options(sizes="1..16").sizes_bytes == (1, 2, 4, 8, 16)
     assert options(sizes="1..16,3,4").sizes_bytes == (1, 2, 4, 8, 16, 3)
@@ -26,30 +26,30 @@ def test_ranks_are_every_number_of_a_range():
 
 
 def test_algorithms_have_their_segments_in_bytes():
-    found = options(algorithm="linear,pipeline:8KiB,own-binomial:0", segments="0,1KiB")
-    assert found.algorithms == ("linear", "pipeline:8192", "own-binomial")
-    assert found.segments_bytes == (0, 1024)
+    parsed = options(algorithm="linear,pipeline:8KiB,own-binomial:0", segments="0,1KiB")
+    assert parsed.algorithms == ("linear", "pipeline:8192", "own-binomial")
+    assert parsed.segments_bytes == (0, 1024)
 
 
-def test_a_root_is_a_number_and_mappings_are_words():
-    found = options(root="0", map_by="core,node", op="bcast, reduce")
-    assert (found.root, found.map_by, found.operations) == (0, ("core", "node"), ("bcast", "reduce"))
+def test_a_root_is_a_number_and_mappings_are_names():
+    parsed = options(root="0", map_by="core,node", op="bcast, reduce")
+    assert (parsed.root, parsed.map_by, parsed.operations) == (0, ("core", "node"), ("bcast", "reduce"))
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
-        ({"sizes": "16..1"}, "--sizes has 16..1; give a range that goes up"),
+        ({"sizes": "16..1"}, "--sizes has 16..1; give an ascending range"),
         ({"sizes": "0..16"}, "--sizes has 0..16"),
         ({"sizes": "1..big"}, "--sizes is 'big'"),
-        ({"ranks": "8..2"}, "--ranks has '8..2'; give numbers of ranks"),
+        ({"ranks": "8..2"}, "--ranks has '8..2'; give rank counts"),
         ({"ranks": "2..x"}, "--ranks has '2..x'"),
         ({"ranks": "all"}, "--ranks has 'all'"),
-        ({"root": "first"}, "--root is 'first'; give the number of a rank"),
+        ({"root": "first"}, "--root is 'first'; give a rank"),
         ({"algorithm": "pipeline:many"}, "--algorithm has pipeline:many, its segment is 'many'"),
     ],
 )
-def test_texts_that_mean_nothing_are_refused(texts, told):
+def test_invalid_values_are_refused(texts, message):
     with pytest.raises(InputError) as error:
         options(**texts)
-    assert told in str(error.value)
+    assert message in str(error.value)

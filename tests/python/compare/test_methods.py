@@ -50,7 +50,7 @@ def test_a_time_of_zero_divides_nothing():
     assert paired_ratio([sample([2, 2])], [sample([0, 1])]).value == 2
 
 
-def test_what_no_launch_held_together_is_compared_by_method_of_what_was_beside_either():
+def test_methods_without_a_common_launch_are_compared_through_a_third():
     forced, default = [sample([6] * 9, "a")], [sample([3] * 9, "b")]
     common = [sample([2] * 9, "a"), sample([4] * 9, "b")]  # launch b was twice as slow
     ratio = chained_ratio(forced, common, default)

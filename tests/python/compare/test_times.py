@@ -1,4 +1,4 @@
-"""Measured beside predicted."""
+"""Measured compared with predicted times."""
 
 import numpy as np
 import pytest

@@ -32,5 +32,5 @@ def test_a_missing_part_is_refused(name):
 
 
 def test_advice_without_alternatives_is_refused():
-    with pytest.raises(InputError, match="ranks nothing"):
+    with pytest.raises(InputError, match="has no ranked alternative"):
         advice_from_json(ADVICE.to_json() | {"ranked": []})

@@ -20,9 +20,9 @@ def test_figures_that_the_clocks_leave_in_doubt_are_named():
         sample(1e-5, kernel="exchange", size_bytes=None, clock_residual_s=2e-6),
         sample(1e-6, kernel="completion", clock="one"),
     ]
-    told = doubt(samples)
-    assert "up to 3 us apart" in told and "3 samples" in told
-    assert "pipeline up to 4 KiB and exchange are doubtful" in told and "completion" not in told
+    output = doubt(samples)
+    assert "differ by up to 3 us" in output and "3 samples" in output
+    assert "pipeline up to 4 KiB and exchange are doubtful" in output and "completion" not in output
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_method_is_named_with_its_segment_and_without_where_it_has_none():
     assert parse_method("pipeline:8192").text == "pipeline:8192"
     assert parse_method("own-binomial:0").text == "own-binomial"
     assert not parse_method(DEFAULT).is_forced and not parse_method("own-linear").is_forced
-    with pytest.raises(InputError, match="names no segment"):
+    with pytest.raises(InputError, match="has no valid segment"):
         parse_method("pipeline:8KiB")
 
 
@@ -50,18 +50,18 @@ def test_linear_pipeline_and_binomial_are_known_trees_everywhere(family, operati
     assert tree_of(family, operation, "own-binomial") == "binomial-doubling"
 
 
-def test_mpich_calls_its_numbers_by_words_in_the_environment():
+def test_mpich_has_labels_for_its_numbers_in_the_environment():
     for operation in OPERATIONS:
         for name in mpi_algorithms("mpich", operation):
-            told = setting("mpich", operation, name, 8)
+            output = setting("mpich", operation, name, 8)
             for variable, words in MPICH_WORDS.items():
-                value = dict(word.split("=") for word in told.split()).get(f"MPIR_CVAR_{variable}")
+                value = dict(word.split("=") for word in output.split()).get(f"MPIR_CVAR_{variable}")
                 assert value is None or value in words
     assert "BCAST_INTRA_ALGORITHM=tree" in setting("mpich", "bcast", "linear", 8)
     assert "BCAST_TREE_KVAL=7" in setting("mpich", "bcast", "linear", 8)
 
 
-def test_the_free_choice_is_told_again_where_calls_differ_in_one_launch():
+def test_the_free_choice_is_set_again_where_calls_differ_in_one_launch():
     forced = forcing("mpich", "bcast", Method("binomial"), 4)
     free = forcing("mpich", "bcast", Method(DEFAULT), 4)
     assert set(free.call) <= set(forced.call)
@@ -93,7 +93,7 @@ def test_lines_of_settings_are_a_method_and_its_variables():
         ("own-linear", 6, 8, None),
     ],
 )
-def test_what_an_algorithm_needs_is_told(method, ranks, size, needed):
+def test_what_an_algorithm_needs_is_reported(method, ranks, size, needed):
     assert why_not("mpich", "bcast", Method(method), ranks, size) == needed
 
 
@@ -125,7 +125,7 @@ def test_a_reduction_by_halves_needs_an_element_each():
         ("none: drawn from a profile", None),
     ],
 )
-def test_the_family_is_told_by_the_library_itself(version, family):
+def test_the_family_is_reported_by_the_library_itself(version, family):
     assert family_of({"library_version": version}) == family
 
 
@@ -159,13 +159,13 @@ def test_mpich_takes_the_algorithm_of_most_sizes_and_the_others_are_named():
     made = configuration("mpich", "reduce", REGIONS)
     assert made.kind == "shell" and [region.method for region in made.left_out] == ["linear"]
     assert 'export MPIR_CVAR_REDUCE_INTRA_ALGORITHM="binomial"' in made.text
-    assert "# not told" in made.text
+    assert "# omitted" in made.text
     # Of the size asked for where there is one.
     large = configuration("mpich", "reduce", REGIONS, size_bytes=2048)
     assert [region.method for region in large.left_out] == ["binomial"]
 
 
-def test_intel_takes_ranges_of_sizes_where_one_variable_tells_them_apart():
+def test_intel_takes_ranges_of_sizes_where_one_variable_distinguishes_them():
     made = configuration("intel", "bcast", REGIONS)
     assert 'export I_MPI_ADJUST_BCAST_NETWORK="3:0-1023;2:1024-2147483647"' in made.text
     presets = configuration(
@@ -178,14 +178,14 @@ def test_intel_takes_ranges_of_sizes_where_one_variable_tells_them_apart():
     ].method == "linear"
 
 
-def test_no_mpi_can_be_told_of_our_own_algorithms():
-    with pytest.raises(InputError, match="our own algorithm"):
+def test_no_mpi_can_use_our_own_algorithms():
+    with pytest.raises(InputError, match="Earlybird's algorithm"):
         configuration("mpich", "bcast", [Region("own-linear", 8)])
     with pytest.raises(InputError, match="there is no algorithm 'magic'"):
         configuration("mpich", "bcast", [Region("magic", 8)])
 
 
-def test_a_simulation_is_given_words_of_smpirun():
+def test_a_simulation_is_given_arguments_of_smpirun():
     assert setting("simgrid", "bcast", "linear", 8) == "--cfg=smpi/bcast:flattree"
     made = configuration("simgrid", "bcast", REGIONS)
     assert "--cfg=smpi/bcast:binomial_tree" in made.text.splitlines() and "smpirun" in made.use

@@ -18,7 +18,7 @@ class DiskIsFull:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_failing_writer_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+def test_failing_writer_leaves_the_old_file_and_nothing_next_to_it(tmp_path):
     path = tmp_path / "file.json"
     path.write_text("old")
     with pytest.raises(RuntimeError), files.replace_when_complete(path) as temporary:
@@ -38,7 +38,7 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_full_device_as_output_is_told_and_stays_a_device():
+def test_full_device_as_output_is_reported_and_stays_a_device():
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
     with pytest.raises(WorkError, match="No space left on device"):
@@ -87,8 +87,8 @@ def test_new_file_has_the_mode_of_an_ordinary_one(tmp_path):
 def test_places_that_cannot_be_written_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for path, says in (
-        (tmp_path / "none" / "file", "does not exist; make it first"),
-        ("/proc/file", "takes no files"),
+        (tmp_path / "none" / "file", "does not exist; create it first"),
+        ("/proc/file", "does not accept files"),
         (tmp_path / "file" / "inside", "is not a folder"),
         (tmp_path, "it is a folder"),
     ):

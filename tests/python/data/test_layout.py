@@ -34,7 +34,7 @@ def test_every_socket_gets_the_same_number_of_ranks(nodes, sockets, ranks, map_b
     assert layout.num_nodes == nodes
 
 
-def test_level_tells_socket_node_and_beyond():
+def test_level_distinguishes_socket_node_and_beyond():
     layout = parse_layout("2x2x2")
     src, dst = np.array([0, 0, 0, 7]), np.array([1, 2, 4, 0])
     assert layout.level(src, dst).tolist() == [0, 1, 2, 2]

@@ -90,7 +90,7 @@ def test_missing_folder_and_binary_files_are_refused(tmp_path):
 def test_npz_arrays_must_be_three_equal_integer_arrays(tmp_path):
     one = np.array([1])
     for arrays, says in (
-        ({"src": one, "dst": one - 1}, "lacks"),
+        ({"src": one, "dst": one - 1}, "lacks an array"),
         ({"src": one, "dst": one - 1, "bytes": np.array([1.5])}, "not integers"),
         ({"src": one, "dst": one - 1, "bytes": np.array([1, 2])}, "differ in length"),
         ({"src": one, "dst": one - 1, "bytes": np.array([[1]])}, "differ in length"),

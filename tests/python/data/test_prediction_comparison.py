@@ -37,7 +37,7 @@ def test_slowest_rank_is_the_lowest_of_equals():
         ({"receive_s": [1.0]}, "different lengths"),
         ({"receive_s": [[1.0, 2.0]]}, "different lengths|incomplete"),
         ({"intra_node_s": ["fast", 1]}, "incomplete"),
-        ({"intra_node_s": [None, 1]}, "no number"),
+        ({"intra_node_s": [None, 1]}, "not a number"),
         ({"time_interval_s": [[1, 2]]}, r"one \[low, high\] per rank"),
         ({"time_interval_s": "wide"}, "incomplete"),
     ],
@@ -75,7 +75,7 @@ def test_written_comparison_reads_back(tmp_path):
     ("change", "says"),
     [
         ({"measured_s": [1.0]}, "different lengths"),
-        ({"measured_s": [float("inf"), 1.0]}, "no number"),
+        ({"measured_s": [float("inf"), 1.0]}, "not a number"),
         ({"error": {}}, "incomplete"),
         ({"predicted_s": [1.0, 2.0]}, "incomplete"),
     ],

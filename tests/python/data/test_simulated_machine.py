@@ -21,7 +21,7 @@ def written(tmp_path):
     return write
 
 
-def test_a_shape_takes_costs_whose_sources_are_told():
+def test_a_shape_takes_costs_whose_sources_are_reported():
     machine = parse_simulated_machine("2x2x64")
     assert (machine.nodes, machine.sockets, machine.cores) == (2, 2, 64)
     latencies_s = [machine.levels[level].latency_s for level in LEVELS]
@@ -29,7 +29,7 @@ def test_a_shape_takes_costs_whose_sources_are_told():
     assert all(any(level in source for source in machine.sources) for level in LEVELS)
 
 
-def test_a_file_changes_what_it_says_and_tells_its_own_sources(written):
+def test_a_file_changes_its_values_and_its_sources(written):
     levels = {"inter_node": {"latency_s": 3e-6}}
     machine = parse_simulated_machine(written(levels=levels, eager_bytes=0, sources={"inter_node": "mine"}))
     plain = parse_simulated_machine("2x1x4")

@@ -87,7 +87,7 @@ def _sample(kernel, level, n, size, time_s, launch, generator, noise, oversubscr
 
 @pytest.fixture
 def add_completions():
-    """add_completions(path, waits=..., sizes=...) adds samples whose senders wait by waits(size)."""
+    """add_completions(path, waits=..., sizes=...) adds samples in which senders wait if waits(size)."""
 
     def add(
         path,

@@ -69,7 +69,7 @@ def test_the_physical_form_extrapolates_where_the_reports_do_not(planted, algori
     assert ours["held_out_error"] < 0.03 and ours["held_out_error_sizes"] < 0.03
     assert ours["aicc"] + 100 < theirs["aicc"]
     said = verdict("bcast", algorithm, planted[algorithm].extra["alternatives"])
-    assert "believe alpha-beta" in said and "report-3 grows exponentially in the size" in said
+    assert "trust alpha-beta" in said and "report-3 grows exponentially in the size" in said
 
 
 def test_every_tree_is_named_and_tells_where_it_holds(planted):
@@ -107,10 +107,10 @@ def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):
 
 
 def test_placement_observed_counts_before_the_one_asked_for(tmp_path):
-    """Without a record of it the layout is believed; both give the same here."""
-    told = forms_of(write_run(tmp_path / "told", planted_s, methods=("pipeline",)))
+    """Without a recorded placement the layout counts; both give the same here."""
+    observed = forms_of(write_run(tmp_path / "observed", planted_s, methods=("pipeline",)))
     asked = forms_of(write_run(tmp_path / "asked", planted_s, methods=("pipeline",), placement=False))
-    assert told["pipeline"].to_json()["parameters"] == asked["pipeline"].to_json()["parameters"]
+    assert observed["pipeline"].to_json()["parameters"] == asked["pipeline"].to_json()["parameters"]
 
 
 def test_a_profile_of_collectives_alone_loads_again(tmp_path):
@@ -122,7 +122,7 @@ def test_a_profile_of_collectives_alone_loads_again(tmp_path):
     assert [form.to_json() for form in collective_forms(again)] == list(profile.forms)
 
 
-def test_runs_with_ping_pongs_besides_have_both(make_run, tmp_path):
+def test_runs_that_also_have_ping_pongs_give_both(make_run, tmp_path):
     path = make_run("both", kernel="pingpong", ns=(1,), launch={"flavour": "openmpi", "version": "1.0"})
     profile = fit_profile(read_runs([path, write_run(tmp_path / "collectives", planted_s)]))
     assert list(profile.levels) == ["intra_socket"]
@@ -187,7 +187,7 @@ def test_points_that_an_interrupted_launch_did_not_reach_leave_no_intervals(tmp_
     assert form.replicates == () and "single launch" in " ".join(profile.extra["warnings"])
 
 
-def test_a_launch_beside_those_that_measured_the_same_takes_no_intervals_away(tmp_path):
+def test_a_launch_with_other_points_does_not_remove_intervals(tmp_path):
     more = {"sizes": (1, 64, 1 << 16), "ranks": (2, 4)}
     both = write_run(tmp_path / "both", planted_s, methods=("binomial", "linear"), **more)
     again = write_run(tmp_path / "again", planted_s, launches=1, **more)
@@ -218,7 +218,7 @@ def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_pat
     assert form.parameters.alpha_s[0, 0, INTRA] == pytest.approx(ALPHA_S[INTRA], rel=0.05)
     assert form.range["ranks"] == (2, 4)
     assert (
-        "bcast: at 5, 6, 7, 8 ranks there were more of them than cores, which is left out"
+        "bcast: at 5, 6, 7, 8 ranks there were more ranks than cores; these points are left out"
         in (profile.extra["warnings"])
     )
     # Nodes on one machine share its cores too, where the link is the limit.
@@ -227,7 +227,7 @@ def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"ranks": 1}, "ranks=1"),
         ({"root": 9}, "root=9"),
@@ -235,7 +235,7 @@ def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_pat
         ({"map_by": "moon"}, "map_by=moon"),
     ],
 )
-def test_samples_that_make_no_sense_are_refused_with_what_they_say(tmp_path, change, words):
+def test_samples_that_make_no_sense_are_refused_with_what_they_say(tmp_path, change, message):
     path = write_run(tmp_path / "run", planted_s, ranks=(2,), sizes=(1,), launches=1)
     text = (path / "samples.ndjson").read_text()
     for key, value in change.items():
@@ -243,7 +243,7 @@ def test_samples_that_make_no_sense_are_refused_with_what_they_say(tmp_path, cha
         new = f'"{key}": {value}' if isinstance(value, int) else f'"{value}"'
         text = text.replace(old, new)
     (path / "samples.ndjson").write_text(text)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         read_runs([path])
 
 
@@ -275,7 +275,7 @@ def test_an_mpi_of_any_name_is_known_by_what_its_library_says(tmp_path):
 
 def test_an_algorithm_that_a_person_forced_is_not_mixed_with_the_mpis_choice(tmp_path):
     runs = []
-    for name, forced in (("free", {}), ("told", {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"})):
+    for name, forced in (("free", {}), ("forced", {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"})):
         runs.append(write_run(tmp_path / name, planted_s, ranks=(2,), sizes=SIZES[:4], launches=1))
         path = runs[-1] / "launches.ndjson"
         launch = json.loads(path.read_text()) | {"environment": forced, "set_by_launcher": []}

@@ -1,4 +1,4 @@
-"""Which form of collectives to believe: the one that is true, whatever it is."""
+"""The verdict on forms of collectives: the true form wins."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def test_a_form_of_one_size_is_fitted_to_all_mappings(tmp_path):
     assert {row["fitted_to"] for row in others if "fitted_to" in row} == {"all mappings"}
 
 
-def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
+def test_a_true_form_of_the_report_wins(tmp_path):
     """ln T = a + k*P, the report's form 2, at one size: no logarithm of P describes it."""
 
     def exponential_s(operation, method, node, socket, size):
@@ -33,10 +33,10 @@ def test_a_form_of_the_report_that_is_true_is_believed(tmp_path):
     form = forms_of(write_run(tmp_path / "run", exponential_s, sizes=(1,)))["binomial"]
     ours, theirs = rows_of(form, "1 B by node")
     assert theirs["form"] == "report-2" and theirs["aicc"] + 10 < ours["aicc"]
-    assert "believe report-2" in verdict("bcast", "binomial", [ours, theirs])
+    assert "trust report-2" in verdict("bcast", "binomial", [ours, theirs])
 
 
-def test_the_size_grid_of_the_report_is_believed_where_it_is_true(tmp_path):
+def test_the_size_grid_of_the_report_wins_if_it_is_true(tmp_path):
     def grid_s(operation, method, node, socket, size):
         return 1e-6 * 2 ** (0.644 * np.log2(len(node)) + 8.131e-6 * size)
 
@@ -62,7 +62,7 @@ def test_the_mean_over_ranks_is_compared_where_asked(tmp_path):
     assert ours["times"] == theirs["times"] == MEAN
 
 
-def test_a_mean_over_ranks_whose_times_were_not_kept_is_asked_for_in_vain(tmp_path):
+def test_a_mean_over_ranks_needs_the_times_of_all_ranks(tmp_path):
     collectives = read_runs([write_run(tmp_path / "run", planted_s, launches=1)]).collectives
     lost = replace(collectives, table=collectives.table.assign(mean_s=np.nan))
     with pytest.raises(InputError, match="bcast binomial: no sample has the times of every rank"):

@@ -66,7 +66,7 @@ def test_links_that_messages_share_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("bound", ["link", "work"])
-def test_what_the_last_rank_waits_for_beside_the_tree_is_found(tmp_path, bound):
+def test_bounds_other_than_the_tree_are_found(tmp_path, bound):
     """Links that store messages, and cores that ranks share, bound the times instead of adding to them."""
     method_alpha, more = np.array([[[0.0, 0.0, 2e-5]]]), {"link_s_per_byte": 4e-8}
     if bound == "work":
@@ -87,20 +87,20 @@ def test_what_the_last_rank_waits_for_beside_the_tree_is_found(tmp_path, bound):
 
 
 def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
-    """A pipeline over links with a token bucket, of whose rate its smallest size alone tells nothing."""
-    swift, segment = 3000, 8192
+    """A pipeline over links with a token bucket; its smallest size alone does not show their rate."""
+    burst_bytes, segment = 3000, 8192
 
     def shaped_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("chain", node, socket)], [size], [segment])
         costs = CollectiveCosts(
-            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), burst_bytes=swift
+            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), burst_bytes=burst_bytes
         )
         return float(collective_time_s(calls, costs)[0])
 
     sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
     path = write_run(tmp_path / "run", shaped_s, methods=(f"pipeline:{segment}",), sizes=sizes)
     form = forms_of(path)["pipeline"]
-    assert form.parameters.burst_bytes == pytest.approx(swift, rel=0.1)
+    assert form.parameters.burst_bytes == pytest.approx(burst_bytes, rel=0.1)
     assert form.parameters.alpha_s[0, 0, INTER] == pytest.approx(4e-5, rel=0.1)
     assert form.parameters.beta_s_per_byte[0, 0, INTER] == pytest.approx(1.6e-7, rel=0.05)
     assert form.extra["extrapolation_error"] < 0.05 and form.extra["held_out_error"] < 0.05
@@ -109,27 +109,27 @@ def test_what_an_idle_link_carries_at_once_is_found(tmp_path):
     assert whole["extrapolation_error"] < 0.5 * alone["extrapolation_error"]
     assert whole["extrapolation_error"] < theirs["extrapolation_error"] and "aicc" not in whole
     said = verdict("bcast", "pipeline", form.extra["alternatives"])
-    assert "alpha-beta fitted to all sizes errs by" in said
+    assert "alpha-beta fitted to all sizes has an error of" in said
     assert json.loads(json.dumps(form.to_json()))["parameters"]["burst_bytes"] == form.parameters.burst_bytes
 
 
 def test_what_an_idle_link_carries_is_found_between_the_sizes_tried_first(tmp_path):
-    swift = 5000
+    burst_bytes = 5000
 
     def shaped_s(operation, method, node, socket, size):
         calls = make_calls([count_hops("chain", node, socket)], [size], [8192])
         costs = CollectiveCosts(
-            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), burst_bytes=swift
+            np.array([0]), np.array([[[0, 0, 4e-5]]]), np.array([[[0, 0, 1.6e-7]]]), burst_bytes=burst_bytes
         )
         return float(collective_time_s(calls, costs)[0])
 
     sizes = (1 << 10, 1 << 12, 1 << 14, 1 << 16)
     path = write_run(tmp_path / "run", shaped_s, methods=("pipeline:8192",), sizes=sizes)
-    assert forms_of(path)["pipeline"].parameters.burst_bytes == pytest.approx(swift, rel=0.06)
+    assert forms_of(path)["pipeline"].parameters.burst_bytes == pytest.approx(burst_bytes, rel=0.06)
 
 
 def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(tmp_path):
-    """Four nodes whose ranks pass 2 KiB on, in a protocol of their own that the hops tell no rate of."""
+    """Four nodes whose ranks pass 2 KiB on, in a separate protocol whose hops do not show its rate."""
 
     def shaped_s(operation, method, node, socket, size):
         costs = CollectiveCosts(
@@ -153,7 +153,7 @@ def test_messages_that_idle_links_carry_at_once_still_wait_for_the_busiest_link(
     # Where 2 KiB waits for the link at every number of ranks, either protocol may have it.
     assert parameters.min_bytes in ((0, 2048), (0, 4096))
     assert parameters.beta_s_per_byte[:, 0, INTER] == pytest.approx(1.6e-7, rel=0.06)
-    # Latency and what is carried at once stand for each other: 150 bytes are 24 us.
+    # Latency and burst are interchangeable: 150 bytes are 24 us.
     assert parameters.alpha_s[:, 0, INTER] == pytest.approx([4e-5, 8e-5], abs=2.5e-5)
     assert parameters.burst_bytes == pytest.approx(2867, abs=150)
 
@@ -168,7 +168,7 @@ def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp
 
     def noted(points, structure, terms):
         tried.append(structure)
-        # As likely as what there is to begin with, but for rounding.
+        # As likely as the initial structure, except for rounding.
         return replace(fit(points, Structure(), terms), structure=structure, aicc=-1e-9 * len(tried))
 
     monkeypatch.setattr(collective_search, "fit", noted)

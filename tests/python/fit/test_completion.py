@@ -1,4 +1,4 @@
-"""Whether senders wait comes back from completion times; protocols are split where it changes."""
+"""Completion times show whether senders wait; protocols are split where that changes."""
 
 import numpy as np
 import pytest
@@ -30,10 +30,10 @@ def found(path, level="intra_socket"):
     return find_waiting(read_runs([path]).completions)[level]
 
 
-def waiting(words, sizes=SIZES):
+def waiting(letters, sizes=SIZES):
     """A Waiting as decided, from a string such as "..ww" with a letter for every size."""
-    decided = np.array([word == "w" for word in words])
-    return Waiting(sizes[: len(words)], decided.astype(float), decided, False)
+    decided = np.array([letter == "w" for letter in letters])
+    return Waiting(sizes[: len(letters)], decided.astype(float), decided, False)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_sender_waits_where_it_waits_for_a_late_receiver_and_for_delivery(
     ],
 )
 def test_few_steps_stand_for_noisy_sizes(make_run, add_completions, measured, decided):
-    waits = dict(zip(SIZES.tolist(), (word == "w" for word in measured), strict=True))
+    waits = dict(zip(SIZES.tolist(), (letter == "w" for letter in measured), strict=True))
     result = found(add_completions(make_run("run"), waits.__getitem__))
     assert "".join(".w"[int(one)] for one in result.decided) == decided
     wrong = [int(size) for size, a, b in zip(SIZES, measured, decided, strict=True) if a != b]
@@ -100,7 +100,7 @@ def test_shared_cores_count_only_where_no_other_sample_is(make_run, add_completi
     assert any("more ranks than cores" in text for text in fit_profile(read_runs([alone])).extra["warnings"])
 
 
-def test_a_half_measured_size_counts_where_it_shows_that_nobody_waits(make_run, add_completions):
+def test_a_half_measured_size_counts_if_it_shows_that_senders_do_not_wait(make_run, add_completions):
     path = add_completions(make_run("run"), lambda size: size >= 8192, receivers=("late",))
     assert found(path).size_bytes.tolist() == [size for size in SIZES if size < 8192]
     # Nothing is known of larger ones: no completion, no verdict.

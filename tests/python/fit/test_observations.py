@@ -71,7 +71,7 @@ def test_contention_is_not_mixed_with_ping_pongs(make_run):
     assert pingpong_times(table)[0].median_s().min() == 1.0
 
 
-def test_a_ping_pong_gives_the_single_pair_that_contention_lacks(make_run):
+def test_a_ping_pong_gives_the_single_pair_missing_from_contention(make_run):
     path = make_run("run", ns=(2, 4), launches=2)
     make_run("run", lambda n, size: 1.0, kernel="pingpong", ns=(1,), launches=2)
     (level,) = level_times(read_runs([path]).table)
@@ -172,7 +172,7 @@ def test_a_launch_that_does_not_say_counts_as_usual(make_run, key, value, usual)
     for paths in ([unusual, plain[0]], [plain[0], unusual]):
         with pytest.raises(InputError) as error:
             read_runs(paths)
-        assert all(word in str(error.value) for word in (key, repr(value), repr(usual)))
+        assert all(text in str(error.value) for text in (key, repr(value), repr(usual)))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_threads_and_rates_are_not_mixed(make_run, key, values):
 LINK = {"expected_bytes_per_s": 24e6, "slowest_node_bytes_per_s": {"1": 23.5e6}, "incast_bytes_per_s": 26e6}
 
 
-def test_a_link_check_that_deviates_is_told_with_its_figures_and_condemns_nothing(make_run):
+def test_a_link_check_that_deviates_gives_a_warning_with_its_values_only(make_run):
     right = {"link": LINK | {"matches": True}, "link_at_start": LINK | {"matches": True}}
     path = make_run("run", level="inter_node", launches=3, launch=VIRTUAL | right)
     assert read_runs([path]).warnings == ()
@@ -199,30 +199,30 @@ def test_a_link_check_that_deviates_is_told_with_its_figures_and_condemns_nothin
         "run", level="inter_node", launches=2, launch=VIRTUAL | right | {"link": LINK | {"matches": False}}
     )
     (warning,) = [w for w in fit_profile(read_runs([path])).extra["warnings"] if "virtual links" in w]
-    for words in (
-        "asked 24 MB/s",
-        "found 26 MB/s where all sent to one",
+    for text in (
+        "requested 24 MB/s",
+        "measured 26 MB/s with all nodes sending to one",
         "2 of 5 launches",
-        "not of the samples",
+        "not the samples",
     ):
-        assert words in warning
-    assert "23.5 MB/s" not in warning  # that figure is what was asked
-    assert "other than the longer check when the cluster was started" in warning
+        assert text in warning
+    assert "23.5 MB/s" not in warning  # the requested rate
+    assert "; the longer check at the start of the cluster did not" in warning
 
 
-def test_every_link_check_that_deviates_is_told_once(make_run):
+def test_every_link_check_that_deviates_gives_one_warning(make_run):
     for incast in (26e6, 27e6):
         link = LINK | {"matches": False, "incast_bytes_per_s": incast}
         path = make_run("run", level="inter_node", launches=2, launch=VIRTUAL | {"link": link})
     first, second = read_runs([path]).warnings
-    assert "found 26 MB/s" in first and "found 27 MB/s" in second
-    assert "2 of 4 launches" in first and "cluster was started" not in first
+    assert "measured 26 MB/s" in first and "measured 27 MB/s" in second
+    assert "2 of 4 launches" in first and "start of the cluster" not in first
 
 
-def test_a_link_check_without_figures_is_told_all_the_same(make_run):
+def test_a_link_check_without_values_gives_a_warning_too(make_run):
     path = make_run("run", level="inter_node", launch=VIRTUAL | {"link": {"matches": False}})
     (warning,) = read_runs([path]).warnings
-    assert "deviated; it stands in the record of 5 of 5 launches" in warning
+    assert "deviated; it is in the record of 5 of 5 launches" in warning
 
 
 def test_links_do_not_matter_to_messages_inside_a_node(make_run):

@@ -85,7 +85,7 @@ def test_a_protocol_for_large_messages_and_the_calls_are_found():
     assert large.min_bytes == 8192
     assert large.overhead_s == pytest.approx(3e-6, rel=0.1)
     assert large.bandwidth_bytes_per_s == pytest.approx(1e10, rel=0.05)
-    # Beside one message for each partition, calls and messages cannot be told apart.
+    # With one message for each partition, calls and messages are indistinguishable.
     assert small.overhead_s + form.parameters.per_partition_s == pytest.approx(1.5e-7, rel=0.1)
 
 
@@ -112,12 +112,12 @@ def test_what_the_partitioned_calls_of_an_mpi_send_is_found_out(messages):
     assert form.parameters.messages == messages
 
 
-def test_aggregation_is_told_by_the_method():
+def test_the_method_gives_the_aggregation():
     (form,) = fitting.pipeline_forms(table("earlybird:65536", 65536, ONE_PROTOCOL, launches=1))
     assert form.parameters.messages == 65536
 
 
-def test_slow_launches_that_lack_a_method_do_not_make_it_quick():
+def test_slow_launches_without_a_method_do_not_make_it_fast():
     slow = table("single", "one", ONE_PROTOCOL, pace=lambda launch: 2.0)
     quick = table("single", "one", ONE_PROTOCOL, launches=4).assign(launch=lambda rows: "other" + rows.launch)
     many = table("many", "each", ONE_PROTOCOL, pace=lambda launch: 2.0)
@@ -186,7 +186,7 @@ def test_a_run_of_pipelines_alone_becomes_a_profile_with_the_level_of_single(tmp
 
 
 def test_a_level_takes_its_single_messages_from_the_fewest_threads(tmp_path):
-    """Those of more threads hold the barriers between them."""
+    """Times with more threads include the barriers between them."""
     few = write_run(tmp_path / "one")
     many = write_run(tmp_path / "four", config={"threads": 4}, slower=5.0)
     (protocol,) = fit_profile(read_runs([many, few])).levels["intra_socket"].protocols
@@ -201,7 +201,7 @@ def test_computations_with_noise_are_named_where_nothing_else_was_measured(tmp_p
     run.append_samples(
         [Sample("pipeline", "time_to_solution", config | noise, "0", np.ones(3), method="single")]
     )
-    with pytest.raises(InputError, match=r"pipelines that are all computed \(--ai\)"):
+    with pytest.raises(InputError, match=r"pipelines with full compute noise \(--ai\)"):
         read_runs([run.path])
 
 
@@ -221,7 +221,7 @@ def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
     ]
 
 
-def test_what_to_be_wary_of_is_told(tmp_path):
+def test_caveats_give_warnings(tmp_path):
     few = table("many", "each", ONE_PROTOCOL, launches=1).head(3)
     alike = table("partitioned", "each", ONE_PROTOCOL, launches=1).query("partitions == 4")
     single = table("single", "one", ONE_PROTOCOL, launches=1).query("partitions == 4")
@@ -236,7 +236,7 @@ def test_what_to_be_wary_of_is_told(tmp_path):
 
 
 def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
-    with pytest.raises(Exception, match="no single of pipelines instead; run `earlybird measure"):
+    with pytest.raises(Exception, match="no pipelines with the method single; run `earlybird measure"):
         read_runs([write_run(tmp_path / "run", methods=("many",))])
 
 

@@ -109,11 +109,11 @@ def test_times_that_do_not_grow_with_size_keep_a_finite_bandwidth(make_run):
     for n, rate in protocol.bandwidth_bytes_per_s.items():
         assert n * 64 / rate == pytest.approx(0.01 * 1e-6, rel=1e-6)
     assert protocol.extra["bounded_n"] == [1, 2, 4]
-    assert any("N = 1, 2, 4; the figure is a bound" in warning for warning in profile.extra["warnings"])
+    assert any("N = 1, 2, 4; the value is a bound" in warning for warning in profile.extra["warnings"])
 
 
 @pytest.mark.parametrize("latency_1_s", [3e-7, 2e-6])
-def test_one_method_bandwidth_is_that_of_its_own_line_whatever_the_latency_of_two(make_run, latency_1_s):
+def test_one_way_bandwidth_is_that_of_its_own_line_for_any_latency_of_two(make_run, latency_1_s):
     latency_s = {1: latency_1_s, 2: 1e-6, 4: 1e-6}
     sizes = tuple(2**k for k in range(4, 13))
     profile = fitted(make_run("run", lambda n, size: latency_s[n] + n * size / BANDWIDTH[n], sizes=sizes))
@@ -131,7 +131,7 @@ def test_a_bandwidth_held_back_by_an_unsuitable_latency_is_called_a_bound(make_r
     (protocol,) = profile.levels["intra_socket"].protocols
     assert BANDWIDTH[4] < protocol.bandwidth_bytes_per_s[4] <= 2 * BANDWIDTH[4] * (1 + 1e-6)
     assert protocol.extra["bounded_n"] == [4]
-    assert any("N = 4; the figure is a bound" in warning for warning in profile.extra["warnings"])
+    assert any("N = 4; the value is a bound" in warning for warning in profile.extra["warnings"])
 
 
 def test_oversubscribed_n_are_marked_and_do_not_give_the_latency(make_run):
@@ -156,9 +156,9 @@ def test_a_bandwidth_above_the_link_is_a_bound_with_its_reason(make_run):
     profile = link_run(make_run, "run", times, sizes=sizes)
     small, large = profile.levels["inter_node"].protocols
     assert small.extra["above_link_n"] == [1] and "above_link_n" not in large.extra
-    (warning,) = [w for w in profile.extra["warnings"] if "more than the link carries" in w]
-    for words in (f"the {small.name} protocol at N = 1 (437 MB/s)", "(24 MB/s)", "latency is what counts"):
-        assert words in warning
+    (warning,) = [w for w in profile.extra["warnings"] if "above the rate of the link" in w]
+    for text in (f"the {small.name} protocol at N = 1 (437 MB/s)", "(24 MB/s)", "only their latency counts"):
+        assert text in warning
     profile = fitted(make_run("no-link", times, sizes=sizes, level="inter_node"))
     assert "above_link_n" not in profile.levels["inter_node"].protocols[0].extra
 
@@ -169,7 +169,7 @@ def test_shared_cores_behind_a_full_link_are_not_blamed(make_run, rate, full):
         make_run, "run", lambda n, size: 1e-5 + n * size / rate, oversubscribed=lambda n: n > 1
     )
     (warning,) = [w for w in profile.extra["warnings"] if "more ranks than cores" in w]
-    assert ("large messages fill the link" in warning) == full
+    assert ("large messages still fill the link" in warning) == full
     assert warning.endswith("which measures the scheduler too") != full
 
 
@@ -183,7 +183,7 @@ def test_one_size_is_refused(make_run):
         fitted(make_run("run", sizes=(1024,)))
 
 
-def test_a_level_with_one_size_is_left_out_beside_others(make_run):
+def test_a_level_with_one_size_is_left_out_if_there_are_others(make_run):
     path = make_run("run")
     make_run("run", sizes=(1024,), level="inter_node")
     profile = fitted(path)
@@ -210,7 +210,7 @@ def test_ping_pongs_become_a_piecewise_form(make_run):
     assert list(profile.levels["intra_socket"].protocols[0].bandwidth_bytes_per_s) == [1]
 
 
-def test_contention_that_misses_a_protocol_of_the_ping_pong_is_told(make_run):
+def test_contention_that_misses_a_protocol_of_the_ping_pong_gives_a_warning(make_run):
     path = make_run("run", staircase_times, sizes=tuple(2**k for k in range(14, 23)))
     make_run("run", staircase_times, ns=(1,), sizes=SIZES, kernel="pingpong")
     assert any("smaller messages are extrapolated" in warning for warning in fitted(path).extra["warnings"])

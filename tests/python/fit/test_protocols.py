@@ -24,15 +24,15 @@ def test_the_error_of_an_exact_line_is_none():
     assert error < 1e-9 and kept_switches_error(level, (0,)) < 1e-9
 
 
-def test_switches_sought_anew_cost_what_switches_made_of_noise_hide():
-    kept, sought = [], []
+def test_refitted_switches_show_the_error_of_switches_due_to_noise():
+    kept, refitted = [], []
     for seed in range(20):
         noise = 1 + 0.2 * np.random.default_rng(seed).standard_normal(len(SIZES))
         level = level_of((1e-6 + SIZES / 1e10) * noise)
         division = divided(level, 3)
         kept.append(kept_switches_error(level, division.starts))
-        sought += held_out_size_errors(level, [division])
-    assert np.mean(sought) > 1.1 * np.mean(kept)
+        refitted += held_out_size_errors(level, [division])
+    assert np.mean(refitted) > 1.1 * np.mean(kept)
 
 
 def test_too_few_sizes_leave_nothing_out():

@@ -1,4 +1,4 @@
-"""The regressions of Insaghi's report as forms to compare: the same chances as the forms beside them."""
+"""The regressions of Insaghi's report as forms to compare with the same criteria as other forms."""
 
 import numpy as np
 import pytest

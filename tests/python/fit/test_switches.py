@@ -1,4 +1,4 @@
-"""Protocol switches: planted ones come back, straight lines get none, the library's own word is taken."""
+"""Protocol switches: known ones are recovered, straight lines get none, reported thresholds are used."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_the_librarys_threshold_places_the_switch_between_two_sizes():
     assert found(times, {"limit": 5000}).min_bytes == (0, 5000)
 
 
-def test_a_threshold_that_is_still_sent_the_old_method_begins_one_byte_later():
+def test_a_threshold_still_sent_with_the_old_protocol_begins_one_byte_later():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
     assert found(times, {"limit": 4096}).min_bytes == (0, 4097)
     assert found(times, {"limit": 8192}).min_bytes == (0, 8192)
@@ -76,10 +76,10 @@ def test_a_threshold_without_effect_on_times_makes_no_switch():
     assert found(planted((0, EAGER)), {"limit": 4096, "other": 65536}).min_bytes == (0,)
 
 
-def test_a_switch_told_by_the_library_costs_no_parameter():
+def test_a_switch_reported_by_the_library_costs_no_parameter():
     times = planted((0, SHORT), (8192, RENDEZVOUS))
-    free, told = segmentations(SIZES, times)[1], segmentations(SIZES, times, {"limit": 8000})[1]
-    assert free.num_parameters == told.num_parameters + 1
+    free, reported = segmentations(SIZES, times)[1], segmentations(SIZES, times, {"limit": 8000})[1]
+    assert free.num_parameters == reported.num_parameters + 1
 
 
 def test_a_switch_that_predicts_worse_is_not_made():

@@ -1,4 +1,4 @@
-"""What the shims add to the words of launchers that only print them, and which programs are told of."""
+"""The arguments that the shims add to launchers that only print them, and the programs that are reported."""
 
 import os
 import shutil
@@ -129,7 +129,7 @@ def test_outside_of_exec_a_shim_is_the_launcher(call):
     assert call("mpiexec", "-n", "2", "app", **{f"{PREFIX}LIBRARY": ""})[0] == ["-n", "2", "app"]
 
 
-def test_a_launcher_that_is_not_there_is_told(call):
+def test_a_launcher_that_is_not_there_is_reported(call):
     (call.real / "orterun").unlink()
     result = subprocess.run(
         [call.shims / "orterun"], env={"PATH": f"{call.shims}:/usr/bin:/bin"}, capture_output=True, text=True
@@ -145,14 +145,14 @@ def said(*words) -> str:
     return "\n".join(reach.look(words, FLAVOUR, os.environ).sentences)
 
 
-def test_a_program_of_this_mpi_is_told_nothing_of(compiled, libmpi):
+def test_a_program_of_this_mpi_is_not_reported(compiled, libmpi):
     app = compiled("app", *libmpi("libmpi.so.12"))
     assert said("mpiexec", "-n", "2", app) == ""
     assert said("mpiexec", "-n", "2", "taskset", "-c", "0", app, "--input", "/dev/null") == ""
     assert said(app) == ""
 
 
-def test_a_program_of_another_mpi_is_told_with_both_names(compiled, libmpi):
+def test_a_program_of_another_mpi_is_reported_with_both_names(compiled, libmpi):
     app = compiled("app", *libmpi("libmpi.so.40"))
     for words in (["mpiexec", "-n", "2", app], [app], ["time", "/mpi/bin/mpiexec", "env", "A=1", app]):
         sentence = said(*words)
@@ -190,13 +190,13 @@ def test_an_mpi_behind_another_library_is_seen(compiled, libmpi, tmp_path):
     solver = compiled("libsolver.so", "-shared", "-fPIC", *libmpi("libmpi.so.12"))
     app = compiled("app", "-Wl,--no-as-needed", f"-Wl,-rpath,{tmp_path}", solver)
     assert said("mpiexec", app) == ""
-    assert "needs no MPI library" in said("mpiexec", compiled("plain"))
+    assert "uses no MPI library" in said("mpiexec", compiled("plain"))
 
 
-def test_a_program_that_needs_no_mpi_is_told_so_and_not_how_to_link_it(compiled):
+def test_a_program_that_needs_no_mpi_is_reported_and_not_how_to_link_it(compiled):
     for name in ("hostname", compiled("plain")):
         sentence = said("mpiexec", "-n", "2", name)
-        assert name in sentence and "needs no MPI library" in sentence and "mpicc" not in sentence
+        assert name in sentence and "uses no MPI library" in sentence and "mpicc" not in sentence
 
 
 @pytest.mark.parametrize("first", ["mpiexec", "taskset"])
@@ -207,7 +207,7 @@ def test_a_library_among_the_arguments_is_no_program(compiled, first):
 
 
 @pytest.mark.parametrize("how", ["-static", "-static-pie"])
-def test_a_static_program_is_told(compiled, how):
+def test_a_static_program_is_reported(compiled, how):
     app = compiled("app", how)
     assert "it is linked statically" in said("mpiexec", "-n", "2", app)
     assert "it is linked statically" in said(app)
@@ -237,7 +237,7 @@ def test_nothing_is_said_where_nothing_can_be_seen(words, tmp_path, monkeypatch)
     assert said(*words) == ""
 
 
-def test_an_exec_inside_an_exec_begins_anew():
+def test_an_exec_inside_an_exec_begins_again():
     around = {
         "PATH": "/shims:/bin:/shims",
         "LD_PRELOAD": "/asan.so:/a/libearlybird.so",

@@ -29,7 +29,7 @@ def run(tmp_path, monkeypatch):
         request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), **limits, **more)
         return jobs.run_kernel(
             job, Invocation(words, {"OUT": str(tmp_path / "samples.ndjson")}), request, tmp_path,
-            lambda *told: None,
+            lambda *output: None,
         )  # fmt: skip
 
     return launch
@@ -51,9 +51,9 @@ def test_points_missing_after_a_good_end_are_put_down_to_what_has_died(run):
 
 
 @pytest.mark.parametrize("watch", [None, lambda: None])
-def test_points_missing_without_any_reason_are_told(run, watch):
+def test_points_missing_without_any_reason_are_reported(run, watch):
     launched = run("exit 0", watch=watch)
-    assert launched.cause == "it ended after 0 of 1 points without saying why"
+    assert launched.cause == "it ended after 0 of 1 points without an error message"
     assert launched.record["cause"] == launched.cause
 
 
@@ -78,5 +78,5 @@ def test_the_contexts_asked_for_reach_the_ranks_and_the_record(run):
         (("here", "there"), {"clock_residual_s": 3e-7}, 3e-7),
     ],
 )
-def test_a_launch_tells_how_far_its_clocks_were_apart(run, hosts, extra, residual_s):
+def test_a_launch_records_its_clock_residual(run, hosts, extra, residual_s):
     assert run(_complete(*hosts, **extra)).record["clock"]["residual_s"] == residual_s

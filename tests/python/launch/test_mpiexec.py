@@ -1,4 +1,4 @@
-"""What each family of mpiexec is told."""
+"""The arguments of each family of mpiexec."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from earlybird.machine.flavours import Flavour
 BY_MPI = Binding("core, by the MPI", None)
 
 
-def told(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ranks=2):
+def output(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ranks=2):
     flavour = Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
     binding = BY_MPI if cpus is None else Binding("core", tuple((cpu,) for cpu in cpus))
     reach = Reach(tuple(hosts)) if hosts else None
@@ -26,33 +26,33 @@ def told(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ranks
 
 
 def test_ranks_are_bound_to_the_cores_of_a_list(tmp_path):
-    assert told("mpich", tmp_path, (3, 1)) == (["-bind-to", "user:3,1"], {})
-    words, _ = told("openmpi", tmp_path, (3, 1))
+    assert output("mpich", tmp_path, (3, 1)) == (["-bind-to", "user:3,1"], {})
+    words, _ = output("openmpi", tmp_path, (3, 1))
     assert words == ["--map-by", "pe-list=3,1:ordered", "--bind-to", "core"]
-    words, env = told("intel", tmp_path, (3, 1))
+    words, env = output("intel", tmp_path, (3, 1))
     assert words == []
     assert (env["I_MPI_PIN"], env["I_MPI_PIN_DOMAIN"]) == ("1", "[0x8,0x2]")
 
 
 def test_masks_reach_beyond_64_cpus(tmp_path):
-    _, env = told("intel", tmp_path, (0, 100))
+    _, env = output("intel", tmp_path, (0, 100))
     assert env["I_MPI_PIN_DOMAIN"] == f"[0x1,0x1{'0' * 25}]"
 
 
 def test_waiting_ranks_yield_when_cores_are_shared(tmp_path):
-    _, env = told("mpich", tmp_path, (0, 0), oversubscribed=True)
+    _, env = output("mpich", tmp_path, (0, 0), oversubscribed=True)
     assert env == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-    words, env = told("openmpi", tmp_path, (0, 0), oversubscribed=True)
+    words, env = output("openmpi", tmp_path, (0, 0), oversubscribed=True)
     assert words == ["--map-by", "pe-list=0,0:ordered:OVERSUBSCRIBE", "--bind-to", "core:overload-allowed"]
     assert env == {"OMPI_MCA_mpi_yield_when_idle": "1"}
-    _, env = told("intel", tmp_path, (0, 0), oversubscribed=True)
+    _, env = output("intel", tmp_path, (0, 0), oversubscribed=True)
     assert env["I_MPI_THREAD_YIELD"] == "2"
 
 
 def test_a_path_with_a_colon_reaches_no_list_that_colons_divide(tmp_path):
     folder = tmp_path / "run 12:30,a"
     folder.mkdir()
-    words, _ = told("openmpi", folder, (0, 1))
+    words, _ = output("openmpi", folder, (0, 1))
     assert not any("12:30" in word for word in words)
 
 
@@ -65,7 +65,7 @@ def test_a_path_with_a_colon_reaches_no_list_that_colons_divide(tmp_path):
     ],
 )
 def test_hosts_are_given_rank_by_rank(tmp_path, family, option, lines):
-    words, env = told(family, tmp_path, hosts=["b", "a", "b"], num_ranks=3)
+    words, env = output(family, tmp_path, hosts=["b", "a", "b"], num_ranks=3)
     assert words[:2] == [option, str(tmp_path / "hosts.txt")]
     assert (tmp_path / "hosts.txt").read_text() == lines
     if family == "mpich":
@@ -103,20 +103,22 @@ def test_a_rank_binds_itself_where_its_mpi_cannot(tmp_path, family):
     own, foreign = "PMI_RANK", "OMPI_COMM_WORLD_RANK"
     if family == "openmpi":
         own, foreign = foreign, own  # inside srun --mpi=pmi2 every process inherits a PMI_RANK
-    told = started([*words[-2:], sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"],
+    output = started([*words[-2:], sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"],
                    {own: "1", foreign: "0"})  # fmt: skip
-    assert (told.stdout.split(), told.stderr) == ([str(first)], "")
+    assert (output.stdout.split(), output.stderr) == ([str(first)], "")
 
 
 @pytest.mark.parametrize("family", ["mpich", "openmpi", "intel"])
 @pytest.mark.parametrize("rank", ["", "2"])
-def test_a_rank_that_nobody_names_does_not_start_unbound(tmp_path, family, rank):
+def test_a_rank_without_a_number_does_not_start_unbound(tmp_path, family, rank):
     words = words_of(family, tmp_path, Binding("core", ((0,), (1,)), by_rank=True))
     own = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"
-    told = started([*words[-2:], "echo", "started"], {own: rank, "PMIX_RANK": "0", "cpus": "0"})
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr.startswith(f"earlybird kernel: {own} is '{rank}', no rank of this launch")
-    assert told.stderr.count("\n") == 1 and "`earlybird doctor`" in told.stderr
+    output = started([*words[-2:], "echo", "started"], {own: rank, "PMIX_RANK": "0", "cpus": "0"})
+    assert (output.returncode, output.stdout) == (2, "")
+    assert output.stderr.startswith(
+        f"earlybird kernel: {own} is '{rank}', which is not a rank of this launch"
+    )
+    assert output.stderr.count("\n") == 1 and "`earlybird doctor`" in output.stderr
 
 
 def started(words, variables):
@@ -131,12 +133,12 @@ def words_of(family, folder, binding, **options):
 
 
 def test_shared_memory_alone_is_asked_for_on_one_machine_only(tmp_path):
-    assert told("intel", tmp_path, (0, 1))[1]["I_MPI_FABRICS"] == "shm"
-    assert "I_MPI_FABRICS" not in told("intel", tmp_path, hosts=["a", "b"])[1]
+    assert output("intel", tmp_path, (0, 1))[1]["I_MPI_FABRICS"] == "shm"
+    assert "I_MPI_FABRICS" not in output("intel", tmp_path, hosts=["a", "b"])[1]
 
 
 def test_open_mpi_binds_nothing_when_hosts_are_oversubscribed(tmp_path):
-    words, _ = told("openmpi", tmp_path, hosts=["a", "a"], oversubscribed=True)
+    words, _ = output("openmpi", tmp_path, hosts=["a", "a"], oversubscribed=True)
     assert words[2:] == ["--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]
 
 
@@ -158,7 +160,7 @@ def test_a_host_file_that_is_not_there_is_named(tmp_path):
         parse_hosts(str(tmp_path / "none"))
 
 
-def test_contexts_are_asked_for_in_each_mpis_own_words():
+def test_contexts_are_asked_for_by_each_mpis_variables():
     assert contexts("openmpi", None) == {}
     assert contexts("mpich", 4) == {"MPIR_CVAR_CH4_NUM_VCIS": "4"}
     assert contexts("intel", 4)["I_MPI_THREAD_MAX"] == "4"

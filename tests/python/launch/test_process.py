@@ -58,7 +58,7 @@ def test_a_good_end_has_no_cause():
         ("kill -SEGV $$", "it was ended by SIGSEGV"),
     ],
 )  # fmt: skip
-def test_a_bad_end_is_told_by_the_line_that_says_most(script, cause):
+def test_a_bad_end_is_reported_by_the_line_that_says_most(script, cause):
     ended = run(script)
     assert ended.exit_status != 0
     assert ended.cause == cause

@@ -62,8 +62,8 @@ def launcher(family="mpich", threads=1):
     return SrunLauncher(flavour, threads)
 
 
-def told(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1),)) -> Invocation:
-    """What srun would be told for `layout` on nodes whose sockets have `cores`."""
+def output(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1),)) -> Invocation:
+    """The arguments of srun for `layout` on nodes whose sockets have `cores`."""
     caught: list[Invocation] = []
     launched = Launched({"placement": []}, [], None)
     monkeypatch.setattr(slurm, "run_kernel", lambda *arguments: caught.append(arguments[1]) or launched)
@@ -85,7 +85,7 @@ def told(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1),)
 )
 def test_a_layout_becomes_a_distribution(monkeypatch, tmp_path, layout, map_by, per_node, distribution):
     asked = parse_layout(layout, map_by)
-    words = told(monkeypatch, tmp_path, asked).words
+    words = output(monkeypatch, tmp_path, asked).words
     assert words[:5] == ("srun", "-n", str(asked.num_ranks), "-N", str(asked.num_nodes))
     # Else Slurm fills the first node before it begins the second.
     assert f"--ntasks-per-node={per_node}" in words
@@ -94,39 +94,39 @@ def test_a_layout_becomes_a_distribution(monkeypatch, tmp_path, layout, map_by, 
 
 def test_each_mpi_gets_the_plugin_it_speaks(monkeypatch, tmp_path):
     pair = parse_layout("1x1x2")
-    assert "--mpi=pmix" in told(monkeypatch, tmp_path, pair, "openmpi").words
-    assert "--mpi=pmi2" in told(monkeypatch, tmp_path, pair, "mpich").words
-    intel = told(monkeypatch, tmp_path, pair, "intel")
+    assert "--mpi=pmix" in output(monkeypatch, tmp_path, pair, "openmpi").words
+    assert "--mpi=pmi2" in output(monkeypatch, tmp_path, pair, "mpich").words
+    intel = output(monkeypatch, tmp_path, pair, "intel")
     assert "--mpi=pmi2" in intel.words
     assert intel.env == {"I_MPI_PIN": "0"}  # it would bind once more
 
 
 def test_more_ranks_than_cores_are_allowed_and_yield(monkeypatch, tmp_path):
-    few = told(monkeypatch, tmp_path, parse_layout("1x1x2"))
+    few = output(monkeypatch, tmp_path, parse_layout("1x1x2"))
     assert "--overcommit" not in few.words and few.env == {}
-    many = told(monkeypatch, tmp_path, parse_layout("2x1x3"))
+    many = output(monkeypatch, tmp_path, parse_layout("2x1x3"))
     assert "--overcommit" in many.words
     assert many.env == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-    assert "--overcommit" in told(monkeypatch, tmp_path, parse_layout("1x1x2"), threads=2).words
+    assert "--overcommit" in output(monkeypatch, tmp_path, parse_layout("1x1x2"), threads=2).words
 
 
 def test_a_step_shares_its_allocation_and_an_allocation_shares_nothing(monkeypatch, tmp_path):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    words = told(monkeypatch, tmp_path, parse_layout("1x1x2")).words
+    words = output(monkeypatch, tmp_path, parse_layout("1x1x2")).words
     assert "--exclusive" in words and "--overlap" not in words
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    words = told(monkeypatch, tmp_path, parse_layout("1x1x2")).words
+    words = output(monkeypatch, tmp_path, parse_layout("1x1x2")).words
     assert "--overlap" in words and "--exclusive" not in words
 
 
 def test_what_the_allocation_says_of_tasks_does_not_reach_srun(monkeypatch, tmp_path):
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "8")
-    words = told(monkeypatch, tmp_path, parse_layout("1x1x2")).words
+    words = output(monkeypatch, tmp_path, parse_layout("1x1x2")).words
     assert words[:4] == ("env", "-u", "SLURM_CPUS_PER_TASK", "srun")
 
 
-def test_threads_are_told_to_the_program(monkeypatch, tmp_path):
-    assert told(monkeypatch, tmp_path, parse_layout("1x1x1"), threads=2).env == {"OMP_NUM_THREADS": "2"}
+def test_threads_are_passed_to_the_program(monkeypatch, tmp_path):
+    assert output(monkeypatch, tmp_path, parse_layout("1x1x1"), threads=2).env == {"OMP_NUM_THREADS": "2"}
 
 
 # Package and core of CPUs 0-7: two sockets whose cores have two hardware threads each, as Linux numbers them.
@@ -179,14 +179,14 @@ def test_ranks_bind_themselves_to_cores_of_their_socket(tmp_path, layout, map_by
     assert bound == expected
 
 
-def test_a_rank_whose_socket_the_node_lacks_says_so(tmp_path):
+def test_a_rank_whose_socket_the_node_does_not_have_is_reported(tmp_path):
     said = cpus_bound(tmp_path, parse_layout("1x2x1"), 1, 1, "0-1")
     assert said.startswith("earlybird kernel: the layout names socket 1, which ")
 
 
-def test_a_rank_that_nobody_names_does_not_start(tmp_path):
+def test_a_rank_without_a_number_does_not_start(tmp_path):
     said = cpus_bound(tmp_path, parse_layout("1x1x2"), 1, "", "0-1")
-    assert said.startswith("earlybird kernel: SLURM_PROCID is '', no rank of this launch")
+    assert said.startswith("earlybird kernel: SLURM_PROCID is '', which is not a rank of this launch")
     assert "\n" not in said
 
 

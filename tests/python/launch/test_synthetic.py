@@ -11,7 +11,7 @@ POINTS = [{"size_bytes": size} for size in (1, 2)]
 
 
 def launch(launcher, id="0", kernel="pingpong", points=POINTS, layout="1x1x2"):
-    return launcher.launch(Request(id, kernel, points, parse_layout(layout)), None, lambda *told: None)
+    return launcher.launch(Request(id, kernel, points, parse_layout(layout)), None, lambda *output: None)
 
 
 def expected(kernel, point, request):

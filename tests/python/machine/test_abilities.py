@@ -12,11 +12,11 @@ from earlybird.machine import abilities, hardware
 def test_every_no_has_a_cause_and_a_remedy(monkeypatch, cores):
     monkeypatch.setattr(hardware, "cores_by_socket", lambda: cores)
     monkeypatch.setattr(abilities.shutil, "which", lambda name: None)
-    told = abilities.abilities()
-    assert told["intra_socket"].can == (max(map(len, cores)) >= 2)
-    assert told["inter_socket"].can == (len(cores) > 1)
-    assert not told["inter_node"].can
-    assert all(ability.cause and ability.remedy for ability in told.values() if not ability.can)
+    output = abilities.abilities()
+    assert output["intra_socket"].can == (max(map(len, cores)) >= 2)
+    assert output["inter_socket"].can == (len(cores) > 1)
+    assert not output["inter_node"].can
+    assert all(ability.cause and ability.remedy for ability in output.values() if not ability.can)
 
 
 @pytest.mark.parametrize(("scope", "can"), [("0\n", True), ("1\n", False), ("", True), (None, True)])
@@ -25,9 +25,9 @@ def test_a_kernel_that_forbids_reading_another_process_is_named(monkeypatch, tmp
     if scope is not None:
         path.write_text(scope)
     monkeypatch.setattr(abilities, "_PTRACE_SCOPE", path)
-    told = abilities.abilities()["single_copy"]
-    assert told.can == can
-    assert can or "ptrace_scope=0" in told.remedy
+    output = abilities.abilities()["single_copy"]
+    assert output.can == can
+    assert can or "ptrace_scope=0" in output.remedy
 
 
 def _doctor(monkeypatch, capsys, *words) -> str:
@@ -39,11 +39,11 @@ def _doctor(monkeypatch, capsys, *words) -> str:
 
 
 def test_doctor_json_has_the_promised_keys(monkeypatch, capsys):
-    told = json.loads(_doctor(monkeypatch, capsys, "--json"))
-    assert {"flavours", "cores", "sockets", "can"} <= told.keys()
-    for flavour in told["flavours"]:
+    output = json.loads(_doctor(monkeypatch, capsys, "--json"))
+    assert {"flavours", "cores", "sockets", "can"} <= output.keys()
+    for flavour in output["flavours"]:
         assert {"name", "version", "mpicc", "mpiexec", "env", "built"} <= flavour.keys()
-    assert all(set(ability) == {"can", "cause", "remedy"} for ability in told["can"].values())
+    assert all(set(ability) == {"can", "cause", "remedy"} for ability in output["can"].values())
 
 
 def test_doctor_counts_in_words_aligns_paths_and_leaves_no_yes_bare(monkeypatch, capsys):
@@ -54,15 +54,15 @@ def test_doctor_counts_in_words_aligns_paths_and_leaves_no_yes_bare(monkeypatch,
     monkeypatch.setattr(doctor_command, "_row", lambda flavour: rows[flavour["name"] != "mpich"])
     machine = hardware.describe() | {"cores": 1, "sockets": 1}
     monkeypatch.setattr(hardware, "describe", lambda: machine)
-    told = _doctor(monkeypatch, capsys).splitlines()
-    assert "1 core on 1 socket, " in told[0]
-    assert len({line.index("/a") for line in told if "/a" in line}) == 1
-    yes = [line for line in told if line.startswith("yes ")]
+    output = _doctor(monkeypatch, capsys).splitlines()
+    assert "1 core on 1 socket, " in output[0]
+    assert len({line.index("/a") for line in output if "/a" in line}) == 1
+    yes = [line for line in output if line.startswith("yes ")]
     assert len(yes) == len(can) and all(len(line.split()) > 2 for line in yes)
 
 
 def test_doctor_says_what_to_do_about_an_absent_flavour(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
-    told = _doctor(monkeypatch, capsys)
-    assert "earlybird build --mpi openmpi" in told
+    output = _doctor(monkeypatch, capsys)
+    assert "earlybird build --mpi openmpi" in output
     assert json.loads(_doctor(monkeypatch, capsys, "--json"))["can"]

@@ -53,7 +53,7 @@ def test_the_flavours_tools_come_first_on_path(mpicc):
     assert environment["PATH"].split(os.pathsep)[0] == str(path.parent)
 
 
-def test_open_mpi_is_told_to_run_as_root_by_root_alone(mpicc, monkeypatch):
+def test_open_mpi_is_set_to_run_as_root_by_root_alone(mpicc, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert flavours.find_flavour(str(mpicc(OPEN_MPI, "a"))).env["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -73,7 +73,7 @@ def test_a_path_that_is_no_program_is_refused(tmp_path):
 
 
 def test_an_mpicc_of_no_mpi_is_refused(mpicc):
-    with pytest.raises(InputError, match="of no MPI known here"):
+    with pytest.raises(InputError, match="belongs to no known MPI"):
         flavours.find_flavour(str(mpicc("gcc 12.2\n")))
 
 
@@ -81,12 +81,12 @@ def test_an_mpicc_of_no_mpi_is_refused(mpicc):
     ("library", "family"),
     [("libmpi_gnu_123.so.12", "mpich"), ("libmpi.so.40", "openmpi"), ("libmpiP.so", None)],
 )
-def test_where_the_launcher_is_a_sites_own_the_library_tells_the_family(mpicc, library, family):
+def test_where_the_launcher_is_a_sites_the_library_gives_the_family(mpicc, library, family):
     path = mpicc("mpiexec version 1.3.2\n")
     (path.parents[1] / "lib").mkdir()
     (path.parents[1] / "lib" / library).write_text("")
     if family is None:
-        with pytest.raises(InputError, match="of no MPI known here"):
+        with pytest.raises(InputError, match="belongs to no known MPI"):
             flavours.find_flavour(str(path))
     else:
         assert flavours.find_flavour(str(path)).family == family
@@ -118,7 +118,7 @@ def test_an_mpicc_without_mpiexec_is_refused(mpicc, monkeypatch):
     path = mpicc(OPEN_MPI)
     (path.parent / "mpiexec").unlink()
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(InputError, match="no mpiexec stands beside"):
+    with pytest.raises(InputError, match="there is no mpiexec next to"):
         flavours.find_flavour(str(path))
 
 

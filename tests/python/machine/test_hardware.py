@@ -46,7 +46,7 @@ def test_sockets_are_renumbered_without_gaps(cpu_folder):
     assert hardware.cores_by_socket(cpu_folder((3, 0), (7, 0), (7, 1))) == [[0], [1, 2]]
 
 
-def test_a_kernel_that_tells_no_socket_counts_as_one_socket(cpu_folder):
+def test_a_kernel_without_a_socket_counts_as_one_socket(cpu_folder):
     # ARM guests say -1.
     folder = cpu_folder((-1, 0), (-1, 1))
     assert hardware.usable_cores(folder) == [hardware.Core(0, 0), hardware.Core(1, 0)]
@@ -58,11 +58,11 @@ def test_without_topology_every_cpu_is_a_core(tmp_path, monkeypatch):
 
 
 def test_the_machine_describes_itself():
-    told = hardware.describe()
-    assert told["cores"] == sum(told["cores_per_socket"]) >= 1
-    assert told["sockets"] == len(told["cores_per_socket"])
-    assert told["hardware_threads"] >= told["cores"]
-    assert 0 < hardware.available_memory_bytes() <= told["memory_bytes"]
+    output = hardware.describe()
+    assert output["cores"] == sum(output["cores_per_socket"]) >= 1
+    assert output["sockets"] == len(output["cores_per_socket"])
+    assert output["hardware_threads"] >= output["cores"]
+    assert 0 < hardware.available_memory_bytes() <= output["memory_bytes"]
 
 
 def test_a_cpu_limit_is_read_from_either_kind_of_control_group(tmp_path):

@@ -1,4 +1,4 @@
-"""Why no cluster can be made is told with its remedy, for each cause."""
+"""The reason why no cluster can be created is reported with its remedy, for each cause."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_switch_that_denies_user_namespaces_is_named_to_ordinary_users(tmp_pat
     assert remedy not in _explain(TOLD, tmp_path, user=1000).remedy
 
 
-def test_root_is_told_of_capabilities_and_not_to_become_root(tmp_path):
+def test_root_is_reported_capabilities_and_not_to_become_root(tmp_path):
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "max_user_namespaces").write_text("0\n")
     refusal = _explain(TOLD, tmp_path, user=0)
@@ -39,7 +39,7 @@ def test_root_is_told_of_capabilities_and_not_to_become_root(tmp_path):
     assert "as root" not in refusal.remedy
 
 
-def test_another_cause_is_told_in_the_words_of_the_attempt(tmp_path):
+def test_another_cause_is_reported_with_the_error_of_the_attempt(tmp_path):
     assert TOLD[1] in _explain(TOLD, tmp_path, user=1000).cause
 
 

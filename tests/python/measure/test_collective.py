@@ -57,7 +57,7 @@ def test_the_choice_of_the_mpi_is_left_to_a_persons_own_settings_where_nothing_i
             assert "default" in group.methods and not group.settings and not group.environment
 
 
-def test_a_tree_type_of_mpich_takes_a_launch_with_the_default_beside():
+def test_a_tree_type_of_mpich_takes_a_launch_with_the_default():
     found = groups(
         operations=("bcast",), ranks=(4,), algorithms=("linear", "binomial:64"), sizes_bytes=(128,)
     )
@@ -65,7 +65,7 @@ def test_a_tree_type_of_mpich_takes_a_launch_with_the_default_beside():
     assert found[1].environment["MPIR_CVAR_BCAST_TREE_TYPE"] == "knomial_2"
 
 
-def test_intel_takes_a_launch_for_each_algorithm_with_one_of_ours_beside():
+def test_intel_takes_a_launch_for_each_algorithm_with_one_of_ours():
     found = groups("intel", operations=("reduce",), ranks=(4,), algorithms=("linear", "own-linear"))[:-1]
     assert [group.methods for group in found] == [
         ("default", "own-linear", "own-binomial"),
@@ -74,7 +74,7 @@ def test_intel_takes_a_launch_for_each_algorithm_with_one_of_ours_beside():
     assert not found[0].environment and found[1].environment["I_MPI_ADJUST_REDUCE_NETWORK_KARY_RADIX"] == "3"
 
 
-def test_points_hold_what_tells_them_apart():
+def test_points_hold_what_distinguishes_them():
     (group, local) = groups(
         operations=("reduce",),
         ranks=(3,),
@@ -121,13 +121,13 @@ def test_an_algorithm_is_left_out_where_the_mpi_would_take_another():
     options = {"operations": ("bcast",), "algorithms": ("scatter-allgather",), "sizes_bytes": (8,)}
     found = groups(ranks=(3, 4), **options)
     assert [group.methods for group in found] == [("default",), ("default", "scatter-allgather")]
-    (told,) = remarks(Options(ranks=(3, 4), **options), PLACE)
-    assert "scatter-allgather of bcast needs a power of two of ranks" in told
+    (output,) = remarks(Options(ranks=(3, 4), **options), PLACE)
+    assert "scatter-allgather of bcast needs a power of two of ranks" in output
     with pytest.raises(InputError, match="needs a power of two of ranks"):
         groups(ranks=(3,), **options)
 
 
-def test_the_tree_is_told_once_at_the_most_ranks_unless_asked_for():
+def test_the_tree_is_verified_once_at_the_most_ranks_unless_asked_for():
     def proving(**more):
         found = groups(operations=("bcast",), ranks=(2, 3, 4), sizes_bytes=(8,), **more)
         return [group.layout.num_ranks for group in found if group.proves]
@@ -163,10 +163,10 @@ def test_the_link_carries_what_the_busiest_node_sends():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"operations": ("scan",)}, "--op has 'scan'; the operations are bcast"),
-        ({"algorithms": ("chain",)}, "no algorithm of bcast or reduce that MPICH can be made to take"),
+        ({"algorithms": ("chain",)}, "not an algorithm of bcast or reduce that MPICH can be forced to use"),
         ({"algorithms": ("own-chain",)}, "--algorithm has 'own-chain'"),
         ({"algorithms": ("linear:4096",)}, "has no segments; give linear"),
         ({"operations": ("reduce",), "algorithms": ("pipeline:12",)}, "give multiples of 8"),
@@ -180,8 +180,8 @@ def test_the_link_carries_what_the_busiest_node_sends():
         ({"proof": "some"}, "--proof has 'some'; the choices are largest, all, none"),
     ],
 )
-def test_bad_input_is_refused_in_a_sentence(options, told):
-    with pytest.raises(InputError, match=told):
+def test_bad_input_is_refused_in_a_sentence(options, message):
+    with pytest.raises(InputError, match=message):
         groups(**options)
 
 
@@ -240,6 +240,6 @@ def test_mappings_that_place_ranks_alike_are_named():
     options = Options(operations=("bcast",), ranks=(2, 4), map_by=("core", "socket", "node"))
     assert remarks(options, PLACE) == []
     flat = replace(PLACE, nodes=1, sockets=1, cores_per_socket=2)
-    (told,) = remarks(options, flat)
-    assert told.startswith("--map-by core and socket and node place these ranks alike here")
+    (output,) = remarks(options, flat)
+    assert output.startswith("--map-by core and socket and node place these ranks identically here")
     assert remarks(replace(options, map_by=("core",)), flat) == []

@@ -17,12 +17,12 @@ def groups(resources=ONE_SOCKET, mpi="mpich", **options):
     return SUITES["msgrate"].groups(Options(**options), resources, mpi)
 
 
-def told(found):
+def output(found):
     return [(group.methods, group.layout.num_ranks, group.threads, group.vcis) for group in found]
 
 
 def test_methods_that_can_share_a_launch_do_and_contexts_have_one_of_their_own():
-    assert told(groups(threads=(1, 2))) == [
+    assert output(groups(threads=(1, 2))) == [
         (("shared", "per-thread"), 2, 1, None),
         (("processes",), 2, 1, None),
         (("shared", "per-thread"), 2, 2, None),
@@ -42,7 +42,7 @@ def test_threads_share_no_communicator_where_intel_mpi_is_split():
 
 def test_open_mpi_has_no_launch_with_contexts():
     found = groups(replace(ONE_SOCKET, family="openmpi"), "openmpi", threads=(2,))
-    assert told(found) == [(("shared", "per-thread"), 2, 2, None), (("processes",), 4, 1, None)]
+    assert output(found) == [(("shared", "per-thread"), 2, 2, None), (("processes",), 4, 1, None)]
 
 
 @pytest.mark.parametrize(

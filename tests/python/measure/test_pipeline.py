@@ -58,7 +58,7 @@ def test_threads_and_contexts_have_launches_of_their_own_and_points_that_say_so(
     assert group.threads == 2 and group.points[0]["threads"] == 2
 
 
-def test_a_noisy_computation_stands_in_the_place_of_a_delay():
+def test_a_noisy_computation_replaces_a_delay():
     (group,) = groups(methods=("many",), sizes_bytes=(4000,), noise=Noise(1e-9, 0.04, 0.5))
     (point,) = group.points
     noise = {key: point.get(key) for key in ("compute_s_per_byte", "epsilon", "delta", "gamma_s_per_byte")}
@@ -68,7 +68,7 @@ def test_a_noisy_computation_stands_in_the_place_of_a_delay():
 def test_contexts_of_streams_count():
     most = MPICH_WHEEL_CONTEXTS
     assert groups(methods=("stream",), vcis=(most - 2,), threads=(2,))
-    with pytest.raises(InputError, match=rf"stream, which takes 2 contexts beside the {most - 1}"):
+    with pytest.raises(InputError, match=rf"stream, which takes 2 contexts in addition to the {most - 1}"):
         groups(methods=("stream",), vcis=(most - 1,), threads=(2,))
     assert all(not group.streams for group in groups(methods=("all",), vcis=(most - 1,), threads=(2,)))
 
@@ -106,7 +106,7 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
             {"aggregation_bytes": (512,)},
             "earlybird:512 and libearlybird is not built for system",
         ),
-        (Resources.of(4, 1), {"methods": ("rma-fence",)}, "synthetic draws the times of many, single alone"),
+        (Resources.of(4, 1), {"methods": ("rma-fence",)}, "synthetic draws times of many, single only"),
         (Resources.of(4, 1), {"vcis": (1,)}, "synthetic draws its times"),
     ],
 )

@@ -43,8 +43,8 @@ def test_on_a_small_machine_fewer_threads_send_as_many_partitions_and_it_says_so
     small = mpich(2, 1)
     shapes = {(p["threads"], p["partitions"]) for p in points(groups(resources=small))}
     assert shapes == {(1, 1), (2, 2), (1, 128), (1, 4)}
-    told = " ".join(remarks(GILLIS, small))
-    assert "2 threads a rank (paper: 32), 7 and 8 with 1 (paper: 4)" in told and "oversubscribed" in told
+    output = " ".join(remarks(GILLIS, small))
+    assert "2 threads a rank (paper: 32), 7 and 8 with 1 (paper: 4)" in output and "oversubscribed" in output
 
 
 def test_threads_asked_for_are_those_of_the_figures_on_contention():
@@ -62,14 +62,14 @@ def test_between_virtual_nodes_mpich_is_asked_for_no_contexts_with_which_it_neve
     slow = mpich(2, 1, 2, 250e6)
     found = groups(resources=slow)
     assert not [group for group in found if group.vcis or group.streams]
-    assert any("no figure 6" in told for told in remarks(GILLIS, slow))
+    assert any("no figure 6" in output for output in remarks(GILLIS, slow))
 
 
 def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_so():
     resources = replace(Resources.of(64, 1), family="openmpi", library=Library("openmpi", streams=False))
     found = groups(resources=resources, mpi="openmpi")
     assert not [p for p in points(found) if "vcis" in p]
-    assert any("figure 6" in told for told in remarks(GILLIS, resources))
+    assert any("figure 6" in output for output in remarks(GILLIS, resources))
 
 
 @pytest.mark.parametrize(

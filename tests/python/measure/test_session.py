@@ -188,7 +188,7 @@ def test_a_point_of_several_methods_is_one_point(run):
     assert idle.requests == []
 
 
-def test_a_point_that_lacks_one_of_its_methods_is_measured_again(run):
+def test_a_point_without_one_of_its_methods_is_measured_again(run):
     launcher = FakeLauncher({0: lambda it: replace(it, samples=it.samples[:3], cause="it died")})
     with pytest.raises(WorkError, match="1 of 3 points are kept"):
         start(run, launcher, plan(launches=1, groups=METHODS[:1]))
@@ -212,8 +212,8 @@ def test_methods_have_each_their_share_of_the_budget(run):
 def test_threads_and_contexts_of_a_group_reach_its_launches_alone(run):
     launcher = FakeLauncher()
     start(run, launcher, plan(launches=1, groups=(GROUPS[0], replace(GROUPS[1], threads=2, vcis=4))))
-    told = {request.kernel: (request.threads, request.vcis) for request in launcher.requests}
-    assert told == {"pingpong": (None, None), "contention": (2, 4)}
+    output = {request.kernel: (request.threads, request.vcis) for request in launcher.requests}
+    assert output == {"pingpong": (None, None), "contention": (2, 4)}
 
 
 def test_kernels_with_the_same_points_are_counted_apart(run):
@@ -231,7 +231,7 @@ def test_an_interrupted_launch_is_kept_before_the_session_ends(run):
 
 
 def test_samples_of_misplaced_ranks_are_not_kept(run):
-    with pytest.raises(WorkError, match=r"rank 1 did not land where the layout 1x1x2"):
+    with pytest.raises(WorkError, match=r"rank 1 is not where the layout 1x1x2"):
         start(run, FakeLauncher(sockets=(0, 1)), plan())
     assert run.samples() == [] and run.launches() == []
 
@@ -255,7 +255,7 @@ def test_a_layout_that_cannot_be_placed_ends_it_before_anything_starts(run):
     assert launcher.requests == []
 
 
-def test_a_disk_that_is_full_is_told_in_a_sentence(run):
+def test_a_disk_that_is_full_is_reported_in_a_sentence(run):
     class Full(FakeLauncher):
         def launch(self, request, scratch, progress):
             raise OSError(28, "No space left on device")
@@ -275,7 +275,7 @@ def test_progress_only_grows_and_reaches_the_end(run):
     assert heard.updates[-1][:2] == (16, 16)
 
 
-def test_time_left_is_told_at_the_pace_so_far(run, monkeypatch):
+def test_time_left_is_reported_at_the_pace_so_far(run, monkeypatch):
     class Clock:
         now_s = 0.0
 

@@ -128,7 +128,7 @@ def test_what_cannot_be_measured_is_refused(suite, options, words):
 
 
 def test_a_level_that_is_not_here_is_refused():
-    with pytest.raises(InputError, match="not here; here are intra_socket"):
+    with pytest.raises(InputError, match="not available; the levels are intra_socket"):
         groups("pingpong", Resources.of(4, 1), levels=("inter_node",))
 
 

@@ -85,48 +85,48 @@ def test_a_full_chain_goes_as_fast_as_its_slowest_hop():
 def test_messages_that_use_a_link_at_once_share_it():
     beta = [0.0, 0.0, 1.0]
     by_core, by_node = (parse_layout("2x1x4", map_by) for map_by in ("core", "node"))
-    told = {"alpha": 0.0, "beta": beta, "shared": "links"}
+    call = {"alpha": 0.0, "beta": beta, "shared": "links"}
     # The last round of doubling crosses between nodes with four messages; by node only the first with one.
-    assert time_s("binomial-doubling", 8, 10, layout=by_core, **told) == 4 * 10
-    assert time_s("binomial-doubling", 8, 10, layout=by_node, **told) == 10
+    assert time_s("binomial-doubling", 8, 10, layout=by_core, **call) == 4 * 10
+    assert time_s("binomial-doubling", 8, 10, layout=by_node, **call) == 10
     # A chain by node goes out of each node four times at a time, once per rank, when it is full.
-    assert time_s("chain", 8, 100, 10, layout=by_node, **told) == 7 * 10 + 4 * 90
-    assert time_s("chain", 8, 100, 10, layout=by_core, **told) == 10 + 90
+    assert time_s("chain", 8, 100, 10, layout=by_node, **call) == 7 * 10 + 4 * 90
+    assert time_s("chain", 8, 100, 10, layout=by_core, **call) == 10 + 90
 
 
 def test_sends_to_all_children_at_once_end_together():
     """At eight ranks the root's three messages end after three, its first child's two after five."""
-    told = {"alpha": 0.0, "beta": 1.0, "shared": "sends"}
-    assert time_s("binomial-doubling", 8, 1, **told) == 3 + 2 + 1
-    assert time_s("binomial-doubling", 8, 4, 1, **told) == 6 + 3 * 3
+    call = {"alpha": 0.0, "beta": 1.0, "shared": "sends"}
+    assert time_s("binomial-doubling", 8, 1, **call) == 3 + 2 + 1
+    assert time_s("binomial-doubling", 8, 4, 1, **call) == 6 + 3 * 3
 
 
 def test_the_busiest_link_and_shared_cores_are_waited_for_where_they_take_longer():
     layout = parse_layout("4x1x2", "node")
-    told = {"layout": layout, "alpha": 1.0, "beta": 0.0}
+    call = {"layout": layout, "alpha": 1.0, "beta": 0.0}
     # Each node of a chain by node sends out once for each of its ranks.
-    assert time_s("chain", 8, 100, link_s_per_byte=1.0, **told) == 2 * 100
-    assert time_s("chain", 8, 1, link_s_per_byte=1.0, **told) == 7
+    assert time_s("chain", 8, 100, link_s_per_byte=1.0, **call) == 2 * 100
+    assert time_s("chain", 8, 1, link_s_per_byte=1.0, **call) == 7
     # The root's node sends in two of the three rounds.
-    assert time_s("binomial-doubling", 8, 100, link_s_per_byte=1.0, **told) == 200
+    assert time_s("binomial-doubling", 8, 100, link_s_per_byte=1.0, **call) == 200
     work = {"work_alpha_s": 3.0, "work_beta_s_per_byte": 0.1, "work_from_ranks": 5}
-    assert time_s("chain", 8, 100, **told, **work) == 7 * (3 + 10)
-    assert time_s("chain", 4, 100, **told, **work) == 3
+    assert time_s("chain", 8, 100, **call, **work) == 7 * (3 + 10)
+    assert time_s("chain", 4, 100, **call, **work) == 3
 
 
 def test_an_idle_link_carries_its_first_bytes_at_once():
     """Of a chain's first segment; what follows, and the busiest link, go at the link's rate."""
     layout = parse_layout("8x1x1")
-    told = {"layout": layout, "alpha": 1.0, "beta": 0.1, "burst_bytes": 60.0}
-    assert time_s("chain", 8, 100, **told) == pytest.approx(7 * (1 + 0.1 * 40))
-    assert time_s("chain", 8, 500, 100, **told) == pytest.approx(7 * (1 + 0.1 * 40) + 4 * (1 + 0.1 * 100))
+    call = {"layout": layout, "alpha": 1.0, "beta": 0.1, "burst_bytes": 60.0}
+    assert time_s("chain", 8, 100, **call) == pytest.approx(7 * (1 + 0.1 * 40))
+    assert time_s("chain", 8, 500, 100, **call) == pytest.approx(7 * (1 + 0.1 * 40) + 4 * (1 + 0.1 * 100))
     # A segment that the bucket holds costs a hop's latency, but its link is no faster for it.
-    assert time_s("chain", 8, 50, **told) == 7
-    assert time_s("chain", 3, 50, **told) == 0.1 * 50
+    assert time_s("chain", 8, 50, **call) == 7
+    assert time_s("chain", 3, 50, **call) == 0.1 * 50
     # By node the chain leaves the first of two nodes twice; hops inside a node have no such link.
-    twice = told | {"layout": parse_layout("2x1x2", "node")}
+    twice = call | {"layout": parse_layout("2x1x2", "node")}
     assert time_s("chain", 4, 100, **twice) == pytest.approx(0.1 * 2 * 100)
-    inside = told | {"layout": None}
+    inside = call | {"layout": None}
     assert time_s("chain", 8, 100, **inside) == pytest.approx(7 * (1 + 0.1 * 100))
 
 

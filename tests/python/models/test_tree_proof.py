@@ -1,4 +1,4 @@
-"""Late ranks tell which tree ran, or that it is not told."""
+"""Late ranks show which tree ran, or leave it open."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_noise_that_makes_a_rank_late_tells_nothing():
     assert (found.verdict, found.seen) == (NOT_TOLD, None)
 
 
-def test_everybody_waiting_contradicts_a_tree_and_is_told_of_an_algorithm_without():
+def test_all_ranks_waiting_contradicts_a_tree_and_is_seen_without_one():
     seen = ~np.eye(4, dtype=bool)
     assert judge_tree(seen, np.arange(4), "linear", 0, False).verdict == CONTRADICTED
     found = judge_tree(seen, np.arange(4), None, 0, False)

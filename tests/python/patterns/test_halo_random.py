@@ -116,7 +116,7 @@ def test_log_uniform_sizes_fall_evenly_into_doublings():
     ("arguments", "options", "says"),
     [
         ((0, 1), {}, "ranks is 0"),
-        ((1, 1), {}, "nobody to send to"),
+        ((1, 1), {}, "no other rank to send to"),
         ((2, -1), {}, "messages is -1"),
         ((2, 10**12), {}, "1000000000000 messages"),
         ((2, 1), {"min_size_bytes": 0}, "log-uniform distribution is 0"),

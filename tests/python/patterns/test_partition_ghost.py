@@ -47,7 +47,7 @@ def test_partition_that_cannot_be_is_refused():
         partition_cells(path_graph(5), 0)
 
 
-def test_empty_part_is_tried_the_other_method_and_then_told(monkeypatch):
+def test_empty_part_is_tried_the_other_method_and_then_reported(monkeypatch):
     graph = path_graph(4)
     tried = []
 

@@ -58,7 +58,7 @@ def test_an_algorithm_of_one_size_is_predicted_at_no_other():
     single = BINOMIAL | {"range": {"ranks": [2, 8], "size_bytes": [8, 8], "segments_bytes": [0]}}
     found, notes = predictions(profile(single, PIPELINE), 8, 1000, map_by="node")
     assert "binomial" not in found
-    assert any(note.startswith("binomial is left out") and "8 B alone" in note for note in notes)
+    assert any(note.startswith("binomial is left out") and "8 B only" in note for note in notes)
     assert "binomial" in predictions(profile(single, PIPELINE), 8, 8, map_by="node")[0]
 
 
@@ -89,9 +89,9 @@ def test_what_an_mpi_chooses_by_itself_is_interpolated_where_it_was_measured():
 def test_a_layout_is_named_that_has_the_hops_measured():
     near, far = (form(level, "linear", levels=(level,)) for level in ("intra_socket", "inter_node"))
     _, notes = predictions(profile(near, far, BINOMIAL), 8, 8, map_by="node")
-    told = " ".join(notes)
-    assert "between nodes were measured of intra_socket" in told and "such as 1x1x8" in told
-    assert "on one socket were measured of inter_node" in told and "such as 8x1x1" in told
+    text = " ".join(notes)
+    assert "intra_socket left out: no hops between nodes" in text and "such as 1x1x8" in text
+    assert "inter_node left out: no hops on one socket" in text and "such as 8x1x1" in text
 
 
 def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
@@ -106,9 +106,9 @@ def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
 def test_more_ranks_than_the_machine_holds_get_more_nodes():
     found, notes = predictions(profile(PIPELINE), 256, 1, only="pipeline:1024")
     assert found["pipeline:1024"].extrapolated == ("ranks",)
-    assert "128 of them are taken" in notes[0] and "256 is extrapolated" in notes[1]
+    assert "128 nodes of this kind are assumed" in notes[0] and "256 is extrapolated" in notes[1]
     found, notes = predictions(profile(PIPELINE), 256, 1, layout="2x2x64", only="pipeline")
-    assert not any("of them are taken" in text for text in notes)
+    assert not any("nodes of this kind are assumed" in text for text in notes)
 
 
 def test_segments_of_an_algorithm_that_cuts_nothing_are_refused():
@@ -129,8 +129,8 @@ def test_algorithms_without_the_hops_needed_are_left_out_with_a_sentence():
     inside = form("linear", "linear", levels=("intra_socket",))
     found, notes = predictions(profile(inside, BINOMIAL), 8, 1)
     assert set(found) == {"binomial"}
-    assert "no hops between nodes were measured of linear" in notes[0] and "--layout" in notes[0]
-    with pytest.raises(InputError, match="nothing can be predicted: no hops between nodes"):
+    assert "linear left out: no hops between nodes were measured" in notes[0] and "--layout" in notes[0]
+    with pytest.raises(InputError, match="nothing can be predicted: linear left out: no hops between nodes"):
         predictions(profile(inside), 8, 1)
 
 
@@ -159,7 +159,7 @@ def test_the_root_turns_the_tree():
     assert at_edge["linear"].time_s > 1.5 * inside["linear"].time_s
 
 
-def test_what_the_report_published_stands_beside():
+def test_the_published_regressions_are_added():
     one_byte = {(one.form, one.algorithm): one.time_s for one in references("bcast", 256, 1, "node")}
     assert one_byte["report-2", "linear"] == pytest.approx(61.1e-6, abs=1e-7)
     assert one_byte["report-3", "linear"] == pytest.approx(93.4e-6, abs=1e-7)
@@ -169,7 +169,7 @@ def test_what_the_report_published_stands_beside():
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "text"),
     [
         ({"tree": "bush"}, "alpha-beta has one of"),
         ({"range": {"ranks": [2]}}, "'range' must give ranks"),
@@ -183,6 +183,6 @@ def test_what_the_report_published_stands_beside():
         ({"what": {"operation": "allgather", "algorithm": "ring"}}, "has no root"),
     ],
 )
-def test_impossible_forms_are_refused_by_name(changed, words):
-    with pytest.raises(InputError, match=words):
+def test_impossible_forms_are_refused_by_name(changed, text):
+    with pytest.raises(InputError, match=text):
         forms_of(profile(form("binomial", "binomial-doubling") | changed), "bcast")

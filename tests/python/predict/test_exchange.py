@@ -1,4 +1,4 @@
-"""Exchanges predicted from small profiles: who competes, who waits, what adds up, what is refused."""
+"""Exchanges predicted from small profiles: competition, waiting senders, sums of times, rejected input."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_one_equal_message_each_is_n_times_s_over_bandwidth_plus_tau():
     ("model", "reason"),
     [("staircase", "do not wait for delivery"), ("postal", "postal counts what a rank receives")],
 )
-def test_a_rank_that_only_sends_without_waiting_is_told_to_take_no_time(model, reason):
+def test_a_rank_that_only_sends_without_waiting_gets_a_note_on_its_zero_time(model, reason):
     """Ranks 0 and 2 send; rank 2 also receives."""
     sends = _pattern((0, 1, 1000), (2, 1, 1000), (1, 2, 1000))
     eager = _profile(intra_socket=_level(_protocol(sender_waits=False)))
@@ -311,7 +311,7 @@ def test_beyond_the_measured_n_of_either_level_a_mixture_says_so():
     profile = _mixed_profile(off={"1": 5e9})
     pattern = _pattern((1, 0, 100), (2, 0, 100), (0, 1, 100))
     (said,) = predict_exchange(pattern, parse_layout("1x2x2"), profile).extra["notes"]
-    assert said.startswith("inter_socket: 2 processes receive at once, the profile knows N up to 1")
+    assert said.startswith("inter_socket: 2 processes receive at once, but the profile has N up to 1")
 
 
 def test_fair_limits_the_sending_node_too():
@@ -361,7 +361,7 @@ def test_fair_without_messages_between_nodes_is_the_staircase_and_says_so():
     fair = predict_exchange(pattern, layout, profile, "fair")
     assert fair.time_s.tolist() == predict_exchange(pattern, layout, profile).time_s.tolist()
     (said,) = fair.extra["notes"]
-    assert "no message goes from node to node" in said
+    assert "no message goes between nodes" in said
 
 
 def test_fair_says_where_more_processes_send_than_were_measured():
@@ -369,7 +369,7 @@ def test_fair_says_where_more_processes_send_than_were_measured():
     profile = _profile(inter_node=_level(_protocol(table=ON)))
     assert "notes" not in predict_exchange(pattern, parse_layout("2x1x4"), profile).extra
     (said,) = predict_exchange(pattern, parse_layout("2x1x4"), profile, "fair").extra["notes"]
-    assert said.startswith("inter_node: 3 processes send at once, the profile knows N up to 2")
+    assert said.startswith("inter_node: 3 processes send at once, but the profile has N up to 2")
 
 
 def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges():
@@ -384,7 +384,7 @@ def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges():
     assert np.diff(narrow.time_interval_s)[4:] == pytest.approx(
         np.diff(wide.time_interval_s)[4:] / 8, rel=1e-6
     )
-    assert "with 6 replicates: its intervals hold about 68 % of" in narrow.extra["notes"][-1]
+    assert "with 6 replicates: its intervals cover about 68 % of" in narrow.extra["notes"][-1]
     assert not any("replicates" in note for note in wide.extra.get("notes", []))
 
 

@@ -49,7 +49,7 @@ def test_without_pipelines_every_message_costs_its_latency():
     assert "not measured as pipelines: single, earlybird, many" in reservations(models, 1, 1, 0.0)[0]
 
 
-def test_measured_methods_stand_beside_others_and_name_their_threads():
+def test_measured_methods_are_listed_with_others_and_their_threads():
     models = method_models(
         profile(form("single", "one"), form("many", "each", threads=4), form("many", "each", threads=16)),
         "intra_socket",
@@ -59,7 +59,9 @@ def test_measured_methods_stand_beside_others_and_name_their_threads():
         ("single", "measured with 1 thread"), ("earlybird", "levels"), ("many", "measured with 4 threads"),
     ]  # fmt: skip
     notes = reservations(models, 512, 1, 0.0)
-    assert any(note.startswith("measured with 4 threads: many; how the threads asked") for note in notes)
+    assert any(
+        note.startswith("measured with 4 threads: many; these times do not include how") for note in notes
+    )
     assert method_models(profile(form("many", "each", threads=8)), "intra_socket", 8)[2].source == "measured"
 
 

@@ -32,7 +32,7 @@ def test_one_profile_stays_itself():
 
 
 def test_the_same_level_twice_is_refused():
-    with pytest.raises(InputError, match="the level intra_socket is in two"):
+    with pytest.raises(InputError, match="two of the given profiles have the level intra_socket"):
         merge_profiles([_profile("a", "intra_socket"), _profile("b", "intra_socket")])
 
 

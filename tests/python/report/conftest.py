@@ -1,4 +1,4 @@
-"""Synthetic material for the report: two flavours with every chapter, as the other commands write it."""
+"""Synthetic material for the report: two MPI flavours, with data for every chapter."""
 
 import importlib
 import json
@@ -56,7 +56,7 @@ def _launch(mpi: str) -> dict:
     }
 
 
-def _one_method(size_bytes: int) -> float:
+def _one_way_s(size_bytes: int) -> float:
     _, tau, rate = [row for row in PROTOCOLS if row[0] <= size_bytes][-1]
     return tau + size_bytes / rate
 
@@ -78,7 +78,7 @@ def measured_run(path: Path, flavours=("mpich", "openmpi"), host: str = "node7")
                 "half_round_trip",
                 config | {"size_bytes": size, "buffers": "vary"},
                 f"{mpi}-1",
-                SLOWER[mpi] * _noisy(random, _one_method(size)),
+                SLOWER[mpi] * _noisy(random, _one_way_s(size)),
                 warmup=2,
                 converged=size < SIZES[-1],
             )
@@ -100,7 +100,7 @@ def measured_run(path: Path, flavours=("mpich", "openmpi"), host: str = "node7")
 
 def pipeline_run(path: Path, settings: list[tuple[int, int, float]]) -> Path:
     """A run of pipelines with these threads, partitions and delay rates: two sizes, two methods; the first
-    gains most."""
+    setting has the largest speed-up."""
     run = Run.create(path, machine=machine(), command=["measure", "pipeline"], seed=1)
     run.append_launch(_launch("mpich"))
     for k, (threads, partitions, gamma) in enumerate(settings):
@@ -211,8 +211,8 @@ def replay_run(path: Path, exchange: Pattern, num_ranks: int = 4) -> Path:
     random = np.random.default_rng(4)
     run = Run.create(path, machine=machine(), command=["replay", "mesh.csv"], seed=1)
     run.append_launch(_launch("mpich"))
-    told = comparison(exchange, num_ranks, run_id=run.header["id"], notes=["medians of 3 launches"])
-    rank_times_s = told.measured_s * (1 + 0.05 * random.random((20, num_ranks)))
+    measured = comparison(exchange, num_ranks, run_id=run.header["id"], notes=["medians of 3 launches"])
+    rank_times_s = measured.measured_s * (1 + 0.05 * random.random((20, num_ranks)))
     config = {
         "mpi": "mpich",
         "layout": "1x1x4",
@@ -235,7 +235,7 @@ def replay_run(path: Path, exchange: Pattern, num_ranks: int = 4) -> Path:
         ]
     )
     save_pattern(exchange, path / "pattern.npz")
-    files.write_json(path / "comparison.json", told.to_json())
+    files.write_json(path / "comparison.json", measured.to_json())
     return path
 
 
@@ -245,7 +245,7 @@ def prediction(exchange: Pattern, model: str = "staircase", num_ranks: int = 4) 
 
 
 def advice(gain: float = 1.4, operation: str = "pipeline", asked: dict | None = None, **more) -> Advice:
-    """Advice for a message per partition, which becomes the best at 100 KiB."""
+    """Advice to send one message per partition, which is the best method from 100 KiB."""
     asked = {"level": "intra_socket", "threads": 8, "size_bytes": 1 << 26} if asked is None else asked
     best = Alternative(
         "many", 6e-3, gain, "set A=1", (5.8e-3, 6.2e-3), (gain - 0.1, gain + 0.1), {"vcis": 16}
@@ -265,13 +265,13 @@ def write_json(path: Path, value) -> Path:
 
 @pytest.fixture
 def make():
-    """The functions of this file, for tests that build their own material."""
+    """This module, for tests that build their own material."""
     return importlib.import_module(__name__)
 
 
 @pytest.fixture
 def everything(tmp_path) -> list[Path]:
-    """Paths of two flavours' run, their profiles and a replay: every chapter is there."""
+    """Paths of a run of two flavours, their profiles and a replay: data for every chapter."""
     profiles = []
     for mpi in ("mpich", "openmpi"):
         profiles.append(tmp_path / f"{mpi}.json")

@@ -1,4 +1,4 @@
-"""Advice is told by gain, each with its interval and what does it; several pieces stand together."""
+"""Advice is sorted by speed-up and shown with intervals and the settings to use."""
 
 import json
 
@@ -25,21 +25,21 @@ def bcast(**more):
     return Advice("collective", asked, "default", ranked, stretches, **more)
 
 
-def test_the_largest_gain_comes_first_with_interval_and_setting(make):
-    told = chapter(make.advice(1.4), bcast())
-    assert "1.90 times as fast as the MPI's own choice (95 %: 1.70 to 2.10)" in told.sentence
-    assert "Broadcast: 64 KiB, 8 ranks, mapped by node" in told.sentence
-    assert [step.do for step in told.steps] == ["use FILE", "set A=1"]
-    assert "pipeline in segments of 8 KiB" in told.steps[0].what
-    assert "6 ms (95 %: 5.8 ms to 6.2 ms), 1.40 times as fast as one message" in told.steps[1].gain
-    assert "a message per partition, 16 contexts" in told.steps[1].what
-    assert [row[3] for row in told.shown[1].rows] == ["1.40", "1.00"]
-    assert told.shown[0].rows[0][-2:] == ["1.70 to 2.10", "use FILE"]
-    assert told.shown[0].caption.endswith("; gain over the MPI's own choice")
-    assert not told.absent
+def test_advice_is_sorted_by_speed_up_with_interval_and_setting(make):
+    result = chapter(make.advice(1.4), bcast())
+    assert "speed-up 1.90 over the MPI's default (95 %: 1.70 to 2.10)" in result.sentence
+    assert "Broadcast: 64 KiB, 8 ranks, mapped by node" in result.sentence
+    assert [step.do for step in result.steps] == ["use FILE", "set A=1"]
+    assert "pipeline in segments of 8 KiB" in result.steps[0].what
+    assert "6 ms (95 %: 5.8 ms to 6.2 ms), speed-up 1.40 over single message" in result.steps[1].gain
+    assert "message per partition, 16 contexts" in result.steps[1].what
+    assert [row[3] for row in result.shown[1].rows] == ["1.40", "1.00"]
+    assert result.shown[0].rows[0][-2:] == ["1.70 to 2.10", "use FILE"]
+    assert result.shown[0].caption.endswith("; speed-up over the MPI's default")
+    assert not result.absent
 
 
-def test_a_layout_that_tells_the_mapping_tells_it_alone():
+def test_the_mapping_is_not_repeated_if_the_layout_includes_it():
     asked = {"operation": "bcast", "ranks": 8, "map_by": "node", "layout": "4x1x2 by node"}
     advice = Advice("collective", asked, "default", (Alternative("default", 1e-6, 1.0, "nothing"),))
     assert chapter(advice).steps[0].what.startswith("Broadcast: 8 ranks, layout 4x1x2 by node: ")
@@ -48,21 +48,23 @@ def test_a_layout_that_tells_the_mapping_tells_it_alone():
 def test_crossovers_are_a_strip_of_colours(make):
     (figure,) = chapter(make.advice()).figures
     go.Figure({"data": list(figure.data), "layout": dict(figure.layout)})
-    assert figure.sentence == ("Best is one message up to 100 KiB and a message per partition from 100 KiB.")
+    assert figure.sentence == (
+        "The fastest method is single message up to 100 KiB and message per partition from 100 KiB."
+    )
     single, many, letters = figure.data
     assert (single["fillcolor"], many["fillcolor"]) == (axes.color("single"), axes.color("many"))
     assert single["x"][1] == many["x"][0] == 100 << 10 and "extrapolated" in many["text"]
     assert letters["text"] == ["S", "M"]
 
 
-def test_where_nothing_gains_the_chapter_says_so():
+def test_the_chapter_reports_that_the_reference_is_the_fastest():
     advice = Advice("pipeline", {"threads": 1}, "single", (Alternative("single", 1e-6, 1.0, "leave it"),))
-    told = chapter(advice)
-    assert "one message is already the best, there is nothing to gain" in told.sentence
-    assert told.figures == [] and told.tables == []
+    result = chapter(advice)
+    assert "single message is already the fastest" in result.sentence
+    assert result.figures == [] and result.tables == []
 
 
-def test_without_advice_the_command_that_gives_some_is_named(make):
+def test_without_advice_the_chapter_shows_the_commands(make):
     none = chapter()
     assert none.absent[0][1].startswith("earlybird advise pipeline") and not none.lines
     assert none.absent[1][1].startswith("earlybird advise collective")
@@ -70,7 +72,7 @@ def test_without_advice_the_command_that_gives_some_is_named(make):
     assert "the slowest rank" in next(one for one in chapters(material) if one.id == "advice").lines[0]
 
 
-def test_notes_name_the_advice_they_belong_to_and_the_same_is_said_once(make):
+def test_notes_refer_to_their_advice_and_are_not_repeated(make):
     note = "outside of what was measured"
     assert "Outside of what was measured" in chapter(make.advice(notes=(note,))).lines
     lines = chapter(make.advice(notes=(note,)), bcast(notes=(note, "8 ranks share 2 cores"))).lines
@@ -83,7 +85,7 @@ def test_a_file_of_settings_can_be_copied_from_the_page():
     assert "The settings as a file" in html and "2\n7 &lt;b&gt;\n</pre>" in html
 
 
-def test_settings_tell_how_they_are_used_and_what_is_extrapolated():
+def test_settings_show_their_use_and_what_is_extrapolated():
     config = {
         "kind": "rules",
         "text": "2\n7\n",
@@ -102,15 +104,15 @@ def test_settings_tell_how_they_are_used_and_what_is_extrapolated():
         "layout": "1x1x4",
         "root": 0,
     }
-    told = chapter(Advice("collective", asked, "", ranked, stretches, extra={"config": config}))
-    assert told.listings == [
+    result = chapter(Advice("collective", asked, "", ranked, stretches, extra={"config": config}))
+    assert result.listings == [
         ("The settings as a file (mpiexec --mca FILE): reduce: 8 B, 4 ranks, mapped by core, layout 1x1x4",
          "2\n7\n")
     ]  # fmt: skip
-    assert told.lines[-1].endswith("beside the rest: linear from 9 bytes up")
-    (table,) = told.shown
-    assert table.header == ["method", "time", "95 %", "gain", "95 %", "extrapolated", "what to do"]
-    assert table.rows[0][5] == "ranks" and told.tables[0].rows[0][4] == "extrapolated in ranks and size"
+    assert result.lines[-1].endswith("so they are left out: linear from 9 bytes up")
+    (table,) = result.shown
+    assert table.header == ["method", "time", "95 %", "speed-up", "95 %", "extrapolated", "what to do"]
+    assert table.rows[0][5] == "ranks" and result.tables[0].rows[0][4] == "extrapolated in ranks and size"
     assert not chapter(bcast(extra={"config": {"text": None}})).listings
 
 
@@ -122,16 +124,16 @@ def test_the_terminal_numbers_the_steps(make):
     assert "there is none" not in flat and "no advice" not in flat
 
 
-def test_an_operation_and_words_that_this_version_does_not_know_are_told_as_they_are():
+def test_unknown_operations_and_keys_are_shown_unchanged():
     asked = {"colour": "red", "size_bytes": "big", "ranks": None, "window_bytes": 2048}
     alternative = Alternative(
         "<b>method</b>", 1e-6, None, "do it", extra={"deep": {"a": 1}, "on": True, "wait_s": 2e-6}
     )
-    told = Advice("shuffle", asked, "", (alternative,), (Stretch(0, 8, "<b>method</b>", "do it"),))
-    (step,) = chapter(told).steps
+    advice = Advice("shuffle", asked, "", (alternative,), (Stretch(0, 8, "<b>method</b>", "do it"),))
+    (step,) = chapter(advice).steps
     assert step.what == "Shuffle: size big, colour red, window 2 KiB: <b>method</b>."
-    assert "a gain is not known" in step.gain
-    assert chapter(told).shown[0].rows[0][5:] == ["-", "yes", "2 us", "do it"]
-    html = page.render(Material(advice=(told,)))
+    assert "speed-up unknown" in step.gain
+    assert chapter(advice).shown[0].rows[0][5:] == ["-", "yes", "2 us", "do it"]
+    html = page.render(Material(advice=(advice,)))
     assert "<b>method</b>" not in html
-    assert "&lt;b&gt;method" in json.dumps([list(figure.data) for figure in chapter(told).figures])
+    assert "&lt;b&gt;method" in json.dumps([list(figure.data) for figure in chapter(advice).figures])

@@ -1,4 +1,4 @@
-"""Ticks read as people write sizes and times."""
+"""Axes have readable ticks for sizes, times, counts and errors."""
 
 import math
 
@@ -7,14 +7,14 @@ import pytest
 from earlybird.report import axes
 
 
-def test_sizes_have_binary_ticks_and_a_place_for_0_bytes():
+def test_size_axis_has_binary_ticks_and_a_tick_for_0_bytes():
     axis = axes.size_axis([0, 1, 1 << 20])
     assert axis["ticktext"] == ["0 B", "32 B", "1 KiB", "32 KiB", "1 MiB"]
     assert axis["tickvals"][0] == axes.ZERO_BYTES_AT
     assert axis["range"][0] < math.log10(axes.ZERO_BYTES_AT)
 
 
-def test_times_over_decades_have_one_tick_each():
+def test_time_axis_has_one_tick_per_decade():
     assert {"1 us", "10 us", "100 us", "1 ms"} <= set(axes.log_time_axis([1e-6, 1e-3], "time")["ticktext"])
 
 
@@ -36,20 +36,20 @@ def test_text_in_figures_cannot_become_a_tag():
     assert axes.label("<a href='x'>&") == "&lt;a href='x'&gt;&amp;"
 
 
-def test_signed_errors_have_percent_ticks_around_zero():
+def test_percent_axis_has_ticks_around_zero():
     axis = axes.percent_axis([-0.3, 0.85], "error")
     assert {"0 %", "-20 %", "+80 %"} <= set(axis["ticktext"]) and 5 <= len(axis["tickvals"]) <= 13
     assert axis["range"][0] < -0.3 and axis["range"][1] > 0.85
     assert "0 %" in axes.percent_axis([], "error")["ticktext"]
 
 
-def test_many_counts_are_named_at_powers_of_two():
+def test_count_axis_labels_powers_of_two_if_there_are_many_counts():
     assert axes.log_count_axis([2, 3, 5], "ranks")["ticktext"] == ["2", "3", "5"]
     assert axes.log_count_axis(range(2, 257), "ranks")["ticktext"] == [str(1 << k) for k in range(1, 9)]
     assert 1 < len(axes.log_count_axis(range(3, 60, 4), "ranks")["tickvals"]) <= axes.MAX_COUNTS
 
 
-def test_own_algorithms_share_the_colour_and_open_the_mark_and_segments_change_the_line():
+def test_own_algorithms_share_the_colour_and_have_open_markers():
     assert axes.color("own-pipeline:8192") == axes.color("pipeline") != axes.color("linear")
     assert axes.symbol("own-binomial") == axes.symbol("binomial") + "-open"
     assert axes.dash("pipeline:0") == axes.dash("pipeline") == "solid"

@@ -29,7 +29,7 @@ def open_page(path: Path, folder: Path, *flags: str) -> tuple[str, list[str]]:
     command = [BROWSER, *QUIET, *flags, f"--user-data-dir={folder / 'browser'}", f"--log-net-log={log}",
                "--dump-dom", path.as_uri()]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    # The browser asks for things of its own accord; what a page asks for carries the page's site.
+    # The browser sends requests of its own; those of the page carry the site of the page.
     lines = [line for line in log.read_text(errors="replace").splitlines() if "{site=file://" in line]
     requests = [
         address for line in lines for address in re.findall(r'"url":"((?!file:|data:|blob:)[^"]+)"', line)
@@ -56,7 +56,7 @@ def test_every_figure_is_drawn_without_errors_or_requests(everything, tmp_path, 
     assert len(re.findall(r'class="(?:trace |hm|point)', document)) > 30
 
 
-def test_the_theme_button_draws_every_figure_again(everything, tmp_path):
+def test_the_theme_button_redraws_every_figure(everything, tmp_path):
     path = write(everything, tmp_path)
     click = '<script>document.getElementById("theme").click()</script></body>'
     path.write_text(path.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
@@ -68,7 +68,7 @@ def test_the_theme_button_draws_every_figure_again(everything, tmp_path):
 
 
 def choosing(name: str, value: str) -> str:
-    """A script that does what a reader does who picks a value of a selector."""
+    """A script that selects a value of a selector, as a reader does."""
     return f"""<script>
   const select = document.querySelector('select[name="{name}"]');
   select.value = "{value}";
@@ -76,7 +76,7 @@ def choosing(name: str, value: str) -> str:
 </script></body>"""
 
 
-def test_a_choice_shows_and_draws_the_figures_that_fit_it_and_takes_the_rest_along(tmp_path, make):
+def test_a_selector_shows_matching_figures_and_updates_the_other_selectors(tmp_path, make):
     run = make.pipeline_run(tmp_path / "run", [(2, 2, 1e-7), (2, 16, 1e-7), (4, 4, 0.0), (4, 8, 0.0)])
     path = write([run], tmp_path)
     for script, chosen in (("</body>", "2"), (choosing("threads", "4"), "4")):
@@ -85,13 +85,13 @@ def test_a_choice_shows_and_draws_the_figures_that_fit_it_and_takes_the_rest_alo
         assert "data-errors" not in re.search(r"<html[^>]*>", document)[0]
         figures = re.findall(r'<figure[^>]*data-choice="([^"]*)"([^>]*)>(.*?)</figure>', document, re.DOTALL)
         shown = [(choice, inside) for choice, flags, inside in figures if "hidden" not in flags]
-        # Times and ratios of one setting, and the map of all its partitions.
+        # Times and speed-ups of one setting, and the map over partitions.
         assert len(figures) == 10 and len(shown) == 3
         assert all(f"&quot;threads&quot;: &quot;{chosen}&quot;" in choice for choice, _ in shown)
         assert all('data-drawn="yes"' in inside for _, inside in shown)
 
 
-def test_collectives_and_advice_are_drawn_and_chosen_without_errors_or_requests(tmp_path, make):
+def test_collectives_and_advice_are_drawn_and_selected_without_errors_or_requests(tmp_path, make):
     advice = make.write_json(tmp_path / "advice.json", make.advice().to_json())
     path = write([make.collective_run(tmp_path / "run"), advice], tmp_path)
     path.write_text(
@@ -112,7 +112,7 @@ def test_collectives_and_advice_are_drawn_and_chosen_without_errors_or_requests(
 BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'
 
 
-def test_script_errors_and_forbidden_requests_are_noticed(everything, tmp_path):
+def test_script_errors_and_blocked_requests_are_recorded(everything, tmp_path):
     path = write(everything, tmp_path)
     path.write_text(path.read_text(encoding="utf-8").replace("</body>", BAD), encoding="utf-8")
     document, requests = open_page(path, tmp_path)
@@ -122,7 +122,7 @@ def test_script_errors_and_forbidden_requests_are_noticed(everything, tmp_path):
     assert requests == []
 
 
-def test_a_request_that_the_policy_would_let_through_is_noticed(tmp_path):
+def test_a_request_without_a_policy_is_detected(tmp_path):
     path = tmp_path / "bad.html"
     path.write_text("<html><body>" + BAD + "</html>", encoding="utf-8")
     assert "http://earlybird.invalid/a.png" in open_page(path, tmp_path)[1]

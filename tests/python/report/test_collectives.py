@@ -1,4 +1,4 @@
-"""Collectives are drawn by ranks, size, algorithm and mapping, beside their models; the fastest is named."""
+"""The chapter on collectives: figures, maps, models, forms, checks and tables."""
 
 import json
 import math
@@ -26,7 +26,7 @@ ALPHA_S, BETA_S_PER_BYTE = 1e-5, 1e-9
 
 
 def time_s(method, ranks, size_bytes):
-    """Binomial is best with small messages, the pipeline with large ones; ours take a fifth more."""
+    """Binomial is best for small messages, pipeline for large ones; own algorithms take 20 % longer."""
     base, _, segment = method.removeprefix("own-").partition(":")
     part = min(int(segment or 0) or size_bytes, size_bytes) or 1
     segments, hop_s = max(-(-size_bytes // part), 1), ALPHA_S + BETA_S_PER_BYTE * part
@@ -74,11 +74,13 @@ def material(*parts, **more):
 
 
 def chapter(*parts, **more):
-    return next(one for one in chapters(material(*parts, **more)) if one.id == "collectives")
+    return next(
+        candidate for candidate in chapters(material(*parts, **more)) if candidate.id == "collectives"
+    )
 
 
-def figures(told, kind):
-    return [one for one in told.figures if one.id.startswith(f"collective-{kind}")]
+def figures(result, kind):
+    return [figure for figure in result.figures if figure.id.startswith(f"collective-{kind}")]
 
 
 def names(figure):
@@ -86,58 +88,61 @@ def names(figure):
 
 
 def test_times_are_medians_over_launches_with_their_range():
-    (one,) = collectives(material(samples()))
-    assert (one.ranks(), one.sizes()) == (list(RANKS), list(SIZES))
-    assert one.methods() == ["default", "linear", "pipeline:65536", "binomial"]
-    middle, low, high = one.of_ranks(8)[0].time_s["binomial"]
+    (collective,) = collectives(material(samples()))
+    assert (collective.ranks(), collective.sizes()) == (list(RANKS), list(SIZES))
+    assert collective.methods() == ["default", "linear", "pipeline:65536", "binomial"]
+    middle, low, high = collective.of_ranks(8)[0].time_s["binomial"]
     assert (low, middle, high) == pytest.approx([factor * 3 * (ALPHA_S + 1e-9) for factor in SPREAD])
-    assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
+    assert collective.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
 
 
-def test_gains_are_those_of_times_taken_in_turn_or_by_method_of_ours():
+def test_speed_ups_use_common_rounds_or_a_common_own_algorithm():
     drift = np.linspace(1, 3, 5)  # what all methods of a round share
-    slow = [replace(one, times_s=one.times_s * drift) for one in samples()]
-    (one,) = collectives(material(tuple(slow)))
-    assert one.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
-    # The forced methods in launches of their own, half as fast throughout, with one of ours beside either.
+    slow = [replace(collective, times_s=collective.times_s * drift) for collective in samples()]
+    (collective,) = collectives(material(tuple(slow)))
+    assert collective.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
+    # The forced methods in separate launches, half as fast, with one own algorithm in both kinds of launches.
     alone = [
-        replace(one, launch=f"x{one.launch}", times_s=2 * one.times_s)
-        for one in samples(("binomial", "own-linear"))
+        replace(collective, launch=f"x{collective.launch}", times_s=2 * collective.times_s)
+        for collective in samples(("binomial", "own-linear"))
     ]
-    (one,) = collectives(material(samples(("default", "own-linear")), tuple(alone)))
-    point = one.of_ranks(8)[0]
+    (collective,) = collectives(material(samples(("default", "own-linear")), tuple(alone)))
+    point = collective.of_ranks(8)[0]
     assert point.gain("binomial") == pytest.approx(1.4) and point.fastest() == "binomial"
     (apart,) = collectives(material(samples(("default",)), tuple(alone)))
     assert apart.of_ranks(8)[0].gain("binomial") == pytest.approx(0.7)
 
 
-def test_every_size_has_a_figure_against_ranks_and_the_most_ranks_one_against_size():
-    told = chapter(samples())
-    against_ranks, (against_size,) = figures(told, "ranks"), figures(told, "size")
+def test_there_is_a_figure_against_ranks_per_size_and_one_against_size():
+    result = chapter(samples())
+    against_ranks, (against_size,) = figures(result, "ranks"), figures(result, "size")
     assert [figure.choice["size"] for figure in against_ranks] == ["1 B", "1 KiB", "1 MiB"]
     assert "size" not in against_size.choice and "8 ranks" in against_size.title
-    for figure in told.figures:
+    for figure in result.figures:
         go.Figure({"data": list(figure.data), "layout": dict(figure.layout)})
         assert figure.sentence and figure.data
     line = next(trace for trace in against_ranks[0].data if trace.get("name") == "Binomial tree")
     assert line["x"] == list(RANKS) and line["line"]["color"] == axes.color("binomial")
     assert against_ranks[0].sentence.startswith(
-        "Among 8 ranks binomial tree is the fastest (30 us, 1.40 times"
+        "Among 8 ranks, binomial tree is the fastest (30 us, speed-up 1.40"
     )
     assert "pipeline in segments of 64 KiB from 1 MiB" in against_size.sentence
     assert (
-        "binomial tree for 1 B" in told.sentence
-        and "pipeline in segments of 64 KiB for 1 MiB" in told.sentence
+        "binomial tree for 1 B" in result.sentence
+        and "pipeline in segments of 64 KiB for 1 MiB" in result.sentence
     )
 
 
-def test_more_ranks_than_cores_are_told_in_the_answer():
-    told = chapter(samples(oversubscribed=True))
-    assert "more ranks than cores" in told.sentence and "scheduler" in figures(told, "size")[0].caption
+def test_the_answer_reports_more_ranks_than_cores():
+    result = chapter(samples(oversubscribed=True))
+    assert (
+        "more ranks than cores" in result.sentence
+        and "context switches" in figures(result, "size")[0].caption
+    )
     assert "more ranks than cores" not in chapter(samples()).sentence
 
 
-def test_a_map_names_the_fastest_of_the_mpis_algorithms_and_touching_it_the_segments():
+def test_a_map_shows_the_fastest_mpi_algorithm_and_its_segments_on_hover():
     (figure,) = figures(chapter(samples()), "best")
     assert "9 combinations" in figure.sentence
     assert names(figure) == ["L: linear", "P: pipeline", "B: binomial tree"]
@@ -146,74 +151,74 @@ def test_a_map_names_the_fastest_of_the_mpis_algorithms_and_touching_it_the_segm
     assert "segments of 64 KiB" in figure.data[0]["hovertext"][2][2]
 
 
-def test_ours_have_a_map_of_their_own_only_where_one_is_the_fastest():
-    ours = samples(("own-pipeline:65536",))
-    assert len(figures(chapter(samples(), ours), "best")) == 1
-    told = figures(chapter(samples(("default", "linear")), ours), "best")
-    assert [figure.id.split("-")[2] for figure in told] == ["mpi", "all"]
-    assert "oP: our pipeline" in names(told[1])
-    line = figures(chapter(samples(), ours), "ranks")[0]
-    assert "Our pipeline in segments of 64 KiB" in names(line) and "Open marks" in line.caption
+def test_own_algorithms_have_a_map_only_if_one_is_the_fastest():
+    own_samples = samples(("own-pipeline:65536",))
+    assert len(figures(chapter(samples(), own_samples), "best")) == 1
+    result = figures(chapter(samples(("default", "linear")), own_samples), "best")
+    assert [figure.id.split("-")[2] for figure in result] == ["mpi", "all"]
+    assert "oP: our pipeline" in names(result[1])
+    line = figures(chapter(samples(), own_samples), "ranks")[0]
+    assert "Our pipeline in segments of 64 KiB" in names(line) and "Open markers" in line.caption
 
 
-def test_a_surface_tells_the_times_of_all_algorithms():
+def test_the_time_map_lists_all_algorithms_on_hover():
     (figure,) = figures(chapter(samples()), "surface")
     assert [len(row) for row in figure.data[0]["z"]] == [3, 3, 3]
     assert figure.data[0]["hovertext"][2][2].count("<br>") == 4
     assert "1 MiB among 8 ranks" in figure.sentence
 
 
-def test_the_fitted_model_is_drawn_and_its_errors_stand_against_ranks_and_size():
+def test_the_fitted_model_and_its_errors_are_drawn():
     measured = samples()
     fitted = {
         one.point(): 1.1 * one.median_s() for one in measured if one.launch == "1" and one.method == "linear"
     }
-    told = chapter(measured, fitted_collectives=fitted)
-    assert names(figures(told, "ranks")[0]).count("Fitted model") == 1
-    by_ranks, by_size = figures(told, "error")
-    assert "Half of 9 times are predicted within 10 %" in by_ranks.sentence
+    result = chapter(measured, fitted_collectives=fitted)
+    assert names(figures(result, "ranks")[0]).count("Fitted model") == 1
+    by_ranks, by_size = figures(result, "error")
+    assert "Of 9 times, half are predicted within 10 %" in by_ranks.sentence
     assert by_ranks.data[0]["y"] == pytest.approx([0.1] * 9) and "+10 %" in by_size.sentence
-    assert "model" in told.tables[1].rows[0][4]
+    assert "model" in result.tables[1].rows[0][4]
     assert not figures(chapter(measured), "error")
 
 
-def test_mappings_stand_beside_one_another_where_there_are_several():
-    told = chapter(samples(), samples(map_by="socket", slower=0.5))
-    drawn = figures(told, "mapping")
+def test_several_mappings_are_compared():
+    result = chapter(samples(), samples(map_by="socket", slower=0.5))
+    drawn = figures(result, "mapping")
     assert [figure.choice["size"] for figure in drawn] == ["1 B", "1 KiB", "1 MiB"]
     assert "mapped by" not in drawn[0].choice
     assert (
-        "the MPI's own choice takes 2.00 times as long with ranks mapped by node as by socket"
+        "the MPI's default takes 2.00 times as long with ranks mapped by node as by socket"
         in drawn[0].sentence
     )
     dashes = {trace["line"]["dash"] for trace in drawn[0].data if trace["name"].startswith("Linear")}
     assert len(dashes) == 2
-    assert told.choices["mapped by"] == ["socket", "node"] and not figures(chapter(samples()), "mapping")
+    assert result.choices["mapped by"] == ["socket", "node"] and not figures(chapter(samples()), "mapping")
 
 
-def test_published_models_wait_in_the_legend_until_ranks_reach_their_range():
+def test_published_models_are_hidden_below_their_range_of_ranks():
     def drawn(ranks):
         curve = ReferenceCurve("Insaghi", "bcast", "linear", "node", 1, (2, ranks), (1e-6, 1e-5))
-        told = chapter(samples(ranks=(2, ranks)), references=(curve,))
-        return [trace for trace in figures(told, "ranks")[0].data if trace.get("name") == "Insaghi, linear"]
+        result = chapter(samples(ranks=(2, ranks)), references=(curve,))
+        return [trace for trace in figures(result, "ranks")[0].data if trace.get("name") == "Insaghi, linear"]
 
     assert [trace["visible"] for trace in drawn(8)] == ["legendonly"]
     assert [trace["visible"] for trace in drawn(64)] == [True]
 
 
-def test_a_published_line_that_falls_below_0_is_not_drawn_there():
+def test_negative_times_of_a_published_line_are_not_drawn():
     curve = ReferenceCurve("Insaghi", "bcast", "linear", "node", 1, (2, 16, 64), (-1e-6, 1e-12, 1e-5))
     figure = figures(chapter(samples(ranks=(2, 64)), references=(curve,)), "ranks")[0]
     assert next(trace for trace in figure.data if trace.get("legendrank") == 2500)["y"] == [None, 1e-12, 1e-5]
     assert figure.layout["yaxis"]["range"][0] > -7
 
 
-def test_many_algorithms_wait_in_the_legend_but_the_mpis_choice_and_the_fastest():
+def test_of_many_algorithms_the_default_and_the_fastest_are_visible():
     methods = ["default", "linear", "binomial", *(f"pipeline:{1 << k}" for k in range(10, 20))]
     figure = figures(chapter(samples(methods)), "ranks")[0]
     lines = {trace["name"]: trace.get("visible", True) for trace in figure.data if "marker" in trace}
     assert len(lines) == 13 and list(lines.values()).count(True) == MAX_LINES
-    assert lines["The MPI's own choice"] is True and lines["Binomial tree"] is True
+    assert lines["The MPI's default"] is True and lines["Binomial tree"] is True
     assert "3 more algorithms" in figure.caption
 
 
@@ -229,14 +234,14 @@ def test_one_number_of_ranks_or_one_size_is_drawn_too():
     assert "4 ranks" in render(material(samples(ranks=(4,), sizes=(8,))))
 
 
-def test_barriers_of_no_bytes_and_operations_with_other_sizes_have_their_figures():
+def test_barriers_and_operations_with_other_sizes_have_figures():
     barrier = samples(("default", "binomial"), sizes=(0,), operation="barrier")
-    told = chapter(samples(sizes=tuple(1 << k for k in range(20))), barrier)
-    sizes = [one.choice["size"] for one in figures(told, "ranks") if one.choice["operation"] == "broadcast"]
+    result = chapter(samples(sizes=tuple(1 << k for k in range(20))), barrier)
+    sizes = [one.choice["size"] for one in figures(result, "ranks") if one.choice["operation"] == "broadcast"]
     assert len(sizes) <= MAX_SIZES and "1 B" in sizes
-    shown = [one for one in figures(told, "ranks") if one.choice["operation"] == "barrier"]
-    assert [one.choice["size"] for one in shown] == ["0 B"] and "0 B" in told.choices["size"]
-    assert all(set(one.choice) == set(told.choices) for one in figures(told, "ranks"))
+    shown = [one for one in figures(result, "ranks") if one.choice["operation"] == "barrier"]
+    assert [one.choice["size"] for one in shown] == ["0 B"] and "0 B" in result.choices["size"]
+    assert all(set(one.choice) == set(result.choices) for one in figures(result, "ranks"))
 
 
 def form(algorithm, error, beyond, others):
@@ -260,22 +265,25 @@ def profile(*forms):
     return profile_from_json(value | {"forms": list(forms)})
 
 
-def test_forms_stand_in_one_table_with_a_sentence_on_which_to_believe():
+def test_forms_are_in_one_table_with_a_sentence_on_which_to_use():
     forms = form("linear", 0.05, 0.2, 0.3), form("binomial", 0.2, 0.2, 0.1)
-    told = chapter(samples(), profiles=(profile(*forms),))
-    (table,) = told.closing
+    result = chapter(samples(), profiles=(profile(*forms),))
+    (table,) = result.closing
     assert [row[2] for row in table.rows] == ["linear", "linear", "binomial tree", "binomial tree"]
-    assert table.rows[0][3:5] == ["all sizes", "latency and bytes by hop (linear)"]
+    assert table.rows[0][3:5] == ["all sizes", "latency and bytes per hop (linear)"]
     assert table.rows[0][5:] == ["-900", "5.0 %", "-", "20 %"]
     assert "regression 3" in table.rows[1][4] and table.rows[1][8] == "140 %"
-    assert any("in 1 of 2 comparisons at ranks left out and in 2 of 2" in line for line in told.lines)
-    assert any("Their own errors: " in line and "% at ranks left out" in line for line in told.lines)
+    assert any("in 1 of 2 comparisons at held-out rank counts and in 2 of 2" in line for line in result.lines)
+    assert any(
+        "Median errors of the forms per hop: " in line and "% at held-out rank counts" in line
+        for line in result.lines
+    )
     alone = chapters(Material(profiles=(profile(*forms),)))
     (alone,) = [one for one in alone if one.id == "collectives"]
     assert "no measurement" in alone.sentence and not alone.figures and alone.closing
 
 
-def test_forms_compared_on_the_same_points_stand_for_themselves():
+def test_forms_compared_on_the_same_points_replace_the_main_form():
     value = form("linear", 0.05, 0.2, 0.3)
     value["alternatives"] = [
         {"points": points, "form": name, "aicc": aicc, "held_out_error": error}
@@ -285,17 +293,17 @@ def test_forms_compared_on_the_same_points_stand_for_themselves():
     table = chapter(samples(), profiles=(profile(value),)).closing[0]
     assert [row[3] for row in table.rows] == ["all sizes", "all sizes", "1 B by node", "1 B by node"]
     assert [row[5] for row in table.rows] == ["-50", "-70", "-50", "-70"]
-    told = render(material(samples(), profiles=(profile(value),)))
-    assert told.count("broadcast, linear") == 1
+    result = render(material(samples(), profiles=(profile(value),)))
+    assert result.count("broadcast, linear") == 1
 
 
-def test_strange_forms_do_not_end_the_report():
+def test_invalid_forms_do_not_stop_the_report():
     strange = [
         "text",
         {"what": {"operation": "bcast", "algorithm": "linear"}, "alternatives": "none", "aicc": "low"},
     ]
-    told = chapter(samples(), profiles=(profile(*strange),))
-    assert told.closing[0].rows[0][5:] == ["-", "-", "-", "-"]
+    result = chapter(samples(), profiles=(profile(*strange),))
+    assert result.closing[0].rows[0][5:] == ["-", "-", "-", "-"]
 
 
 def test_a_contradicted_algorithm_is_named():
@@ -303,16 +311,16 @@ def test_a_contradicted_algorithm_is_named():
         Proof("openmpi", "bcast", "linear", 8, "node", "linear", "proven", "linear"),
         Proof("openmpi", "bcast", "pipeline:8192", 8, "node", "chain", "contradicted", "linear"),
     )
-    told = chapter(samples(), proofs=proofs)
-    lines = " ".join(told.lines)
-    assert "of 2 checks 1 proven and 1 contradicted" in lines
-    assert "Do not trust the times of pipeline in segments of 8 KiB (broadcast, Open MPI, 8 ranks)" in lines
-    table = next(table for table in told.tables if "asked for" in table.caption)
+    result = chapter(samples(), proofs=proofs)
+    lines = " ".join(result.lines)
+    assert "of 2 checks, 1 proven and 1 contradicted" in lines
+    assert "Do not use the times of pipeline in segments of 8 KiB (broadcast, Open MPI, 8 ranks)" in lines
+    table = next(table for table in result.tables if "requested" in table.caption)
     assert [row[6] for row in table.rows] == ["proven", "contradicted"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_algorithm_of_an_mpi_has_words_letters_and_a_look_of_its_own(family):
+def test_every_algorithm_of_an_mpi_has_a_distinct_label_letters_and_style(family):
     for names in FAMILIES[family].values():
         methods = ["default", *names, *(f"own-{name}" for name in ("linear", "pipeline", "binomial"))]
         assert all(method.removeprefix("own-") in words.ALGORITHMS for method in methods)
@@ -335,14 +343,14 @@ def test_samples_of_proofs_and_of_other_kernels_are_not_timed():
     assert not [one for one in chapters(material(proof, local)) if one.id == "collectives"]
 
 
-def test_more_settings_than_are_drawn_are_counted_and_in_the_tables():
+def test_settings_without_figures_are_counted_and_in_the_tables():
     parts = [samples(("default",), (2,), (1,), mpi=f"mpi{k}") for k in range(MAX_SETTINGS + 2)]
-    told = chapter(*parts)
-    assert told.figures[-1].title == "2 more settings" and len(told.figures) == MAX_SETTINGS + 1
-    assert len([table for table in told.tables if table.caption.startswith("Times")]) == MAX_SETTINGS + 2
+    result = chapter(*parts)
+    assert result.figures[-1].title == "2 more settings" and len(result.figures) == MAX_SETTINGS + 1
+    assert len([table for table in result.tables if table.caption.startswith("Times")]) == MAX_SETTINGS + 2
 
 
-def test_the_page_and_the_terminal_hold_them_and_names_from_files_stay_text():
+def test_page_and_terminal_include_collectives_and_escape_names():
     odd = samples(mpi='<img src="x">', methods=("default", "<b>odd</b>"))
     given = material(samples(), odd)
     html = page.render(given)
@@ -351,14 +359,16 @@ def test_the_page_and_the_terminal_hold_them_and_names_from_files_stay_text():
     assert max(map(len, text.splitlines())) <= 100 and "Which algorithm should a collective use?" in text
 
 
-def test_the_answer_names_no_algorithm_that_the_tables_do_not():
-    # One launch, in which binomial was faster by the median of ratios and slower in a quarter of the rounds.
+def test_the_answer_agrees_with_the_tables():
+    # One launch: binomial is faster by the median of ratios, but slower in some rounds.
     noisy = tuple(
         replace(one, times_s=one.times_s * ([1, 1, 1, 3, 3] if one.method == "binomial" else np.ones(5)))
         for one in samples(("default", "binomial"), sizes=SIZES[:1])
         if one.launch == "1"
     )
-    told = chapter(noisy)
-    assert "the MPI's own choice for 1 B" in told.sentence and "binomial" not in told.sentence
-    (figure,) = figures(told, "ranks")
-    assert figure.sentence.startswith("Among 8 ranks nothing is clearly faster than the MPI's own choice (")
+    result = chapter(noisy)
+    assert "the MPI's default for 1 B" in result.sentence and "binomial" not in result.sentence
+    (figure,) = figures(result, "ranks")
+    assert figure.sentence.startswith(
+        "Among 8 ranks, no algorithm is clearly faster than the MPI's default ("
+    )

@@ -1,4 +1,4 @@
-"""Cores that are shared do no harm where a virtual link is the limit, and the report says which it was."""
+"""Oversubscribed samples that are limited by a virtual link are reported separately."""
 
 import numpy as np
 import pytest
@@ -34,11 +34,11 @@ def run(*samples, launch=LAUNCH):
     return MeasuredRun("run", {"id": "run"}, (launch,), samples)
 
 
-def test_a_light_tells_shared_cores_behind_a_full_link_from_those_that_count():
+def test_a_light_separates_link_limited_from_oversubscribed_samples():
     full, small = contention(1 << 20, 4 * (1 << 20) / RATE), contention(8, 30e-6)
     (light,) = lights(run(full, small), False)
     assert (light.oversubscribed, light.link_limited, light.state) == (1, 1, "warn")
-    assert light.word == "oversubscribed (1 of 2), cores shared, the link the limit (1 of 2)"
+    assert light.text == "oversubscribed (1 of 2), cores shared, link-limited (1 of 2)"
     (alone,) = lights(run(full), False)
     assert alone.state == "good" and "Oversubscribed" not in " ".join(remedies([run(full)], [alone]))
 
@@ -46,17 +46,17 @@ def test_a_light_tells_shared_cores_behind_a_full_link_from_those_that_count():
 @pytest.mark.parametrize(
     "sample", [contention(1 << 20, 5 * (1 << 20) / RATE), contention(1 << 20, 1e-4, "intra_socket")]
 )
-def test_a_link_with_time_to_spare_is_no_limit(sample):
+def test_a_link_that_is_not_busy_is_not_the_bottleneck(sample):
     (light,) = lights(run(sample), False)
     assert (light.oversubscribed, light.link_limited) == (1, 0)
 
 
-def test_without_a_virtual_link_nothing_is_its_limit():
+def test_without_a_virtual_link_no_sample_is_link_limited():
     (light,) = lights(run(contention(1 << 20, 1e-3), launch={"id": "a"}), False)
     assert (light.oversubscribed, light.link_limited) == (1, 0)
 
 
-def test_the_busiest_link_of_an_exchange_has_what_goes_between_nodes_alone():
+def test_the_busiest_link_counts_only_bytes_between_nodes():
     assert exchange_share(PATTERN, LAUNCH, 0.1) == (0, pytest.approx(1.2e6 / RATE / 0.1))
     inside = Pattern(np.array([0]), np.array([1]), np.array([9]))
     assert exchange_share(inside, LAUNCH, 0.1) is None
@@ -64,11 +64,11 @@ def test_the_busiest_link_of_an_exchange_has_what_goes_between_nodes_alone():
     assert exchange_share(PATTERN, None, 0.1) is None
 
 
-def test_an_exchange_that_fills_a_link_is_not_blamed_on_the_cores():
+def test_an_exchange_that_saturates_a_link_is_link_limited():
     full = Material(runs=(run(exchange(0.055)),), patterns=(PATTERN,))
     measured, _, cost, _, _ = chapters(full)
     assert [light.link_limited for light in measured.lights] == [1]
-    assert any("the links were the limit: that of node 0, the busiest, needs 91 %" in x for x in cost.lines)
+    assert any("the busiest link, that of node 0, needs 91 %" in line for line in cost.lines)
     assert not any("no model describes" in line for line in cost.lines)
     slow = Material(runs=(run(exchange(0.2)),), patterns=(PATTERN,))
     assert not exchanges(slow)[0].link_limited

@@ -1,4 +1,4 @@
-"""What a report is made of is told apart by its content, and what is not ours is refused in a sentence."""
+"""Inputs are detected by their content; other files are refused with one sentence."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from earlybird.data.pattern import save_pattern
 from earlybird.report.material import collect
 
 
-def test_every_kind_of_input_is_told_apart(everything, tmp_path, make):
+def test_every_kind_of_input_is_detected(everything, tmp_path, make):
     prediction = make.write_json(tmp_path / "prediction.json", make.prediction(make.pattern()).to_json())
     advice = make.write_json(tmp_path / "advice.json", make.advice().to_json())
     material = collect([*everything, prediction, advice])
@@ -38,17 +38,17 @@ def test_a_pattern_loads_from_csv(tmp_path, make):
         ("layout.csv", "rank,node,socket\n0,0,0\n", "src,dst,bytes"),
         ("notes.txt", "hello", "give run folders"),
         ("old.json", '{"schema": "earlybird.profile/99", "levels": {}}', "earlybird.profile/99"),
-        ("listed.json", '{"schema": ["earlybird.profile/1"]}', "no report is made of"),
+        ("listed.json", '{"schema": ["earlybird.profile/1"]}', "not an input of a report"),
     ],
 )
-def test_what_is_not_ours_is_refused(tmp_path, name, content, says):
+def test_other_files_are_refused(tmp_path, name, content, says):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=says.replace(".", r"\.")) as caught:
         collect([tmp_path / name])
     assert "\n" not in str(caught.value)
 
 
-def test_an_absent_file_and_a_folder_that_is_no_run_are_refused(tmp_path):
+def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         collect([tmp_path / "absent.json"])
     with pytest.raises(InputError, match="not a run folder"):

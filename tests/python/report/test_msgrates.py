@@ -1,4 +1,4 @@
-"""Message rates are drawn per method, with the table behind the picture and a sentence above it."""
+"""Message rates are drawn per method, with a table and a sentence."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from earlybird.report.terminal import render
 
 KEPT = sorted((Path(__file__).parents[3] / "docs" / "results").glob("msgrate-*"))
 
-# Million messages per second of two threads and one, after the article's figures of MPICH 4.2.1.
+# Million messages per second of one and two threads, from the published figures of MPICH 4.2.1.
 RATES = {("shared", 1): 3.44, ("shared", 2): 0.78, ("per-thread-contexts", 2): 6.67, ("processes", 2): 7.0}
 LAUNCHES = (0.9, 1.0, 1.2)  # how many times slower
 
@@ -52,7 +52,7 @@ def lines(figure):
     return {trace["name"]: trace for trace in figure.data if trace.get("name")}
 
 
-def test_rates_are_those_of_all_threads_and_of_each():
+def test_rates_are_given_for_all_threads_and_for_each():
     (one,) = message_rates(material(samples()))
     shared = one.methods["shared", False]
     assert [point.threads for point in shared] == [1, 2]
@@ -61,11 +61,11 @@ def test_rates_are_those_of_all_threads_and_of_each():
     assert one.methods["per-thread-contexts", True][0].vcis == 2
 
 
-def test_every_method_has_its_line_colour_and_row():
+def test_every_method_has_a_line_a_colour_and_a_row():
     chapter = machine(samples())
     (figure,) = chapter.figures
     drawn = lines(figure)
-    assert list(drawn) == ["One communicator", "A communicator and a context each", "Processes"]
+    assert list(drawn) == ["One communicator", "One communicator and context per thread", "Processes"]
     assert drawn["One communicator"]["x"] == [1, 2]
     assert drawn["One communicator"]["y"] == pytest.approx([3.44e6, 0.78e6])
     assert drawn["Processes"]["line"]["color"] == axes.color("processes") != axes.color("other")
@@ -74,34 +74,35 @@ def test_every_method_has_its_line_colour_and_row():
     assert [row[4:8] for row in table.rows] == [
         ["1", "one communicator", "-", "3.44"],
         ["2", "one communicator", "-", "0.78"],
-        ["2", "a communicator and a context each", "2", "6.67"],
+        ["2", "one communicator and context per thread", "2", "6.67"],
         ["2", "processes", "-", "7.00"],
     ]
     assert table.rows[1][8:] == ["0.65 to 0.867", "0.487, 0.39"]
     assert (
-        "Between nodes, 2 threads of MPICH send, in million 8 B messages per second, 0.78 with one "
-        "communicator, 6.67 with a communicator and a context each and 7.00 as 2 pairs of processes."
+        "Between nodes, 2 threads of MPICH reach these rates in million 8 B messages per second: 0.78 with "
+        "one communicator, 6.67 with one communicator and context per thread and 7.00 as 2 pairs of "
+        "processes."
     ) in chapter.sentence
     assert "Message rates of threads" in render(material(samples()))
 
 
-def test_more_threads_than_cores_are_hollow_starred_and_said():
+def test_more_threads_than_cores_have_open_markers_and_a_remark():
     chapter = machine(samples(oversubscribed=True))
     (figure,) = chapter.figures
     assert lines(figure)["Processes"]["marker"]["symbol"] == ["triangle-up-open"]
     assert chapter.tables[0].rows[1][4] == "2 *" and "more threads than cores" in chapter.tables[0].caption
-    assert "more threads than cores, which take turns" in chapter.sentence
+    assert "with more threads than cores" in chapter.sentence
     measured = chapters(material(samples(oversubscribed=True)))[0]
     assert "with more threads than cores" in measured.sentence
     assert any("no more threads than cores" in remedy for remedy in measured.remedies)
 
 
-def test_a_shared_communicator_beside_contexts_is_in_the_table_alone():
-    beside = tuple(sample("shared", 2, 0.7, launch, vcis=2) for launch in range(3))
-    chapter = machine(samples(), beside)
+def test_a_shared_communicator_with_contexts_is_only_in_the_table():
+    with_contexts = tuple(sample("shared", 2, 0.7, launch, vcis=2) for launch in range(3))
+    chapter = machine(samples(), with_contexts)
     assert lines(chapter.figures[0])["One communicator"]["y"] == pytest.approx([3.44e6, 0.78e6])
     assert ["2", "one communicator", "2", "0.7"] in [row[4:8] for row in chapter.tables[0].rows]
-    (alone,) = machine(beside).figures
+    (alone,) = machine(with_contexts).figures
     assert list(lines(alone)) == ["One communicator"]
 
 
@@ -110,13 +111,13 @@ def test_several_mpis_share_a_figure():
     assert list(lines(figure))[::3] == ["Intel MPI, one communicator", "MPICH, one communicator"]
 
 
-def test_more_settings_than_are_drawn_are_counted_and_in_the_table():
+def test_settings_without_figures_are_counted_and_in_the_table():
     chapter = machine(*(samples(size_bytes=8 << k) for k in range(MAX_SETTINGS + 1)))
     assert chapter.figures[-1].title == "1 more setting" and "in the table" in chapter.figures[-1].why_not
     assert len(chapter.tables[0].rows) == len(RATES) * (MAX_SETTINGS + 1)
 
 
-def test_a_sample_without_what_a_rate_has_is_left_out_and_threads_times_may_be_absent():
+def test_incomplete_samples_are_ignored_and_thread_times_are_optional():
     broken = Sample("msgrate", "time_per_window", {"size_bytes": 8}, "0", np.ones(3), method="shared")
     assert message_rates(material((broken,))) == []
     config = {"mpi": "mpich", "level": "inter_node", "size_bytes": 8, "window": 64, "threads": 1}
@@ -127,11 +128,11 @@ def test_a_sample_without_what_a_rate_has_is_left_out_and_threads_times_may_be_a
 
 
 @pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
-def test_results_kept_in_the_docs_are_drawn_and_name_the_machine_that_measured(folder):
+def test_results_in_the_docs_are_drawn_with_their_machine(folder):
     runs = sorted(folder.iterdir())
-    found = collect(runs)
-    measured, machine, *_ = chapters(found)
-    for run, line in zip(found.runs, measured.lines, strict=True):
+    material_of_runs = collect(runs)
+    measured, machine, *_ = chapters(material_of_runs)
+    for run, line in zip(material_of_runs.runs, measured.lines, strict=True):
         assert run.machine["host"] in line and run.machine["cpu_model"] in line
     (figure,) = machine.figures
     names = list(lines(figure))

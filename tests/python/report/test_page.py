@@ -1,4 +1,4 @@
-"""The page answers the five questions, loads nothing, and shows text from files as text."""
+"""The page answers the five questions, sends no requests, and escapes text from files."""
 
 import html.parser
 import json
@@ -20,7 +20,7 @@ HOSTILE = '<script>alert("x")</script><img src=http://example.org/a.png>'
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects tags with their attributes, the visible text and the figures of a page."""
+    """Collects the tags with attributes, the visible text and the figures of a page."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -58,8 +58,8 @@ def test_all_chapters_are_there_in_order(everything):
     reader = read(collect(everything))
     assert [attrs["id"] for tag, attrs in reader.tags if tag == "section"] == list(QUESTIONS)
     visible = reader.visible()
-    for words in ("MPICH 4.3.0", "Open MPI 5.0.8", "Example 9000", "oversubscribed", "--budget", "powersave"):
-        assert words in visible
+    for text in ("MPICH 4.3.0", "Open MPI 5.0.8", "Example 9000", "oversubscribed", "--budget", "powersave"):
+        assert text in visible
     assert set(reader.figures()) == {
         "time-intra_socket", "bandwidth-intra_socket", "contention-intra_socket",
         "matrix-0", "waiting-0", "ranks-0", "scatter-0",
@@ -72,7 +72,7 @@ def test_figures_are_valid_plotly_figures(everything):
         assert figure["data"]
 
 
-def test_every_figure_has_its_place_with_a_name(everything):
+def test_every_figure_has_an_element_with_a_label(everything):
     reader = read(collect(everything))
     places = {attrs["data-figure"]: attrs for _, attrs in reader.tags if "data-figure" in attrs}
     assert set(places) == set(reader.figures())
@@ -91,7 +91,7 @@ def test_the_page_loads_nothing(everything):
     assert not any("url(" in style or "@import" in style for style in styles)
 
 
-def test_text_from_files_stays_text(tmp_path, make):
+def test_text_from_files_is_escaped(tmp_path, make):
     run = make.measured_run(tmp_path / "run", host=HOSTILE)
     lines = (run / "samples.ndjson").read_text().replace("openmpi", json.dumps(HOSTILE)[1:-1])
     (run / "samples.ndjson").write_text(lines)
@@ -99,9 +99,13 @@ def test_text_from_files_stays_text(tmp_path, make):
     profile["levels"]["intra_socket"]["protocols"][1]["name"] = HOSTILE
     profile["forms"][0]["parameters"]["protocols"][1]["name"] = HOSTILE
     profile["warnings"] = [HOSTILE]
-    told = make.comparison(make.pattern(), notes=[HOSTILE], layout=HOSTILE)
+    comparison = make.comparison(make.pattern(), notes=[HOSTILE], layout=HOSTILE)
     renamed = Comparison(
-        told.measured_s, {HOSTILE: told.measured_s}, {HOSTILE: 0.0}, {HOSTILE: 0.0}, told.extra
+        comparison.measured_s,
+        {HOSTILE: comparison.measured_s},
+        {HOSTILE: 0.0},
+        {HOSTILE: 0.0},
+        comparison.extra,
     )
     material = collect([run, make.write_json(tmp_path / "profile.json", profile)])
     text = page.render(Material(material.runs, material.profiles, comparisons=(renamed,)))
@@ -114,7 +118,7 @@ def test_text_from_files_stays_text(tmp_path, make):
     assert "&lt;script&gt;" in drawn and "<script" not in drawn and "<img" not in drawn
 
 
-def test_absent_chapters_name_the_command_that_makes_them():
+def test_chapters_without_data_show_the_command_that_produces_it():
     reader = read(Material())
     visible = reader.visible()
     for command in (
@@ -134,10 +138,10 @@ def test_a_profile_alone_draws_its_lines(make):
     )
     reader = read(Material(profiles=(profile,)))
     assert set(reader.figures()) == {f"{kind}-intra_socket" for kind in ("time", "bandwidth", "contention")}
-    assert "measured points come from" in reader.visible()
+    assert "No ping-pong samples were given" in reader.visible()
 
 
-def test_protocols_say_whether_their_senders_wait_and_one_line_is_drawn_once(make):
+def test_protocols_show_whether_senders_wait_and_equal_lines_are_drawn_once(make):
     value = make.profile_json("mpich") | {"forms": []}
     protocols = value["levels"]["intra_socket"]["protocols"]
     last = protocols[-1] | {"min_bytes": 1 << 20, "sender_waits": True, "sender_waits_measured": True}
@@ -146,19 +150,19 @@ def test_protocols_say_whether_their_senders_wait_and_one_line_is_drawn_once(mak
     protocols.append(last)
     chapter = chapters(Material(profiles=[profile_from_json(value)]))[1]
     table, bandwidths = chapter.tables
-    told = [row[-1] for row in table.rows if row[2].endswith("with competitors")]
+    sender_waits = [row[-1] for row in table.rows if row[2].endswith("with competitors")]
     assert table.header[-1] == "sender waits"
-    assert told == ["no, assumed"] * (len(protocols) - 2) + ["no, measured", "yes, measured"]
+    assert sender_waits == ["no, assumed"] * (len(protocols) - 2) + ["no, measured", "yes, measured"]
     assert bandwidths.rows == before.tables[1].rows
     assert [len(figure.data) for figure in chapter.figures] == [len(figure.data) for figure in before.figures]
 
 
-def test_a_bandwidth_that_is_a_bound_is_called_one(make):
+def test_a_bandwidth_bound_is_marked(make):
     value = make.profile_json("mpich")
     value["levels"]["intra_socket"]["protocols"][0] |= {"above_link_n": [1], "bounded_n": [2, "x"]}
     (*_, table) = chapters(Material(profiles=(profile_from_json(value),)))[1].tables
-    told = {(row[2], row[3].removesuffix(" *")): row[4] for row in table.rows}
-    assert {key for key, figure in told.items() if figure.endswith(" (bound)")} == {
+    bandwidth_cells = {(row[2], row[3].removesuffix(" *")): row[4] for row in table.rows}
+    assert {key for key, figure in bandwidth_cells.items() if figure.endswith(" (bound)")} == {
         ("short", "1"),
         ("short", "2"),
     }
@@ -171,11 +175,11 @@ def test_runs_alone_show_contention_from_samples(tmp_path, make):
     assert np.allclose(trace["y"], [9.5e9, 15.6e9, 16.8e9, 17.1e9], rtol=0.15)
 
 
-def test_a_prediction_alone_says_that_it_is_one(make):
+def test_a_prediction_without_a_measurement_is_marked_as_predicted(make):
     exchange = make.pattern()
     material = Material(predictions=(make.prediction(exchange), make.prediction(exchange, "postal")))
     reader = read(material)
-    assert "should take, by the staircase model, 2 ms" in reader.visible()
+    assert "takes, as predicted by the staircase model, 2 ms" in reader.visible()
     assert set(reader.figures()) == {"waiting-0", "ranks-0"}
     assert "The pattern was not given" in reader.visible()
 
@@ -193,7 +197,7 @@ def test_matrix_of_many_ranks_is_binned_and_keeps_every_byte(make):
     assert sum(10**z for z in cells) == pytest.approx(exchange.total_bytes, rel=1e-3)
 
 
-def test_zero_byte_messages_are_drawn_and_an_empty_pattern_says_why():
+def test_zero_byte_messages_are_drawn_and_an_empty_pattern_has_a_reason():
     zero = Pattern(np.array([0]), np.array([1]), np.array([0]))
     assert read(Material(patterns=(zero,))).figures()["matrix-0"]["data"][0]["z"] == [
         [None, 0.0],
@@ -203,37 +207,41 @@ def test_zero_byte_messages_are_drawn_and_an_empty_pattern_says_why():
     assert "no messages" in read(Material(patterns=(empty,))).visible()
 
 
-def test_slowest_rank_and_waiting_are_named(make):
+def test_slowest_rank_and_waiting_are_reported(make):
     exchange = make.pattern()
-    told = make.comparison(exchange)
+    comparison = make.comparison(exchange)
     measured = np.array([1e-3, 4e-3, 2e-3, 1e-3])
     material = Material(
         patterns=(exchange,),
-        comparisons=(Comparison(measured, told.predicted_s, told.error, told.slowest_error, told.extra),),
+        comparisons=(
+            Comparison(
+                measured, comparison.predicted_s, comparison.error, comparison.slowest_error, comparison.extra
+            ),
+        ),
     )
     _, _, cost, accuracy, _ = chapters(material)
     assert "4 ms, the time of rank 1, the slowest" in cost.sentence
     assert "wait 2.67 ms" in cost.sentence
-    assert "staircase model comes closest" in accuracy.sentence
+    assert "staircase model is the most accurate" in accuracy.sentence
     assert [row[0] for row in accuracy.shown[0].rows] == ["staircase", "max-rate", "postal", "measured"]
     waiting = next(figure for figure in cost.figures if figure.id == "waiting-0")
     assert np.allclose(waiting.data[0]["y"], [3e-3, 0, 2e-3, 3e-3])
 
 
-def test_what_a_measurement_suffered_from_stands_beside_the_error(tmp_path, make):
+def test_the_error_is_shown_with_the_limits_of_the_measurement(tmp_path, make):
     def accuracy(load, oversubscribed):
         folder = tmp_path / f"{load}-{oversubscribed}"
         make.replay_run(folder, make.pattern())
         header = json.loads((folder / "run.json").read_text())
         header["machine"]["load"] = load
         (folder / "run.json").write_text(json.dumps(header))
-        told = json.loads((folder / "comparison.json").read_text()) | {"oversubscribed": oversubscribed}
-        (folder / "comparison.json").write_text(json.dumps(told))
+        comparison = json.loads((folder / "comparison.json").read_text()) | {"oversubscribed": oversubscribed}
+        (folder / "comparison.json").write_text(json.dumps(comparison))
         return chapters(collect([folder]))[3].sentence
 
-    assert "7.0 % in total (max-rate" in accuracy(1.9, False)
-    assert "7.0 % in total (measured with more ranks than cores; max-rate" in accuracy(1.9, True)
-    assert "7.0 % in total (measured at a load of 5.7; max-rate" in accuracy(5.7, False)
+    assert "error is 7.0 % (error of max-rate" in accuracy(1.9, False)
+    assert "error is 7.0 % (measured with more ranks than cores; error of max-rate" in accuracy(1.9, True)
+    assert "error is 7.0 % (measured at a load of 5.7; error of max-rate" in accuracy(5.7, False)
     assert "(measured with more ranks than cores and at a load of 5.7; " in accuracy(5.7, True)
 
 
@@ -243,17 +251,17 @@ def test_wrong_data_is_a_red_light(tmp_path, make):
     (run / "samples.ndjson").write_text(lines)
     measured = chapters(collect([run]))[0]
     assert [light.state for light in measured.lights].count("bad") == 1
-    assert any("do not use these figures" in remedy for remedy in measured.remedies)
+    assert any("Do not use these figures" in remedy for remedy in measured.remedies)
 
 
-def test_a_run_with_nothing_but_a_header_is_drawn(tmp_path):
+def test_a_run_with_only_a_header_is_rendered(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "run.json").write_text('{"schema": "earlybird.run/1", "id": "x", "machine": "a box"}')
     assert "no samples yet" in read(collect([folder])).visible()
 
 
-def test_optional_parts_of_a_profile_may_be_strange(make):
+def test_optional_parts_of_a_profile_may_be_invalid(make):
     value = make.profile_json("mpich")
     value["intervals"] = {"intra_socket": {"rendezvous": {"bandwidth_bytes_per_s": {"1": "wide"}}}}
     value["forms"] = [
@@ -265,7 +273,7 @@ def test_optional_parts_of_a_profile_may_be_strange(make):
     assert "contention-intra_socket" in read(Material(profiles=(profile_from_json(value),))).figures()
 
 
-def test_several_exchanges_are_told_apart_by_what_differs(tmp_path, make):
+def test_several_exchanges_are_identified_by_what_differs(tmp_path, make):
     exchange = make.pattern()
     here = make.comparison(exchange, layout="1x1x4")
     there = make.comparison(exchange, layout="2x1x2")
@@ -282,7 +290,7 @@ def test_several_exchanges_are_told_apart_by_what_differs(tmp_path, make):
     assert "(exchange #1)" in same.sentence and "(exchange #2)" in same.sentence
 
 
-def test_a_measured_exchange_meets_its_prediction(tmp_path, make):
+def test_a_measured_exchange_is_combined_with_its_prediction(tmp_path, make):
     exchange = make.pattern()
     replay = make.replay_run(tmp_path / "replay", exchange)
     (replay / "comparison.json").unlink()
@@ -295,17 +303,17 @@ def test_a_measured_exchange_meets_its_prediction(tmp_path, make):
 
 def test_many_ranks_are_drawn_slowest_first(make):
     exchange = make.pattern(3000)
-    told = make.comparison(exchange, 3000)
-    figure = read(Material(comparisons=(told,))).figures()["ranks-0"]
+    comparison = make.comparison(exchange, 3000)
+    figure = read(Material(comparisons=(comparison,))).figures()["ranks-0"]
     measured = next(trace for trace in figure["data"] if trace["name"] == "measured")
     assert measured["mode"] == "lines" and len(measured["y"]) == 1500
     assert measured["y"] == sorted(measured["y"], reverse=True)
-    assert measured["hovertext"][0].startswith(f"rank {np.argmax(told.measured_s)},")
-    assert (measured["y"][0], measured["y"][-1]) == (told.measured_s.max(), told.measured_s.min())
+    assert measured["hovertext"][0].startswith(f"rank {np.argmax(comparison.measured_s)},")
+    assert (measured["y"][0], measured["y"][-1]) == (comparison.measured_s.max(), comparison.measured_s.min())
     go.Figure(figure)
 
 
-def test_the_sentence_prefers_points_with_a_core_for_each_rank(make):
+def test_the_sentence_prefers_points_with_a_core_per_rank(make):
     profile = profile_from_json(make.profile_json("openmpi"))
     assert "at every N" not in chapters(Material(profiles=(profile,)))[1].sentence
     assert "4 processes receiving at once" in chapters(Material(profiles=(profile,)))[1].sentence
@@ -332,8 +340,8 @@ def test_the_shading_is_the_spread_of_launches_not_of_iterations(tmp_path):
     assert "3 samples measured" in chapters(material)[0].sentence
 
 
-def test_a_warning_of_a_level_names_it_in_words(make):
+def test_a_warning_shows_the_display_name_of_its_level(make):
     value = make.profile_json("mpich") | {"warnings": ["intra_socket: one launch only", "5 of 24 noisy"]}
     (machine,) = [c for c in chapters(Material(profiles=(profile_from_json(value),))) if c.id == "machine"]
-    said = " ".join(machine.lines)
-    assert "MPICH, within a socket: one launch only" in said and "MPICH: 5 of 24 noisy" in said
+    lines = " ".join(machine.lines)
+    assert "MPICH, same socket: one launch only" in lines and "MPICH: 5 of 24 noisy" in lines

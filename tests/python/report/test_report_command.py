@@ -1,4 +1,4 @@
-"""`earlybird report` as a user types it: the page whole or not at all, errors in one sentence."""
+"""`earlybird report` on the command line: the page is written atomically, errors are one sentence."""
 
 import sys
 
@@ -7,19 +7,19 @@ import pytest
 from earlybird.cli import main
 
 
-def run_command(monkeypatch, *words) -> int:
-    monkeypatch.setattr(sys, "argv", ["earlybird", "report", *map(str, words)])
+def run_command(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["earlybird", "report", *map(str, arguments)])
     with pytest.raises(SystemExit) as caught:
         main.run()
     return caught.value.code
 
 
-def test_page_and_terminal_come_from_one_call(monkeypatch, capsys, everything, tmp_path):
+def test_page_and_terminal_are_written_by_one_call(monkeypatch, capsys, everything, tmp_path):
     assert run_command(monkeypatch, *everything, "-o", tmp_path / "page.html", "--terminal") == 0
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    told = capsys.readouterr()
-    assert "4. How far off was the prediction?" in told.out
-    assert "page.html" in told.err and "page.html" not in told.out
+    output = capsys.readouterr()
+    assert "4. How far off was the prediction?" in output.out
+    assert "page.html" in output.err and "page.html" not in output.out
 
 
 def test_terminal_alone_writes_no_file(monkeypatch, capsys, everything, tmp_path):
@@ -29,13 +29,13 @@ def test_terminal_alone_writes_no_file(monkeypatch, capsys, everything, tmp_path
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("words", [["notes.txt"], ["absent"], ["run", "-o", "no/such/folder/page.html"]])
-def test_bad_input_is_one_sentence_and_status_2(monkeypatch, capsys, tmp_path, make, words):
+@pytest.mark.parametrize("arguments", [["notes.txt"], ["absent"], ["run", "-o", "no/such/folder/page.html"]])
+def test_bad_input_is_one_sentence_and_status_2(monkeypatch, capsys, tmp_path, make, arguments):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
     make.measured_run(tmp_path / "run")
     before = sorted(tmp_path.rglob("*"))
-    assert run_command(monkeypatch, *words) == 2
-    told = capsys.readouterr()
-    assert told.err.startswith("earlybird: ") and told.err.count("\n") == 1 and not told.out
+    assert run_command(monkeypatch, *arguments) == 2
+    output = capsys.readouterr()
+    assert output.err.startswith("earlybird: ") and output.err.count("\n") == 1 and not output.out
     assert sorted(tmp_path.rglob("*")) == before

@@ -1,11 +1,11 @@
-"""The terminal shows the same answers in at most 100 columns of plain text."""
+"""The terminal output has the same answers, in at most 100 columns of plain text."""
 
 from earlybird.report import terminal
 from earlybird.report.chapters import chapters
 from earlybird.report.material import Material, collect
 
 
-def test_all_sentences_and_errors_are_there_within_100_columns(everything):
+def test_all_sentences_and_errors_fit_into_100_columns(everything):
     material = collect(everything)
     text = terminal.render(material)
     assert max(map(len, text.splitlines())) <= 100
@@ -15,7 +15,7 @@ def test_all_sentences_and_errors_are_there_within_100_columns(everything):
     assert "staircase 7.0 % -7.0 %" in flat
 
 
-def test_long_names_are_cut_and_control_characters_replaced(tmp_path, make):
+def test_long_names_are_truncated_and_control_characters_replaced(tmp_path, make):
     run = make.measured_run(tmp_path / "run", host="h\x1b[31m" + "x" * 300)
     text = terminal.render(collect([run]))
     assert "\x1b" not in text
@@ -29,6 +29,6 @@ def test_many_ranks_are_a_short_table_of_the_slowest(make):
     assert len(text.splitlines()) < 80
 
 
-def test_nothing_given_still_answers_with_commands():
+def test_without_input_the_commands_are_shown():
     text = terminal.render(Material())
     assert "`earlybird measure pingpong contention completion -o run`" in text

@@ -96,7 +96,7 @@ def test_a_second_build_does_nothing(flavour):
     assert len(said) == 1
 
 
-def test_another_compiler_or_other_flags_build_anew_under_the_same_key(flavour, monkeypatch):
+def test_another_compiler_or_other_flags_build_again_under_the_same_key(flavour, monkeypatch):
     said = []
     prefix = build.build_native(flavour, said.append)
     monkeypatch.setenv("CXX", "true")

@@ -1,10 +1,10 @@
-"""Spack package of libearlybird, built from the checkout that this repository of packages is part of."""
+"""Spack package of libearlybird, built from the checkout that contains this package repository."""
 
 from pathlib import Path
 
 from spack.package import *
 
-try:  # since Spack 1.0, build systems are part of the repository of packages
+try:  # since Spack 1.0, build systems are part of the package repository
     from spack_repo.builtin.build_systems.cmake import CMakePackage
 except ImportError:
     pass
@@ -25,7 +25,7 @@ class Earlybird(CMakePackage):
     depends_on("mpi@3.1:")
 
     root_cmakelists_dir = "native"
-    # The rest of native/ are the programs that Earlybird measures with.
+    # The other targets of native/ are Earlybird's benchmark kernels.
     build_targets = ["earlybird"]
 
     def cmake_args(self):
@@ -46,5 +46,5 @@ class Earlybird(CMakePackage):
         install(join_path(self.stage.source_path, "native", "include", "earlybird.h"), prefix.include)
 
     def setup_run_environment(self, env):
-        # Not LD_PRELOAD: that would load the library into shells, daemons and launchers too.
+        # LD_PRELOAD is not set, because it would also load the library into shells, daemons and launchers.
         env.set("LIBEARLYBIRD", join_path(self.prefix.lib, "libearlybird.so"))

@@ -28,8 +28,8 @@ Measure = Callable[[Cluster], dict[str, Any]]
 def up(name: str, num_nodes: int, rate_bytes_per_s: float, measure: Measure | None = None) -> Cluster:
     """Start a cluster of `num_nodes` whose links carry `rate_bytes_per_s` on the wire, each way.
 
-    What `measure` tells of its links is kept in the cluster's file. Nothing is left of a cluster whose start
-    or measurement fails or is interrupted.
+    The link measurements of `measure` are kept in the cluster's file. Nothing is left of a cluster whose
+    start or measurement fails or is interrupted.
 
     Raises InputError when the numbers make no sense, the name is taken or a permission is missing, WorkError
     when the kernel refuses a part of it.
@@ -66,7 +66,7 @@ def up(name: str, num_nodes: int, rate_bytes_per_s: float, measure: Measure | No
 
 
 def _take_back(name: str, keeper: subprocess.Popen) -> None:
-    """End what has come up of the cluster `name`; returns when it is gone."""
+    """End a partly started cluster `name`; returns when it has ended."""
     keeper.kill()  # its nodes are killed with it
     keeper.wait()
     with contextlib.suppress(EarlybirdError):  # no file was written yet, and the nodes' numbers are unknown
@@ -75,7 +75,7 @@ def _take_back(name: str, keeper: subprocess.Popen) -> None:
 
 
 def down(name: str) -> None:
-    """End the cluster `name` and every process in it; returns when they are gone.
+    """End the cluster `name` and every process in it; returns when they have ended.
 
     WorkError when some do not end in bounded time.
     """
@@ -129,7 +129,7 @@ def _await_ready(keeper: subprocess.Popen) -> None:
     finally:
         timer.cancel()
     keeper.wait()
-    why = told[-1] if told else "its keeper ended without a word"
+    why = told[-1] if told else "its keeper ended without an error message"
     if keeper.returncode == -signal.SIGKILL:
         why = f"it took more than {_UP_LIMIT_S:g} s"
     raise WorkError(f"the cluster could not be started: {why}; run `earlybird doctor`")

@@ -22,7 +22,7 @@ _libc = ctypes.CDLL(None)
 
 
 def main(name: str, num_nodes: int, rate_bytes_per_s: float, user_namespace: bool) -> None:
-    """Build the cluster, say `ready` on stdout, keep it until SIGTERM; the caller has claimed the name."""
+    """Build the cluster, print `ready` on stdout, keep it until SIGTERM; the caller has claimed the name."""
     folder = state.folder_of(name)
     # Blocked, so that none is lost before it is waited for.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
@@ -52,8 +52,8 @@ def _heard(number: int, starter: subprocess.Popen) -> str:
     """The next line of a node that is being set up."""
     line = starter.stdout.readline().strip()
     if not line:
-        told = starter.stderr.read().strip().splitlines()
-        sys.exit(f"node{number} cannot be set up: {told[-1] if told else 'it ended without a word'}")
+        errors = starter.stderr.read().strip().splitlines()
+        sys.exit(f"node{number} cannot be set up: {errors[-1] if errors else 'it ended without a word'}")
     return line
 
 
@@ -82,8 +82,7 @@ def _hosts(num_nodes: int) -> str:
 
 
 def _write_agent(cluster: Cluster) -> None:
-    """The command that stands for ssh: options are passed over, then a node's name, then what a shell there
-    runs."""
+    """The replacement for ssh: ignored options, a node's name, and the command that a shell there runs."""
     cases = "\n".join(f"{each.name}|{each.address}) pid={each.pid} ;;" for each in cluster.nodes)
     own, kinds = cluster.mode.enter(0)[3:], [f"--{kind}" for kind in NODE_NAMESPACES]
     path = cluster.agent

@@ -20,7 +20,7 @@ from earlybird.toolchain.build import kernel_path
 
 # Tells the kernels that hosts share this machine's cores, so that they count ranks per core over all of them.
 ONE_MACHINE = "EARLYBIRD_ONE_MACHINE"
-# In a user namespace everybody is root, for whom Open MPI starts nothing without these.
+# In a user namespace every user is root, and Open MPI does not run as root without these.
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -80,7 +80,7 @@ class ClusterLauncher:
         return launched
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:
-        """The words before a program that is to run as the ranks of `layout`, and the variables to set.
+        """The arguments before a program that runs as the ranks of `layout`, and the variables to set.
 
         `folder` is for files that the ranks read.
         """

@@ -1,5 +1,4 @@
-"""What a cluster's network carries, measured over plain TCP without any MPI, and whether that is what was
-asked."""
+"""Measures a cluster's network over plain TCP, without MPI, and compares it with the requested rate."""
 
 import json
 import subprocess
@@ -18,7 +17,7 @@ TOLERANCE = 0.05
 STREAM_COUNTS = (1, 2, 4)
 _STREAM_S = 0.6
 _LIMIT_S = 20.0
-# Of a large cluster as many nodes, evenly spread, stand for all: more would measure the cores.
+# Of a large cluster as many nodes, evenly spread, represent all: more would measure the cores.
 _MAX_NODES = 8
 
 
@@ -31,7 +30,7 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
 
     Returns
     -------
-    expected_bytes_per_s : what TCP can carry at the asked rate.
+    expected_bytes_per_s : what TCP can carry at the requested rate.
     bandwidth_bytes_per_s : N -> what a node receives while every node sends N streams to the next and
         receives as many, the median over nodes; slowest_node_bytes_per_s : the same of the slowest node.
     incast_bytes_per_s : what node0 receives while all others send to it.
@@ -63,13 +62,13 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
 
 
 def describe_mismatch(link: dict[str, Any]) -> str | None:
-    """A sentence where the links carry something else than asked; None where they match."""
+    """A sentence if the links do not carry the requested rate; None if they do."""
     if link.get("matches", True):
         return None
     expected, incast = link["expected_bytes_per_s"], link["incast_bytes_per_s"]
     least_n = min(link["slowest_node_bytes_per_s"], key=int)
     slowest = min(link["slowest_node_bytes_per_s"][least_n], incast)
-    asked = f"the links were asked to carry {format_bandwidth(expected)}"
+    asked = f"the links should carry {format_bandwidth(expected)}"
     if slowest < expected * (1 - TOLERANCE):
         return (
             f"{asked} and TCP got {format_bandwidth(slowest)} through the slowest: this machine's cores are "
@@ -77,8 +76,8 @@ def describe_mismatch(link: dict[str, Any]) -> str | None:
         )
     fastest = max(link["bandwidth_bytes_per_s"][least_n], incast)
     return (
-        f"{asked} and let {format_bandwidth(fastest)} pass: their limit does not hold; end the cluster with "
-        "`earlybird cluster down` and start it anew"
+        f"{asked} and let {format_bandwidth(fastest)} pass: the rate limit fails; end the cluster with "
+        "`earlybird cluster down` and start it again"
     )
 
 
@@ -153,5 +152,5 @@ def _refuse(worker: subprocess.Popen) -> None:
     told = worker.stderr.read().strip().splitlines()
     raise WorkError(
         f"the cluster's links cannot be measured ({told[-1] if told else 'a node does not answer'}); "
-        "look at `earlybird cluster list`, end the cluster with `earlybird cluster down` and start it anew"
+        "look at `earlybird cluster list`, end the cluster with `earlybird cluster down` and start it again"
     )

@@ -1,6 +1,6 @@
 """One node's part in measuring a cluster's links: streams of bytes, or a byte to and fro, over TCP.
 
-Lines of JSON: reads what to do, tells the port it listens on, reads the ports of all, tells what it measured.
+Lines of JSON: reads its task, prints its port, reads the ports of all, prints its measurements.
 """
 
 import json
@@ -25,7 +25,7 @@ def main() -> None:
         listener.settimeout(_SILENCE_S)
         _tell({"port": listener.getsockname()[1]})
         if not (line := sys.stdin.readline()):
-            return  # who asked has ended
+            return  # the parent has ended
         measure = {"stream": _stream, "ping": _ping, "pong": _pong}[asked["mode"]]
         _tell(measure(asked, json.loads(line), listener))
 

@@ -1,4 +1,4 @@
-"""What is known of a cluster: its folder, its file, whether its keeper lives, who measures on it."""
+"""State of a cluster: its folder, its file, its keeper, and the process that measures on it."""
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 @dataclass(frozen=True)
 class Process:
-    """A process as the machine sees it; when it began tells it from a later one of the same number."""
+    """A process of the machine; its start time distinguishes it from a later one with the same id."""
 
     pid: int
     began_ticks: int
@@ -41,7 +41,7 @@ class Process:
         return not self._ended(stat) and not int(stat[_FLAGS]) & _EXITING
 
     def ended(self) -> bool:
-        """Whether nothing of it is left but what its parent may want to know."""
+        """Whether it is a zombie."""
         return self._ended(_stat(self.pid))
 
     def _ended(self, stat: list[str]) -> bool:
@@ -94,12 +94,12 @@ class Cluster:
         return folder_of(self.name) / "agent"
 
     def head_words(self) -> list[str]:
-        """The words before a command that is to see the cluster's network, such as mpiexec."""
+        """The arguments before a command that uses the cluster's network, such as mpiexec."""
         # Entering a user namespace clears what ties a process to its parent: tie it again.
         return [*self.mode.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
 
     def node_words(self, node: Node) -> list[str]:
-        """The words before a command that is to run on `node` and to end with whoever started it."""
+        """The arguments before a command that runs on `node` and ends with the process that started it."""
         # nsenter stays outside the node and its child would outlive it.
         return [*self.mode.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
 
@@ -111,15 +111,15 @@ class Cluster:
     def trouble(self) -> str | None:
         """A sentence on what of the cluster has died and what to do; None while all of it is there."""
         if not self.keeper.runs():
-            return f"the cluster {self.name} has died; start it anew with `earlybird cluster up`"
+            return f"the cluster {self.name} has died; start it again with `earlybird cluster up`"
         devices = self._network_devices()
         wanted = [network.BRIDGE, *(network.port_name(k) for k in range(len(self.nodes)))]
         lost = self.lost_nodes() or [name for name in wanted if name not in devices]
         if not lost:
             return None
         return (
-            f"{lost[0]} of the cluster {self.name} is gone; end the cluster with "
-            f"`earlybird cluster down --name {self.name}` and start it anew"
+            f"{lost[0]} of the cluster {self.name} no longer exists; end the cluster with "
+            f"`earlybird cluster down --name {self.name}` and start it again"
         )
 
     def lost_nodes(self) -> list[str]:
@@ -127,14 +127,14 @@ class Cluster:
         return [node.name for node in self.nodes if not node.process.runs()]
 
     def received_bytes(self) -> list[int | None]:
-        """Bytes that each node has received over its link since the cluster came up; None where the link is
-        gone."""
+        """Bytes that each node has received over its link since the cluster started; None if the link no
+        longer exists."""
         devices = self._network_devices()
         counters = [devices.get(network.port_name(k)) for k in range(len(self.nodes))]
         return [told and told[_SENT_BYTES] for told in counters]
 
     def describe(self) -> str:
-        """The network in words, the same for all clusters alike."""
+        """Description of the network, identical for identical clusters."""
         return f"virtual links of {8 * self.rate_bytes_per_s / 1e6:.10g} Mbit/s each way"
 
     def _network_devices(self) -> dict[str, list[int]]:
@@ -245,7 +245,7 @@ def begin_job(cluster: Cluster) -> None:
 
 
 def job_on(cluster: Cluster) -> str | None:
-    """The process that measures on `cluster` in words, None where there is none."""
+    """Description of the process that measures on `cluster`, None if there is none."""
     with _registry():
         return _job_on(_job_file(cluster))
 
@@ -279,7 +279,7 @@ def _is_locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        # Shared: two who look at once must not see each other.
+        # Shared: two concurrent readers must not see each other.
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -290,7 +290,7 @@ def _is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _registry() -> Iterator[Path]:
-    """The folder of all clusters; nobody else makes or clears away any meanwhile. An empty one is removed."""
+    """The folder of all clusters, locked against concurrent changes. An empty one is removed."""
     folder = _all_folders()
     while True:
         with contextlib.suppress(FileExistsError):
@@ -306,7 +306,7 @@ def _registry() -> Iterator[Path]:
 
 
 def _all_folders() -> Path:
-    """The folder of this user's clusters, the same whatever the environment says; it need not be there."""
+    """The folder of this user's clusters, independent of the environment; it may not exist."""
     path = Path(f"/tmp/earlybird-clusters-{_real_user()}")
     with contextlib.suppress(FileNotFoundError):
         status = path.lstat()

@@ -11,7 +11,7 @@ from earlybird.launch.cluster import network
 # the rate can be kept with. With 50 us, acknowledgements among data took a quarter of the bandwidth.
 _MIN_BURST_BYTES = 2 * network.FRAME_BYTES
 _BURST_S = 200e-6
-# Room in the queue in front of a link, so that little is dropped: the networks of big machines drop nothing.
+# Size of the queue of a link, so that few packets are dropped: networks of large machines drop none.
 _QUEUE_S = 0.1
 _MIN_QUEUE_BYTES = 1 << 20
 

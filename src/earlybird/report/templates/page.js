@@ -1,4 +1,4 @@
-// Draws the figures in the colours of the style sheet, and draws them again when the theme changes or paper calls.
+// Draws the figures in the colours of the style sheet, and redraws them when the theme changes and for printing.
 (function () {
   "use strict";
   const root = document.documentElement;
@@ -8,11 +8,11 @@
   const touch = window.matchMedia("(pointer: coarse)").matches;
   const config = {
     responsive: true,
-    displayModeBar: false, // dragging zooms, a double click returns: no buttons needed
+    displayModeBar: false, // no buttons: dragging zooms, a double click resets
   };
   const PAPER_WIDTH = 660;
   const PAPER_HEIGHT = 330; // two figures on a page
-  const LEGEND_LINE = 23; // pixels; figures have room for two lines
+  const LEGEND_LINE = 23; // pixels; the figure height includes two lines
 
   function coloured(value, style) {
     if (typeof value === "string") {
@@ -25,12 +25,12 @@
     return value;
   }
 
-  // What a reader chose in the legend outlives a change of theme.
+  // Keeps the visibility chosen in the legend when a figure is redrawn.
   function keepChoices(place, data) {
     (place.data || []).forEach((trace, k) => { if (trace.visible !== undefined) data[k].visible = trace.visible; });
   }
 
-  // How many lines plotly needs for the names of the traces, about: it gives all the width of the longest.
+  // Estimates the number of legend lines: plotly gives every entry the width of the longest name.
   function legendLines(data, width) {
     const names = data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length);
     const inLine = Math.max(1, Math.floor((width - 70) / (45 + 6.5 * Math.max(0, ...names))));
@@ -40,7 +40,7 @@
   function draw(place, width) {
     const spec = coloured(specs[place.dataset.figure], getComputedStyle(root));
     keepChoices(place, spec.data);
-    if (touch) spec.layout.dragmode = false; // a finger on a plot scrolls the page
+    if (touch) spec.layout.dragmode = false; // touching a figure scrolls the page
     spec.layout.height += LEGEND_LINE * Math.max(0, legendLines(spec.data, width || place.clientWidth) - 2);
     if (width) Object.assign(spec.layout, { width: width, height: PAPER_HEIGHT, autosize: false });
     try {
@@ -48,18 +48,18 @@
       place.style.minHeight = 0;
       Promise.resolve(Plotly.react(place, spec.data, spec.layout, config)).then(
         () => place.setAttribute("data-drawn", "yes"),
-        (error) => refuse(place, error));
+        (error) => showError(place, error));
     } catch (error) {
-      refuse(place, error);
+      showError(place, error);
     }
   }
 
-  function refuse(place, error) {
+  function showError(place, error) {
     place.setAttribute("data-drawn", "no");
-    place.textContent = "This plot could not be drawn: " + error + ". Its numbers are in the tables below.";
+    place.textContent = "This figure could not be drawn: " + error + ". Its numbers are in the tables below.";
   }
 
-  // What is hidden is drawn when it is chosen: it has no width before.
+  // Hidden figures have no width; they are drawn when they are selected.
   function drawAll(width) {
     places.filter((place) => !place.closest("figure").hidden).forEach((place) => draw(place, width));
   }
@@ -69,27 +69,27 @@
   }
 
   const button = document.getElementById("theme");
-  function nameButton() {
+  function updateButton() {
     button.textContent = isDark() ? "Light" : "Dark";
   }
   button.hidden = false;
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    nameButton();
+    updateButton();
     drawAll();
   });
-  dark.addEventListener("change", () => { nameButton(); drawAll(); });
+  dark.addEventListener("change", () => { updateButton(); drawAll(); });
 
-  // Shows of each chapter the figures that fit what is chosen; a figure fits when all that it names agrees.
-  function choose(form, named) {
+  // Shows the figures of a chapter whose choice agrees with all selectors that it contains.
+  function choose(form, changed) {
     const figures = Array.from(form.parentNode.querySelectorAll("figure[data-choice]"));
     const selects = Array.from(form.elements);
     const offered = figures.map((figure) => JSON.parse(figure.dataset.choice));
     const complete = offered.filter((choice) => selects.every((select) => select.name in choice));
-    const likeness = (choice) => selects.filter((select) => choice[select.name] === select.value).length;
-    // Not every combination was measured: what was named last holds, the rest follows as far as it can.
-    const open = complete.filter((choice) => !named || choice[named.name] === named.value);
-    const chosen = named ? open.reduce((best, choice) => (likeness(choice) > likeness(best) ? choice : best)) : open[0];
+    const numMatches = (choice) => selects.filter((select) => choice[select.name] === select.value).length;
+    // Not every combination was measured: keep the selector changed last, and match the others as far as possible.
+    const open = complete.filter((choice) => !changed || choice[changed.name] === changed.value);
+    const chosen = changed ? open.reduce((best, choice) => (numMatches(choice) > numMatches(best) ? choice : best)) : open[0];
     selects.forEach((select) => { select.value = chosen[select.name]; });
     figures.forEach((figure, k) => {
       figure.hidden = !Object.entries(offered[k]).every(([name, value]) => value === chosen[name]);
@@ -114,6 +114,6 @@
     drawAll();
   });
 
-  nameButton();
+  updateButton();
   drawAll();
 })();

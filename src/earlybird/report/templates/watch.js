@@ -1,4 +1,4 @@
-// Writes script errors and refused requests into the document, where a reader of the DOM finds them.
+// Records script errors and refused requests as attributes of the document root.
 (function () {
   "use strict";
   const root = document.documentElement;

@@ -1,4 +1,4 @@
-"""The house keeps its order: imports between rooms point one way, and every file says what it is for."""
+"""Imports between packages go in one direction, and the docstring of every file states its purpose."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "earlybird"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-# Which other rooms a room may import. What is not here may import nothing of ours.
+# The packages that each package may import.
 MAY_IMPORT = {
     "data": set(),
     "models": set(),
@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "launch": {"toolchain", "machine", "data"},
     "measure": {"launch", "toolchain", "machine", "data"},
 }
-ALL_ROOMS = {*MAY_IMPORT, "cli"}
+ALL_PACKAGES = {*MAY_IMPORT, "cli"}
 
 
 def imported_modules(tree: ast.Module, module: str) -> set[str]:
@@ -40,56 +40,58 @@ def imported_modules(tree: ast.Module, module: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             above = module.split(".")[: -node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
-            # `from earlybird import fit` names a room only together with what is imported.
+            # In `from earlybird import fit` only the imported name is the package.
             names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
     return names
 
 
-def imported_rooms(source: str, module: str) -> set[str]:
-    """The rooms of earlybird that this source imports, without its own."""
-    rooms = {
+def imported_packages(source: str, module: str) -> set[str]:
+    """The other packages of earlybird that this source imports."""
+    packages = {
         name.split(".")[1] for name in imported_modules(ast.parse(source), module) if "earlybird." in name
     }
-    return (rooms & ALL_ROOMS) - {module.split(".")[1]}
+    return (packages & ALL_PACKAGES) - {module.split(".")[1]}
 
 
 def name_of(path: Path) -> str:
     return ".".join(["earlybird", *path.relative_to(PACKAGE).with_suffix("").parts])
 
 
-def room_of(path: Path) -> str | None:
+def package_of(path: Path) -> str | None:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else None
 
 
-@pytest.mark.parametrize("room", sorted(ALL_ROOMS - {"cli"}))
-def test_room_imports_only_what_lies_below_it(room):
+@pytest.mark.parametrize("package", sorted(ALL_PACKAGES - {"cli"}))
+def test_package_imports_only_permitted_packages(package):
     wrong = {
         f"{name_of(path)} imports {other}"
         for path in SOURCES
-        if room_of(path) == room
-        for other in imported_rooms(path.read_text(), name_of(path)) - MAY_IMPORT[room]
+        if package_of(path) == package
+        for other in imported_packages(path.read_text(), name_of(path)) - MAY_IMPORT[package]
     }
     assert not wrong
 
 
 def test_nothing_outside_imports_cli():
-    outside = [path for path in SOURCES if room_of(path) != "cli" and path.name != "__main__.py"]
-    assert not [name_of(path) for path in outside if "cli" in imported_rooms(path.read_text(), name_of(path))]
+    outside = [path for path in SOURCES if package_of(path) != "cli" and path.name != "__main__.py"]
+    assert not [
+        name_of(path) for path in outside if "cli" in imported_packages(path.read_text(), name_of(path))
+    ]
 
 
-def test_every_folder_of_the_package_is_a_known_room():
+def test_every_folder_of_the_package_is_a_known_package():
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert folders <= ALL_ROOMS
+    assert folders <= ALL_PACKAGES
 
 
-def test_permitted_imports_make_no_circle():
+def test_permitted_imports_have_no_cycle():
     remaining = dict(MAY_IMPORT)
     while remaining:
-        lowest = [room for room, below in remaining.items() if not below & set(remaining)]
-        assert lowest, f"a circle among {sorted(remaining)}"
-        for room in lowest:
-            del remaining[room]
+        lowest = [package for package, below in remaining.items() if not below & set(remaining)]
+        assert lowest, f"a cycle among {sorted(remaining)}"
+        for package in lowest:
+            del remaining[package]
 
 
 def test_every_package_that_is_imported_is_a_declared_dependency():
@@ -106,7 +108,7 @@ def test_every_package_that_is_imported_is_a_declared_dependency():
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_file_opens_with_one_sentence_naming_its_job(path):
+def test_file_begins_with_a_one_sentence_docstring(path):
     docstring = ast.get_docstring(ast.parse(path.read_text()))
     assert docstring, "the file has no docstring"
     sentence = docstring.split("\n\n")[0].replace("\n", " ")
@@ -116,7 +118,7 @@ def test_file_opens_with_one_sentence_naming_its_job(path):
 
 
 @pytest.mark.parametrize(
-    ("source", "rooms"),
+    ("source", "packages"),
     [
         ("import earlybird.fit.profile", {"fit"}),
         ("from earlybird.models import statistics", {"models"}),
@@ -128,5 +130,5 @@ def test_file_opens_with_one_sentence_naming_its_job(path):
         ("from earlybird import __version__", set()),
     ],
 )
-def test_imports_are_recognised_in_every_form(source, rooms):
-    assert imported_rooms(source, "earlybird.data.pattern") == rooms
+def test_imports_are_recognised_in_every_form(source, packages):
+    assert imported_packages(source, "earlybird.data.pattern") == packages
