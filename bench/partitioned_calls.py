@@ -155,8 +155,11 @@ def _report(mpi: str, medians: Medians, launches: int) -> None:
         value = float(np.median(found)) * 1e9
         rows.append([what, f"{value:.1f} ns", *_judged(value, target, f"{target:g} ns" if target else "")])
 
-    def ratio(what: str, found: np.ndarray, target: float, at_least: bool = False) -> None:
+    def ratio(what: str, found: np.ndarray, target: float | None, at_least: bool = False) -> None:
         value = float(np.median(found))
+        if target is None:
+            rows.append([what, f"{value:.2f}", "", ""])
+            return
         words = f"{'at least ' if at_least else ''}{target:g}"
         rows.append(
             [
@@ -171,10 +174,11 @@ def _report(mpi: str, medians: Medians, launches: int) -> None:
     nanoseconds("Pready, two threads on one segment", medians.of(("pready", True, 2, 2)), 60)
     nanoseconds("message of 64 B, one thread", medians.of(("segments", True, 2, 1)), None)
     nanoseconds("message of 64 B, two threads", medians.of(("segments", True, 2, 2)), None)
+    # With fewer cores than threads the threads of a rank share one core, for which no target is meant.
     ratio(
         "two threads to one, per message",
         medians.ratios(("segments", True, 2, 2), ("segments", True, 2, 1)),
-        1.5,
+        1.5 if _num_cores() >= 4 else None,
     )
     bare, preloaded = ("test_null", False, 1, None), ("test_null", True, 1, None)
     nanoseconds("MPI_Test of no request, bare", medians.of(bare), None)
@@ -215,9 +219,13 @@ def _report_threads(mpi: str, medians: Medians) -> None:
         "bulk is sent after a thread barrier"
     )
     print_table(["threads", "bulk", "ours", "ratio", "MPI's own", "ratio"], rows)
-    cores = sum(len(socket) for socket in hardware.cores_by_socket())
+    cores = _num_cores()
     if cores < 2 * max(MANY_THREADS):
         print(f"{cores} cores for two ranks of these threads: the trend alone, the scheduler is measured too")
+
+
+def _num_cores() -> int:
+    return sum(len(socket) for socket in hardware.cores_by_socket())
 
 
 def _judged(value: float, target: float | None, words: str) -> tuple[str, str]:
