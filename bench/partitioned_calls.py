@@ -114,10 +114,11 @@ def _requests(mpi: str, preload: bool, quick: bool) -> list[tuple[Request, int]]
     alone, pair = parse_layout("1x1x1"), parse_layout("1x1x2")
     rules = Rules(budget_s=0.05, min_iterations=10) if quick else RULES
 
-    def calls(layout, points, threads=1):
+    def calls(layout, points, threads=1, environment=None):
         request = Request(
-            "0", "calls", [{"mpi": mpi} | point for point in points], layout, rules, preload=preload
-        )
+            "0", "calls", [{"mpi": mpi} | point for point in points], layout, rules, preload=preload,
+            environment=environment or {},
+        )  # fmt: skip
         return request, threads
 
     def pipeline(partitions, partition_bytes, gamma, ways, threads=1):
@@ -144,7 +145,9 @@ def _requests(mpi: str, preload: bool, quick: bool) -> list[tuple[Request, int]]
         found.append(calls(alone, [pready | {"workers": 1}]))
         found.append(calls(alone, [pready | {"workers": workers} for workers in (1, 2)], 2))
         segments = {"call": "segments", "partitions": 32, "iterations": iterations}
-        found.append(calls(pair, [segments | {"workers": workers} for workers in (1, 2)], 2))
+        # By the environment of both ranks: an info key has no effect on buffers as small as these.
+        each = {"EARLYBIRD_SEGMENTS": "partition"}
+        found.append(calls(pair, [segments | {"workers": workers} for workers in (1, 2)], 2, each))
     return found
 
 
