@@ -114,10 +114,11 @@ def _requests(mpi: str, preload: bool, quick: bool) -> list[tuple[Request, int]]
     alone, pair = parse_layout("1x1x1"), parse_layout("1x1x2")
     rules = Rules(budget_s=0.05, min_iterations=10) if quick else RULES
 
-    def calls(layout, points, threads=1):
+    def calls(layout, points, threads=1, environment=None):
         request = Request(
-            "0", "calls", [{"mpi": mpi} | point for point in points], layout, rules, preload=preload
-        )
+            "0", "calls", [{"mpi": mpi} | point for point in points], layout, rules, preload=preload,
+            environment=environment or {},
+        )  # fmt: skip
         return request, threads
 
     def pipeline(partitions, partition_bytes, gamma, methods, threads=1):
@@ -144,7 +145,9 @@ def _requests(mpi: str, preload: bool, quick: bool) -> list[tuple[Request, int]]
         found.append(calls(alone, [pready | {"workers": 1}]))
         found.append(calls(alone, [pready | {"workers": workers} for workers in (1, 2)], 2))
         segments = {"call": "segments", "partitions": 32, "iterations": iterations}
-        found.append(calls(pair, [segments | {"workers": workers} for workers in (1, 2)], 2))
+        # By the environment of both ranks: an info key has no effect on buffers as small as these.
+        each = {"EARLYBIRD_SEGMENTS": "partition"}
+        found.append(calls(pair, [segments | {"workers": workers} for workers in (1, 2)], 2, each))
     return found
 
 
@@ -155,8 +158,11 @@ def _report(mpi: str, medians: Medians, launches: int) -> None:
         value = float(np.median(found)) * 1e9
         rows.append([what, f"{value:.1f} ns", *_judged(value, target, f"{target:g} ns" if target else "")])
 
-    def ratio(what: str, found: np.ndarray, target: float, at_least: bool = False) -> None:
+    def ratio(what: str, found: np.ndarray, target: float | None, at_least: bool = False) -> None:
         value = float(np.median(found))
+        if target is None:
+            rows.append([what, f"{value:.2f}", "", ""])
+            return
         words = f"{'at least ' if at_least else ''}{target:g}"
         rows.append(
             [
@@ -171,10 +177,11 @@ def _report(mpi: str, medians: Medians, launches: int) -> None:
     nanoseconds("Pready, two threads on one segment", medians.of(("pready", True, 2, 2)), 60)
     nanoseconds("message of 64 B, one thread", medians.of(("segments", True, 2, 1)), None)
     nanoseconds("message of 64 B, two threads", medians.of(("segments", True, 2, 2)), None)
+    # With fewer cores than threads the threads of a rank share one core, for which no target is meant.
     ratio(
         "two threads to one, per message",
         medians.ratios(("segments", True, 2, 2), ("segments", True, 2, 1)),
-        1.5,
+        1.5 if _num_cores() >= 4 else None,
     )
     bare, preloaded = ("test_null", False, 1, None), ("test_null", True, 1, None)
     nanoseconds("MPI_Test of no request, bare", medians.of(bare), None)
@@ -215,9 +222,13 @@ def _report_threads(mpi: str, medians: Medians) -> None:
         "bulk is sent after a thread barrier"
     )
     print_table(["threads", "bulk", "ours", "ratio", "MPI's own", "ratio"], rows)
-    cores = sum(len(socket) for socket in hardware.cores_by_socket())
+    cores = _num_cores()
     if cores < 2 * max(MANY_THREADS):
         print(f"{cores} cores for two ranks of these threads: the trend alone, the scheduler is measured too")
+
+
+def _num_cores() -> int:
+    return sum(len(socket) for socket in hardware.cores_by_socket())
 
 
 def _judged(value: float, target: float | None, words: str) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def early_share(events: list[dict]) -> float:
     start."""
     last_ready, arrivals = {}, []
     for event in events:
-        start = event["args"]["start"]
+        start = event["args"].get("start")  # None: an event that names a process
         if event["name"] == "pready":
             last_ready[start] = max(event["ts"], last_ready.get(start, 0))
         elif event["name"] == "segment arrival" and event["args"]["segment"] < PARTITIONS - 1:
