@@ -64,7 +64,7 @@ def test_predict_pipeline_of_one_method_as_table_and_csv(earlybird):
     arguments = ["predict", "pipeline", *COMMON, "--method", "many"]
     _, out, err = earlybird(*arguments)
     assert out.splitlines()[1].split()[0] == "many" and "8 of 8 MiB" not in out
-    assert "64 MiB in 8 partitions of 8 threads" in err and "not measured" not in err
+    assert "64 MiB in 8 partitions, 8 threads" in err and "not measured" not in err
     (row,) = csv.DictReader(io.StringIO(earlybird(*arguments, "--format", "csv")[1]))
     assert (row["method"], row["messages"], row["message_bytes"]) == ("many", "8", str(1 << 23))
     assert float(row["gain_low"]) == pytest.approx(float(row["gain"]))

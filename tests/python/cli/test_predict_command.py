@@ -151,7 +151,7 @@ def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybir
         (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),
         (["--model", "postal", "--mixed", "union"], "--mixed applies to the models staircase and fair"),
         (["--mixed", "both"], "the mixed is 'both'; choose one of per-level, union"),
-        (["--layout", "1x1x3"], "names rank 3"),
+        (["--layout", "1x1x3"], "contains rank 3"),
         (["--layout", "1x2x2"], "no level inter_socket"),
         (["--layout", "4x1x1"], "no level inter_node"),
         (["--layout", "four"], "the layout is 'four'"),
