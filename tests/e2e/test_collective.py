@@ -47,7 +47,7 @@ def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird,
         "allgather",
         "barrier",
     }
-    assert all(row["root"] is None and row["proof"] == "not told" for row in found)
+    assert all(row["root"] is None and row["proof"] == "not verified" for row in found)
 
 
 def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, refused, any_mpi):

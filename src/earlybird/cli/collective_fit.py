@@ -5,14 +5,8 @@ from typing import Any
 
 from earlybird.cli.common import print_table
 from earlybird.data.collective_form import CollectiveForm
-from earlybird.data.layout import LEVELS
+from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-
-_LEVEL_NAMES = {
-    "intra_socket": "same socket",
-    "inter_socket": "across sockets",
-    "inter_node": "between nodes",
-}
 
 
 def print_forms(forms: Sequence[CollectiveForm]) -> None:
@@ -78,7 +72,7 @@ def _form_rows(form: CollectiveForm) -> list[tuple]:
             continue
         latency, slope = parameters.alpha_s[0, 0, k], parameters.beta_s_per_byte[-1, 0, k]
         # An interpolation has no coefficient that is a latency or a bandwidth.
-        hop = (_LEVEL_NAMES[level], format_seconds(latency), _rate(slope)) if form.tree else ("", "", "")
+        hop = (LEVEL_LABELS[level], format_seconds(latency), _rate(slope)) if form.tree else ("", "", "")
         rows.append((*head, *hop, *map(_per_cent, errors)) if not rows else (*("",) * 5, *hop, *("",) * 4))
         if not form.tree:
             break

@@ -18,7 +18,7 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample, median_of_launches, rank_medians_of_launches
 from earlybird.measure.groups import Group
-from earlybird.models.tree_proof import CONTRADICTED, NOT_TOLD, PROVEN
+from earlybird.models.tree_proof import CONTRADICTED, NOT_VERIFIED, PROVEN
 
 KERNEL = "collective"
 HEADER = (
@@ -116,7 +116,7 @@ def _tree_values(
     others = [proof for proof in proofs.values() if (*proof.key[:2], *proof.key[3:]) == (*key[:2], *key[3:])]
     elsewhere = max(others, key=lambda proof: proof.ranks, default=None)
     return {
-        "proof": NOT_TOLD,
+        "proof": NOT_VERIFIED,
         "tree_asked": elsewhere and elsewhere.tree,
         "tree_seen": None,
         "edges_seen": None,
@@ -186,7 +186,7 @@ def collective_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             "over default: time relative to the MPI's own choice; median of the ratios of alternating "
             "calls in one launch"
         )
-    if any(row["proof"] != NOT_TOLD or row["tree_seen"] for row in rows):
+    if any(row["proof"] != NOT_VERIFIED or row["tree_seen"] for row in rows):
         remarks.append(
             "tree: each rank in turn enters late with the smallest message; the ranks that finish late "
             "are below "

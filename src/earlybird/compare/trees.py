@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.collective_algorithms import DOWNWARD, PROOF, ROOTED, family_of, parse_method, tree_of
 from earlybird.data.errors import InputError
 from earlybird.data.run import Sample
-from earlybird.models.tree_proof import CONTRADICTED, NOT_TOLD, TreeProof, judge_tree, late_ranks
+from earlybird.models.tree_proof import CONTRADICTED, NOT_VERIFIED, TreeProof, judge_tree, late_ranks
 from earlybird.models.trees import TREES
 
 
@@ -59,7 +59,7 @@ def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> d
         if sample.quantity != PROOF or sample.config["operation"] not in ROOTED:
             continue
         one = _prove(sample, families.get(sample.launch))
-        if one.proof.verdict != NOT_TOLD or one.key not in found:
+        if one.proof.verdict != NOT_VERIFIED or one.key not in found:
             found[one.key] = one
     return found
 

@@ -11,8 +11,16 @@ from earlybird.data import files
 from earlybird.data.errors import InputError
 
 LEVELS = ("intra_socket", "inter_socket", "inter_node")
+# How tables and texts name them.
+LEVEL_LABELS = dict(zip(LEVELS, ("same socket", "across sockets", "between nodes"), strict=True))
 MAPPINGS = ("core", "socket", "node")
 MAX_RANKS = 10_000_000
+
+
+def level_phrase(level: str) -> str:
+    """A level as part of a sentence: `on the same socket`, `across sockets`, `between nodes`."""
+    label = LEVEL_LABELS.get(level, level.replace("_", " "))
+    return f"on the {label}" if level == "intra_socket" else label
 
 
 @dataclass(frozen=True, eq=False)

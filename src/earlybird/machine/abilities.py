@@ -97,7 +97,7 @@ def _undisturbed(cores: list[list[int]]) -> Ability:
         return Ability(
             False, f"the load is {machine['load']} on {num_cores} cores", "wait until other work is done"
         )
-    if machine["governor"] not in ("performance", "not told"):
+    if machine["governor"] not in ("performance", "unknown"):
         return Ability(
             False,
             f"the frequency governor is {machine['governor']}",

@@ -50,7 +50,7 @@ def describe() -> dict[str, Any]:
         "caches": _caches(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": f"{platform.system()} {platform.release()}",
-        "governor": _text(CPU_FOLDER / "cpu0" / "cpufreq" / "scaling_governor") or "not told",
+        "governor": _text(CPU_FOLDER / "cpu0" / "cpufreq" / "scaling_governor") or "unknown",
         "virtualized": "hypervisor" in _cpu_flags(),
         "load": round(os.getloadavg()[0], 2),
     }

@@ -6,7 +6,7 @@ import numpy as np
 
 from earlybird.models.trees import TREES, reaches
 
-PROVEN, CONTRADICTED, NOT_TOLD = "proven", "contradicted", "not told"
+PROVEN, CONTRADICTED, NOT_VERIFIED = "proven", "contradicted", "not verified"
 # Observed for algorithms in which every rank needs data of every other, such as scatter and allgather.
 ALL_WAIT = "all wait for all"
 
@@ -19,8 +19,8 @@ class TreeProof:
     ----------
     verdict : `proven` if exactly the ranks below (above, if data go up) the delayed rank in the requested
         tree were late; `contradicted` if a rank that needs the data of the delayed rank was not late, or if
-        another known tree was seen instead; `not told` otherwise: no tree was requested, all trees of so few
-        ranks are equal, or noise made other ranks late.
+        another known tree was seen instead; `not verified` otherwise: no tree was requested, all trees of so
+        few ranks are equal, or noise made other ranks late.
     seen : the tree of models/trees.py that all late ranks fit, ALL_WAIT, or None.
     edges : (parent, child) of every edge, ascending by child; None if not every rank was delayed once or
         if the late ranks fit no tree.
@@ -65,11 +65,11 @@ def judge_tree(late: np.ndarray, delayed: np.ndarray, tree: str | None, root: in
     seen = fitting[0] if fitting else ALL_WAIT if np.array_equal(late, all_late) else None
     edges = _edges(late, delayed, root, upward)
     if tree is None or num_ranks <= 2:
-        return TreeProof(NOT_TOLD, seen if num_ranks > 2 else None, edges)
+        return TreeProof(NOT_VERIFIED, seen if num_ranks > 2 else None, edges)
     if tree in fitting:
         return TreeProof(PROVEN, tree, edges)
     missing = expected[tree] & ~late
-    return TreeProof(CONTRADICTED if seen or missing.any() else NOT_TOLD, seen, edges)
+    return TreeProof(CONTRADICTED if seen or missing.any() else NOT_VERIFIED, seen, edges)
 
 
 def _expected(tree: str, delayed: np.ndarray, num_ranks: int, root: int, upward: bool) -> np.ndarray:

@@ -17,7 +17,7 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters, collective_forms
 from earlybird.data.errors import InputError
 from earlybird.data.insaghi import Regression, load_report
-from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, parse_layout
+from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse_layout
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.collective import (
@@ -33,11 +33,6 @@ from earlybird.models.collective import (
 
 INTERVAL_PERCENT = (2.5, 97.5)
 MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` add them"
-_LEVEL_LABELS = {
-    "intra_socket": "on one socket",
-    "inter_socket": "across sockets",
-    "inter_node": "between nodes",
-}
 # The layout of a number of ranks that has only hops of this type.
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
@@ -238,7 +233,7 @@ def algorithm_models(
         hops = count(form.structure)
         used = {level for level, one in zip(LEVELS, (hops.once > 0).any(axis=0), strict=True) if one}
         if missing := [level for level in LEVELS if level in used - set(form.levels)]:
-            label = " and ".join(_LEVEL_LABELS[level] for level in missing)
+            label = " and ".join(level_phrase(level) for level in missing)
             only = next((level for level in LEVELS if level in form.levels), LEVELS[0])
             unmeasured.setdefault((label, only), []).append(form.algorithm)
             continue

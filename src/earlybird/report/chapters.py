@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from earlybird.data.layout import LEVELS
 from earlybird.report import advice_chapter, provenance, sentences, tables, words
 from earlybird.report.collective_chapter import collective_chapter
 from earlybird.report.curve_figures import level_figures
@@ -164,7 +165,7 @@ def _warnings(material: Material) -> list[str]:
 
 def _warning(label: str, warning: str) -> str:
     level, colon, rest = warning.partition(": ")
-    if colon and level in words.LEVELS:
+    if colon and level in LEVELS:
         return f"{label}, {words.level(level)}: {rest}"
     return f"{label}: {warning}"
 

@@ -101,7 +101,7 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
         return []
     counts = {
         verdict: sum(proof.verdict == verdict for proof in proofs)
-        for verdict in ("proven", "contradicted", "not told")
+        for verdict in ("proven", "contradicted", "not verified")
     }
     counted = words.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
     what = words.counted(len(proofs), "check")

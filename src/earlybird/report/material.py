@@ -55,7 +55,7 @@ class ReferenceCurve:
 @dataclass(frozen=True)
 class Proof:
     """Whether an algorithm used the requested communication `tree`, derived from which ranks a delayed rank
-    delays: `verdict` is "proven", "contradicted" or "not told" (unknown), `seen` the observed tree."""
+    delays: `verdict` is "proven", "contradicted" or "not verified", `seen` the observed tree."""
 
     mpi: str
     operation: str

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earlybird.data.layout import level_phrase
 from earlybird.data.run import Sample, thread_medians_of_launches
 from earlybird.data.units import format_bytes
 from earlybird.report import words
@@ -107,7 +108,7 @@ def rates_sentences(all_rates: Sequence[MessageRates]) -> list[str]:
         crowded = any(point.oversubscribed for point in rates.values())
         over = ", with more threads than cores" if crowded else ""
         sentences.append(
-            f"{words.capital(words.at_level(series.level))}, {words.counted(threads, 'thread')} of "
+            f"{words.capital(level_phrase(series.level))}, {words.counted(threads, 'thread')} of "
             f"{series.label} {'reaches' if threads == 1 else 'reach'} these rates in million "
             f"{format_bytes(series.size_bytes)} messages per second{over}: {words.listed(texts)}."
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from earlybird.data.layout import level_phrase
 from earlybird.data.units import format_bytes
 from earlybird.report import gillis, words
 from earlybird.report.best_method_figure import best_method_figures
@@ -59,7 +60,7 @@ def _sentences(measured: Sequence[Pipeline]) -> list[str]:
 def _sentence(pipeline: Pipeline) -> str:
     """The speed-up of the largest buffer."""
     points = [point for point in pipeline.points if point.gain]
-    where = f"{words.capital(words.at_level(pipeline.setting.level))}, {pipeline.label}"
+    where = f"{words.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
     if not points:
         return f"{where} was measured without the reference, a single message."
     point, setting = points[-1], pipeline.setting

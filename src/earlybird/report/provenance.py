@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from earlybird.data import clocks
+from earlybird.data.layout import level_phrase
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
@@ -131,7 +132,7 @@ def _light(
     run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], limited: Collection[int]
 ) -> Light:
     mpi, kernel, level = key
-    parts = [words.flavour(mpi), KERNELS.get(kernel, kernel), words.at_level(level) if level else ""]
+    parts = [words.flavour(mpi), KERNELS.get(kernel, kernel), level_phrase(level) if level else ""]
     what = (f"{run_name}: " if run_name else "") + " ".join(part for part in parts if part)
     return Light(
         what,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from earlybird.data.layout import level_phrase
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report import links, provenance, words
 from earlybird.report.curves import Contention, Curve, Fit, large_message_protocols, rate
@@ -45,9 +46,7 @@ def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
             f"the fit of {line.label} has a latency of {format_seconds(first.latency_s)} for small messages"
             f" and a bandwidth of {format_bandwidth(last.bandwidth_bytes_per_s)} for large ones"
         )
-    return [
-        words.capital(f"{words.at_level(level)}, {'; '.join(texts)}.") for level, texts in texts_of.items()
-    ]
+    return [words.capital(f"{level_phrase(level)}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
 
 
 def contention_sentence(items: Sequence[Contention]) -> list[str]:
@@ -76,7 +75,7 @@ def contention_sentence(items: Sequence[Contention]) -> list[str]:
     gap, over, n, bandwidth, item = max(far, key=lambda point: (not point[1], abs(point[0])))
     return [
         f"With {item.label}, {words.counted(n, 'process', 'processes')} receiving at once "
-        f"{words.at_level(item.level)} get {format_bandwidth(bandwidth)} in total, {words.percent(abs(gap))} "
+        f"{level_phrase(item.level)} get {format_bandwidth(bandwidth)} in total, {words.percent(abs(gap))} "
         f"{'less' if gap < 0 else 'more'} than ideal scaling"
         f"{' (with more ranks than cores)' if over else ''}."
     ]

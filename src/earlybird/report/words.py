@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bytes
 
 FLAVOURS = {
@@ -11,7 +12,6 @@ FLAVOURS = {
     "system": "the system's MPI",
     "simgrid": "SimGrid's SMPI",
 }
-LEVELS = {"intra_socket": "same socket", "inter_socket": "across sockets", "inter_node": "between nodes"}
 # Methods that send a buffer in partitions, in legend order: display name, and letters for a small cell.
 METHODS = {
     "single": ("single message", "S"),
@@ -75,12 +75,7 @@ def flavour(name: str) -> str:
 
 def level(name: str) -> str:
     """The label of a level: `same socket`."""
-    return LEVELS.get(name, name.replace("_", " "))
-
-
-def at_level(name: str) -> str:
-    """A level as part of a sentence: `on the same socket`, `across sockets`, `between nodes`."""
-    return f"on the {level(name)}" if name == "intra_socket" else level(name)
+    return LEVEL_LABELS.get(name, name.replace("_", " "))
 
 
 def method(name: str) -> str:
@@ -130,7 +125,7 @@ def method_order(name: str) -> tuple[int, bool, int, str]:
 
 
 def level_order(name: str) -> int:
-    return list(LEVELS).index(name) if name in LEVELS else len(LEVELS)
+    return LEVELS.index(name) if name in LEVELS else len(LEVELS)
 
 
 def model_order(name: str) -> int:

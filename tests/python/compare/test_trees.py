@@ -50,7 +50,7 @@ def test_a_contradiction_names_the_tree_that_ran():
 
 def test_the_free_choice_contradicts_nothing():
     (found,) = prove([proof("default", "chain")], LAUNCHES).values()
-    assert (found.proof.verdict, found.proof.seen, found.contradiction()) == ("not told", "chain", None)
+    assert (found.proof.verdict, found.proof.seen, found.contradiction()) == ("not verified", "chain", None)
 
 
 def test_a_later_try_that_tells_something_counts():

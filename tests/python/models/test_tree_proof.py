@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from earlybird.models.tree_proof import ALL_WAIT, CONTRADICTED, NOT_TOLD, PROVEN, judge_tree, late_ranks
+from earlybird.models.tree_proof import ALL_WAIT, CONTRADICTED, NOT_VERIFIED, PROVEN, judge_tree, late_ranks
 from earlybird.models.trees import TREES, edges, reaches
 
 
@@ -42,18 +42,18 @@ def test_noise_that_makes_a_rank_late_tells_nothing():
     seen = late("linear", 6).copy()
     seen[3, 4] = True
     found = judge_tree(seen, np.arange(6), "linear", 0, False)
-    assert (found.verdict, found.seen) == (NOT_TOLD, None)
+    assert (found.verdict, found.seen) == (NOT_VERIFIED, None)
 
 
 def test_all_ranks_waiting_contradicts_a_tree_and_is_seen_without_one():
     seen = ~np.eye(4, dtype=bool)
     assert judge_tree(seen, np.arange(4), "linear", 0, False).verdict == CONTRADICTED
     found = judge_tree(seen, np.arange(4), None, 0, False)
-    assert (found.verdict, found.seen, found.edges) == (NOT_TOLD, ALL_WAIT, None)
+    assert (found.verdict, found.seen, found.edges) == (NOT_VERIFIED, ALL_WAIT, None)
 
 
 def test_two_ranks_tell_nothing():
-    assert judge_tree(late("linear", 2), np.arange(2), "linear", 0, False).verdict == NOT_TOLD
+    assert judge_tree(late("linear", 2), np.arange(2), "linear", 0, False).verdict == NOT_VERIFIED
 
 
 def test_some_delayed_ranks_of_many_are_enough():

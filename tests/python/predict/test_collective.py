@@ -91,7 +91,7 @@ def test_a_layout_is_named_that_has_the_hops_measured():
     _, notes = predictions(profile(near, far, BINOMIAL), 8, 8, map_by="node")
     text = " ".join(notes)
     assert "intra_socket left out: no hops between nodes" in text and "such as 1x1x8" in text
-    assert "inter_node left out: no hops on one socket" in text and "such as 8x1x1" in text
+    assert "inter_node left out: no hops on the same socket" in text and "such as 8x1x1" in text
 
 
 def test_a_mapping_changes_the_hops_and_is_said_where_it_was_not_measured():
