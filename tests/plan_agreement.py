@@ -237,9 +237,9 @@ class Model:
         if call == "ready":
             yield from self.issues(state, after, arguments)
         elif call == "send":
-            yield after._replace(pending=state.pending + 1)
+            yield after._replace(num_messages=state.num_messages + 1)
         elif call == "sent":
-            if not self.scenario.rendezvous or state.pending == 0:
+            if not self.scenario.rendezvous or state.num_messages == 0:
                 yield after
         else:
             yield from getattr(self, f"sender_{call}")(after, arguments[0])
@@ -350,7 +350,7 @@ class Model:
             yield after
         elif call == "receive":
             if state.num_messages:
-                yield after._replace(pending=state.pending - 1)
+                yield after._replace(num_messages=state.num_messages - 1)
         elif call == "wait":
             yield from self.receiver_wait(state, after, arguments[0])
         else:

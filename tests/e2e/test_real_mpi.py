@@ -286,7 +286,7 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
     process.send_signal(number)
     status, err = _finish(process, 120)
     assert status == 130
-    (sentence,) = [line for line in err.splitlines() if "interrupted" in line and "points" not in line]
+    (sentence,) = [line for line in err.splitlines() if line.startswith("earlybird: interrupted")]
     assert (
         sentence.startswith("earlybird: interrupted; complete points are stored") and "--resume" in sentence
     )

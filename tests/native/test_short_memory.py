@@ -42,8 +42,8 @@ def test_every_allocation_of_a_start_may_fail(mpi, program, who, tmp_path):
     output = counts.read_text()
     assert number(output, "failed") >= 4 * 3
     assert number(output, "delivered") >= 4 * 15
-    # A first start that is sent from copies: memory for its segments, and for their list.
-    assert number(output, "retried") == (0 if who else 2 * 3)
+    # A first start sent from copies allocates each segment, 2 or 4 by the measured costs, and their list.
+    assert number(output, "retried") in ((0,) if who else (2 * (2 + 1), 2 * (4 + 1)))
 
 
 # Which of the allocations is refused. Those of the list of loaded objects come first in MPI_Init.
