@@ -86,7 +86,7 @@ def _dispatch(arguments: list[str]) -> object:
             return exec_start.start(request)
     from earlybird.cli.parser import app
 
-    return app(standalone_mode=False)
+    return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
 
 
 def _usage_status(error: Exception) -> int | None:
@@ -99,7 +99,9 @@ def _usage_status(error: Exception) -> int | None:
     if hasattr(error, "format_message"):
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
         text = error.format_message().rstrip(".")
-        return _complain(f"{text[:1].lower()}{text[1:]}; see `{command} --help`", 2)
+        text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", ", did you mean")
+        see = " See" if text.endswith("?") else "; see"
+        return _complain(f"{text}{see} `{command} --help`", 2)
     return None
 
 

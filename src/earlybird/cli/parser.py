@@ -9,6 +9,10 @@ from earlybird.cli.main import COMMANDS, LOOP
 
 
 class _LazyGroup(TyperGroup):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.commands |= dict.fromkeys(COMMANDS)  # typer's suggestions for a misspelt name
+
     def list_commands(self, ctx):
         return list(COMMANDS)
 
