@@ -26,6 +26,7 @@ STUCK = Path(__file__).parent / "programs" / "stuck.c"
 LATE = Path(__file__).parent / "programs" / "late.c"
 PAGE = Path(__file__).parents[2] / "docs" / "exec.md"
 PROFILE = Path(__file__).parents[1] / "recorded" / "golden" / "profile-1.json"
+COLLECTIVES_PROFILE = PAGE.parents[1] / "examples" / "collectives" / "profile.json"
 # What may stand in a variable of ours, such as fitted costs.
 NOTE = "intra=0:1e-6,8:2 inter='a \"b"
 
@@ -173,6 +174,26 @@ def test_no_interpose_leaves_the_mpi_alone(any_mpi, earlybird, where_of):
     assert result.stderr == ""
 
 
+def test_switched_off_it_reaches_no_rank_also_in_a_script(any_mpi, earlybird, where_of, tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\nEARLYBIRD_OFF=1 mpiexec -n 2 {where_of(any_mpi)}\n")
+    script.chmod(0o755)
+    launch = ("mpiexec", "-n", "2", where_of(any_mpi))
+    for command, env in ((launch, {"EARLYBIRD_OFF": "1"}), ((script,), {})):
+        result = earlybird("exec", "--mpi", any_mpi, "--", *command, env=env)
+        assert [one["reached"] for one in ranks(result.stdout)] == ["0", "0"]
+        assert result.stderr == ""
+
+
+def test_a_file_that_may_not_be_run_is_refused_with_the_remedy(
+    any_mpi, earlybird, where_of, tmp_path, refused
+):
+    where_of(any_mpi)
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n")
+    for name, remedy in (("./job.sh", "chmod +x ./job.sh"), ("job.sh", "give its path, ./job.sh")):
+        refused(earlybird("exec", "--mpi", any_mpi, "--", name, check=False), remedy)
+
+
 def test_a_static_program_is_reported_and_runs(any_mpi, earlybird, where_of, tmp_path):
     where_of(any_mpi)
     (tmp_path / "app.c").write_text('#include <stdio.h>\nint main(void) { puts("ran"); return 0; }\n')
@@ -223,6 +244,8 @@ def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refu
     assert result.stdout.startswith("intra_node_protocols=0:")
     assert "latency" in result.stderr
     refused(earlybird(*words, "--no-interpose", "--", "true", check=False), "--profile", "--no-interpose")
+    words = ("exec", "--mpi", any_mpi, "--profile", COLLECTIVES_PROFILE)
+    refused(earlybird(*words, "--", "true", check=False), "no latency and bandwidth")
 
 
 def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, where_of, tmp_path):

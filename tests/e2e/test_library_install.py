@@ -148,6 +148,16 @@ def test_an_installation_replaces_an_older_one_and_holds_nothing_else(installed,
     assert (prefix / "include" / "earlybird.h").read_text() != "old"
 
 
+def test_a_prefix_with_the_library_of_another_mpi_is_refused(installed, capsys):
+    flavour, prefix = installed
+    description = prefix / "lib" / "pkgconfig" / "earlybird.pc"
+    other = description.read_text().replace(f"on top of {flavour.name} ", "on top of another-mpi ")
+    description.write_text(other)
+    assert main(flavour.name, str(prefix)) == 2
+    assert f"has libearlybird for another-mpi, not for {flavour.name}" in capsys.readouterr().err
+    assert description.read_text() == other
+
+
 def test_an_installation_of_an_mpi_that_is_not_here_is_refused(tmp_path, capsys):
     assert main("no-such-mpi", str(tmp_path / "p")) == 2
     assert capsys.readouterr().err.startswith("earlybird: ")

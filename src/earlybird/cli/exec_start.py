@@ -49,12 +49,12 @@ def start(request: Request) -> None:
     environment = interpose.without(flavour.environment())
     program = find_command(command[0], environment["PATH"])
     if program is None:
-        raise InputError(f"the command {command[0]!r} is neither on PATH nor a file; check its name")
+        raise InputError(_why_not_found(command[0]))
     if request.profile is not None:
         if request.no_interpose:
             raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
-    if not request.no_interpose:
+    if not request.no_interpose and environment.get("EARLYBIRD_OFF", "") in ("", "0"):
         program, command, environment = _interposed(program, command, flavour, environment)
     try:
         os.execve(program, command, environment)
@@ -62,6 +62,13 @@ def start(request: Request) -> None:
         raise InputError(
             f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
         ) from error
+
+
+def _why_not_found(name: str) -> str:
+    if os.path.isfile(name):
+        remedy = f"run chmod +x {name}" if os.sep in name else f"give its path, ./{name}"
+        return f"the file {name} is not a command that can be run; {remedy}"
+    return f"the command {name!r} is neither on PATH nor a file; check its name"
 
 
 def _interposed(
@@ -99,5 +106,10 @@ def _costs(path: Path, flavour: Flavour) -> str:
             "its costs are used anyway"
         )
     costs = costs_of_profile(fitted)
+    if not costs.networks:
+        raise InputError(
+            f"the profile {path} has no latency and bandwidth of messages; give one of pingpong "
+            "and contention, or omit --profile"
+        )
     note(f"earlybird: message costs of {path}: {costs.describe()}")
     return costs.to_text()

@@ -1,10 +1,11 @@
 """Copy libearlybird, built for one MPI, to a prefix for other projects: the work of `make install`."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
-from earlybird.data.errors import EarlybirdError, WorkError
+from earlybird.data.errors import EarlybirdError, InputError, WorkError
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, native_prefix, require_library
 
@@ -23,6 +24,7 @@ def export_library(flavour: Flavour, prefix: Path) -> list[Path]:
     """Copy library, header, pkg-config file and CMake package to `prefix`; return the files there."""
     require_library(flavour)
     built = native_prefix(flavour)
+    _refuse_other_mpi(built, prefix)
     copied = []
     for source in (path for part in _PARTS for path in sorted(built.glob(part))):
         target = prefix / source.relative_to(built)
@@ -37,6 +39,23 @@ def export_library(flavour: Flavour, prefix: Path) -> list[Path]:
             ) from error
         copied.append(target)
     return copied
+
+
+def _refuse_other_mpi(built: Path, prefix: Path) -> None:
+    """InputError if `prefix` has a library for another MPI, of which some files would stay."""
+    there, ours = (_mpi_of(folder / "lib/pkgconfig/earlybird.pc") for folder in (prefix, built))
+    if there is not None and there != ours:
+        raise InputError(
+            f"{prefix} has libearlybird for {there}, not for {ours}; give another PREFIX"
+        )
+
+
+def _mpi_of(description: Path) -> str | None:
+    """The MPI, without its version, in a pkg-config file of libearlybird; None if there is no such file."""
+    if not description.exists():
+        return None
+    found = re.search(r"^Description: .* on top of (.+) \S+$", description.read_text(), re.MULTILINE)
+    return found and found[1]
 
 
 def main(flavour: str, prefix: str) -> int:

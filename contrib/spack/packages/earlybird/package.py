@@ -43,7 +43,8 @@ class Earlybird(CMakePackage):
             install("libearlybird.so*", prefix.lib)
             install("earlybird.pc", prefix.lib.pkgconfig)
             install("Earlybird*.cmake", prefix.lib.cmake.Earlybird)
-        install(join_path(self.stage.source_path, "native", "include", "earlybird.h"), prefix.include)
+        for header in ("earlybird.h", "earlybird_f08.f90"):
+            install(join_path(self.stage.source_path, "native", "include", header), prefix.include)
 
     def setup_run_environment(self, env):
         # LD_PRELOAD is not set, because it would also load the library into shells, daemons and launchers.

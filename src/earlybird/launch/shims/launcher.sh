@@ -12,7 +12,11 @@
 set -f
 name=${0##*/}
 here=${0%/*}
-library=${EARLYBIRD_EXEC_LIBRARY-}
+# EARLYBIRD_OFF keeps the library out of the ranks: it could not even be inert in a program of the other kind of MPI.
+case ${EARLYBIRD_OFF-} in
+  '' | 0) library=${EARLYBIRD_EXEC_LIBRARY-} ;;
+  *) library= ;;
+esac
 libmpi=${EARLYBIRD_EXEC_LIBMPI-}
 late=${EARLYBIRD_EXEC_LATE-}
 real=${EARLYBIRD_EXEC_LAUNCHER-}
