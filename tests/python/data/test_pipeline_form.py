@@ -33,6 +33,17 @@ def test_a_form_comes_back_as_it_is():
     assert pipeline_form_from_json(with_replicates).to_json() == with_replicates
 
 
+def test_a_form_with_the_keys_of_an_earlier_version_loads():
+    earlier = copy.deepcopy(FORM)
+    for part, now, before in (
+        (earlier["what"], "method", "way"),
+        (earlier["parameters"], "burst_bytes", "swift_bytes"),
+        (earlier["parameters"], "post_burst_s_per_byte", "beyond_s_per_byte"),
+    ):
+        part[before] = part.pop(now)
+    assert pipeline_form_from_json(earlier).to_json() == FORM
+
+
 def test_other_forms_of_a_profile_are_passed_over():
     others = ({"what": {"operation": "pingpong"}, "form": "piecewise_postal"}, {"what": 3}, "text")
     assert [form.method for form in pipeline_forms(Profile({}, forms=(*others, FORM)))] == ["many"]
