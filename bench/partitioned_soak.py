@@ -2,7 +2,7 @@
 
 Launches differ in ranks, thread level, the library's settings, a tool underneath, and completion by Fortran
 where the MPI has it; each draws communicators, datatypes, tags, numbers of partitions, threads, restarts and
-methods to complete from a seed of its own, which is printed when it fails.
+completion calls from a seed of its own, which is printed when it fails.
 """
 
 import argparse
