@@ -192,14 +192,16 @@ def test_random_transfers_deliver_every_byte(mpi, num_ranks, level, env):
     assert int(re.search(r"^transfers (\d+)", output, re.MULTILINE)[1]) >= int(transfers)
 
 
-def test_what_ends_a_request_against_the_standard_is_reported_at_most_once(mpi):
+def test_what_ends_a_request_against_the_standard_is_reported_once(mpi):
     cases = [case for case in FAMILIES["ending"] if "cancelling" in case or "send" in case]
     assert len(cases) == 2
     status, text = run_ranks(find_flavour(mpi), 2, [suite_program(find_flavour(mpi)), *cases, *cases], {}, 60)
     assert status == 0, text[-3000:]
     assert sorted(re.findall(r"earlybird: (rank \d): MPI_Cancel was called", text)) == ["rank 0", "rank 1"]
-    # None was seen once with Intel MPI in many runs, for an unknown reason; its launcher may lose a line.
-    assert len(re.findall("earlybird: rank 0: MPI_Request_free was called", text)) <= 1
+    num_reported = len(re.findall("earlybird: rank 0: MPI_Request_free was called", text))
+    # Intel MPI 2021.18 may complete sends of 1 MB in shared memory before their receives are posted, if the
+    # receiver is in any of its calls. A complete send may be freed.
+    assert num_reported in ((0, 1) if mpi == "intel" else (1,))
 
 
 def outcomes_in(text: str, names: Sequence[str]) -> dict[str, str]:

@@ -50,11 +50,13 @@ def start(request: Request) -> None:
     program = find_command(command[0], environment["PATH"])
     if program is None:
         raise InputError(_why_not_found(command[0]))
-    if request.profile is not None:
-        if request.no_interpose:
-            raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
+    if request.profile is not None and request.no_interpose:
+        raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
+    # Not even loaded then: it could not be inert in a program of the other kind of MPI.
+    is_off = environment.get("EARLYBIRD_OFF", "") not in ("", "0")
+    if request.profile is not None and not is_off:
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
-    if not request.no_interpose and environment.get("EARLYBIRD_OFF", "") in ("", "0"):
+    if not request.no_interpose and not is_off:
         program, command, environment = _interposed(program, command, flavour, environment)
     try:
         os.execve(program, command, environment)

@@ -80,7 +80,8 @@ class PipelineForm:
     vcis : communication contexts requested from the MPI; None for its default.
     range : each of RANGES to the lowest and highest measured.
     replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
-    same draw. extra : keys beside these, such as `held_out_error`; they are preserved.
+        same draw.
+    extra : keys beside these, such as `held_out_error`; they are preserved.
     """
 
     method: str

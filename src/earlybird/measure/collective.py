@@ -41,7 +41,7 @@ _MOST_PER_CORE, _MOST_RANKS = 8, 64
 
 
 def collective_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Every operation among the first P ranks of the whole machine, by each mapping, in every method.
+    """Every operation among the first P ranks of the whole machine, by each mapping, with every algorithm.
 
     Methods are interleaved in one launch, except those that an MPI reads when it starts.
     """

@@ -45,9 +45,7 @@ def _refuse_other_mpi(built: Path, prefix: Path) -> None:
     """InputError if `prefix` has a library for another MPI, of which some files would stay."""
     there, ours = (_mpi_of(folder / "lib/pkgconfig/earlybird.pc") for folder in (prefix, built))
     if there is not None and there != ours:
-        raise InputError(
-            f"{prefix} has libearlybird for {there}, not for {ours}; give another PREFIX"
-        )
+        raise InputError(f"{prefix} has libearlybird for {there}, not for {ours}; give another PREFIX")
 
 
 def _mpi_of(description: Path) -> str | None:
