@@ -15,6 +15,7 @@ from earlybird.data.collective_configuration import Region, configuration
 from tests.collective_runs import SIZES, planted_s, write_run
 
 ROOT = Path(__file__).parents[3]
+BCAST = ("--op", "bcast")
 EXAMPLES = re.findall(
     "`earlybird (.+ examples/.+)`", (ROOT / "examples" / "collectives" / "README.md").read_text()
 )
@@ -90,7 +91,7 @@ def test_model_selection_as_json_contains_the_regressions(earlybird):
 
 
 def test_predict_gives_the_time_of_every_algorithm(earlybird):
-    arguments = ["predict", "collective", "--op", "bcast", "--ranks", "7", "--size", "64KiB", "--map-by", "node"]
+    arguments = ("predict", "collective", *BCAST, "--ranks", 7, "--size", "64KiB", "--map-by", "node")
     status, out, _ = earlybird(*arguments, "--profile", "p.json", "--json")
     value = json.loads(out)
     assert (status, value["schema"], value["notes"]) == (0, "earlybird.collective-prediction/1", [])
@@ -117,7 +118,7 @@ def test_predict_beyond_the_machine_warns_and_prints_published_times(earlybird):
 
 def test_interpolated_times_have_no_form_error(earlybird):
     example = ROOT / "examples" / "collectives" / "profile.json"
-    arguments = [*["predict", "collective", "--op", "bcast", "--ranks", "8", "--size", "8KiB", "--profile"], example]
+    arguments = ("predict", "collective", *BCAST, "--ranks", 8, "--size", "8KiB", "--profile", example)
     _, out, _ = earlybird(*arguments)
     lines = {line.split()[0]: line for line in out.splitlines()[1:]}
     assert "interpolated" in lines["default"] and "%" not in lines["default"]
@@ -125,7 +126,7 @@ def test_interpolated_times_have_no_form_error(earlybird):
 
 
 def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
-    arguments = ["advise", "collective", "--op", "bcast", "--ranks", "8", "--size", "256KiB", "--profile", "p.json"]
+    arguments = ("advise", "collective", *BCAST, "--ranks", 8, "--size", "256KiB", "--profile", "p.json")
     status, out, err = earlybird(*arguments, "--config", "rules")
     assert status == 0
     assert "1. OMPI_MCA_coll_tuned_use_dynamic_rules=1" in out
