@@ -23,7 +23,7 @@ import numpy as np
 from bench.commands import built_mpis, say, virtual_cluster
 from earlybird.cli.common import print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.compare.methods import paired_ratio
+from earlybird.compare.ratios import paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches, sample_from_json

@@ -28,7 +28,7 @@ from bench.partitioned_grid import (
 )
 from earlybird.cli.common import print_table
 from earlybird.cli.launchers import make_launcher
-from earlybird.compare.methods import Ratio, paired_ratio
+from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches

@@ -15,12 +15,13 @@ import pandas
 from bench.partitioned_grid import geometric_mean, run_with
 from earlybird.advise.pipelined import worthwhile
 from earlybird.cli.common import print_table
-from earlybird.compare.methods import paired_ratio
+from earlybird.compare.ratios import paired_ratio
+from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.data.units import format_bytes
 from earlybird.fit.pipelined import COLUMNS, pipeline_forms
-from earlybird.predict.pipelined import BULK, MethodModel, method_models
+from earlybird.predict.pipelined import MethodModel, method_models
 
 # Created again every second start: never advised.
 LEFT_OUT = ("earlybird-fresh",)
@@ -78,10 +79,10 @@ def cells_of(samples: Iterable[Sample]) -> list[Cell]:
 def _cell(where: Where, level: str, methods: Mapping[str, list[Sample]]) -> Cell:
     time_s = {method: median_of_launches(found) for method, found in methods.items()}
     ratios = {
-        method: paired_ratio(found, methods[BULK]) for method, found in methods.items() if BULK in methods
+        method: paired_ratio(found, methods[SINGLE]) for method, found in methods.items() if SINGLE in methods
     }
-    paired_s = {method: ratio.value * time_s[BULK] for method, ratio in ratios.items() if ratio is not None}
-    return Cell(where, level, time_s, paired_s | ({BULK: time_s[BULK]} if BULK in methods else {}))
+    paired_s = {method: ratio.value * time_s[SINGLE] for method, ratio in ratios.items() if ratio is not None}
+    return Cell(where, level, time_s, paired_s | ({SINGLE: time_s[SINGLE]} if SINGLE in methods else {}))
 
 
 def halves(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
@@ -166,7 +167,7 @@ def free_choices_of(models: Sequence[MethodModel], cells: Iterable[Cell]) -> lis
         predicted_s = [_predicted_s(model, cell) for model, cell in options]
         model, cell = options[worthwhile([model for model, _ in options], predicted_s)]
         multiples = {
-            (method, c.where[1]): s / c.paired_s[BULK] for c in group for method, s in c.paired_s.items()
+            (method, c.where[1]): s / c.paired_s[SINGLE] for c in group for method, s in c.paired_s.items()
         }
         quickest, best_partitions = min(multiples, key=multiples.get)
         slower = multiples[model.method, cell.where[1]] / multiples[quickest, best_partitions]

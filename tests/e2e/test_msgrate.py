@@ -27,7 +27,7 @@ def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_
     for row in points:
         assert row["rate_per_s"] == pytest.approx(row["threads"] * 8 / row["time_s"])
         assert len(row["thread_rates_per_s"]) == row["threads"]
-        assert (row["over_shared"] is None) == (row["method"] != "per-thread")
+        assert (row["speed_up"] is None) == (row["method"] != "per-thread")
     again = earlybird("measure", "--resume", "-o", "run", "--format", "csv").stdout.splitlines()
     rates = [row["thread_rates_per_s"].split() for row in csv.DictReader(again)]
     assert [len(one) for one in rates] == [1, 1, 1, 2, 2, 2]

@@ -162,8 +162,9 @@ def test_pipeline_compares_its_methods_round_by_round(mpi, earlybird, tmp_path):
     assert {(row["mpi"], row["threads"]) for row in rows} == {(mpi, 1)}
     for row in rows:
         assert row["time_s"] > 0
-        assert 0 < row["gain_low"] <= row["gain"] <= row["gain_high"]
-        assert row["gain"] == 1 or row["method"] != "single"
+        assert (row["speed_up"] is None) == (row["method"] == "single")
+        if row["speed_up"]:
+            assert 0 < row["speed_up_low"] <= row["speed_up"] <= row["speed_up_high"]
     samples = _samples(tmp_path / "run")
     assert all(sample["validated"] and sample["clock"] == "one" for sample in samples)
     before = (tmp_path / "run" / "samples.ndjson").read_bytes()
@@ -198,7 +199,7 @@ def test_a_slow_method_is_listed_last(any_mpi, earlybird, tmp_path):
     arguments += ("--launches", "1", "--budget", "1s", "-o", "run", "--json")
     output = earlybird("measure", *arguments, env={"LD_PRELOAD": str(tmp_path / "slow.so")}).stdout
     rows = [(row["threads"], row["method"]) for row in json.loads(output)["points"]]
-    # As the table prints them: of each number of threads `single` first, and then the method that gains most.
+    # As the table prints them: of each number of threads `single` first, and then the fastest.
     assert [threads for threads, _ in rows] == [1] * 4 + [2] * 4
     for method, place in (("single", 0), ("rma-fence", 3)):
         assert rows[place] == (1, method) and rows[4 + place] == (2, method)

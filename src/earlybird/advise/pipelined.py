@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.predict.pipelined import (
-    BULK,
     FROM_LEVELS,
     MethodModel,
     method_models,
@@ -137,7 +137,7 @@ def advise_pipeline(
     return Advice(
         "pipeline",
         {"level": level, "threads": threads, "size_bytes": size_bytes} | (asked or {}),
-        BULK,
+        SINGLE,
         tuple(ranked),
         stretches,
         profile.id,
@@ -198,7 +198,7 @@ def _names(models: Iterable[MethodModel]) -> str:
 def _alternative(question: _Question, model: MethodModel, size_bytes: int) -> Alternative:
     partitions = question.best_partitions(model, size_bytes)
     delay_s = question.delay_s(size_bytes, partitions)
-    bulk = [one for one in question.models if one.method == BULK][:1]
+    bulk = [one for one in question.models if one.method == SINGLE][:1]
     found = predict_methods([*bulk, model], size_bytes, partitions, delay_s)[-1]
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
     extra |= {

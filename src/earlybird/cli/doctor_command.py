@@ -5,10 +5,10 @@ from typing import Any
 from earlybird import __version__
 from earlybird.cli.common import JSON, make_command, print_json, print_table
 from earlybird.data.errors import InputError
+from earlybird.data.labels import counted
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours, hardware
 from earlybird.machine.abilities import abilities
-from earlybird.report.words import counted
 from earlybird.toolchain.build import features, is_built
 
 _COLUMNS = ("MPI", "version", "native code", "partitioned", "path or remedy")

@@ -22,7 +22,7 @@ from earlybird.models.collective import (
     make_calls,
 )
 from earlybird.predict.collective import published_mapping, published_us
-from earlybird.report.collectives import is_told
+from earlybird.report.collectives import is_timed
 from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
 
 SOURCE = "Insaghi"
@@ -37,7 +37,7 @@ def with_collectives(material: Material) -> Material:
     published regressions of the same operations and mappings, and the proofs of which algorithms ran."""
     fitted: dict[tuple, float] = {}
     timed = {
-        id(run): [sample for sample in run.samples if is_collective(sample) and is_told(sample)]
+        id(run): [sample for sample in run.samples if is_collective(sample) and is_timed(sample)]
         for run in material.runs
     }
     for run in material.runs:

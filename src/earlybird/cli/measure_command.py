@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli import batch_script, collective_table, suite_options
+from earlybird.cli import batch_script, suite_options
 from earlybird.cli.common import Format, make_command, note, print_table
 from earlybird.cli.launchers import is_simulated, launcher_of, machine_of
-from earlybird.cli.measured_table import print_beside_paper, print_samples
+from earlybird.cli.measured_table import check_osu, print_beside_paper, print_samples
 from earlybird.cli.measuring import (
     Effort,
     create_run,
@@ -319,11 +319,11 @@ def _default_budget_s(quick: bool, num_suites: int, paper: str | None) -> float:
 
 
 def _check_one_column(groups: Sequence[Group]) -> None:
-    if {group.kernel for group in groups} == {collective_table.KERNEL}:
-        collective_table.check_osu(groups)
+    if {group.kernel for group in groups} == {"collective"}:
+        check_osu(groups)
         return
     for group in groups:
-        if group.kernel in ("completion", "pipeline", "msgrate", collective_table.KERNEL):
+        if group.kernel in ("completion", "pipeline", "msgrate", "collective"):
             raise InputError(
                 f"--format osu prints one time, but {group.kernel} has several; choose table, csv or json"
             )

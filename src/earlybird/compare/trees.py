@@ -1,16 +1,19 @@
 """Check from the proof samples of a run whether forced collective algorithms really ran."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from earlybird.data.collective_algorithms import DOWNWARD, PROOF, ROOTED, family_of, parse_method, tree_of
 from earlybird.data.errors import InputError
+from earlybird.data.results import Result
 from earlybird.data.run import Sample
-from earlybird.models.tree_proof import CONTRADICTED, NOT_VERIFIED, TreeProof, judge_tree, late_ranks
+from earlybird.models.tree_proof import CONTRADICTED, NOT_VERIFIED, PROVEN, TreeProof, judge_tree, late_ranks
 from earlybird.models.trees import TREES
+
+TREE_VERDICTS = (PROVEN, CONTRADICTED)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,38 @@ def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> d
         if one.proof.verdict != NOT_VERIFIED or one.key not in found:
             found[one.key] = one
     return found
+
+
+def with_trees(results: Iterable[Result], proofs: Mapping[tuple, MethodProof]) -> list[Result]:
+    """The results, those of collectives with what is known of the tree of their algorithm: `proof`,
+    `tree_asked`, `tree_seen`, `edges_seen` and `proof_ranks`, the number of ranks of that observation."""
+    found = list(proofs.values())
+    return [
+        replace(result, figures={**result.figures, **_tree_figures(result, found)})
+        if result.kernel == "collective"
+        else result
+        for result in results
+    ]
+
+
+def _tree_figures(result: Result, proofs: Sequence[MethodProof]) -> dict[str, Any]:
+    config = result.config
+    alike = [
+        proof
+        for proof in proofs
+        if (proof.operation, proof.method, proof.map_by, proof.root)
+        == (config["operation"], result.method, config["map_by"], config["root"])
+    ]
+    here = next((proof for proof in alike if proof.ranks == config["ranks"]), None)
+    known = here or max(alike, key=lambda proof: proof.ranks, default=None)
+    figures: dict[str, Any] = {
+        "proof": here.proof.verdict if here else NOT_VERIFIED,
+        "tree_asked": known and known.tree,
+        "tree_seen": here and here.proof.seen,
+        "edges_seen": here and here.proof.edges and [list(edge) for edge in here.proof.edges],
+        "proof_ranks": known and known.ranks,
+    }
+    return figures if here else figures | {"proof_there": known and known.proof.verdict}
 
 
 def _prove(sample: Sample, family: str | None) -> MethodProof:

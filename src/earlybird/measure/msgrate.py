@@ -1,6 +1,7 @@
 """The suite `msgrate`: small messages per second of several threads, by the communicators that they use."""
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
 from earlybird.measure.groups import (
     MOST_THREADS,
     MPICH_WHEEL_CONTEXTS,
@@ -17,7 +18,6 @@ from earlybird.measure.groups import (
 
 # The methods: one communicator for all threads, one for each, the same with a communication context of the
 # MPI for each, and single-threaded processes instead of threads.
-SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
 MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 

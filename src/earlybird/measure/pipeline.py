@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import SINGLE
 from earlybird.measure.groups import (
     MIB,
     MPICH_WHEEL_CONTEXTS,
@@ -23,7 +24,7 @@ from earlybird.measure.groups import (
 )
 
 # What all others are compared with, in every launch.
-BULK = "single"
+
 # Every method of native/kernels/methods but `earlybird-fresh`, which is only for bench/.
 METHODS = (
     "single", "many", "earlybird", "partitioned", "rma-single-passive", "rma-many-passive",
@@ -92,7 +93,7 @@ def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
     asked = (*(options.methods or ()), *(f"{AGGREGATED}{size}" for size in options.aggregation_bytes or ()))
     if options.methods is None:
         asked = (*(method for method in DEFAULT_METHODS if is_here(method, resources)), *asked)
-    chosen = [BULK]
+    chosen = [SINGLE]
     for method in asked:
         if method == ALL_METHODS:
             chosen += [method for method in METHODS if is_here(method, resources)]
@@ -146,9 +147,9 @@ def _kinds(
     if interposed:
         kinds.append(_Kind((*common, *interposed), preload=True))
     if "stream" in methods and _streams_fit(options, resources, level, threads, vcis):
-        kinds.append(_Kind((BULK, "stream"), streams=True))
+        kinds.append(_Kind((SINGLE, "stream"), streams=True))
     # A launch with only `single` adds no information.
-    return [kind for kind in kinds if kind.methods != (BULK,)] or kinds[:1]
+    return [kind for kind in kinds if kind.methods != (SINGLE,)] or kinds[:1]
 
 
 def _streams_fit(options: Options, resources: Resources, level: str, threads: int, vcis: int | None) -> bool:

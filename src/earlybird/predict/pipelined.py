@@ -8,12 +8,12 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm, pipeline_forms
 from earlybird.data.profile import Level, Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages
 
-BULK = "single"
 # Methods that need no measurement, with their messages: the levels of the profile give the cost of any
 # message.
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
@@ -124,14 +124,14 @@ def method_models(profile: Profile, level: str, threads: int) -> list[MethodMode
             for method, messages in A_PRIORI.items()
             if method not in methods
         ]
-    return sorted(models, key=lambda model: (model.method != BULK, model.method, model.vcis or 0))
+    return sorted(models, key=lambda model: (model.method != SINGLE, model.method, model.vcis or 0))
 
 
 def predict_methods(
     models: Sequence[MethodModel], size_bytes: int, partitions: int, delay_s: float
 ) -> list[MethodPrediction]:
     """Time and gain of each of `models` for a buffer whose last partition is `delay_s` late."""
-    bulk = next((model for model in models if model.method == BULK), None)
+    bulk = next((model for model in models if model.method == SINGLE), None)
     return [_predict(model, bulk, size_bytes, partitions, delay_s) for model in models]
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from earlybird.data import labels
 from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import advice_words, words
+from earlybird.report import advice_words
 from earlybird.report.advice_figure import strip_figure
 from earlybird.report.parts import Chapter, Step, Table
 
@@ -59,7 +60,7 @@ def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Ch
 
 
 def _sentence(advice: Advice) -> str:
-    first, what = advice.ranked[0], words.capital(advice_words.title(advice))
+    first, what = advice.ranked[0], labels.capital(advice_words.title(advice))
     method = advice_words.name(first.method, first.extra)
     if first.method == advice.baseline:
         return f"{what}: {method} is already the fastest."
@@ -74,7 +75,7 @@ def _step(advice: Advice) -> Step:
     first = advice.ranked[0]
     method = advice_words.name(first.method, first.extra)
     return Step(
-        f"{words.capital(advice_words.title(advice))}: {method}.",
+        f"{labels.capital(advice_words.title(advice))}: {method}.",
         f"Predicted time {advice_words.takes(first)}, {_gain(advice)}.",
         first.do,
     )
@@ -87,14 +88,16 @@ def _notes(pieces: Sequence[Advice]) -> list[str]:
         for note in [*piece.notes, *_left_out(piece)]:
             titles_of.setdefault(note, []).append(advice_words.title(piece))
     if len(pieces) == 1:
-        return [words.capital(note) for note in titles_of]
-    return [f"{words.capital(words.listed_briefly(titles, 2))}: {note}" for note, titles in titles_of.items()]
+        return [labels.capital(note) for note in titles_of]
+    return [
+        f"{labels.capital(labels.listed_briefly(titles, 2))}: {note}" for note, titles in titles_of.items()
+    ]
 
 
 def _left_out(advice: Advice) -> list[str]:
     """The sizes that the settings of this MPI cannot express."""
     sizes = _config(advice).get("left_out")
-    text = words.listed([str(size) for size in sizes]) if isinstance(sizes, list) else ""
+    text = labels.listed([str(size) for size in sizes]) if isinstance(sizes, list) else ""
     return (
         [f"this MPI cannot express these settings together with the others, so they are left out: {text}"]
         if text
@@ -136,7 +139,7 @@ def _alternatives(advice: Advice) -> Table:
         *columns,
         "what to do",
     ]
-    caption = words.capital(advice_words.title(advice)) + advice_words.gain_over(advice)
+    caption = labels.capital(advice_words.title(advice)) + advice_words.gain_over(advice)
     return Table(caption, header, rows, wide=True)
 
 
@@ -153,9 +156,9 @@ def _brief(advice: Advice) -> Table:
         for alternative in advice.ranked[:_BRIEF]
     ]
     num_left = len(advice.ranked) - _BRIEF
-    more = f"; {words.counted(num_left, 'more alternative')} on the page" if num_left > 0 else ""
+    more = f"; {labels.counted(num_left, 'more alternative')} on the page" if num_left > 0 else ""
     return Table(
-        words.capital(advice_words.title(advice)) + more, ["method", "time", "speed-up", "95 %"], rows
+        labels.capital(advice_words.title(advice)) + more, ["method", "time", "speed-up", "95 %"], rows
     )
 
 

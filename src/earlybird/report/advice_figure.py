@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from earlybird.data import labels
 from earlybird.data.advice import Advice, Stretch
 from earlybird.data.units import format_bytes
-from earlybird.report import advice_words, axes, words
+from earlybird.report import advice_words, axes
 from earlybird.report.parts import Figure
 
 _HEIGHT = 150  # pixels with axis and legend
@@ -57,7 +58,7 @@ def _block(stretch: Stretch, name: str, first: bool) -> dict[str, Any]:
         "fill": "toself",
         "fillcolor": axes.color(stretch.method),
         "line": {"color": "var(--card)", "width": 2},
-        "name": axes.label(f"{words.method_letters(stretch.method)}: {name}"),
+        "name": axes.label(f"{labels.method_letters(stretch.method)}: {name}"),
         "legendgroup": name,
         "showlegend": first,
         "hoveron": "fills",
@@ -75,7 +76,7 @@ def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
         low, high = max(stretch.from_bytes, 1), stretch.to_bytes
         if high / low >= total**_MIN_LETTER_SHARE:
             middles.append((low * high) ** 0.5)
-            texts.append(axes.label(words.method_letters(stretch.method)))
+            texts.append(axes.label(labels.method_letters(stretch.method)))
     return {
         "x": middles,
         "y": [0.5] * len(middles),
@@ -98,5 +99,5 @@ def _sentence(stretches: Sequence[Stretch]) -> str:
         for name, stretch in zip(names[1:_MAX_LISTED], stretches[1:_MAX_LISTED], strict=True)
     ]
     num_left = len(stretches) - _MAX_LISTED
-    spans += [words.counted(num_left, "more change")] if num_left > 0 else []
-    return f"The fastest method is {words.listed(spans)}."
+    spans += [labels.counted(num_left, "more change")] if num_left > 0 else []
+    return f"The fastest method is {labels.listed(spans)}."

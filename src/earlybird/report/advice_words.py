@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import words
 
 TITLES = {"pipeline": "a buffer that threads fill"}
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {
     "size_bytes": format_bytes,
-    "ranks": lambda value: words.counted(value, "rank"),
-    "threads": lambda value: words.counted(value, "thread"),
-    "level": lambda value: words.level(str(value)),
+    "ranks": lambda value: labels.counted(value, "rank"),
+    "threads": lambda value: labels.counted(value, "thread"),
+    "level": lambda value: labels.level(str(value)),
     "map_by": lambda value: f"mapped by {value}",
     "root": lambda value: f"root {value}" if value else "",
 }
@@ -33,7 +33,7 @@ def title(advice: Advice) -> str:
         keys.remove("map_by")  # the layout includes it
     texts = [text for key in keys if (text := _argument_text(key, advice.asked[key]))]
     operation = str(advice.asked.get("operation", advice.operation))
-    name = TITLES.get(operation, words.operation(operation))
+    name = TITLES.get(operation, labels.operation(operation))
     return f"{name}: {', '.join(texts)}" if texts else name
 
 
@@ -52,7 +52,9 @@ def _argument_text(key: str, value: Any) -> str:
 def name(method: str, extra: Mapping[str, Any]) -> str:
     """A method and the number of contexts that it requests from the MPI."""
     contexts = extra.get("vcis")
-    return words.method(method) + (f", {words.counted(contexts, 'context')}" if _is_number(contexts) else "")
+    return labels.method(method) + (
+        f", {labels.counted(contexts, 'context')}" if _is_number(contexts) else ""
+    )
 
 
 def gain(advice: Advice, alternative: Alternative) -> str:
@@ -64,7 +66,7 @@ def gain(advice: Advice, alternative: Alternative) -> str:
     interval = (
         f" (95 %: {spread(alternative.gain_interval, _two_digits)})" if alternative.gain_interval else ""
     )
-    return f"speed-up {alternative.gain:.2f} over {words.method(advice.baseline)}{interval}"
+    return f"speed-up {alternative.gain:.2f} over {labels.method(advice.baseline)}{interval}"
 
 
 def takes(alternative: Alternative) -> str:
@@ -98,7 +100,7 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
 
 
 def gain_over(advice: Advice) -> str:
-    return f"; speed-up over {words.method(advice.baseline)}" if advice.baseline else ""
+    return f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
 
 
 def extra_cell(key: str, value: Any) -> str:
@@ -106,7 +108,7 @@ def extra_cell(key: str, value: Any) -> str:
     if value is None or isinstance(value, dict):
         return "-"
     if isinstance(value, list):
-        return words.listed([str(item).replace("_bytes", "").replace("_", " ") for item in value]) or "-"
+        return labels.listed([str(item).replace("_bytes", "").replace("_", " ") for item in value]) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if _is_number(value):

@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.report import words
 
 # name -> (light, dark). Hues follow Okabe and Ito (2008), adjusted for contrast with the background.
 PALETTE: Mapping[str, tuple[str, str]] = {
@@ -135,8 +135,8 @@ def color(name: str, faint: bool = False) -> str:
 def symbol(name: str) -> str:
     """The marker of a flavour, model or method, the same in every figure; open for our own collectives."""
     base = _base(name)
-    if base in words.ALGORITHMS:
-        return _by_bound(name, _SEGMENT_SYMBOLS, SYMBOLS[base]) + "-open" * name.startswith(words.OWN)
+    if base in labels.ALGORITHMS:
+        return _by_bound(name, _SEGMENT_SYMBOLS, SYMBOLS[base]) + "-open" * name.startswith(labels.OWN)
     return SYMBOLS.get(name) or _by_bound(name, _BOUND_SYMBOLS, "asterisk-open")
 
 
@@ -146,7 +146,7 @@ def dash(method: str) -> str:
 
 
 def _base(name: str) -> str:
-    return name.partition(":")[0].removesuffix("-fresh").removeprefix(words.OWN)
+    return name.partition(":")[0].removesuffix("-fresh").removeprefix(labels.OWN)
 
 
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:

@@ -4,9 +4,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from earlybird.compare.ranking import MIN_EFFECT
+from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import axes, words
-from earlybird.report.fastest import TIE
+from earlybird.report import axes
 from earlybird.report.method_map import Cell, MethodMap
 from earlybird.report.parts import Figure
 from earlybird.report.pipeline_choices import choice, setting_text
@@ -39,7 +40,7 @@ def _choice(pipeline: Pipeline) -> dict[str, str]:
 def _map(group: Sequence[Pipeline]) -> MethodMap:
     rows = sorted({pipeline.setting.partitions for pipeline in group})
     best = {
-        (pipeline.setting.partitions, column_of(point.size_bytes)): (method, point.gain.get(method))
+        (pipeline.setting.partitions, column_of(point.size_bytes)): (method, point.speed_up.get(method))
         for pipeline in group
         for point, method in zip(pipeline.points, pipeline.best_methods(), strict=True)
         if method
@@ -65,8 +66,8 @@ def _figure(k: int, group: Sequence[Pipeline], drawing: MethodMap) -> Figure:
         f"best-method-{k}",
         f"The fastest method by size and partitions: {setting_text(group[0], ('partitions',))}",
         "Letters and colours identify the method. Along a row, another method replaces it only if that "
-        f"method is more than {words.percent(TIE)} faster, in every launch. Hover over or tap a cell for its "
-        "speed-up over a single message.",
+        f"method is more than {labels.percent(MIN_EFFECT)} faster and the intervals do not overlap. Hover "
+        "over or tap a cell for its speed-up over a single message.",
         drawing.data(),
         drawing.layout(),
         wide=True,
@@ -83,12 +84,12 @@ def column_of(size_bytes: int) -> int:
 
 def _sentence(drawing: MethodMap) -> str:
     counts = Counter(cell.method for cell in drawing.cells.values()).most_common()
-    shares = [f"{words.method(method)} in {number}" for method, number in counts]
-    total = words.counted(len(drawing.cells), "combination")
-    return f"Fastest method in {total} of size and partitions: {words.listed(shares)}."
+    shares = [f"{labels.method(method)} in {number}" for method, number in counts]
+    total = labels.counted(len(drawing.cells), "combination")
+    return f"Fastest method in {total} of size and partitions: {labels.listed(shares)}."
 
 
 def _hover(method: str, gain: float | None, size: int, partitions: int) -> str:
     speed_up = f"<br>speed-up <b>{gain:.2f}</b> over a single message" if gain is not None else ""
-    where = f"{format_bytes(size)} in {words.counted(partitions, 'partition')}"
-    return f"{where}<br>{axes.label(words.method(method))}{speed_up}"
+    where = f"{format_bytes(size)} in {labels.counted(partitions, 'partition')}"
+    return f"{where}<br>{axes.label(labels.method(method))}{speed_up}"

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from earlybird.data import labels
 from earlybird.data.layout import LEVELS
-from earlybird.report import advice_chapter, provenance, sentences, tables, words
+from earlybird.report import advice_chapter, provenance, sentences, tables
 from earlybird.report.collective_chapter import collective_chapter
 from earlybird.report.curve_figures import level_figures
 from earlybird.report.curves import (
@@ -104,7 +105,7 @@ def _lights_table(lights: Sequence[Light]) -> Table:
 def _machine(material: Material) -> Chapter:
     curves, lines, items = pingpong_curves(material), fits(material), contentions(material)
     rates = message_rates(material)
-    levels = sorted({item.level for item in [*curves, *lines, *items]}, key=words.level_order)
+    levels = sorted({item.level for item in [*curves, *lines, *items]}, key=labels.level_order)
     if not levels and not rates:
         return Chapter(
             "machine",
@@ -155,18 +156,18 @@ def _machine(material: Material) -> Chapter:
 
 def _warnings(material: Material) -> list[str]:
     """The warnings of the fits, each distinct warning once."""
-    labels_of: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
         warnings = profile.extra.get("warnings")
         for warning in warnings if isinstance(warnings, list) else []:
-            labels_of.setdefault(str(warning), []).append(label)
-    return [words.capital(_warning(words.listed(labels), warning)) for warning, labels in labels_of.items()]
+            names_of.setdefault(str(warning), []).append(label)
+    return [labels.capital(_warning(labels.listed(names), warning)) for warning, names in names_of.items()]
 
 
 def _warning(label: str, warning: str) -> str:
     level, colon, rest = warning.partition(": ")
     if colon and level in LEVELS:
-        return f"{label}, {words.level(level)}: {rest}"
+        return f"{label}, {labels.level(level)}: {rest}"
     return f"{label}: {warning}"
 
 
@@ -193,7 +194,7 @@ def _exchange(all_exchanges: Sequence[Exchange]) -> Chapter:
         QUESTIONS["exchange"],
         " ".join(sentences.cost_sentence(item) for item in timed)
         or "No timed exchange was given to this report.",
-        [words.capital(item.title) + "." for item in all_exchanges] + _notes(timed),
+        [labels.capital(item.title) + "." for item in all_exchanges] + _notes(timed),
         figures=figures,
         tables=[tables.ranks_table(item) for item in timed],
         brief=[tables.ranks_table(item, BRIEF_RANKS) for item in timed],
@@ -209,7 +210,7 @@ def _notes(timed: Sequence[Exchange]) -> list[str]:
     notes = [
         note for item in timed for note in item.notes if not (crowded and "more ranks than cores" in note)
     ]
-    return texts + [words.capital(note) for note in dict.fromkeys(notes)]
+    return texts + [labels.capital(note) for note in dict.fromkeys(notes)]
 
 
 def _on_the_link(item: Exchange) -> str:
@@ -217,7 +218,7 @@ def _on_the_link(item: Exchange) -> str:
     name = f" ({item.name})" if item.name else ""
     return (
         f"There were more ranks than cores{name}, but the links were the bottleneck: the busiest link, that "
-        f"of node {node}, needs {words.percent(min(share, 1))} of the measured time to carry its bytes."
+        f"of node {node}, needs {labels.percent(min(share, 1))} of the measured time to carry its bytes."
     )
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import words
 from earlybird.report.collective_choices import choices
 from earlybird.report.collective_figures import collective_figures, fastest_text
 from earlybird.report.collective_forms import brief_forms_table, collective_forms, forms_sentence, forms_table
@@ -62,7 +62,7 @@ def _figures(measured: Sequence[Collective], material: Material) -> list[Figure]
     num_left = len(measured) - len(drawn)
     if num_left > 0:
         why = f"{MAX_SETTINGS} settings have figures; the tables contain the times of the others."
-        figures.append(Figure("collectives-left", words.counted(num_left, "more setting"), "", why_not=why))
+        figures.append(Figure("collectives-left", labels.counted(num_left, "more setting"), "", why_not=why))
     return figures
 
 
@@ -75,7 +75,7 @@ def _sentences(measured: Sequence[Collective]) -> list[str]:
     sentences = [_sentence(collective) for collective in chosen[:MAX_LISTED]]
     num_left = len(chosen) - MAX_LISTED
     return sentences + (
-        [f"{words.counted(num_left, 'more pair')} of operation and MPI: see below."] if num_left > 0 else []
+        [f"{labels.counted(num_left, 'more pair')} of operation and MPI: see below."] if num_left > 0 else []
     )
 
 
@@ -85,12 +85,12 @@ def _sentence(collective: Collective) -> str:
     algorithms, times = zip(*(fastest_text(collective, point) for point in ends), strict=True)
     sizes = [f"{format_bytes(point.size_bytes)} ({time})" for point, time in zip(ends, times, strict=True)]
     if len(set(algorithms)) == 1:
-        best = f"{algorithms[0]} for {words.listed(sizes)}"
+        best = f"{algorithms[0]} for {labels.listed(sizes)}"
     else:
-        best = words.listed([f"{method} for {size}" for method, size in zip(algorithms, sizes, strict=True)])
+        best = labels.listed([f"{method} for {size}" for method, size in zip(algorithms, sizes, strict=True)])
     mapped = f" mapped by {collective.map_by}" if collective.map_by else ""
-    what = f"{words.capital(words.operation(collective.operation))} with {collective.label}"
-    ranks = words.counted(points[0].ranks, "rank")
+    what = f"{labels.capital(labels.operation(collective.operation))} with {collective.label}"
+    ranks = labels.counted(points[0].ranks, "rank")
     crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""
     return f"{what} among {ranks}{mapped} is fastest with {best}{crowded}."
 
@@ -103,16 +103,16 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
         verdict: sum(proof.verdict == verdict for proof in proofs)
         for verdict in ("proven", "contradicted", "not verified")
     }
-    counted = words.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
-    what = words.counted(len(proofs), "check")
+    counted = labels.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
+    what = labels.counted(len(proofs), "check")
     lines = [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
     contradicted = [
-        f"{words.method(proof.method)} ({words.operation(proof.operation)}, {words.flavour(proof.mpi)}, "
-        f"{words.counted(proof.ranks, 'rank')})"
+        f"{labels.method(proof.method)} ({labels.operation(proof.operation)}, {labels.flavour(proof.mpi)}, "
+        f"{labels.counted(proof.ranks, 'rank')})"
         for proof in proofs
         if proof.verdict == "contradicted"
     ]
     if contradicted:
-        names = words.listed_briefly(list(dict.fromkeys(contradicted)), 5)
+        names = labels.listed_briefly(list(dict.fromkeys(contradicted)), 5)
         lines.append(f"Do not use the times of {names}: another algorithm ran.")
     return lines

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import words
 from earlybird.report.collectives import Collective
 
 MAX_SIZES = 5  # with figures against ranks, from the smallest to the largest; the tables have all
@@ -12,7 +12,7 @@ MAX_SIZES = 5  # with figures against ranks, from the smallest to the largest; t
 def choice(collective: Collective) -> dict[str, str]:
     """The value of every selector except the size."""
     return {
-        "operation": words.operation(collective.operation),
+        "operation": labels.operation(collective.operation),
         "MPI": collective.label,
         "mapped by": collective.map_by or "-",
     }
@@ -37,8 +37,8 @@ def _few(sizes: Sequence[int]) -> list[int]:
 def choices(measured: Sequence[Collective]) -> dict[str, list[str]]:
     """The values of every selector, in order."""
     sizes = sorted({size for collective in measured for size in drawn_sizes(collective, measured)})
-    labels = [choice(collective) for collective in measured]
-    return {name: list(dict.fromkeys(label[name] for label in labels)) for name in labels[0]} | {
+    chosen = [choice(collective) for collective in measured]
+    return {name: list(dict.fromkeys(label[name] for label in chosen)) for name in chosen[0]} | {
         "size": [format_bytes(size) for size in sizes]
     }
 
@@ -46,4 +46,4 @@ def choices(measured: Sequence[Collective]) -> dict[str, list[str]]:
 def setting_text(collective: Collective) -> str:
     """`broadcast, Open MPI, mapped by node`."""
     mapped = f", mapped by {collective.map_by}" if collective.map_by else ""
-    return f"{words.operation(collective.operation)}, {collective.label}{mapped}"
+    return f"{labels.operation(collective.operation)}, {collective.label}{mapped}"

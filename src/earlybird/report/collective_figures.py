@@ -4,10 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from earlybird.data import labels
+from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.collective_choices import choice, drawn_sizes, setting_text, sized
-from earlybird.report.collectives import DEFAULT, Collective, CollectivePoint, is_own
+from earlybird.report.collectives import Collective, CollectivePoint, is_own
 from earlybird.report.material import ReferenceCurve
 from earlybird.report.parts import Figure
 from earlybird.report.spread_lines import fitted_trace, spread_traces
@@ -46,7 +48,7 @@ def _ranks_figure(
     title = f"Time against ranks, {format_bytes(size_bytes)}: {setting_text(collective)}"
     points = collective.of_size(size_bytes)
     if len({point.ranks for point in points}) < 2 and len(collective.sizes()) > 1:
-        ranks = words.counted(points[0].ranks, "rank")
+        ranks = labels.counted(points[0].ranks, "rank")
         reason = f"Only {ranks} were measured with this size; see the figure against size."
         return Figure(id, title, "", why_not=reason, choice=sized(collective, size_bytes))
     lines = _Lines(collective, points, lambda point: point.ranks)
@@ -74,7 +76,7 @@ def _size_figure(id: str, collective: Collective) -> Figure:
     lines = _Lines(collective, points, lambda point: point.size_bytes or axes.ZERO_BYTES_AT)
     return Figure(
         id,
-        f"Time against size, {words.counted(ranks, 'rank')}: {setting_text(collective)}",
+        f"Time against size, {labels.counted(ranks, 'rank')}: {setting_text(collective)}",
         _caption(points, bool(lines.fitted), lines.hidden, ()),
         [*lines.data, *lines.fitted],
         axes.layout(
@@ -103,7 +105,7 @@ class _Lines:
         self.times_s: list[float] = []
         for method in methods:
             cells = [point for point in points if method in point.time_s]
-            name = axes.label(words.capital(words.method(method)))
+            name = axes.label(labels.capital(labels.method(method)))
             spreads = [point.time_s[method] for point in cells]
             hover_texts = [hover(name, point, method) for point in cells]
             self.data += spread_traces(
@@ -134,11 +136,11 @@ def _shown(methods: Sequence[str], points: Sequence[CollectivePoint]) -> list[st
 
 def hover(name: str, point: CollectivePoint, method: str) -> str:
     middle, low, high = point.time_s[method]
-    launches = words.counted(point.num_launches, "launch", "launches")
-    gain = point.gain(method)
+    launches = labels.counted(point.num_launches, "launch", "launches")
+    gain = point.speed_up(method)
     speed_up = f"<br>speed-up {gain:.2f} over the MPI's default" if gain is not None else ""
     return (
-        f"{name}<br>{words.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
+        f"{name}<br>{labels.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
         f"<b>{format_seconds(middle)}</b><br>"
         f"{launches}: {format_seconds(low)} to {format_seconds(high)}{speed_up}"
     )
@@ -146,15 +148,15 @@ def hover(name: str, point: CollectivePoint, method: str) -> str:
 
 def _fitted_hover(method: str, point: CollectivePoint) -> str:
     fitted_s = point.fitted_s[method]
-    off = words.signed_percent(fitted_s / point.time_s[method][0] - 1) if point.time_s[method][0] > 0 else ""
+    off = labels.signed_percent(fitted_s / point.time_s[method][0] - 1) if point.time_s[method][0] > 0 else ""
     return (
-        f"{axes.label(f'fitted model, {words.method(method)}')}<br>{words.counted(point.ranks, 'rank')}, "
+        f"{axes.label(f'fitted model, {labels.method(method)}')}<br>{labels.counted(point.ranks, 'rank')}, "
         f"{format_bytes(point.size_bytes)}: {format_seconds(fitted_s)} ({off})"
     )
 
 
 def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
-    name = axes.label(f"{curve.source}, {words.method(curve.algorithm)}")
+    name = axes.label(f"{curve.source}, {labels.method(curve.algorithm)}")
     return {
         "x": list(curve.ranks),
         # Regression lines may be negative for few ranks.
@@ -165,7 +167,7 @@ def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
         "visible": True if most >= REFERENCE_RANKS else "legendonly",
         "line": {"color": axes.color(curve.algorithm), "width": 1.4, "dash": "10px,3px,2px,3px"},
         "hovertext": [
-            f"{name}<br>{words.counted(ranks, 'rank')}: {format_seconds(time_s)}"
+            f"{name}<br>{labels.counted(ranks, 'rank')}: {format_seconds(time_s)}"
             for ranks, time_s in zip(curve.ranks, curve.time_s, strict=True)
         ],
         "hoverinfo": "text",
@@ -188,7 +190,7 @@ def _caption(
     if fitted:
         parts.append("Dashed, without markers: the fitted model.")
     if hidden:
-        parts.append(f"{words.counted(hidden, 'more algorithm')} hidden: click the legend to show them.")
+        parts.append(f"{labels.counted(hidden, 'more algorithm')} hidden: click the legend to show them.")
     if published and published[0]["visible"] == "legendonly":
         parts.append("Published regressions, fitted to hundreds of ranks, are hidden: click the legend.")
     if any(point.oversubscribed for point in points):
@@ -200,8 +202,8 @@ def _ranks_sentence(collective: Collective, points: Sequence[CollectivePoint]) -
     """`Among 8 ranks, binomial tree is the fastest (12 us, speed-up 1.30 over the MPI's default).`"""
     last = points[-1]
     method, time = fastest_text(collective, last)
-    among = f"Among {words.counted(last.ranks, 'rank')}"
-    if method == words.method(DEFAULT) and len(last.time_s) > 1:
+    among = f"Among {labels.counted(last.ranks, 'rank')}"
+    if method == labels.method(DEFAULT) and len(last.time_s) > 1:
         return f"{among}, no algorithm is clearly faster than {method} ({time})."
     return f"{among}, {method} is the fastest ({time})."
 
@@ -212,9 +214,9 @@ def fastest_text(collective: Collective, point: CollectivePoint) -> tuple[str, s
     best = collective.best_methods(point.ranks, collective.methods())
     method = best[collective.of_ranks(point.ranks).index(point)] or point.fastest()
     time = format_seconds(point.time_s[method][0])
-    gain = point.gain(method)
+    gain = point.speed_up(method)
     speed_up = f", speed-up {gain:.2f} over the MPI's default" if gain is not None else ""
-    return words.method(method), time + speed_up
+    return labels.method(method), time + speed_up
 
 
 def _size_sentence(collective: Collective, ranks: int) -> str:
@@ -225,7 +227,7 @@ def _size_sentence(collective: Collective, ranks: int) -> str:
     sizes = [point.size_bytes for point in collective.of_ranks(ranks)]
     starts = [k for k in range(len(best)) if not k or best[k] != best[k - 1]]
     if len(starts) == 1:
-        return f"No algorithm is clearly faster than {words.method(best[0])} at any size."
-    spans = [f"{words.method(best[0])} up to {format_bytes(sizes[starts[1] - 1])}"]
-    spans += [f"{words.method(best[k])} from {format_bytes(sizes[k])}" for k in starts[1:]]
-    return f"Fastest: {words.listed_briefly(spans, 4)}."
+        return f"No algorithm is clearly faster than {labels.method(best[0])} at any size."
+    spans = [f"{labels.method(best[0])} up to {format_bytes(sizes[starts[1] - 1])}"]
+    spans += [f"{labels.method(best[k])} from {format_bytes(sizes[k])}" for k in starts[1:]]
+    return f"Fastest: {labels.listed_briefly(spans, 4)}."

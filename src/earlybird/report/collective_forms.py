@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.report import words
+from earlybird.data import labels
 from earlybird.report.collectives import operation_order
 from earlybird.report.curves import number_or_none, profile_labels
 from earlybird.report.material import Material
@@ -56,7 +56,7 @@ def collective_forms(material: Material) -> list[Form]:
                 forms += _of_algorithm(label, what, value)
     return sorted(
         forms,
-        key=lambda form: (operation_order(form.operation), form.label, words.method_order(form.algorithm)),
+        key=lambda form: (operation_order(form.operation), form.label, labels.method_order(form.algorithm)),
     )
 
 
@@ -91,9 +91,9 @@ def _is_ours(form: Mapping[str, Any]) -> bool:
 def forms_table(forms: Sequence[Form]) -> Table:
     rows = [
         [
-            words.operation(form.operation),
+            labels.operation(form.operation),
             form.label,
-            words.method(form.algorithm),
+            labels.method(form.algorithm),
             form.points,
             _name(form),
             "-" if form.aicc is None else f"{form.aicc:.0f}",
@@ -127,7 +127,7 @@ def _name(form: Form) -> str:
 
 
 def _percent(error: float | None) -> str:
-    return "-" if error is None else words.percent(error)
+    return "-" if error is None else labels.percent(error)
 
 
 def forms_sentence(forms: Sequence[Form]) -> str:
@@ -148,12 +148,12 @@ def forms_sentence(forms: Sequence[Form]) -> str:
             results.append((sum(wins), len(wins), domain, float(np.median(errors_per_hop))))
     if not results:
         return ""
-    counts = words.listed([f"in {won} of {total} comparisons {domain}" for won, total, domain, _ in results])
+    counts = labels.listed([f"in {won} of {total} comparisons {domain}" for won, total, domain, _ in results])
     mostly_better = all(2 * won > total for won, total, _, _ in results)
     advice = (
         "use the forms per hop" if mostly_better else "use the form with the smaller error in the table below"
     )
-    errors = words.listed([f"{words.percent(error)} {domain}" for _, _, domain, error in results])
+    errors = labels.listed([f"{labels.percent(error)} {domain}" for _, _, domain, error in results])
     return (
         f"The forms of latency and bytes per hop err less than the published regressions {counts}: "
         f"{advice}. Median errors of the forms per hop: {errors}."
@@ -164,7 +164,7 @@ def brief_forms_table(forms: Sequence[Form]) -> Table:
     """The forms used for predictions, on all points."""
     rows = [
         [
-            f"{words.operation(form.operation)}, {words.method(form.algorithm)}",
+            f"{labels.operation(form.operation)}, {labels.method(form.algorithm)}",
             form.label,
             *(_percent(getattr(form, key)) for key in _ERRORS),
         ]

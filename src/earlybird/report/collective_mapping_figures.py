@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from earlybird.data import labels
+from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.collective_choices import drawn_sizes, sized
 from earlybird.report.collective_figures import hover
-from earlybird.report.collectives import DEFAULT, Collective, CollectivePoint, base, map_order
+from earlybird.report.collectives import Collective, CollectivePoint, base, map_order
 from earlybird.report.parts import Figure
 
 LOOKS = {"core": ("solid", "circle"), "socket": ("dash", "square"), "node": ("dot", "diamond")}
@@ -47,7 +49,7 @@ def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Fi
     chosen = {name: text for name, text in sized(first, size_bytes).items() if name != "mapped by"}
     return Figure(
         id,
-        f"Time by mapping, {format_bytes(size_bytes)}: {words.operation(first.operation)}, {first.label}",
+        f"Time by mapping, {format_bytes(size_bytes)}: {labels.operation(first.operation)}, {first.label}",
         "Colour: the algorithm. Line style and marker: the mapping. Medians over iterations, then launches.",
         data,
         axes.layout(axes.log_count_axis(counts, "ranks"), axes.log_time_axis(times_s, "completion")),
@@ -61,13 +63,13 @@ def _typical(collective: Collective) -> list[str]:
     """One method per base algorithm: the MPI's, or ours if the MPI has none; the first segment size."""
     chosen: dict[str, str] = {}
     for method in [*collective.mpi_methods(), *collective.methods()]:
-        chosen.setdefault(base(method).removeprefix(words.OWN), method)
+        chosen.setdefault(base(method).removeprefix(labels.OWN), method)
     return list(chosen.values())
 
 
 def _mapping_trace(collective: Collective, method: str, cells: Sequence[CollectivePoint]) -> dict[str, Any]:
     dash, mark = LOOKS.get(collective.map_by, ("longdash", "x"))
-    name = axes.label(f"{words.capital(words.method(method))}, by {collective.map_by}")
+    name = axes.label(f"{labels.capital(labels.method(method))}, by {collective.map_by}")
     return {
         "x": [point.ranks for point in cells],
         "y": [point.time_s[method][0] for point in cells],
@@ -87,7 +89,7 @@ def _mapping_sentence(parts: Sequence[tuple[Collective, Sequence[CollectivePoint
     if not shared or not methods:
         return "The mappings were measured with different ranks or algorithms."
     ranks = max(shared)
-    method = DEFAULT if DEFAULT in methods else min(methods, key=words.method_order)
+    method = DEFAULT if DEFAULT in methods else min(methods, key=labels.method_order)
     times_s = {
         collective.map_by: point.time_s[method][0]
         for collective, points in parts
@@ -98,6 +100,6 @@ def _mapping_sentence(parts: Sequence[tuple[Collective, Sequence[CollectivePoint
         return "The mappings were measured with different ranks or algorithms."
     slow, fast = max(times_s, key=times_s.get), min(times_s, key=times_s.get)
     return (
-        f"Among {words.counted(ranks, 'rank')}, {words.method(method)} takes "
+        f"Among {labels.counted(ranks, 'rank')}, {labels.method(method)} takes "
         f"{times_s[slow] / times_s[fast]:.2f} times as long with ranks mapped by {slow} as by {fast}."
     )

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from earlybird.compare.ranking import MIN_EFFECT
+from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.collective_choices import choice, setting_text
 from earlybird.report.collectives import Collective, CollectivePoint, base
-from earlybird.report.fastest import TIE
 from earlybird.report.method_map import MAX_TICKS, Cell, MethodMap, band_axis
 from earlybird.report.parts import Figure
 
@@ -53,7 +54,7 @@ def _map(collective: Collective, methods: Sequence[str]) -> MethodMap:
             collective.of_ranks(ranks), collective.best_methods(ranks, methods), strict=True
         ):
             if method:
-                gain = point.gain(method)
+                gain = point.speed_up(method)
                 figure = f"{gain:.1f}" if gain is not None else ""
                 cells[row, columns.index(point.size_bytes)] = Cell(
                     base(method), figure, _hover(point, method)
@@ -64,11 +65,11 @@ def _map(collective: Collective, methods: Sequence[str]) -> MethodMap:
 
 
 def _hover(point: CollectivePoint, method: str) -> str:
-    gain = point.gain(method)
+    gain = point.speed_up(method)
     speed_up = f"<br>speed-up <b>{gain:.2f}</b> over the MPI's default" if gain is not None else ""
-    where = f"{format_bytes(point.size_bytes)}, {words.counted(point.ranks, 'rank')}"
+    where = f"{format_bytes(point.size_bytes)}, {labels.counted(point.ranks, 'rank')}"
     return (
-        f"{where}<br>{axes.label(words.method(method))}: {format_seconds(point.time_s[method][0])}{speed_up}"
+        f"{where}<br>{axes.label(labels.method(method))}: {format_seconds(point.time_s[method][0])}{speed_up}"
     )
 
 
@@ -77,8 +78,8 @@ def _figure(id: str, collective: Collective, which: str, drawing: MethodMap) -> 
         id,
         f"The fastest {which}: {setting_text(collective)}",
         "Letters and colours identify the algorithm. Along a row, another algorithm replaces it only if that "
-        f"algorithm is more than {words.percent(TIE)} faster and its slowest launch beats the fastest launch "
-        "of the other. Hover over or tap a cell for its time and segment size.",
+        f"algorithm is more than {labels.percent(MIN_EFFECT)} faster and the intervals do not overlap. Hover "
+        "over or tap a cell for its time and segment size.",
         drawing.data(),
         drawing.layout(),
         wide=True,
@@ -89,9 +90,9 @@ def _figure(id: str, collective: Collective, which: str, drawing: MethodMap) -> 
 
 def _sentence(drawing: MethodMap) -> str:
     counts = Counter(cell.method for cell in drawing.cells.values()).most_common()
-    shares = [f"{words.method(method)} in {number}" for method, number in counts]
-    total = words.counted(len(drawing.cells), "combination")
-    return f"Fastest algorithm in {total} of size and ranks: {words.listed_briefly(shares, 5)}."
+    shares = [f"{labels.method(method)} in {number}" for method, number in counts]
+    total = labels.counted(len(drawing.cells), "combination")
+    return f"Fastest algorithm in {total} of size and ranks: {labels.listed_briefly(shares, 5)}."
 
 
 def _surface(id: str, collective: Collective) -> Figure:
@@ -143,7 +144,7 @@ def _surface(id: str, collective: Collective) -> Figure:
 
 
 def _where(point: CollectivePoint) -> str:
-    return f"{format_bytes(point.size_bytes)} among {words.counted(point.ranks, 'rank')}"
+    return f"{format_bytes(point.size_bytes)} among {labels.counted(point.ranks, 'rank')}"
 
 
 def _log(value: float | None) -> float | None:
@@ -155,7 +156,9 @@ def _times(point: CollectivePoint | None) -> str:
     if point is None:
         return ""
     ordered = sorted(point.time_s.items(), key=lambda item: item[1][0])
-    lines = [f"{axes.label(words.method(method))}: {format_seconds(spread[0])}" for method, spread in ordered]
+    lines = [
+        f"{axes.label(labels.method(method))}: {format_seconds(spread[0])}" for method, spread in ordered
+    ]
     return f"<b>{_where(point)}</b><br>" + "<br>".join(lines)
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.collective_choices import choice, setting_text
 from earlybird.report.collectives import Collective, CollectivePoint
 from earlybird.report.parts import Figure
@@ -55,7 +56,9 @@ def _figure(
     caption = (
         "One point per algorithm, ranks and size. Above 0, the prediction is larger than the measurement."
     )
-    caption += f" {words.counted(far, 'point')} above +{words.percent(FAR)} drawn at the edge." if far else ""
+    caption += (
+        f" {labels.counted(far, 'point')} above +{labels.percent(FAR)} drawn at the edge." if far else ""
+    )
     return Figure(
         id,
         f"Error of the model against {against}: {setting_text(collective)}",
@@ -78,7 +81,7 @@ def _figure(
 def _trace(
     method: str, entries: Sequence[_Error], x: Callable[[CollectivePoint], float], x_factor: float
 ) -> dict[str, Any]:
-    name = axes.label(words.capital(words.method(method)))
+    name = axes.label(labels.capital(labels.method(method)))
     return {
         "x": [round(x(point) * x_factor, 6) for point, _, _ in entries],
         "y": [min(error, FAR) for _, _, error in entries],
@@ -86,8 +89,8 @@ def _trace(
         "name": name,
         "marker": {"color": axes.color(method), "size": 7, "opacity": 0.75, "symbol": axes.symbol(method)},
         "hovertext": [
-            f"{name}<br>{words.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
-            f"<b>{words.signed_percent(error)}</b>"
+            f"{name}<br>{labels.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
+            f"<b>{labels.signed_percent(error)}</b>"
             for point, _, error in entries
         ],
         "hoverinfo": "text",
@@ -97,14 +100,14 @@ def _trace(
 def _sentence(errors: Sequence[_Error]) -> str:
     half, ninety = np.quantile([abs(error) for _, _, error in errors], (0.5, 0.9))
     return (
-        f"Of {words.counted(len(errors), 'time')}, half are predicted within {words.percent(float(half))} "
-        f"and 90 % within {words.percent(float(ninety))}."
+        f"Of {labels.counted(len(errors), 'time')}, half are predicted within {labels.percent(float(half))} "
+        f"and 90 % within {labels.percent(float(ninety))}."
     )
 
 
 def _furthest(errors: Sequence[_Error]) -> str:
     point, method, error = max(errors, key=lambda entry: abs(entry[2]))
     return (
-        f"Largest error: {words.method(method)} among {words.counted(point.ranks, 'rank')} with "
-        f"{format_bytes(point.size_bytes)}: {words.signed_percent(error)}."
+        f"Largest error: {labels.method(method)} among {labels.counted(point.ranks, 'rank')} with "
+        f"{format_bytes(point.size_bytes)}: {labels.signed_percent(error)}."
     )

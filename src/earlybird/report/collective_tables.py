@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import words
 from earlybird.report.collectives import Collective, CollectivePoint
 from earlybird.report.material import Proof
 from earlybird.report.parts import Table
@@ -30,14 +30,14 @@ def _times_table(collective: Collective) -> Table:
         for point in collective.points[:MAX_ROWS]
     ]
     num_left = len(collective.points) - MAX_ROWS
-    more = f"; {words.counted(num_left, 'more row')} in the run folder" if num_left > 0 else ""
+    more = f"; {labels.counted(num_left, 'more row')} in the run folder" if num_left > 0 else ""
     caption = f"Times: {_what(collective)}{_star([collective])}{more}"
-    return Table(caption, ["ranks", "size", "launches", *map(words.method, methods)], rows)
+    return Table(caption, ["ranks", "size", "launches", *map(labels.method, methods)], rows)
 
 
 def _what(collective: Collective) -> str:
     mapped = f", mapped by {collective.map_by}" if collective.map_by else ""
-    return f"{words.operation(collective.operation)}, {collective.label}{mapped}"
+    return f"{labels.operation(collective.operation)}, {collective.label}{mapped}"
 
 
 def _cell(point: CollectivePoint, method: str) -> str:
@@ -60,20 +60,20 @@ def brief_table(measured: Sequence[Collective]) -> Table:
             point, method = points[k], best[k]
             if not method:  # the clock resolved no time
                 continue
-            gain = point.gain(method)
+            gain = point.speed_up(method)
             rows.append(
                 [
-                    f"{words.operation(collective.operation)}, {collective.label}"
+                    f"{labels.operation(collective.operation)}, {collective.label}"
                     + f", by {collective.map_by}" * bool(collective.map_by),
                     str(point.ranks) + " *" * point.oversubscribed,
                     format_bytes(point.size_bytes),
-                    words.method(method),
+                    labels.method(method),
                     format_seconds(point.time_s[method][0]),
                     f"{gain:.2f}" if gain is not None else "-",
                 ]
             )
     num_left = len(measured) - BRIEF_SETTINGS
-    more = f"; {words.counted(num_left, 'more setting')} on the page" if num_left > 0 else ""
+    more = f"; {labels.counted(num_left, 'more setting')} on the page" if num_left > 0 else ""
     caption = f"The fastest algorithm, and its speed-up over the MPI's default{_star(measured)}{more}"
     return Table(caption, ["collective", "ranks", "size", "fastest", "time", "speed-up"], rows)
 
@@ -87,18 +87,18 @@ def crossovers_table(measured: Sequence[Collective]) -> Table:
             best = [method for method in collective.best_methods(ranks, methods) if method]
             changes = collective.crossovers(ranks, methods)
             what = [
-                words.operation(collective.operation),
+                labels.operation(collective.operation),
                 collective.label,
                 collective.map_by or "-",
                 str(ranks),
             ]
             if not changes and best:
-                rows.append([*what, words.method(best[0]), "at every size", ""])
+                rows.append([*what, labels.method(best[0]), "at every size", ""])
             for change in changes:
                 if change.before and change.after:
                     low, high = map(format_bytes, change.between)
-                    after = f"{about(change.size_bytes)}: {words.method(change.after)}"
-                    rows.append([*what, words.method(change.before), after, f"{low} to {high}"])
+                    after = f"{about(change.size_bytes)}: {labels.method(change.after)}"
+                    rows.append([*what, labels.method(change.before), after, f"{low} to {high}"])
     header = ["operation", "MPI", "mapped by", "ranks", "fastest", "until", "observed between"]
     return Table("Crossovers between the MPI's algorithms", header, rows[:MAX_ROWS])
 
@@ -106,9 +106,9 @@ def crossovers_table(measured: Sequence[Collective]) -> Table:
 def proofs_table(proofs: Sequence[Proof]) -> Table:
     rows = [
         [
-            words.operation(proof.operation),
-            words.flavour(proof.mpi),
-            words.method(proof.method),
+            labels.operation(proof.operation),
+            labels.flavour(proof.mpi),
+            labels.method(proof.method),
             str(proof.ranks),
             proof.map_by or "-",
             proof.tree,

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.curves import (
     Contention,
     Curve,
@@ -51,7 +52,7 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     times += [t for trace in data if trace.get("meta") == "fit" for t in trace["y"] if t]
     return Figure(
         f"time-{level}",
-        f"Time of a message, {words.level(level)}",
+        f"Time of a message, {labels.level(level)}",
         "Half a round trip. Line: median over iterations, then launches. Shading: from the lowest to the "
         "highest median of a launch. " + _FIT_NOTE + " Click the legend to show raw samples.",
         data,
@@ -69,7 +70,7 @@ def _bandwidth_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) 
     rates += [r for trace in data if trace.get("meta") == "fit" for r in trace["y"] if r]
     return Figure(
         f"bandwidth-{level}",
-        f"Bandwidth of one pair of processes, {words.level(level)}",
+        f"Bandwidth of one pair of processes, {labels.level(level)}",
         "Message size divided by half a round trip, without messages of 0 bytes. " + _FIT_NOTE,
         data,
         axes.layout(axes.size_axis(s for s in sizes if s > 0), axes.log_bandwidth_axis(rates, "bandwidth")),
@@ -121,7 +122,7 @@ def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dic
             },
             "hovertext": [
                 f"{label}<br>{format_bytes(p.size_bytes)}: <b>{text(value(p.size_bytes, p.median_s))}</b><br>"
-                f"medians of {words.counted(p.num_launches, 'launch', 'launches')}: "
+                f"medians of {labels.counted(p.num_launches, 'launch', 'launches')}: "
                 f"{text(min(a, b))} to {text(max(a, b))}"
                 for p, a, b in zip(points, low, high, strict=True)
             ],
@@ -194,7 +195,7 @@ def _contention_figure(level: str, items: Sequence[Contention], material: Materi
     others = " The table also has the protocols of smaller messages." if len(shown) < len(items) else ""
     return Figure(
         f"contention-{level}",
-        f"Total received bandwidth, {words.level(level)}",
+        f"Total received bandwidth, {labels.level(level)}",
         "Points: measured, with their intervals; open points had more ranks than cores. Dashed: ideal "
         f"scaling (max-rate bound), min(N*BW(1), BW_max).{others}",
         data,
@@ -273,7 +274,7 @@ def _contention_dots(level: str, mpis: set[str], material: Material) -> list[dic
                 rates = rates[:: max(1, -(-len(rates) // DOTS_PER_POINT))]
                 x += [int(sample.config["competitors"])] * len(rates)
                 y += [float(f"{rate:.4g}") for rate in rates]
-        name = f"{axes.label(words.flavour(mpi))}, raw samples of {format_bytes(largest)}"
+        name = f"{axes.label(labels.flavour(mpi))}, raw samples of {format_bytes(largest)}"
         traces.append(
             {
                 "x": x,

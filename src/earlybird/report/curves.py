@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.run import Sample, median_of_launches
-from earlybird.report import words
+from earlybird.models.maxrate import maxrate_bandwidth
+from earlybird.models.postal import postal_time_s
 from earlybird.report.material import Material
 
 
@@ -46,7 +48,7 @@ class Segment:
     bandwidth_bytes_per_s: float
 
     def time_s(self, size_bytes: np.ndarray) -> np.ndarray:
-        return self.latency_s + size_bytes / self.bandwidth_bytes_per_s
+        return postal_time_s(size_bytes, self.latency_s, self.bandwidth_bytes_per_s)
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,9 @@ class Contention:
     bound: frozenset[int] = frozenset()  # the N whose value is only a bound, according to the profile
 
     def straight_line(self) -> np.ndarray:
-        """min(N*BW(1), BW_max), equation (3) of Thune et al. 2023, BW_max the largest value measured."""
+        """Equation (3) of Thune et al. 2023, with the largest measured value as BW_max."""
         top = self.bandwidth_bytes_per_s.max()
-        return np.minimum(self.count / self.bend(), 1.0) * top
+        return maxrate_bandwidth(self.count, top / self.bend(), top)
 
     def bend(self) -> float:
         """The N at which the line reaches BW_max: BW_max/BW(1)."""
@@ -98,12 +100,12 @@ def pingpong_curves(material: Material) -> list[Curve]:
     for (mpi, level, reused, run_name), samples in groups.items():
         several = len({key[3] for key in groups if key[:3] == (mpi, level, reused)}) > 1
         label = (
-            words.flavour(mpi)
+            labels.flavour(mpi)
             + (", reused buffers" if reused else "")
             + (f" ({run_name})" if several else "")
         )
         curves.append(Curve(mpi, level, label, reused, tuple(_points(samples))))
-    return sorted(curves, key=lambda curve: (words.level_order(curve.level), curve.label))
+    return sorted(curves, key=lambda curve: (labels.level_order(curve.level), curve.label))
 
 
 def _points(samples: Iterable[Sample]) -> list[Point]:
@@ -127,7 +129,7 @@ def fits(material: Material) -> list[Fit]:
     """The ping-pong lines of every profile: its `piecewise_postal` form, or its levels at N = 1."""
     result = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
-        for level in sorted(profile.levels, key=words.level_order):
+        for level in sorted(profile.levels, key=labels.level_order):
             form = _pingpong_form(profile, level)
             rows = _form_rows(form) if form else _level_rows(profile, level)
             error = (form or {}).get("held_out_error", profile.levels[level].extra.get("held_out_error"))
@@ -184,7 +186,7 @@ def contentions(material: Material) -> list[Contention]:
     """BW(N) of every profile, level and protocol; for runs without a profile, at their largest size."""
     result = []
     for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
-        for level in sorted(profile.levels, key=words.level_order):
+        for level in sorted(profile.levels, key=labels.level_order):
             result += [_of_protocol(profile, label, level, protocol) for protocol in _lines(profile, level)]
     fitted = {(item.mpi, item.level) for item in result}
     return result + [item for item in _of_samples(material) if (item.mpi, item.level) not in fitted]
@@ -233,7 +235,7 @@ def _of_samples(material: Material) -> list[Contention]:
     for sample in contention_samples(material):
         groups[(_mpi(sample), str(sample.config.get("level", "")))].append(sample)
     result = []
-    for (mpi, level), samples in sorted(groups.items(), key=lambda item: words.level_order(item[0][1])):
+    for (mpi, level), samples in sorted(groups.items(), key=lambda item: labels.level_order(item[0][1])):
         largest = max(_size(sample) for sample in samples)
         by_count: dict[int, list[Sample]] = defaultdict(list)
         for sample in samples:
@@ -244,7 +246,7 @@ def _of_samples(material: Material) -> list[Contention]:
         over = np.array([any(sample.oversubscribed for sample in by_count[n]) for n in counts])
         table = np.array(rows)
         result.append(
-            Contention(mpi, level, "", words.flavour(mpi), counts, table[:, 0], table[:, 1:], over, False)
+            Contention(mpi, level, "", labels.flavour(mpi), counts, table[:, 0], table[:, 1:], over, False)
         )
     return result
 
@@ -290,7 +292,7 @@ def profile_labels(profiles: Sequence[Profile]) -> list[str]:
     """The flavour of each profile, with its id if several share a flavour."""
     names = [profile_mpi(profile) for profile in profiles]
     return [
-        ("the profile" if name == "other" else words.flavour(name))
+        ("the profile" if name == "other" else labels.flavour(name))
         + (f" ({profile.id or position})" if names.count(name) > 1 else "")
         for position, (name, profile) in enumerate(zip(names, profiles, strict=True), start=1)
     ]

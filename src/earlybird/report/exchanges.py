@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample, rank_medians_of_launches
-from earlybird.report import links, words
+from earlybird.report import links
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.provenance import is_loaded, load_of
 
@@ -51,7 +52,7 @@ class Exchange:
         return self.measured_s is not None or bool(self.predicted_s)
 
     def models(self) -> list[str]:
-        return sorted(self.predicted_s, key=lambda name: (words.model_order(name), name))
+        return sorted(self.predicted_s, key=lambda name: (labels.model_order(name), name))
 
     def best_first(self) -> list[str]:
         return sorted(self.error, key=lambda name: self.error[name])
@@ -183,10 +184,10 @@ def _exchange(
 ) -> Exchange:
     digest = digest or (pattern.sha256() if pattern is not None else "")
     parts = (
-        words.counted(num_ranks, "rank"),
-        words.counted(pattern.num_messages, "message") if pattern is not None else "",
+        labels.counted(num_ranks, "rank"),
+        labels.counted(pattern.num_messages, "message") if pattern is not None else "",
         f"layout {layout}" if layout else "",
-        words.flavour(mpi) if mpi else "",
+        labels.flavour(mpi) if mpi else "",
         f"pattern {digest[:8]}" if digest else "",
     )
     return Exchange(

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from earlybird.data import labels
+from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes
-from earlybird.report import provenance, words
+from earlybird.report import provenance
 from earlybird.report.curves import number_or_none
-from earlybird.report.fastest import Spread
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import Table
 from earlybird.report.pipelines import Pipeline, PipelinePoint
@@ -87,7 +88,7 @@ def _groups(measured: Sequence[Pipeline]) -> list[list[Pipeline]]:
 
 
 def _place(pipeline: Pipeline) -> tuple:
-    return words.level_order(pipeline.setting.level), pipeline.setting.level, pipeline.label
+    return labels.level_order(pipeline.setting.level), pipeline.setting.level, pipeline.label
 
 
 def _rows(measured: Sequence[Pipeline]) -> list[_Row]:
@@ -129,13 +130,13 @@ def _brief_table(measured: Sequence[Pipeline]) -> Table:
 
 
 def _caption(measured: Sequence[Pipeline]) -> str:
-    where = f"{measured[0].label}, {words.level(measured[0].setting.level)}"
+    where = f"{measured[0].label}, {labels.level(measured[0].setting.level)}"
     star = " (*: more threads than cores)" if any(pipeline.oversubscribed for pipeline in measured) else ""
     return f"Figures of Gillis et al. 2023, paper and here: {where}{star}"
 
 
 def _threads(pipeline: Pipeline, paper: int) -> str:
-    threads = words.counted(pipeline.setting.threads, "thread") + (" *" if pipeline.oversubscribed else "")
+    threads = labels.counted(pipeline.setting.threads, "thread") + (" *" if pipeline.oversubscribed else "")
     return threads + (f" (paper: {paper})" if pipeline.setting.threads != paper else "")
 
 
@@ -145,10 +146,10 @@ _MPI_VERSUS_IMPROVED = (
 
 
 def _mpi_versus_improved(pipeline: Pipeline) -> list[str]:
-    points = [point for point in pipeline.points if {"partitioned", "earlybird"} <= point.gain.keys()]
+    points = [point for point in pipeline.points if {"partitioned", "earlybird"} <= point.speed_up.keys()]
     if not points:
         return []
-    ratios = [point.gain["earlybird"][0] / point.gain["partitioned"][0] for point in points]
+    ratios = [point.speed_up["earlybird"][0] / point.speed_up["partitioned"][0] for point in points]
     return [
         _MPI_VERSUS_IMPROVED,
         f"{ratios[0]:.2f}",
@@ -159,7 +160,7 @@ def _mpi_versus_improved(pipeline: Pipeline) -> list[str]:
 
 def _congestion(pipeline: Pipeline) -> list[str]:
     setting = pipeline.setting
-    contexts = words.counted(setting.vcis or 1, "context")
+    contexts = labels.counted(setting.vcis or 1, "context")
     contexts += "" if (setting.vcis or 1) in (1, 32) else " (paper: 32)"
     quantity = f"{_threads(pipeline, 32)}, 1 partition each, {contexts}"
     return _penalty(
@@ -177,46 +178,46 @@ def _aggregation(pipeline: Pipeline) -> list[str]:
 
 
 def _penalty(pipeline: Pipeline, quantity: str, method: str) -> list[str]:
-    points = [point for point in pipeline.points if method in point.gain]
+    points = [point for point in pipeline.points if method in point.speed_up]
     if not points:
         return []
     others = [
-        f"{words.method(other)} {1 / points[0].gain[other][0]:.2f}"
+        f"{labels.method(other)} {1 / points[0].speed_up[other][0]:.2f}"
         for other in ("earlybird", "partitioned", "many")
-        if other != method and other in points[0].gain
+        if other != method and other in points[0].speed_up
     ]
-    here = _spread(_inverse(points[0].gain[method]))
+    here = _spread(_inverse(points[0].speed_up[method]))
     if method != "earlybird":
-        here += f" ({words.method(method)})"
+        here += f" ({labels.method(method)})"
     return [quantity, here, "; ".join(others) or "-", format_bytes(points[0].size_bytes)]
 
 
 def _early_bird(pipeline: Pipeline) -> list[str]:
-    points: list[PipelinePoint] = [point for point in pipeline.points if "earlybird" in point.gain]
+    points: list[PipelinePoint] = [point for point in pipeline.points if "earlybird" in point.speed_up]
     if not points:
         return []
     last = points[-1]
-    others = [f"equation (4) {last.gain_theory:.2f}"] if last.gain_theory is not None else []
+    others = [f"equation (4) {last.ideal_speed_up:.2f}"] if last.ideal_speed_up is not None else []
     others += [
-        f"{words.method(method)} {last.gain[method][0]:.2f}"
+        f"{labels.method(method)} {last.speed_up[method][0]:.2f}"
         for method in ("many", "partitioned")
-        if method in last.gain
+        if method in last.speed_up
     ]
     return [
-        f"{_threads(pipeline, 4)}, {words.counted(pipeline.setting.partitions, 'partition')}, the last one "
+        f"{_threads(pipeline, 4)}, {labels.counted(pipeline.setting.partitions, 'partition')}, the last one "
         f"late by {pipeline.setting.late()}: speed-up over a single message",
-        _spread(last.gain["earlybird"]),
+        _spread(last.speed_up["earlybird"]),
         "; ".join(others) or "-",
         format_bytes(last.size_bytes),
     ]
 
 
-def _inverse(spread: Spread) -> Spread:
+def _inverse(spread: Estimate) -> Estimate:
     middle, low, high = spread
     return 1 / middle, 1 / high, 1 / low
 
 
-def _spread(spread: Spread) -> str:
+def _spread(spread: Estimate) -> str:
     middle, low, high = spread
     return f"{middle:.2f}" + (f" ({low:.2f} to {high:.2f})" if high > low else "")
 

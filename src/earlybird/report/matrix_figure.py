@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.pattern import Pattern
 from earlybird.data.units import format_bytes
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.exchanges import Exchange
 from earlybird.report.parts import Figure
 
@@ -35,7 +36,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
     hover = [
         [
             f"{names[i]} to {names[j]}<br><b>{format_bytes(int(volume[i, j]))}</b> in "
-            f"{words.counted(int(messages[i, j]), 'message')}"
+            f"{labels.counted(int(messages[i, j]), 'message')}"
             if messages[i, j]
             else ""
             for j in range(len(volume))

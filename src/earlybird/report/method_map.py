@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from earlybird.report import axes, words
+from earlybird.data import labels
+from earlybird.report import axes
 
 MAX_TICKS = 9
 _WIDE_COLUMNS = 8  # with more columns, only the letters of a cell fit on a phone
@@ -34,7 +35,7 @@ class MethodMap:
         return len(self.cells) / max(len(self.rows) * len(self.columns), 1)
 
     def methods(self) -> list[str]:
-        return sorted({cell.method for cell in self.cells.values()}, key=words.method_order)
+        return sorted({cell.method for cell in self.cells.values()}, key=labels.method_order)
 
     def data(self) -> list[dict[str, Any]]:
         """The heat map, and a trace per method for the legend, which heat maps lack."""
@@ -91,7 +92,7 @@ def _text(cell: Cell | None, columns: int) -> str:
     if cell is None:
         return ""
     figure = f"<br>{cell.figure}" if cell.figure and columns <= _WIDE_COLUMNS else ""
-    return words.method_letters(cell.method) + figure
+    return labels.method_letters(cell.method) + figure
 
 
 def _legend(method: str) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def _legend(method: str) -> dict[str, Any]:
         "x": [None],
         "y": [None],
         "mode": "markers",
-        "name": axes.label(f"{words.method_letters(method)}: {words.method(method)}"),
+        "name": axes.label(f"{labels.method_letters(method)}: {labels.method(method)}"),
         "marker": {"symbol": "square", "size": 12, "color": axes.color(method)},
         "hoverinfo": "skip",
     }

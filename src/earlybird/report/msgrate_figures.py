@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.msgrates import METHODS, MessageRates, RatePoint, millions
 from earlybird.report.parts import Figure, Table
 
@@ -22,7 +23,9 @@ def rate_figures(all_rates: Sequence[MessageRates]) -> list[Figure]:
     num_left = len(settings) - MAX_SETTINGS
     if num_left > 0:
         reason = f"{MAX_SETTINGS} settings have figures; the rates of the others are in the table."
-        figures.append(Figure("rates-left", f"{words.counted(num_left, 'more setting')}", "", why_not=reason))
+        figures.append(
+            Figure("rates-left", f"{labels.counted(num_left, 'more setting')}", "", why_not=reason)
+        )
     return figures
 
 
@@ -31,7 +34,7 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
     rows = [
         [
             series.label,
-            words.level(series.level),
+            labels.level(series.level),
             format_bytes(series.size_bytes),
             str(series.window),
             f"{point.threads}{' *' if point.oversubscribed else ''}",
@@ -69,7 +72,7 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
     rates = [rate for point in points for rate in point.rate_per_s]
     return Figure(
         f"message-rate-{k}",
-        f"Messages per second of threads, {words.level(level)}, {format_bytes(size_bytes)} each",
+        f"Messages per second of threads, {labels.level(level)}, {format_bytes(size_bytes)} each",
         f"Every thread sends windows of {window} messages. The rate is the number of messages of all threads "
         "divided by the time until the last one is received. Line: median over iterations, then launches. "
         "Shading: from the lowest to the highest launch. Open markers: more threads than cores. Processes "
@@ -87,7 +90,7 @@ def _traces(
 ) -> list[dict[str, Any]]:
     x, color = [point.threads for point in points], axes.color(method)
     label = METHODS.get(method, method)
-    name = axes.label(f"{series.label}, {label}" if num_series > 1 else words.capital(label))
+    name = axes.label(f"{series.label}, {label}" if num_series > 1 else labels.capital(label))
     edge = {
         "x": x,
         "mode": "lines",
@@ -119,8 +122,8 @@ def _hover(name: str, point: RatePoint) -> str:
     middle, low, high = map(millions, point.rate_per_s)
     over = ", more threads than cores" if point.oversubscribed else ""
     return (
-        f"{name}<br>{words.counted(point.threads, 'thread')}{over}: <b>{middle} million/s</b><br>"
-        f"{words.counted(point.num_launches, 'launch', 'launches')}: {low} to {high}"
+        f"{name}<br>{labels.counted(point.threads, 'thread')}{over}: <b>{middle} million/s</b><br>"
+        f"{labels.counted(point.num_launches, 'launch', 'launches')}: {low} to {high}"
     )
 
 

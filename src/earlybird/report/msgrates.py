@@ -4,23 +4,23 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from earlybird.compare.results import results
+from earlybird.data import labels
 from earlybird.data.layout import level_phrase
-from earlybird.data.run import Sample, thread_medians_of_launches
+from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
+from earlybird.data.results import Estimate, Result
+from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.report import words
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import Material
 
 # The methods in display order; the last one is the upper bound of the others.
 METHODS = {
-    "shared": "one communicator",
-    "per-thread": "one communicator per thread",
-    "per-thread-contexts": "one communicator and context per thread",
-    "processes": "processes",
+    SHARED: "one communicator",
+    PER_THREAD: "one communicator per thread",
+    CONTEXTS: "one communicator and context per thread",
+    PROCESSES: "processes",
 }
-CONTEXTS, PROCESSES = "per-thread-contexts", "processes"
 Key = tuple[str, bool]  # a method, and whether contexts were requested
 
 
@@ -31,14 +31,14 @@ class RatePoint:
     Attributes
     ----------
     vcis : requested communication contexts; None for the default of the MPI.
-    rate_per_s : messages of all threads per second: median, lowest and highest launch.
+    rate_per_s : messages of all threads per second.
     thread_rates_per_s : the rate of each thread over its own time; empty if unknown.
     oversubscribed : whether there were more threads, or ranks, than cores.
     """
 
     threads: int
     vcis: int | None
-    rate_per_s: tuple[float, float, float]
+    rate_per_s: Estimate
     thread_rates_per_s: tuple[float, ...]
     oversubscribed: bool
     num_launches: int
@@ -81,10 +81,10 @@ def message_rates(material: Material) -> list[MessageRates]:
     result = []
     for (level, size_bytes, window, mpi, run_name), samples in groups.items():
         several = sum(key[:4] == (level, size_bytes, window, mpi) for key in groups) > 1
-        label = words.flavour(mpi) + (f" ({run_name})" if several else "")
-        result.append(MessageRates(mpi, level, size_bytes, window, label, _methods(samples, window)))
+        label = labels.flavour(mpi) + (f" ({run_name})" if several else "")
+        result.append(MessageRates(mpi, level, size_bytes, window, label, _methods(samples)))
     return sorted(
-        result, key=lambda series: (words.level_order(series.level), *series.setting[1:], series.label)
+        result, key=lambda series: (labels.level_order(series.level), *series.setting[1:], series.label)
     )
 
 
@@ -108,9 +108,9 @@ def rates_sentences(all_rates: Sequence[MessageRates]) -> list[str]:
         crowded = any(point.oversubscribed for point in rates.values())
         over = ", with more threads than cores" if crowded else ""
         sentences.append(
-            f"{words.capital(level_phrase(series.level))}, {words.counted(threads, 'thread')} of "
+            f"{labels.capital(level_phrase(series.level))}, {labels.counted(threads, 'thread')} of "
             f"{series.label} {'reaches' if threads == 1 else 'reach'} these rates in million "
-            f"{format_bytes(series.size_bytes)} messages per second{over}: {words.listed(texts)}."
+            f"{format_bytes(series.size_bytes)} messages per second{over}: {labels.listed(texts)}."
         )
     return sentences
 
@@ -121,7 +121,7 @@ def millions(rate_per_s: float) -> str:
 
 
 def _counted_processes(number: int) -> str:
-    return words.counted(number, "pair of processes", "pairs of processes")
+    return labels.counted(number, "pair of processes", "pairs of processes")
 
 
 def _threads_to_report(methods: Mapping[str, Sequence[RatePoint]]) -> int:
@@ -139,29 +139,23 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
     return str(config.get("level", "")), int(values[0]), int(values[1])
 
 
-def _methods(samples: Sequence[Sample], window: int) -> dict[Key, tuple[RatePoint, ...]]:
-    groups: dict[tuple, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        vcis = number_or_none(sample.config.get("vcis"))
-        groups[(sample.method, None if vcis is None else int(vcis), int(sample.config["threads"]))].append(
-            sample
-        )
+def _methods(samples: Sequence[Sample]) -> dict[Key, tuple[RatePoint, ...]]:
     methods: dict[Key, list[RatePoint]] = defaultdict(list)
-    for (method, vcis, threads), group in groups.items():
-        methods[method, vcis is not None].append(_point(threads, vcis, window, group))
+    for result in results(samples):
+        vcis = number_or_none(result.config.get("vcis"))
+        methods[result.method, vcis is not None].append(_point(result, vcis))
     order = list(METHODS)
     keys = sorted(methods, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
     return {key: tuple(sorted(methods[key], key=lambda point: point.threads)) for key in keys}
 
 
-def _point(threads: int, vcis: int | None, window: int, samples: Sequence[Sample]) -> RatePoint:
-    rates = threads * window / np.array([max(sample.median_s(), 1e-12) for sample in samples])
-    of_threads = thread_medians_of_launches(samples)
+def _point(result: Result, vcis: float | None) -> RatePoint:
+    figures = result.figures
     return RatePoint(
-        threads,
-        vcis,
-        (float(np.median(rates)), float(rates.min()), float(rates.max())),
-        () if of_threads is None else tuple((window / of_threads).tolist()),
-        any(sample.oversubscribed for sample in samples),
-        len({sample.launch for sample in samples}),
+        int(result.config["threads"]),
+        None if vcis is None else int(vcis),
+        Estimate(*(figures[name] for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s"))),
+        tuple(figures["thread_rates_per_s"] or ()),
+        result.oversubscribed,
+        result.launches,
     )

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from earlybird.data import labels
 from earlybird.data.layout import level_phrase
+from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
-from earlybird.report import gillis, words
+from earlybird.report import gillis
 from earlybird.report.best_method_figure import best_method_figures
 from earlybird.report.material import Material
 from earlybird.report.parts import Chapter
@@ -16,7 +18,7 @@ from earlybird.report.pipeline_tables import (
     crossovers_table,
     pipelines_table,
 )
-from earlybird.report.pipelines import BULK, Pipeline, pipelines
+from earlybird.report.pipelines import Pipeline, pipelines
 
 ID = "pipelines"
 QUESTION = "How should threads send a buffer?"
@@ -59,16 +61,16 @@ def _sentences(measured: Sequence[Pipeline]) -> list[str]:
 
 def _sentence(pipeline: Pipeline) -> str:
     """The speed-up of the largest buffer."""
-    points = [point for point in pipeline.points if point.gain]
-    where = f"{words.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
+    points = [point for point in pipeline.points if point.speed_up]
+    where = f"{labels.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
     if not points:
         return f"{where} was measured without the reference, a single message."
     point, setting = points[-1], pipeline.setting
-    method = max(point.gain, key=lambda name: point.gain[name][0])
-    gain, theory = point.gain[method][0], point.gain_theory
+    method = max(point.speed_up, key=lambda name: point.speed_up[name][0])
+    gain, theory = point.speed_up[method][0], point.ideal_speed_up
     late = "the last one late" if setting.gamma_s_per_byte else "computed with noise" if setting.noise else ""
-    what = f"{format_bytes(point.size_bytes)} as {words.counted(setting.partitions, 'partition')}"
-    what += f" of {words.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
+    what = f"{format_bytes(point.size_bytes)} as {labels.counted(setting.partitions, 'partition')}"
+    what += f" of {labels.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
     what += f", {late}," if late else ""
     theory_text = f" (equation (4): {theory:.2f})" if theory is not None and setting.delay_rate() else ""
     if gain <= 1:
@@ -81,7 +83,7 @@ def _sentence(pipeline: Pipeline) -> str:
 
 
 def _using(method: str) -> str:
-    return f"using {words.method(method)}"
+    return f"using {labels.method(method)}"
 
 
 def _penalty(group: Sequence[Pipeline]) -> str:
@@ -89,8 +91,8 @@ def _penalty(group: Sequence[Pipeline]) -> str:
     costs = [
         (1 / gain, method, pipeline)
         for pipeline in group
-        for method, (gain, _, _) in pipeline.points[0].gain.items()
-        if gain > 0 and not method.startswith("rma") and BULK in pipeline.points[0].time_s
+        for method, (gain, _, _) in pipeline.points[0].speed_up.items()
+        if gain > 0 and not method.startswith("rma") and SINGLE in pipeline.points[0].time_s
     ]
     if not costs:
         return ""
@@ -98,8 +100,8 @@ def _penalty(group: Sequence[Pipeline]) -> str:
     if cost < MIN_REPORTED_COST:
         return ""
     threads = (
-        f" from {words.counted(pipeline.setting.threads, 'thread')}" if pipeline.setting.threads > 1 else ""
+        f" from {labels.counted(pipeline.setting.threads, 'thread')}" if pipeline.setting.threads > 1 else ""
     )
-    partitions = words.counted(pipeline.setting.partitions, "partition")
+    partitions = labels.counted(pipeline.setting.partitions, "partition")
     what = f"{format_bytes(pipeline.points[0].size_bytes)} in {partitions}{threads}"
     return f" Send small buffers as a single message: {what} take {cost:.3g} times as long {_using(method)}."

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from earlybird.report import words
+from earlybird.data import labels
 from earlybird.report.pipelines import Pipeline
 
 # For each selector: the sort key of a value, and its label.
 _CHOICES: Mapping[str, Callable[[Pipeline], tuple[Any, str]]] = {
     "MPI": lambda pipeline: (pipeline.label, pipeline.label),
     "level": lambda pipeline: (
-        words.level_order(pipeline.setting.level),
-        words.level(pipeline.setting.level),
+        labels.level_order(pipeline.setting.level),
+        labels.level(pipeline.setting.level),
     ),
     "threads": lambda pipeline: (pipeline.setting.threads, str(pipeline.setting.threads)),
     "contexts": lambda pipeline: (pipeline.setting.vcis or 0, pipeline.setting.contexts()),
@@ -41,14 +41,16 @@ def headline(measured: Sequence[Pipeline]) -> Pipeline:
         key=lambda pipeline: (
             pipeline.setting.delay_rate() > 0,
             not pipeline.oversubscribed,
-            _last_gain(pipeline),
+            _last_speed_up(pipeline),
             len(pipeline.points),
         ),
     )
 
 
-def _last_gain(pipeline: Pipeline) -> float:
-    gains = [max(gain for gain, _, _ in point.gain.values()) for point in pipeline.points if point.gain]
+def _last_speed_up(pipeline: Pipeline) -> float:
+    gains = [
+        max(gain for gain, _, _ in point.speed_up.values()) for point in pipeline.points if point.speed_up
+    ]
     return gains[-1] if gains else 0.0
 
 
@@ -57,10 +59,10 @@ def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
     of contexts."""
     setting = pipeline.setting
     parts = {
-        "level": words.level(setting.level),
-        "threads": words.counted(setting.threads, "thread") if setting.threads > 1 else "",
-        "contexts": words.counted(setting.vcis, "context") if setting.vcis is not None else "",
-        "partitions": words.counted(setting.partitions, "partition"),
+        "level": labels.level(setting.level),
+        "threads": labels.counted(setting.threads, "thread") if setting.threads > 1 else "",
+        "contexts": labels.counted(setting.vcis, "context") if setting.vcis is not None else "",
+        "partitions": labels.counted(setting.partitions, "partition"),
         "delay": f"delay {setting.late()}" if setting.late() != "none" else "no delay",
     }
     return ", ".join(text for name, text in parts.items() if text and name not in leave_out)

@@ -4,31 +4,33 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from earlybird.data import labels
+from earlybird.data.methods import SINGLE
+from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import axes, words
-from earlybird.report.fastest import Spread
+from earlybird.report import axes
 from earlybird.report.parts import Figure
 from earlybird.report.pipeline_choices import choice, setting_text
-from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint, Setting
+from earlybird.report.pipelines import Pipeline, PipelinePoint, Setting
 from earlybird.report.spread_lines import fitted_trace, spread_traces
 
 MAX_SETTINGS = 60  # settings with figures, one shown at a time; the table has all
 CROWDED = "More threads than cores: these times include context switches."
-_Cell = tuple[PipelinePoint, Spread]
+_Cell = tuple[PipelinePoint, Estimate]
 
 
 def pipeline_figures(measured: Sequence[Pipeline]) -> list[Figure]:
     """Two figures per setting: times of all methods, and speed-ups over a single message."""
     figures = []
     for k, pipeline in enumerate(measured[:MAX_SETTINGS]):
-        figures += [_time_figure(k, pipeline), _gain_figure(k, pipeline)]
+        figures += [_time_figure(k, pipeline), _speed_up_figure(k, pipeline)]
     num_left = len(measured) - MAX_SETTINGS
     if num_left > 0:
         reason = (
             f"{MAX_SETTINGS} settings have figures; the times of the others are in the table of pipelines."
         )
         figures.append(
-            Figure("pipelines-left", f"{words.counted(num_left, 'more setting')}", "", why_not=reason)
+            Figure("pipelines-left", f"{labels.counted(num_left, 'more setting')}", "", why_not=reason)
         )
     return figures
 
@@ -76,21 +78,23 @@ def _time_sentence(pipeline: Pipeline) -> str:
         )
     ]
     if len(runs) == 1:
-        text = f"No method is clearly faster than {words.method(runs[0][0])} at any size."
+        text = f"No method is clearly faster than {labels.method(runs[0][0])} at any size."
     else:
-        spans = [f"{words.method(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
-        spans += [f"{words.method(method)} from {format_bytes(sizes[0])}" for method, sizes in runs[1:]]
-        text = f"Fastest: {words.listed(spans)}."
+        spans = [f"{labels.method(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
+        spans += [f"{labels.method(method)} from {format_bytes(sizes[0])}" for method, sizes in runs[1:]]
+        text = f"Fastest: {labels.listed(spans)}."
     error = pipeline.fitted_error()
-    return text + (f" Median error of the fitted model: {words.percent(error)}." if error is not None else "")
+    return text + (
+        f" Median error of the fitted model: {labels.percent(error)}." if error is not None else ""
+    )
 
 
-def _gain_figure(k: int, pipeline: Pipeline) -> Figure:
+def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     id, title = f"pipeline-gain-{k}", f"Speed-up over a single message: {setting_text(pipeline)}"
     data: list[dict[str, Any]] = []
     values: list[float] = []
     for method in pipeline.methods():
-        cells = [(point, point.gain[method]) for point in pipeline.points if method in point.gain]
+        cells = [(point, point.speed_up[method]) for point in pipeline.points if method in point.speed_up]
         if cells:
             data += _traces(method, cells, lambda gain: f"speed-up {gain:.2f}")
             values += [gain for _, spread in cells for gain in spread]
@@ -102,9 +106,9 @@ def _gain_figure(k: int, pipeline: Pipeline) -> Figure:
         "Time of a single message, sent when all partitions are ready, divided by the time of the method. "
         "Line: median of the ratios within a round. Shading: from the lowest to the highest launch."
     )
-    points = [point for point in pipeline.points if point.gain_theory is not None]
+    points = [point for point in pipeline.points if point.ideal_speed_up is not None]
     if points:
-        values += [point.gain_theory for point in points]
+        values += [point.ideal_speed_up for point in points]
         data.append(_theory(points))
         caption += (
             " Dashed: equation (4) of Gillis et al. 2023 at the bandwidth of a single message. It neglects "
@@ -116,29 +120,29 @@ def _gain_figure(k: int, pipeline: Pipeline) -> Figure:
         caption + (f" {CROWDED}" if pipeline.oversubscribed else ""),
         data,
         axes.layout(_sizes(pipeline), axes.ratio_axis(values, "speed-up over a single message")),
-        sentence=_gain_sentence(pipeline),
+        sentence=_speed_up_sentence(pipeline),
         choice=choice(pipeline),
     )
 
 
-def _gain_sentence(pipeline: Pipeline) -> str:
+def _speed_up_sentence(pipeline: Pipeline) -> str:
     """`4 MiB: speed-up 2.50 with libearlybird over a single message (equation (4): 2.67).`, and the same for
     the smallest buffer."""
-    first, last = ([point for point in pipeline.points if point.gain][k] for k in (0, -1))
+    first, last = ([point for point in pipeline.points if point.speed_up][k] for k in (0, -1))
     return " ".join(
-        words.capital(gain_text(point, pipeline.setting)) + "."
+        labels.capital(speed_up_text(point, pipeline.setting)) + "."
         for point in ((last, first) if first is not last else (last,))
     )
 
 
-def gain_text(point: PipelinePoint, setting: Setting) -> str:
+def speed_up_text(point: PipelinePoint, setting: Setting) -> str:
     """The speed-up of this buffer size with the best method other than a single message, and equation (4)."""
-    method = max(point.gain, key=lambda name: point.gain[name][0])
-    gain = point.gain[method][0]
-    size, name = format_bytes(point.size_bytes), words.method(method)
+    method = max(point.speed_up, key=lambda name: point.speed_up[name][0])
+    gain = point.speed_up[method][0]
+    size, name = format_bytes(point.size_bytes), labels.method(method)
     if gain < 1:
         return f"{size} takes {1 / gain:.3g} times as long with {name} as with a single message"
-    theory = setting.delay_rate() and point.gain_theory
+    theory = setting.delay_rate() and point.ideal_speed_up
     theory_text = f" (equation (4): {theory:.2f})" if theory else ""
     return f"{size}: speed-up {gain:.2f} with {name} over a single message{theory_text}"
 
@@ -152,10 +156,10 @@ def _x(points: Sequence[PipelinePoint]) -> list[float]:
 
 
 def _traces(method: str, cells: Sequence[_Cell], text: Callable[[float], str]) -> list[dict[str, Any]]:
-    name = axes.label(words.capital(words.method(method)))
+    name = axes.label(labels.capital(labels.method(method)))
     hover = [
         f"{name}<br>{format_bytes(point.size_bytes)}: <b>{text(middle)}</b><br>"
-        f"{words.counted(point.num_launches, 'launch', 'launches')}: {text(low)} to {text(high)}"
+        f"{labels.counted(point.num_launches, 'launch', 'launches')}: {text(low)} to {text(high)}"
         for point, (middle, low, high) in cells
     ]
     return spread_traces(
@@ -170,7 +174,7 @@ def _fitted_traces(pipeline: Pipeline) -> list[dict[str, Any]]:
         points = [point for point in pipeline.points if method in point.fitted_s]
         if not points:
             continue
-        name = axes.label(f"fitted model, {words.method(method)}")
+        name = axes.label(f"fitted model, {labels.method(method)}")
         hover = [
             f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[method])}"
             for point in points
@@ -182,14 +186,14 @@ def _fitted_traces(pipeline: Pipeline) -> list[dict[str, Any]]:
 
 def _bulk_line(pipeline: Pipeline) -> dict[str, Any]:
     """The reference line of a single message, 1 at every size."""
-    points = [point for point in pipeline.points if point.gain]
+    points = [point for point in pipeline.points if point.speed_up]
     return {
         "x": _x(points),
         "y": [1.0] * len(points),
         "mode": "lines+markers",
-        "name": words.capital(words.method(BULK)),
-        "line": {"color": axes.color(BULK), "width": 2},
-        "marker": {"color": axes.color(BULK), "size": 6, "symbol": axes.symbol(BULK)},
+        "name": labels.capital(labels.method(SINGLE)),
+        "line": {"color": axes.color(SINGLE), "width": 2},
+        "marker": {"color": axes.color(SINGLE), "size": 6, "symbol": axes.symbol(SINGLE)},
         "hoverinfo": "skip",
     }
 
@@ -198,14 +202,14 @@ def _theory(points: Sequence[PipelinePoint]) -> dict[str, Any]:
     name = "Equation (4)"
     return {
         "x": _x(points),
-        "y": [point.gain_theory for point in points],
+        "y": [point.ideal_speed_up for point in points],
         "mode": "lines+markers" if len(points) == 1 else "lines",
         "name": name,
         "legendrank": 2000,
         "line": {"color": axes.color("measured"), "width": 1.6, "dash": "dash"},
         "marker": {"color": axes.color("measured"), "size": 9, "symbol": "line-ew-open"},
         "hovertext": [
-            f"{name}<br>{format_bytes(point.size_bytes)}: {point.gain_theory:.2f}" for point in points
+            f"{name}<br>{format_bytes(point.size_bytes)}: {point.ideal_speed_up:.2f}" for point in points
         ],
         "hoverinfo": "text",
     }

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from earlybird.data import labels
+from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import words
 from earlybird.report.parts import Table
-from earlybird.report.pipelines import BULK, Pipeline, PipelinePoint
+from earlybird.report.pipelines import Pipeline, PipelinePoint
 
 BRIEF_SIZES = 4  # per pipeline in the terminal, from the smallest to the largest
 BRIEF_SETTINGS, BRIEF_CHANGES = 6, 12
@@ -15,7 +16,7 @@ _CAPTION = "Pipelines: time of a buffer in partitions, and speed-up over a singl
 # Columns with the setting of a row; a column with the same value in every row is omitted.
 _SETTING: dict[str, Callable[[Pipeline], str]] = {
     "MPI": lambda pipeline: pipeline.label,
-    "level": lambda pipeline: words.level(pipeline.setting.level),
+    "level": lambda pipeline: labels.level(pipeline.setting.level),
     "threads": lambda pipeline: str(pipeline.setting.threads) + (" *" if pipeline.oversubscribed else ""),
     "contexts": lambda pipeline: pipeline.setting.contexts(),
     "partitions": lambda pipeline: str(pipeline.setting.partitions),
@@ -61,11 +62,11 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
 
 
 def _brief_cells(point: PipelinePoint, method: str) -> list[str]:
-    gain, theory = point.gain.get(method), point.gain_theory
+    gain, theory = point.speed_up.get(method), point.ideal_speed_up
     return [
         format_bytes(point.size_bytes),
-        format_seconds(point.time_s[BULK][0]) if BULK in point.time_s else "-",
-        words.method(method) if method else "-",
+        format_seconds(point.time_s[SINGLE][0]) if SINGLE in point.time_s else "-",
+        labels.method(method) if method else "-",
         format_seconds(point.time_s[method][0]) if method in point.time_s else "-",
         f"{gain[0]:.2f}" if gain else "-",
         f"{theory:.2f}" if theory is not None else "-",
@@ -79,15 +80,15 @@ def _few(count: int) -> list[int]:
 
 def _cells(point: PipelinePoint, method: str) -> list[str]:
     time_s, low_s, high_s = point.time_s[method]
-    gain = point.gain.get(method)
+    gain = point.speed_up.get(method)
     return [
         format_bytes(point.size_bytes),
-        words.method(method),
+        labels.method(method),
         format_seconds(time_s),
         f"{format_seconds(low_s)} to {format_seconds(high_s)}",
         f"{gain[0]:.2f}" if gain else "-",
         f"{gain[1]:.2f} to {gain[2]:.2f}" if gain else "-",
-        f"{point.gain_theory:.2f}" if gain and point.gain_theory is not None else "-",
+        f"{point.ideal_speed_up:.2f}" if gain and point.ideal_speed_up is not None else "-",
     ]
 
 
@@ -95,7 +96,7 @@ def _fitted(point: PipelinePoint, method: str) -> str:
     if method not in point.fitted_s:
         return "-"
     fitted_s = point.fitted_s[method]
-    return f"{format_seconds(fitted_s)} ({words.signed_percent(fitted_s / point.time_s[method][0] - 1)})"
+    return f"{format_seconds(fitted_s)} ({labels.signed_percent(fitted_s / point.time_s[method][0] - 1)})"
 
 
 def crossovers_table(measured: Sequence[Pipeline]) -> Table:
@@ -112,15 +113,15 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
             rows.append(
                 [
                     *setting,
-                    words.method(pipeline.best_methods()[0]),
+                    labels.method(pipeline.best_methods()[0]),
                     "at every size",
                     f"{smallest} to {largest}",
                 ]
             )
         for change in changes:
             low, high = map(format_bytes, change.between)
-            after = f"{about(change.size_bytes)}: {words.method(change.after)}"
-            rows.append([*setting, words.method(change.before), after, f"{low} to {high}"])
+            after = f"{about(change.size_bytes)}: {labels.method(change.after)}"
+            rows.append([*setting, labels.method(change.before), after, f"{low} to {high}"])
     return Table(
         f"Crossovers between methods{_star(measured)}",
         [*names, "fastest", "until", "observed between"],
@@ -141,7 +142,7 @@ def _star(measured: Sequence[Pipeline]) -> str:
 
 
 def _more(num_left: int, noun: str) -> str:
-    return f"; {words.counted(num_left, noun)} on the page" if num_left > 0 else ""
+    return f"; {labels.counted(num_left, noun)} on the page" if num_left > 0 else ""
 
 
 def about(size_bytes: float) -> str:

@@ -6,37 +6,42 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.data.run import Sample, median_of_launches
-from earlybird.report import fastest, words
+from earlybird.compare.ranking import Crossover, best_methods, crossovers, speeds
+from earlybird.compare.results import results
+from earlybird.data import labels
+from earlybird.data.methods import SINGLE
+from earlybird.data.results import Estimate, Result
+from earlybird.data.run import Sample
+from earlybird.models.pipelined import delay_rate_s_per_byte
 from earlybird.report.curves import number_or_none
-from earlybird.report.fastest import Crossover, Spread
 from earlybird.report.material import Material, MeasuredRun
-
-BULK = "single"
 
 
 @dataclass(frozen=True)
 class PipelinePoint:
-    """One buffer size: the time of every method, and the speed-up (`gain`) over a single message.
-
-    `fitted_s` are the times that the fitted model of a profile predicts.
-    """
+    """One buffer size: the result of every method, and the times that fitted models predict."""
 
     size_bytes: int
-    time_s: Mapping[str, Spread]
-    gain: Mapping[str, Spread]
-    gain_theory: float | None
-    num_launches: int
+    results: Mapping[str, Result]
     fitted_s: Mapping[str, float]
 
-    def speeds(self) -> dict[str, Spread]:
-        """Speed-up over a single message; if that was not measured, 1/s.
+    @property
+    def time_s(self) -> dict[str, Estimate]:
+        return {method: result.time_s for method, result in self.results.items()}
 
-        These are ratios of times of the same round, not of medians: some methods have separate launches.
-        """
-        if BULK in self.time_s and self.gain:
-            return {BULK: (1.0, 1.0, 1.0)} | dict(self.gain)
-        return fastest.inverse(self.time_s)
+    @property
+    def speed_up(self) -> dict[str, Estimate]:
+        """Over a single message."""
+        return {method: result.speed_up for method, result in self.results.items() if result.speed_up}
+
+    @property
+    def ideal_speed_up(self) -> float | None:
+        """By equation (4) of Gillis et al. 2023, at the bandwidth of a single message."""
+        return next(iter(self.results.values())).figures["ideal_speed_up"]
+
+    @property
+    def num_launches(self) -> int:
+        return max(result.launches for result in self.results.values())
 
 
 @dataclass(frozen=True)
@@ -64,15 +69,16 @@ class Setting:
 
     def order(self) -> tuple:
         noise = (0.0, 0.0, 0.0) if self.noise is None else tuple(vars(self.noise).values())
-        return (words.level_order(self.level), self.threads, self.vcis or 0, self.partitions,
+        return (labels.level_order(self.level), self.threads, self.vcis or 0, self.partitions,
                 self.gamma_s_per_byte, noise)  # fmt: skip
 
     def delay_rate(self) -> float:
         """gamma, seconds per byte of a partition; with noise that of equation (9) of Gillis et al. 2023."""
         if self.noise is None:
             return self.gamma_s_per_byte
-        theta, sigma = self.partitions / self.threads, (self.noise.epsilon + self.noise.delta) / 2
-        return self.noise.compute_s_per_byte * (theta + sigma * (theta**0.5 + 1) - 1)
+        noise = self.noise
+        theta = self.partitions // self.threads
+        return delay_rate_s_per_byte(noise.compute_s_per_byte, theta, noise.epsilon, noise.delta)
 
     def late(self) -> str:
         """The cause of late partitions, as text."""
@@ -98,25 +104,25 @@ class Pipeline:
 
     def methods(self) -> list[str]:
         """A single message first."""
-        return sorted({method for point in self.points for method in point.time_s}, key=words.method_order)
+        return sorted({method for point in self.points for method in point.time_s}, key=labels.method_order)
 
     def best_methods(self) -> list[str]:
         """The best method at each size, "" if none was measured; it changes if another is clearly faster."""
-        return fastest.best_methods(self._speeds(), BULK)
+        return best_methods(self._speeds(), SINGLE)
 
     def crossovers(self) -> list[Crossover]:
-        return fastest.crossovers([point.size_bytes for point in self.points], self._speeds(), BULK)
+        return crossovers([point.size_bytes for point in self.points], self._speeds(), SINGLE)
 
-    def _speeds(self) -> list[dict[str, Spread]]:
-        return [point.speeds() for point in self.points]
+    def _speeds(self) -> list[dict[str, Estimate]]:
+        return [speeds(point.results) for point in self.points]
 
     def fitted_error(self) -> float | None:
         """The median over sizes and methods of |fitted - measured|/measured; None without a fitted model."""
         errors = [
-            abs(fitted_s / point.time_s[method][0] - 1)
+            abs(fitted_s / point.time_s[method].value - 1)
             for point in self.points
             for method, fitted_s in point.fitted_s.items()
-            if method in point.time_s and point.time_s[method][0] > 0
+            if point.time_s[method].value > 0
         ]
         return float(np.median(errors)) if errors else None
 
@@ -142,9 +148,9 @@ def pipelines(material: Material) -> list[Pipeline]:
         result.append(
             Pipeline(
                 mpi,
-                words.flavour(mpi) + (f" ({runs[key].name})" if several else ""),
+                labels.flavour(mpi) + (f" ({runs[key].name})" if several else ""),
                 setting,
-                _points(samples, setting, material.fitted_pipelines),
+                _points(samples, material.fitted_pipelines),
                 any(sample.oversubscribed for sample in samples),
                 _reproduces(runs[key]),
             )
@@ -178,38 +184,19 @@ def _setting(sample: Sample) -> Setting | None:
     )
 
 
-def _points(
-    samples: Sequence[Sample], setting: Setting, fitted: Mapping[tuple, float]
-) -> tuple[PipelinePoint, ...]:
-    by_size: dict[int, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    for sample in samples:
-        by_size[int(sample.config["size_bytes"])][sample.method].append(sample)
-    points = []
-    for size_bytes, methods in sorted(by_size.items()):
-        bulk = methods.get(BULK, [])
-        gains = {
-            method: fastest.paired_gain(bulk, group) for method, group in methods.items() if method != BULK
-        }
-        theory = gain_theory(setting, size_bytes, median_of_launches(bulk)) if bulk else None
-        model = {method: fitted.get(group[0].point()) for method, group in methods.items()}
-        points.append(
-            PipelinePoint(
-                size_bytes,
-                {
-                    method: fastest.spread([sample.median_s() for sample in group])
-                    for method, group in methods.items()
-                },
-                {method: gain for method, gain in gains.items() if gain is not None},
-                theory,
-                len({sample.launch for group in methods.values() for sample in group}),
-                {method: time_s for method, time_s in model.items() if time_s is not None},
-            )
+def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[PipelinePoint, ...]:
+    by_size: dict[int, dict[str, Result]] = defaultdict(dict)
+    for result in results(samples):
+        by_size[int(result.config["size_bytes"])][result.method] = result
+    return tuple(
+        PipelinePoint(
+            size_bytes,
+            of_methods,
+            {
+                method: fitted[result.point()]
+                for method, result in of_methods.items()
+                if result.point() in fitted
+            },
         )
-    return tuple(points)
-
-
-def gain_theory(setting: Setting, size_bytes: int, bulk_s: float) -> float | None:
-    """N/max(N - gamma*beta, 1), equation (4) of Gillis et al. 2023, beta that of a single message."""
-    if bulk_s <= 0:
-        return None
-    return setting.partitions / max(setting.partitions - setting.delay_rate() * size_bytes / bulk_s, 1.0)
+        for size_bytes, of_methods in sorted(by_size.items())
+    )

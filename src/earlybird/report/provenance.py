@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from earlybird.data import clocks
+from earlybird.data import clocks, labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.report import links, words
+from earlybird.report import links
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import MeasuredRun
 from earlybird.report.parts import Light, Table
@@ -30,7 +30,9 @@ def machine_text(machine: Mapping[str, Any]) -> str:
     """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
     inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
     inside += [
-        words.counted(machine[key + "s"], key) for key in ("core", "socket") if _whole(machine.get(key + "s"))
+        labels.counted(machine[key + "s"], key)
+        for key in ("core", "socket")
+        if _whole(machine.get(key + "s"))
     ]
     if _whole(machine.get("memory_bytes")):
         inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
@@ -42,7 +44,7 @@ def mpi_text(launch: Mapping[str, Any]) -> str:
     """`MPICH 4.3.0` from one launch."""
     return " ".join(
         part
-        for part in (words.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
+        for part in (labels.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
         if part
     )
 
@@ -72,7 +74,7 @@ def run_line(run: MeasuredRun) -> str:
         how = []
         for key, before in keys.items():
             values = dict.fromkeys(str(launch[key]) for launch in same_mpi if launch.get(key))
-            how += [before + words.listed(sorted(values))] if values else []
+            how += [before + labels.listed(sorted(values))] if values else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
     parts += _placements_text(run)
     parts += [started_text(run)] if started_text(run) else []
@@ -88,7 +90,7 @@ def _placements_text(run: MeasuredRun) -> list[str]:
     first = placements[: MAX_PLACEMENTS - 1]
     return [
         *first,
-        f"{words.counted(len(placements) - len(first), 'other placement')} up to {placements[-1]}",
+        f"{labels.counted(len(placements) - len(first), 'other placement')} up to {placements[-1]}",
     ]
 
 
@@ -99,7 +101,7 @@ def placement_text(launch: Mapping[str, Any]) -> str:
         return ""
     nodes = len({str(entry.get("node", entry.get("host"))) for entry in placement})
     binding = f", binding {launch['binding']}" if launch.get("binding") else ""
-    return f"{words.counted(len(placement), 'rank')} on {words.counted(nodes, 'node')}{binding}"
+    return f"{labels.counted(len(placement), 'rank')} on {labels.counted(nodes, 'node')}{binding}"
 
 
 def run_table(run: MeasuredRun) -> Table:
@@ -111,7 +113,7 @@ def run_table(run: MeasuredRun) -> Table:
         first.setdefault(str(launch.get("flavour", "")), launch)
     for name, launch in first.items():
         rows += [
-            [f"{words.flavour(name)}: {key}", _flat(value)]
+            [f"{labels.flavour(name)}: {key}", _flat(value)]
             for key, value in launch.items()
             if key != "flavour"
         ]
@@ -132,7 +134,7 @@ def _light(
     run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], limited: Collection[int]
 ) -> Light:
     mpi, kernel, level = key
-    parts = [words.flavour(mpi), KERNELS.get(kernel, kernel), level_phrase(level) if level else ""]
+    parts = [labels.flavour(mpi), KERNELS.get(kernel, kernel), level_phrase(level) if level else ""]
     what = (f"{run_name}: " if run_name else "") + " ".join(part for part in parts if part)
     return Light(
         what,
@@ -160,15 +162,15 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
             f"context switches. To avoid this, use no more {crowd_text(runs)} than cores."
         )
     if any(light.link_limited for light in shown):
-        shares = f"at least {words.percent(links.LIMIT_SHARE)}, for exchanges "
-        shares += words.percent(links.EXCHANGE_LIMIT_SHARE)
+        shares = f"at least {labels.percent(links.LIMIT_SHARE)}, for exchanges "
+        shares += labels.percent(links.EXCHANGE_LIMIT_SHARE)
         texts.append(
             "Cores shared, link-limited: there were more ranks than cores, but the bytes of these samples "
             f"kept a virtual link busy for most of the time ({shares}), so these samples measure the link."
         )
     clock_doubts = [text for run in runs if (text := clocks.doubt(run.samples))]
     texts += [
-        f"{words.capital(text)}: compare larger messages, or measure again while nodes and network are idle."
+        f"{labels.capital(text)}: compare larger messages, or measure again while nodes and network are idle."
         for text in dict.fromkeys(clock_doubts)
     ]
     return texts
@@ -180,7 +182,7 @@ def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
     for run in runs:
         if noisy := [light.what for light in lights(run, len(runs) > 1) if light.noisy]:
             names_of.setdefault(noise_advice(run), []).extend(noisy)
-    return [f"Noisy ({words.listed_briefly(names)}): {advice}." for advice, names in names_of.items()]
+    return [f"Noisy ({labels.listed_briefly(names)}): {advice}." for advice, names in names_of.items()]
 
 
 def crowd_text(runs: Sequence[MeasuredRun]) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.report import links, provenance, words
+from earlybird.report import links, provenance
 from earlybird.report.curves import Contention, Curve, Fit, large_message_protocols, rate
 from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
@@ -18,16 +19,16 @@ def measured_sentence(material: Material) -> str:
     samples = [sample for run in material.runs for sample in run.samples]
     machines = {provenance.machine_text(run.machine): None for run in material.runs}
     mpis = {provenance.mpi_text(launch): None for run in material.runs for launch in run.launches}
-    start = f"{words.listed(list(mpis)) or 'MPI'} on {words.listed(list(machines))}"
+    start = f"{labels.listed(list(mpis)) or 'MPI'} on {labels.listed(list(machines))}"
     if not samples:
-        return words.capital(f"{start}: the run holds no samples yet.")
+        return labels.capital(f"{start}: the run holds no samples yet.")
     noisy = sum(not sample.converged for sample in samples)
     crowded = sum(sample.oversubscribed for sample in samples)
     state = "all converged" if not noisy else f"{len(samples) - noisy} converged and {noisy} stayed noisy"
     over = f", {crowded} with more {provenance.crowd_text(material.runs)} than cores" if crowded else ""
     limited = sum(len(links.limited_samples(run, material.patterns)) for run in material.runs)
     over += f" (of these, {limited} were limited by a link)" if limited else ""
-    return words.capital(f"{start}: {words.counted(len(samples), 'sample')} measured, {state}{over}.")
+    return labels.capital(f"{start}: {labels.counted(len(samples), 'sample')} measured, {state}{over}.")
 
 
 def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
@@ -46,7 +47,9 @@ def curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
             f"the fit of {line.label} has a latency of {format_seconds(first.latency_s)} for small messages"
             f" and a bandwidth of {format_bandwidth(last.bandwidth_bytes_per_s)} for large ones"
         )
-    return [words.capital(f"{level_phrase(level)}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
+    return [
+        labels.capital(f"{level_phrase(level)}, {'; '.join(texts)}.") for level, texts in texts_of.items()
+    ]
 
 
 def contention_sentence(items: Sequence[Contention]) -> list[str]:
@@ -69,13 +72,13 @@ def contention_sentence(items: Sequence[Contention]) -> list[str]:
     if not far:
         return [
             "Received bandwidth follows ideal scaling, min(N*BW(1), BW_max), within "
-            f"{words.percent(FOLLOWS)} at every N."
+            f"{labels.percent(FOLLOWS)} at every N."
         ]
     # A point with more ranks than cores also measures the scheduler: reported only if no other point is off.
     gap, over, n, bandwidth, item = max(far, key=lambda point: (not point[1], abs(point[0])))
     return [
-        f"With {item.label}, {words.counted(n, 'process', 'processes')} receiving at once "
-        f"{level_phrase(item.level)} get {format_bandwidth(bandwidth)} in total, {words.percent(abs(gap))} "
+        f"With {item.label}, {labels.counted(n, 'process', 'processes')} receiving at once "
+        f"{level_phrase(item.level)} get {format_bandwidth(bandwidth)} in total, {labels.percent(abs(gap))} "
         f"{'less' if gap < 0 else 'more'} than ideal scaling"
         f"{' (with more ranks than cores)' if over else ''}."
     ]
@@ -90,7 +93,7 @@ def cost_sentence(item: Exchange) -> str:
     text = f"{what} {verb} {format_seconds(times[slowest])}, the time of rank {slowest}, the slowest"
     if len(others) and times[slowest] > 0:
         waiting = float(np.mean(times[slowest] - others))
-        share = words.percent(waiting / times[slowest])
+        share = labels.percent(waiting / times[slowest])
         text += f"; the others wait {format_seconds(waiting)} for it on average ({share} of the exchange)"
     return text + "."
 
@@ -98,18 +101,18 @@ def cost_sentence(item: Exchange) -> str:
 def accuracy_sentence(item: Exchange) -> str:
     best = item.best_first()[0]
     slowest = item.slowest_error[best]
-    subject = f"{words.capital(item.name)}: the" if item.name else "The"
+    subject = f"{labels.capital(item.name)}: the" if item.name else "The"
     slowest_text = (
         "without error"
         if slowest == 0
-        else (f"{words.percent(abs(slowest))} too {'high' if slowest > 0 else 'low'}")
+        else (f"{labels.percent(abs(slowest))} too {'high' if slowest > 0 else 'low'}")
     )
     doubts = ["with more ranks than cores"] if item.oversubscribed and not item.link_limited else []
     doubts += [f"at a load of {item.load:.1f}"] if item.load is not None else []
-    others = [f"error of {model}: {words.percent(item.error[model])}" for model in item.best_first()[1:]]
-    remarks = [f"measured {words.listed(doubts)}"] * bool(doubts) + [", ".join(others)] * bool(others)
+    others = [f"error of {model}: {labels.percent(item.error[model])}" for model in item.best_first()[1:]]
+    remarks = [f"measured {labels.listed(doubts)}"] * bool(doubts) + [", ".join(others)] * bool(others)
     remark = f" ({'; '.join(remarks)})" if remarks else ""
     return (
-        f"{subject} {best} model is the most accurate: its total error is {words.percent(item.error[best])}"
+        f"{subject} {best} model is the most accurate: its total error is {labels.percent(item.error[best])}"
         f"{remark}, and it predicts the time of the slowest rank {slowest_text}."
     )

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+from earlybird.data.results import Estimate
 from earlybird.report import axes
-from earlybird.report.fastest import Spread
 
 
 def spread_traces(
     method: str,
     name: str,
     x: Sequence[float],
-    spreads: Sequence[Spread],
+    spreads: Sequence[Estimate],
     hover: Sequence[str],
     *,
     shown: bool = True,

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.profile import Protocol
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.report import words
 from earlybird.report.curves import (
     Contention,
     Curve,
@@ -29,13 +29,13 @@ def points_table(curves: Sequence[Curve]) -> Table:
     rows = [
         [
             curve.label,
-            words.level(curve.level),
+            labels.level(curve.level),
             format_bytes(p.size_bytes),
             format_seconds(p.median_s),
             format_seconds(p.launch_range_s[0]),
             format_seconds(p.launch_range_s[1]),
             format_bandwidth(rate(p.size_bytes, p.median_s)) if p.size_bytes else "-",
-            f"{len(p.times_s)} in {words.counted(p.num_launches, 'launch', 'launches')}",
+            f"{len(p.times_s)} in {labels.counted(p.num_launches, 'launch', 'launches')}",
         ]
         for curve in curves
         for p in curve.points
@@ -57,12 +57,12 @@ def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
     rows = [
         [
             line.label,
-            words.level(line.level),
+            labels.level(line.level),
             segment.name,
             format_bytes(segment.min_bytes),
             format_seconds(segment.latency_s),
             format_bandwidth(segment.bandwidth_bytes_per_s),
-            "-" if line.held_out_error is None else words.percent(line.held_out_error),
+            "-" if line.held_out_error is None else labels.percent(line.held_out_error),
             "-",
         ]
         for line in lines
@@ -76,7 +76,7 @@ def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
                 rows.append(
                     [
                         label,
-                        words.level(level.name),
+                        labels.level(level.name),
                         f"{protocol.name}, with competitors",
                         format_bytes(protocol.min_bytes),
                         format_seconds(protocol.latency_s) + interval,
@@ -98,13 +98,13 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     rows = [
         [
             item.label,
-            words.level(item.level),
+            labels.level(item.level),
             item.protocol or "largest size",
             str(int(n)) + (" *" if over else ""),
             format_bandwidth(b) + (" (bound)" if int(n) in item.bound else ""),
             f"{format_bandwidth(low)} to {format_bandwidth(high)}" if low < high else "-",
             format_bandwidth(line),
-            words.signed_percent(b / line - 1),
+            labels.signed_percent(b / line - 1),
         ]
         for item in items
         for n, over, b, (low, high), line in zip(
@@ -159,8 +159,8 @@ def error_table(item: Exchange) -> Table:
     rows = [
         [
             model,
-            words.percent(item.error[model]),
-            words.signed_percent(item.slowest_error[model]),
+            labels.percent(item.error[model]),
+            labels.signed_percent(item.slowest_error[model]),
             format_seconds(float(item.predicted_s[model].max())),
         ]
         for model in item.best_first()

@@ -31,7 +31,7 @@ def test_all_formats_print_the_same(earlybird, planted):
     rows = earlybird(*arguments, "-o", "b", "--format", "csv").stdout.splitlines()
     assert rows[0].split(",") == list(output["points"][0])
     assert [row.split(",")[:5] for row in rows[1:]] == [
-        ["pingpong", "synthetic", "intra_socket", "1", size] for size in ("8", "1024")
+        ["pingpong", "half_round_trip", "synthetic", "intra_socket", size] for size in ("8", "1024")
     ]
     lines = earlybird(*arguments, "-o", "c", "--format", "osu").stdout.splitlines()
     assert lines[0] == "# Size          Latency (us)"
@@ -91,7 +91,7 @@ def test_osu_format_of_several_columns_is_refused_before_measuring(earlybird, pl
     assert output.splitlines()[0] == "# Size      Bandwidth (MB/s)"
 
 
-def test_pipeline_reports_time_and_gain_of_each_method(earlybird, planted):
+def test_pipeline_reports_time_and_speed_up_of_each_method(earlybird, planted):
     """4 partitions of 256 KiB, 3 us and 10 GB/s for each message, the last 20 us late."""
     gamma = ("--gamma", f"{20e-6 / 2**18:.15g}", "--sizes", "1MiB")
     arguments = ("measure", "pipeline", *SYNTHETIC, *gamma, "--quiet")
@@ -102,27 +102,26 @@ def test_pipeline_reports_time_and_gain_of_each_method(earlybird, planted):
     bulk_s, partition_s = 3e-6 + 2**20 / 1e10, 3e-6 + 2**18 / 1e10
     assert single["time_s"] == pytest.approx(bulk_s, rel=0.02)
     assert many["time_s"] == pytest.approx(4 * partition_s - 20e-6, rel=0.02)
-    assert single["gain"] == single["gain_low"] == single["gain_high"] == 1
-    assert many["gain_low"] < many["gain"] < many["gain_high"]
-    assert many["gain_coverage"] == 1 - 2**-4  # from the lowest to the highest of 5 launches
-    assert many["gain"] == pytest.approx(bulk_s / (4 * partition_s - 20e-6), rel=0.02)
+    assert single["speed_up"] is None and many["reference"] == "single"
+    assert many["speed_up_low"] < many["speed_up"] < many["speed_up_high"]
+    assert many["speed_up_coverage"] == 1 - 2**-4  # from the lowest to the highest of 5 launches
+    assert many["speed_up"] == pytest.approx(bulk_s / (4 * partition_s - 20e-6), rel=0.02)
     for row in output:
         assert row["delay_s"] == pytest.approx(20e-6)
-        beta = row["bulk_bandwidth_bytes_per_s"]
+        beta = row["single_bandwidth_bytes_per_s"]
         assert beta == pytest.approx(2**20 / single["time_s"])
-        assert row["gamma_beta"] == pytest.approx(row["gamma_s_per_byte"] * beta)
-        assert row["gain_theory"] == pytest.approx(4 / (4 - row["gamma_beta"]))
+        assert row["ideal_speed_up"] == pytest.approx(4 / (4 - row["gamma_s_per_byte"] * beta))
     table = earlybird(*arguments, "-o", "again").stdout
-    assert f"{many['gain']:.2f}" in table and f"{many['gain_theory']:.2f}" in table
-    assert "covers" in table and "94%" in table
-    assert "gain: speed-up over single" in table and "too short" not in table
+    assert f"{many['speed_up']:.2f}" in table and f"{many['ideal_speed_up']:.2f}" in table
+    assert "in 94% of all cases" in table
+    assert "speed-up over single: median" in table and "too short" not in table
 
 
-def test_a_delay_too_short_for_a_gain_is_reported(earlybird, planted):
+def test_a_delay_too_short_for_a_speed_up_is_reported(earlybird, planted):
     """10 GB/s: gamma*beta is 0.01 here, and 2.5 with the gamma of the remark."""
     arguments = ("measure", "pipeline", *SYNTHETIC, "--sizes", "4MiB", "--launches", "2", "--quiet")
     output = earlybird(*arguments, "--gamma", "1us/MB", "-o", "run").stdout
-    assert "intra_socket: if gamma*beta is below 0.1, the delay is too short" in output
+    assert "same socket: the delay is too short" in output
     assert "--gamma 250us/MB shows it" in output
 
 
@@ -130,7 +129,7 @@ def test_pipeline_without_a_delay_pays_every_latency(earlybird, planted):
     """Equation (5) of Gillis et al. 2023: n small messages take n times as long as one."""
     arguments = ("--sizes", "8", "--gamma", "0", "--partitions", "1,8", "--quiet", "-o", "run", "--json")
     rows = json.loads(earlybird("measure", "pipeline", *SYNTHETIC, *arguments).stdout)["points"]
-    gains = {row["partitions"]: row["gain"] for row in rows if row["method"] == "many"}
+    gains = {row["partitions"]: row["speed_up"] for row in rows if row["method"] == "many"}
     assert gains == {1: pytest.approx(1, rel=0.02), 8: pytest.approx(1 / 8, rel=0.02)}
 
 

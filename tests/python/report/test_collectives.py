@@ -8,10 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from earlybird.data import labels
 from earlybird.data.mpi_algorithms import FAMILIES
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
-from earlybird.report import axes, page, words
+from earlybird.report import axes, page
 from earlybird.report.chapters import chapters
 from earlybird.report.collective_chapter import MAX_SETTINGS
 from earlybird.report.collective_choices import MAX_SIZES
@@ -93,14 +94,14 @@ def test_times_are_medians_over_launches_with_their_range():
     assert collective.methods() == ["default", "linear", "pipeline:65536", "binomial"]
     middle, low, high = collective.of_ranks(8)[0].time_s["binomial"]
     assert (low, middle, high) == pytest.approx([factor * 3 * (ALPHA_S + 1e-9) for factor in SPREAD])
-    assert collective.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
+    assert collective.of_ranks(8)[0].speed_up("binomial") == pytest.approx(1.4)
 
 
 def test_speed_ups_use_common_rounds_or_a_common_own_algorithm():
     drift = np.linspace(1, 3, 5)  # what all methods of a round share
     slow = [replace(collective, times_s=collective.times_s * drift) for collective in samples()]
     (collective,) = collectives(material(tuple(slow)))
-    assert collective.of_ranks(8)[0].gain("binomial") == pytest.approx(1.4)
+    assert collective.of_ranks(8)[0].speed_up("binomial") == pytest.approx(1.4)
     # The forced methods in separate launches, half as fast, with one own algorithm in both kinds of launches.
     alone = [
         replace(collective, launch=f"x{collective.launch}", times_s=2 * collective.times_s)
@@ -108,9 +109,9 @@ def test_speed_ups_use_common_rounds_or_a_common_own_algorithm():
     ]
     (collective,) = collectives(material(samples(("default", "own-linear")), tuple(alone)))
     point = collective.of_ranks(8)[0]
-    assert point.gain("binomial") == pytest.approx(1.4) and point.fastest() == "binomial"
+    assert point.speed_up("binomial") == pytest.approx(1.4) and point.fastest() == "binomial"
     (apart,) = collectives(material(samples(("default",)), tuple(alone)))
-    assert apart.of_ranks(8)[0].gain("binomial") == pytest.approx(0.7)
+    assert apart.of_ranks(8)[0].speed_up("binomial") is None
 
 
 def test_there_is_a_figure_against_ranks_per_size_and_one_against_size():
@@ -323,10 +324,10 @@ def test_a_contradicted_algorithm_is_named():
 def test_every_algorithm_of_an_mpi_has_a_distinct_label_letters_and_style(family):
     for names in FAMILIES[family].values():
         methods = ["default", *names, *(f"own-{name}" for name in ("linear", "pipeline", "binomial"))]
-        assert all(method.removeprefix("own-") in words.ALGORITHMS for method in methods)
+        assert all(method.removeprefix("own-") in labels.ALGORITHMS for method in methods)
         assert (
-            len({words.method_letters(method) for method in methods})
-            == len({words.method(method) for method in methods})
+            len({labels.method_letters(method) for method in methods})
+            == len({labels.method(method) for method in methods})
             == len(methods)
         )
         assert len({(axes.color(method), axes.symbol(method)) for method in methods}) == len(methods)

@@ -6,8 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from earlybird.data import labels
 from earlybird.data.run import Sample
-from earlybird.report import axes, words
+from earlybird.report import axes
 from earlybird.report.chapters import chapters
 from earlybird.report.material import Material, MeasuredRun, collect
 from earlybird.report.msgrate_figures import MAX_SETTINGS
@@ -136,4 +137,4 @@ def test_results_in_the_docs_are_drawn_with_their_machine(folder):
         assert run.machine["host"] in line and run.machine["cpu_model"] in line
     (figure,) = machine.figures
     names = list(lines(figure))
-    assert {name.partition(",")[0] for name in names} == {words.flavour(run.name) for run in runs}
+    assert {name.partition(",")[0] for name in names} == {labels.flavour(run.name) for run in runs}

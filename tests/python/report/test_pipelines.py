@@ -7,8 +7,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from earlybird.data import labels
 from earlybird.data.run import Sample
-from earlybird.report import axes, page, words
+from earlybird.report import axes, page
 from earlybird.report.chapters import chapters
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.pipeline_figures import MAX_SETTINGS
@@ -62,9 +63,9 @@ def test_the_speed_up_uses_common_rounds_and_is_compared_with_equation_4():
     (one,) = pipelines(material(samples()))
     (point,) = one.points
     assert one.methods() == ["single", "many"]
-    assert point.gain == {"many": pytest.approx((2.5, 2.4, 2.55))}
+    assert point.speed_up == {"many": pytest.approx((2.5, 2.4, 2.55))}
     beta = (1 << 20) / point.time_s["single"][0]
-    assert point.gain_theory == pytest.approx(4 / (4 - GAMMA * beta))
+    assert point.ideal_speed_up == pytest.approx(4 / (4 - GAMMA * beta))
 
 
 def test_methods_have_distinct_colours_and_the_speed_up_has_a_theory_line():
@@ -187,11 +188,11 @@ def test_the_figures_of_the_paper_are_compared_only_for_runs_that_reproduce_it()
 
 
 def test_methods_of_one_hue_differ_in_line_or_symbol():
-    methods = [*words.METHODS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
+    methods = [*labels.METHODS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
     looks = {(axes.color(method), axes.symbol(method), axes.dash(method)) for method in methods}
     assert len(looks) == len(methods)
     order = ["single", "many", "earlybird", "earlybird:512", "earlybird:4096"]
-    assert sorted(reversed(order), key=words.method_order) == order
+    assert sorted(reversed(order), key=labels.method_order) == order
 
 
 def test_incomplete_samples_are_ignored():

@@ -1,20 +1,15 @@
-"""The table of `measure collective`: completion, mean and root, ratios to the MPI's choice, trees."""
+"""The results of `measure collective`: completion, mean and root, speed-ups, trees, and OSU's columns."""
 
 import json
 
 import numpy as np
 import pytest
 
-from earlybird.cli.collective_table import (
-    HEADER,
-    check_osu,
-    collective_cells,
-    collective_remarks,
-    collective_rows,
-    print_osu,
-    ratio_words,
-    warn_of_contradictions,
-)
+from earlybird.cli.measured_table import check_osu, print_osu, print_samples
+from earlybird.cli.result_remarks import remarks
+from earlybird.cli.result_tables import ordered, table
+from earlybird.compare.results import results
+from earlybird.compare.trees import prove, with_trees
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
@@ -55,19 +50,29 @@ def run(tmp_path):
     return run
 
 
+def rows(run, samples):
+    return ordered(with_trees(results(samples), prove(samples, run.launches())))
+
+
+def cells(found):
+    """The text of every column by algorithm, then head."""
+    header, lines = table(found)
+    return {line[header.index("algorithm")]: dict(zip(header, line, strict=True)) for line in lines}
+
+
 def test_completion_mean_over_ranks_and_root_are_separate_columns(run):
-    (row,) = collective_rows(run, [times("default")])
-    assert (row["time_s"], row["mean_s"], row["root_s"]) == pytest.approx((4e-6, 2e-6, 4e-6))
-    cells = dict(zip(HEADER, collective_cells(row, "converged"), strict=True))
-    assert (cells["operation"], cells["P"], cells["size"], cells["mean"]) == ("reduce", 4, "8 B", "2 us")
-    assert cells["state"] == "converged" and json.dumps(row)
+    found = rows(run, [times("default")])
+    text = cells(found)["default"]
+    assert (text["operation"], text["P"], text["size"]) == ("reduce", "4", "8 B")
+    assert (text["completion"], text["mean"], text["root"]) == ("4 us", "2 us", "4 us")
+    assert text["state"] == "converged" and json.dumps(found[0].row())
 
 
 def test_algorithms_are_compared_with_the_default_in_their_launch(run):
-    rows = collective_rows(run, [times("linear", 3), times("default"), times("own-linear", 2)])
-    assert [row["method"] for row in rows] == ["default", "linear", "own-linear"]
-    assert [row["over_default"] for row in rows] == [None, pytest.approx(3), pytest.approx(2)]
-    assert any("alternating calls in one launch" in remark for remark in collective_remarks(rows))
+    found = rows(run, [times("linear", 3), times("default"), times("own-linear", 2)])
+    assert [result.method for result in found] == ["default", "linear", "own-linear"]
+    assert [line["speed-up over default"] for line in cells(found).values()] == ["", "0.33", "0.50"]
+    assert any("alternately in one launch" in remark for remark in remarks(run, found))
 
 
 def test_an_algorithm_in_a_launch_of_its_own_is_compared_through_one_of_ours(run):
@@ -77,9 +82,9 @@ def test_an_algorithm_in_a_launch_of_its_own_is_compared_through_one_of_ours(run
         times("own-binomial"),
         times("default", 2),
     ]
-    row = next(row for row in collective_rows(run, apart) if row["method"] == "linear")
-    assert (row["over_default"], row["over_default_through"]) == (pytest.approx(1.5), "own-binomial")
-    assert any("through own-binomial" in remark for remark in collective_remarks([row]))
+    found = rows(run, apart)
+    assert cells(found)["linear"]["speed-up over default"] == "0.67"
+    assert any("through own-binomial" in remark for remark in remarks(run, found))
 
 
 LINEAR = {0: [1], 1: [], 2: [1], 3: [1]}  # to the root 1
@@ -87,21 +92,21 @@ CHAIN = {0: [1, 2, 3], 1: [], 2: [1], 3: [1, 2]}  # 0 -> 3 -> 2 -> 1
 
 
 def test_the_tree_of_each_algorithm_is_reported(run, capsys):
-    samples = [times("linear"), times("pipeline"), times("default")]
-    rows = collective_rows(run, [*samples, proof("linear", LINEAR), proof("pipeline", LINEAR)])
-    trees = {row["method"]: dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] for row in rows}
+    samples = [times("linear"), times("pipeline"), times("default"), proof("linear", LINEAR)]
+    wrong = [*samples, proof("pipeline", LINEAR)]
+    trees = {method: line["tree"] for method, line in cells(rows(run, wrong)).items()}
     assert trees == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
-    warn_of_contradictions(run, [proof("linear", LINEAR), proof("pipeline", LINEAR)])
+    print_samples(run, wrong, "json")
     warnings = capsys.readouterr().err
     assert warnings.count("warning") == 1 and "pipeline of reduce among 4 ranks is not what ran" in warnings
-    warn_of_contradictions(run, [proof("pipeline", CHAIN)])
+    print_samples(run, [*samples, proof("pipeline", CHAIN)], "csv")
     assert capsys.readouterr().err == ""
 
 
 def test_a_tree_proven_for_more_ranks_is_referenced(run):
     fewer = times("linear", config=POINT | {"ranks": 3})
-    (row, _) = collective_rows(run, [fewer, times("linear"), proof("linear", LINEAR)])
-    assert dict(zip(HEADER, collective_cells(row, ""), strict=True))["tree"] == "linear, proven at P=4"
+    header, lines = table(rows(run, [fewer, times("linear"), proof("linear", LINEAR)]))
+    assert lines[0][header.index("tree")] == "linear, proven at P=4"
 
 
 def test_local_reduction_has_a_separate_row(run):
@@ -109,15 +114,17 @@ def test_local_reduction_has_a_separate_row(run):
         "collective", "reduce_local", POINT | {"operation": "reduce_local", "root": 0}, "l",
         np.full(6, 1e-8), rank_times_s=np.full((6, 4), 1e-8),
     )  # fmt: skip
-    rows = collective_rows(run, [local, times("default")])
-    assert [row["method"] for row in rows] == ["default", "MPI_Reduce_local"]
-    assert rows[1]["root_s"] is None and rows[1]["over_default"] is None
+    found = cells(rows(run, [local, times("default")]))
+    assert list(found) == ["default", "MPI_Reduce_local"]
+    assert (
+        found["MPI_Reduce_local"]["root"] == found["MPI_Reduce_local"].get("speed-up over default", "") == ""
+    )
 
 
 def test_osu_columns_are_the_mean_over_ranks_of_the_requested_algorithm(run, capsys):
-    print_osu(collective_rows(run, [times("default"), times("linear", 3)]))
+    print_osu(rows(run, [times("default"), times("linear", 3)]))
     assert capsys.readouterr().out.split() == ["#", "Size", "Avg", "Latency(us)", "8", "6.00"]
-    print_osu(collective_rows(run, [times("default")]))
+    print_osu(rows(run, [times("default")]))
     assert capsys.readouterr().out.split()[-1] == "2.00"
 
 
@@ -132,7 +139,3 @@ def test_osu_columns_are_for_one_algorithm_of_one_operation():
     ):
         with pytest.raises(InputError, match="--format osu prints one column"):
             check_osu(groups)
-
-
-def test_a_small_ratio_keeps_two_digits():
-    assert [ratio_words(ratio) for ratio in (0.00186, 0.66, 17.73)] == ["0.0019", "0.66", "17.73"]

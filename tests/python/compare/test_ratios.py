@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from earlybird.compare.methods import chained_ratio, paired_ratio
+from earlybird.compare.ratios import chained_ratio, paired_ratio
 from earlybird.data.run import Sample
 
 

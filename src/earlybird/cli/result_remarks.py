@@ -1,0 +1,130 @@
+"""Lines below a table of results: what its columns mean, and what this machine or MPI could not show."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from earlybird.data import labels
+from earlybird.data.methods import CONTEXTS, PER_THREAD, SINGLE
+from earlybird.data.results import Result
+from earlybird.data.run import Run
+
+# Below this, equation (4) gives a speed-up of at most 1/40 with 4 partitions: less than launches differ.
+_MIN_GAMMA_BETA = 0.1
+_CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
+
+
+def remarks(run: Run, results: Sequence[Result]) -> list[str]:
+    """The lines to print below the table of `results`, all of one kernel."""
+    of_kernel = _REMARKS.get(results[0].kernel)
+    return [*(of_kernel(run, results) if of_kernel else []), *_speed_up(results), *_interval(results)]
+
+
+def _speed_up(results: Sequence[Result]) -> list[str]:
+    compared = [result for result in results if result.speed_up]
+    if not compared:
+        return []
+    reference = compared[0].reference
+    through = sorted({result.through for result in compared} - {""})
+    if through:
+        return [
+            f"speed-up over {reference}: time of {reference} / time of the method, through "
+            f"{labels.listed(through)}, which the launches of both contain, because this MPI runs one "
+            "algorithm per launch"
+        ]
+    return [
+        f"speed-up over {reference}: median of the ratios time of {reference} / time of the method, measured "
+        "alternately in one launch; the ratio of two medians in this table may differ"
+    ]
+
+
+def _interval(results: Sequence[Result]) -> list[str]:
+    if results[0].kernel == "completion":  # its table has no interval
+        return []
+    fewest = min(results, key=lambda result: result.launches)
+    if fewest.launches == 1:
+        return ["interval: of the iterations of a single launch; it does not include how launches differ"]
+    return [
+        f"interval: from order statistics of the launches; with {fewest.launches} launches it contains the "
+        f"median in {fewest.coverage:.0%} of all cases"
+    ]
+
+
+def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
+    """How long a delay must be to show a speed-up."""
+    lines = []
+    methods = [result for result in results if result.method != SINGLE]
+    for level in dict.fromkeys(result.config["level"] for result in methods):
+        short = [result for result in methods if result.config["level"] == level and _has_short_delay(result)]
+        if short:
+            gamma = _CLEAR_GAMMA_BETA / max(
+                result.figures["single_bandwidth_bytes_per_s"] for result in short
+            )
+            lines.append(
+                f"{labels.level(level)}: the delay is too short to show a speed-up; "
+                f"--gamma {float(f'{gamma * 1e12:.1e}'):.0f}us/MB shows it"
+            )
+    return lines
+
+
+def _has_short_delay(result: Result) -> bool:
+    beta = result.figures["single_bandwidth_bytes_per_s"]
+    gamma = result.figures["delay_rate_s_per_byte"]
+    return bool(beta) and 0 < gamma * beta < _MIN_GAMMA_BETA and result.config["partitions"] > 1
+
+
+def _collective(_: Run, results: Sequence[Result]) -> list[str]:
+    lines = [
+        "completion: until the last rank is done; mean: over ranks, as the OSU benchmarks report; root: "
+        "until the root is done"
+    ]
+    if any(
+        result.figures.get("proof") != "not verified" or result.figures["tree_seen"] for result in results
+    ):
+        lines.append(
+            "tree: each rank in turn enters late with the smallest message; the ranks that finish late are "
+            "below it in the tree (reduce, gather: above it); proven: they are those of the requested tree"
+        )
+    return lines
+
+
+def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
+    lines = [
+        "Mmsg/s: messages of all threads divided by the time until the last one is received; per thread: "
+        "messages of one thread divided by the time of that thread"
+    ]
+    oversubscribed = [result.config["threads"] for result in results if result.oversubscribed]
+    if oversubscribed:
+        cores = run.header.get("machine", {}).get("cores")
+        available = f" ({labels.counted(cores, 'core')} here)" if isinstance(cores, int) else ""
+        lines.append(
+            f"oversubscribed: from {labels.counted(min(oversubscribed), 'thread')} per rank on there are "
+            f"more threads than cores{available}. The threads take turns, so these rows cannot show what "
+            "threads that send at the same time lose to locks or gain from contexts"
+        )
+    return lines + _without_contexts(run, results)
+
+
+def _without_contexts(run: Run, results: Sequence[Result]) -> list[str]:
+    """Reasons why some thread counts have no row with contexts."""
+    several, with_contexts = (
+        {result.config["threads"] for result in results if result.method == method}
+        for method in (PER_THREAD, CONTEXTS)
+    )
+    several -= {1}
+    launches = run.launches()
+    versions = {str(launch.get("library_version", "")).split(" ")[0] for launch in launches}
+    if several and "Open" in versions:
+        return [f"no {CONTEXTS}: Open MPI has no communication contexts that a program can request"]
+    if several and "MPICH" in versions and any(launch.get("network") for launch in launches):
+        return [f"no {CONTEXTS} between nodes: MPICH hangs with several contexts in a virtual cluster"]
+    if with_contexts and several and max(several) > max(with_contexts):
+        return [
+            f"{CONTEXTS} only up to {max(with_contexts)} threads: this MPI has no more communication contexts"
+        ]
+    return []
+
+
+_REMARKS: Mapping[str, Callable[[Run, Sequence[Result]], list[str]]] = {
+    "pipeline": _pipeline,
+    "msgrate": _message_rate,
+    "collective": _collective,
+}

@@ -1,0 +1,144 @@
+"""The one table of results: a row for every method at every point of the samples of a run."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from earlybird.compare.intervals import over_launches
+from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
+from earlybird.data.collective_algorithms import COMPLETION, OWN, PROOF, REDUCE_LOCAL, ROOTED
+from earlybird.data.methods import REFERENCES
+from earlybird.data.results import Result
+from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
+from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
+
+# The samples of every method at one point.
+_Point = Mapping[str | None, Sequence[Sample]]
+
+
+def results(samples: Iterable[Sample]) -> list[Result]:
+    """A result for every method at every point, in the order of `samples`.
+
+    The checks of collective algorithms are no times of a method and are left out.
+    """
+    points: dict[tuple, dict[str | None, list[Sample]]] = {}
+    for sample in samples:
+        if sample.quantity != PROOF:
+            kernel, quantity, method, config = sample.point()
+            points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
+    return [_result(method, point) for point in points.values() for method in point]
+
+
+def delay_rate(config: Mapping[str, Any]) -> float:
+    """gamma of a pipeline in s/B; if all partitions are computed, that of (9) of Gillis et al. 2023."""
+    if "compute_s_per_byte" not in config:
+        return config["gamma_s_per_byte"]
+    theta = config["partitions"] // config.get("threads", 1)
+    return delay_rate_s_per_byte(
+        config["compute_s_per_byte"], theta, config.get("epsilon", 0.0), config.get("delta", 0.0)
+    )
+
+
+def _result(method: str | None, point: _Point) -> Result:
+    samples, first = point[method], point[method][0]
+    reference = REFERENCES.get(first.kernel, "") if first.quantity != REDUCE_LOCAL else ""
+    ratio, through = _speed_up(method, reference, point) if method != reference else (None, "")
+    time_s, coverage = over_launches([sample.steady_times_s() for sample in samples])
+    figures = _FIGURES.get(first.kernel)
+    return Result(
+        first.kernel,
+        first.quantity,
+        method or "",
+        first.config,
+        time_s,
+        coverage,
+        len(samples),
+        sum(not sample.converged for sample in samples),
+        any(sample.oversubscribed for sample in samples),
+        ratio.estimate if ratio else None,
+        ratio.coverage if ratio else 0.0,
+        reference,
+        through,
+        figures=figures(samples, point.get(reference, ())) if figures else {},
+    )
+
+
+def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio | None, str]:
+    """The time of the reference over that of `method`. If an MPI runs one algorithm per launch, no launch has
+    both; they are then compared through an algorithm of ours, which all launches have."""
+    of_reference, samples = point.get(reference, ()), point[method]
+    if ratio := paired_ratio(of_reference, samples):
+        return ratio, ""
+    for name, common in point.items():
+        if (name or "").startswith(OWN) and (ratio := chained_ratio(of_reference, common, samples)):
+            return ratio, name
+    return None, ""
+
+
+def _bandwidth(samples: Sequence[Sample], _) -> dict[str, Any]:
+    """Bytes per second that all receivers together receive."""
+    config, time_s = samples[0].config, _median_s(samples)
+    size_bytes = config.get("competitors", 1) * config["size_bytes"]
+    return {"bandwidth_bytes_per_s": size_bytes / time_s if time_s > 0 else None}
+
+
+def _completion(samples: Sequence[Sample], _) -> dict[str, Any]:
+    """When the send completes and when its message is received, and the ratio of the two."""
+    send_s, receive_s = rank_medians_of_launches(samples).tolist()
+    fractions = [np.median(np.divide(*sample.rank_times_s[sample.warmup :].T)) for sample in samples]
+    return {"send_complete_s": send_s, "received_s": receive_s, "fraction": float(np.median(fractions))}
+
+
+def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str, Any]:
+    """The delay of the last partition, and the speed-up by (4) of Gillis et al. 2023 at the bandwidth of a
+    single message; None if that was not measured."""
+    config = samples[0].config
+    size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config.get("threads", 1)
+    gamma, single_s = delay_rate(config), _median_s(singles)
+    beta = size_bytes / single_s if single_s > 0 else None
+    return {
+        "threads": threads,
+        "delay_s": gamma * (size_bytes // partitions),
+        "delay_rate_s_per_byte": gamma,
+        "single_bandwidth_bytes_per_s": beta,
+        "ideal_speed_up": beta and large_message_gain(threads, partitions // threads, gamma, beta),
+    }
+
+
+def _message_rate(samples: Sequence[Sample], _) -> dict[str, Any]:
+    """Messages per second of all threads until the last one is done, and of each thread over its time."""
+    threads, window = samples[0].config["threads"], samples[0].config["window"]
+    times_s, _ = over_launches([np.maximum(sample.steady_times_s(), 1e-12) for sample in samples])
+    rate, low, high = (threads * window * one for one in times_s.inverse())
+    of_threads = thread_medians_of_launches(samples)
+    return {
+        "rate_per_s": rate,
+        "rate_low_per_s": low,
+        "rate_high_per_s": high,
+        "thread_rates_per_s": None if of_threads is None else (window / of_threads).tolist(),
+    }
+
+
+def _collective(samples: Sequence[Sample], _) -> dict[str, Any]:
+    """The mean over ranks, as the OSU benchmarks report it, and when the root is done."""
+    config = samples[0].config
+    if samples[0].quantity != COMPLETION or any(sample.rank_times_s is None for sample in samples):
+        return {}
+    of_ranks = rank_medians_of_launches(samples)
+    rooted = config["operation"] in ROOTED
+    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config["root"]]) if rooted else None}
+
+
+def _median_s(samples: Sequence[Sample]) -> float:
+    return float(np.median([sample.median_s() for sample in samples])) if samples else 0.0
+
+
+_FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, Any]]] = {
+    "pingpong": _bandwidth,
+    "contention": _bandwidth,
+    "completion": _completion,
+    "pipeline": _pipeline,
+    "msgrate": _message_rate,
+    "collective": _collective,
+}

@@ -1,0 +1,104 @@
+"""The table of results: time, interval and speed-up of every method at every point."""
+
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.compare.results import results
+from earlybird.data.results import result_from_json
+from earlybird.data.run import Sample
+
+POINT = {
+    "mpi": "mpich",
+    "level": "intra_socket",
+    "size_bytes": 4000,
+    "partitions": 4,
+    "gamma_s_per_byte": 1e-9,
+}
+OPERATION = {"mpi": "mpich", "operation": "bcast", "ranks": 4, "layout": "1x1x4", "map_by": "core",
+             "size_bytes": 8, "root": 0}  # fmt: skip
+
+
+def pipeline(method, time_s, launch="0", rounds=8, converged=True, **more):
+    times_s = np.full(rounds, time_s)
+    return Sample("pipeline", "time_to_solution", POINT | more, launch, times_s, method=method,
+                  rounds=np.arange(rounds), converged=converged)  # fmt: skip
+
+
+def collective(method, time_s, launch="0", quantity="completion"):
+    return Sample("collective", quantity, OPERATION, launch, np.full(6, time_s), method=method,
+                  rounds=np.arange(6),
+                  rank_times_s=np.tile(time_s * np.array([0.25, 1, 0.5, 0.25]), (6, 1)))  # fmt: skip
+
+
+def by_method(samples):
+    return {result.method: result for result in results(samples)}
+
+
+def test_a_result_has_the_median_over_launches_and_the_interval_of_the_launches():
+    launches = [pipeline("single", 1e-6 * k, str(k), converged=k > 1) for k in (1, 2, 3, 4, 9)]
+    (single,) = results(launches)
+    assert single.time_s == pytest.approx((3e-6, 1e-6, 9e-6)) and single.coverage == 1 - 2**-4
+    assert (single.launches, single.noisy, single.state) == (5, 1, "noisy in 1")
+    assert single.speed_up is None and single.reference == "single"
+
+
+def test_speed_ups_are_of_the_reference_over_the_method_within_a_launch():
+    slow = [pipeline(method, 2 * time_s, "1") for method, time_s in (("single", 8e-6), ("many", 4e-6))]
+    found = by_method([pipeline("single", 8e-6), pipeline("many", 2e-6), *slow])
+    assert found["many"].speed_up == pytest.approx((3, 2, 4)) and found["many"].through == ""
+
+
+def test_a_method_is_compared_at_its_own_point_only():
+    other = by_method([pipeline("single", 8e-6), pipeline("many", 4e-6, partitions=8)])
+    assert other["many"].speed_up is None
+
+
+def test_algorithms_without_a_common_launch_are_compared_through_one_of_ours():
+    found = by_method(
+        [collective("linear", 6e-6, "1"), collective("own-binomial", 2e-6, "1"),
+         collective("own-binomial", 1e-6), collective("default", 2e-6)]
+    )  # fmt: skip
+    assert found["linear"].speed_up.value == pytest.approx(2 / 3)
+    assert found["linear"].through == "own-binomial" and found["own-binomial"].through == ""
+
+
+def test_checks_of_algorithms_are_no_results():
+    assert not results([collective("linear", 1.0, quantity="delayed_completion")])
+
+
+def test_the_ideal_speed_up_uses_the_bandwidth_of_a_single_message():
+    """mu*(theta + (epsilon + delta)/2*(sqrt(theta) + 1) - 1) with theta = 4 partitions of one thread."""
+    plain = by_method([pipeline("single", 8e-6), pipeline("many", 4e-6)])["many"].figures
+    assert plain["ideal_speed_up"] == pytest.approx(4 / (4 - 1e-9 * 4000 / 8e-6))
+    noise = {"compute_s_per_byte": 1e-9, "epsilon": 0.04, "delta": 0.0}
+    noisy = by_method([pipeline("single", 8e-6, **noise)])["single"].figures
+    assert noisy["delay_rate_s_per_byte"] == pytest.approx(3.06e-9)
+    assert noisy["ideal_speed_up"] == pytest.approx(4 / (4 - 3.06e-9 * 4000 / 8e-6))
+    threads = by_method([pipeline("single", 8e-6, **noise, threads=4)])["single"].figures
+    assert threads["delay_rate_s_per_byte"] == pytest.approx(0.04e-9)
+
+
+def test_rates_are_of_all_threads_and_of_each():
+    """The article's MPICH 4.2.1 with two threads: 6.67 million messages per second with contexts."""
+    config = {"mpi": "here", "level": "inter_node", "size_bytes": 8, "window": 64, "threads": 2}
+    samples = [
+        Sample("msgrate", "time_per_window", config, str(k), np.full(4, 128 / rate), method="per-thread",
+               extra={"thread_times_s": [[128 / rate, 64 / rate]] * 4})
+        for k, rate in enumerate((6.67e6, 7e6, 6e6))
+    ]  # fmt: skip
+    (result,) = results(samples)
+    figures = result.figures
+    assert [figures[f"rate{end}_per_s"] for end in ("", "_low", "_high")] == pytest.approx([6.67e6, 6e6, 7e6])
+    assert figures["thread_rates_per_s"] == pytest.approx([6.67e6 / 2, 6.67e6])
+
+
+def test_a_collective_has_the_mean_over_ranks_and_the_root():
+    figures = by_method([collective("default", 4e-6)])["default"].figures
+    assert (figures["mean_s"], figures["root_s"]) == pytest.approx((2e-6, 1e-6))
+
+
+def test_a_result_survives_json():
+    for result in results([pipeline("single", 8e-6), pipeline("many", 4e-6), collective("default", 1e-6)]):
+        assert result_from_json(json.loads(json.dumps(result.to_json()))) == result
