@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "models": set(),
     "patterns": {"data"},
     "report": {"compare", "models", "data"},
-    "fit": {"models", "data"},
+    "fit": {"compare", "models", "data"},
     "predict": {"models", "data"},
     "compare": {"models", "data"},
     "advise": {"compare", "predict", "models", "data"},

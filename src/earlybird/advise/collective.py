@@ -1,22 +1,24 @@
 """Advise which algorithm of a collective operation to use, and at which sizes the best one changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.advise import options
+from earlybird.advise.options import Option
+from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of, mpi_algorithms
 from earlybird.data.collective_configuration import Configuration, Region, configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data.results import Result
+from earlybird.data.units import format_bytes
 from earlybird.predict.collective import (
-    INTERVAL_PERCENT,
     AlgorithmModel,
     Placed,
     algorithm_models,
@@ -28,14 +30,16 @@ from earlybird.predict.collective import (
     refusal,
     reservations,
 )
+from earlybird.predict.measured_collectives import MeasuredCollectives
+from earlybird.predict.outlook import Outlook
+from earlybird.predict.profiles import measured_results
 
 # Candidate sizes per octave; bisection then locates a change to this relative accuracy.
 _PER_OCTAVE, _KNOWN_TO = 2, 0.01
-# An algorithm that takes more work to set must reduce the predicted time by this share.
-WORTH = 0.05
 # At crossovers a method stays until another one takes less time by this share: similar methods must not
 # alternate.
 KEPT = 0.1
+_MEASURE_AGAIN = "`earlybird measure collective --launches 7 -o RUN` on an idle machine"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +64,10 @@ class _Candidate:
             self.form.algorithm != DEFAULT,
             self.form.algorithm.startswith(OWN),
             self.segment_bytes > 0,
-            self.segment_bytes,
         )
 
-    def time_s(self, size_bytes: float) -> float:
-        """Infinite if the MPI would silently use another algorithm."""
-        return np.inf if self.refused(size_bytes) else self.model.time_s(size_bytes, self.segment_bytes)
-
     def refused(self, size_bytes: float) -> str | None:
-        """The unmet requirement of the algorithm, or None."""
+        """The unmet requirement of the algorithm, without which the MPI would silently use another one."""
         # Reductions use whole doubles, also at sizes between the measured ones.
         whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
         return lacking_size(self.form, size_bytes) or refusal(
@@ -77,53 +76,127 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
+class _Judged:
+    """A candidate and what is known of it at one size."""
+
+    candidate: _Candidate
+    outlook: Outlook
+    option: Option
+    outside: tuple[str, ...]  # quantities outside the measured range
+
+
+@dataclass(frozen=True)
 class _Question:
+    """The algorithms to choose from, on one placement."""
+
     candidates: Sequence[_Candidate]
+    results: Sequence[Result]
+    placed: Placed
+    _reliable: dict[int, bool] = field(default_factory=dict, init=False)
+    _judged: dict[float, list[_Judged]] = field(default_factory=dict, init=False)
 
-    def times_s(self, size_bytes: float) -> np.ndarray:
-        return np.array([one.time_s(size_bytes) for one in self.candidates])
+    @cached_property
+    def default(self) -> AlgorithmModel | None:
+        return next((one.model for one in self.candidates if one.form.algorithm == DEFAULT), None)
 
-    def best(self, size_bytes: float) -> _Candidate:
-        """The candidate with the least work among those that take at most WORTH more than the fastest; among
-        equals the fastest."""
-        return self.candidates[self.ranking(size_bytes)[0]]
+    @cached_property
+    def measured(self) -> MeasuredCollectives:
+        models = {id(one.model): one.model for one in self.candidates}.values()
+        return MeasuredCollectives(models, self.default, self.results, self.placed)
 
-    def ranking(self, size_bytes: float) -> list[int]:
-        """The best candidate first, the others by time."""
-        times_s = self.times_s(size_bytes)
-        near = np.flatnonzero(times_s <= times_s.min() / (1 - WORTH))
-        first = min(near, key=lambda k: (self.candidates[k].work[:3], times_s[k], self.candidates[k].work))
-        return [int(first), *(int(k) for k in np.argsort(times_s, kind="stable") if k != first)]
+    def judged(self, size_bytes: float) -> list[_Judged]:
+        """Every candidate that the MPI accepts at this size."""
+        if size_bytes not in self._judged:
+            has_default = self.default is not None and not lacking_size(self.default.form, size_bytes)
+            self._judged[size_bytes] = [
+                self._judge(one, size_bytes, has_default)
+                for one in self.candidates
+                if not one.refused(size_bytes)
+            ]
+        return self._judged[size_bytes]
+
+    def _judge(self, candidate: _Candidate, size_bytes: float, has_default: bool) -> _Judged:
+        model, segment = candidate.model, candidate.segment_bytes
+        outlook = self.measured.outlook(model, size_bytes, segment)
+        outside = beyond(candidate.form, self.placed, size_bytes, segment)
+        basis = MEASURED if outlook.result is not None else EXTRAPOLATED if outside else MODEL
+        option = Option(
+            candidate.method,
+            candidate.work,
+            outlook.time_s,
+            outlook.speed_up if has_default else None,
+            basis,
+            has_default and model is self.default,
+            None,
+            outlook.result,
+            self._is_reliable(model),
+        )
+        return _Judged(candidate, outlook, option, outside)
+
+    def _is_reliable(self, model: AlgorithmModel) -> bool:
+        if id(model) not in self._reliable:
+            pair = [model, self.default] if self.default else [model]
+            self._reliable[id(model)] = all(options.decides(self.measured.results_of(one)) for one in pair)
+        return self._reliable[id(model)]
+
+    def best(self, size_bytes: float) -> _Judged:
+        judged = self.judged(size_bytes)
+        return judged[options.choose([one.option for one in judged])]
+
+    def ranking(self, size_bytes: float) -> list[_Judged]:
+        """The advised candidate first, then the best of every other algorithm, see `options.order`."""
+        judged = [self._with_prediction(one, size_bytes) for one in self.judged(size_bytes)]
+        ranked = [judged[k] for k in options.order([one.option for one in judged])] if judged else []
+        first: dict[str, _Judged] = {}
+        for one in ranked:
+            first.setdefault(one.candidate.form.algorithm, one)
+        return list(first.values())
+
+    def _with_prediction(self, judged: _Judged, size_bytes: float) -> _Judged:
+        """With what the form alone predicts."""
+        if judged.option.speed_up is None:
+            return judged
+        candidate = judged.candidate
+        predicted = self.measured.predicted_speed_up(candidate.model, size_bytes, candidate.segment_bytes)
+        return replace(judged, option=replace(judged.option, predicted_speed_up=predicted))
 
     def keeps(self, candidate: _Candidate, size_bytes: float) -> bool:
-        """Whether no other candidate takes less by more than KEPT."""
-        return bool((1 - KEPT) * candidate.time_s(size_bytes) <= self.times_s(size_bytes).min())
+        """Whether `candidate` stays advised at this size."""
+        judged = self.judged(size_bytes)
+        current = next((one.option for one in judged if one.candidate is candidate), None)
+        return current is not None and options.stays(current, [one.option for one in judged], KEPT)
 
     @cached_property
     def sizes_bytes(self) -> tuple[int, int]:
-        """The smallest and largest measured size of all candidates."""
+        """The smallest and largest measured size: of the default if it was measured at several."""
         ranges = [one.form.range["size_bytes"] for one in self.candidates]
+        of_default = self.default and self.default.form.range["size_bytes"]
+        if of_default and of_default[0] < of_default[1]:
+            ranges = [of_default]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def over_sizes(self) -> "_Question":
         """The question for candidates measured at several sizes, if there are any: one size is no region."""
         several = [one for one in self.candidates if len(set(one.form.range["size_bytes"])) > 1]
-        return _Question(several or self.candidates)
+        return replace(self, candidates=several or self.candidates)
 
     def regions(self) -> list[tuple[int, int, _Candidate]]:
         """Regions from small to large sizes: first size, last size and candidate of each."""
         smallest, largest = self.sizes_bytes
         if smallest == largest:  # a barrier has only size 0
-            return [(smallest, largest, self.best(smallest))]
+            return [(smallest, largest, self.best(smallest).candidate)]
         begin = max(smallest, 1)
         octaves = max(float(np.log2(max(largest, begin) / begin)), 0.0)
         sizes = begin * 2.0 ** (np.arange(int(np.ceil(octaves * _PER_OCTAVE)) + 1) / _PER_OCTAVE)
-        found = self.best(sizes[0])
+        found = self.best(sizes[0]).candidate
         begins = [(smallest, found)]
         for low, high in pairwise(np.minimum(sizes, largest)):
             if not self.keeps(found, high):
-                begins.append((self._first_left(found, low, high), self.best(high)))
-                found = begins[-1][1]
+                next_one = self.best(high).candidate
+                if next_one is found:
+                    continue
+                begins.append((self._first_left(found, low, high), next_one))
+                found = next_one
         ends = [*(start for start, _ in begins[1:]), largest]
         return [(start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
 
@@ -154,52 +227,49 @@ def advise_collective(
     ranks, layout, map_by, root : see `predict.collective.place`.
     mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
 
-    Returns
-    -------
-    Advice with the fastest alternative first, or one that is less work and takes at most WORTH more; gains
-    are over the default of the MPI, if that was measured. And the configuration that makes the MPI use the
-    best of its own algorithms in every region; None if it is not known for this MPI.
-    """
+    Returns ------- Advice whose first alternative is the advised one, see `options.choose`; speed-ups are
+    over the default of the MPI, if that was measured. Where the point was measured, its values are the
+    measured ones; elsewhere those of the form, corrected by the measured points of the same placement. And
+    the configuration that makes the MPI use the best of its own algorithms in every region; None if it is not
+    known for this MPI."""
     forms = forms_of(profile, operation)
     if mpi_only:
         forms = _of_mpi(forms)
     placed, notes = place(forms, ranks, layout, map_by, root)
     asked_bytes = max(form.range["size_bytes"][1] for form in forms) if size_bytes is None else size_bytes
     models, left_out = algorithm_models(forms, placed)
-    question = _Question([_Candidate(model, one) for model in models for one in _segments(model.form)])
+    candidates = [_Candidate(model, one) for model in models for one in _segments(model.form)]
+    of_operation = [one for one in measured_results(profile) if one.config.get("operation") == operation]
+    question = _Question(candidates, of_operation, placed)
     family = forms[0].mpi if forms[0].mpi in FAMILY_NAMES else family_of(profile.context)
-    ranked, of_algorithm = [], set()
-    for k in question.ranking(asked_bytes):
-        candidate = question.candidates[k]
-        if candidate.form.algorithm in of_algorithm:
-            continue
-        of_algorithm.add(candidate.form.algorithm)
-        if needed := candidate.refused(asked_bytes):
-            size = format_bytes(asked_bytes)
-            left_out.append(f"{candidate.form.algorithm} is not ranked at {size}: it needs {needed}")
-        else:
-            ranked.append(_alternative(candidate, placed, asked_bytes, models, family))
+    ranked = question.ranking(asked_bytes)
+    names = {one.candidate.form.algorithm for one in ranked}
+    left_out += [
+        f"{candidate.form.algorithm} is not ranked at {format_bytes(asked_bytes)}: it needs {needed}"
+        for candidate in {one.form.algorithm: one for one in reversed(candidates)}.values()
+        if candidate.form.algorithm not in names and (needed := candidate.refused(asked_bytes))
+    ]
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
-    names = {alternative.extra["algorithm"] for alternative in ranked}
-    in_ranking = [model for model in models if model.form.algorithm in names]
     regions = question.over_sizes().regions()
-    settings = _configure(question, placed, operation, family, size_bytes)
+    settings = _configure(question, operation, family, size_bytes)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
              "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
     return (
         Advice(
             "collective",
             asked,
-            DEFAULT if DEFAULT in names else "",
-            tuple(ranked),
-            tuple(_stretch(*region, placed, family) for region in regions),
+            DEFAULT if ranked[0].option.speed_up else "",
+            tuple(_alternative(one, placed, asked_bytes, family) for one in ranked),
+            tuple(_size_range(*region, placed, family) for region in regions),
             profile.id,
             (
+                *options.notes([one.option for one in ranked], ranked[0].option, _MEASURE_AGAIN),
                 *notes,
                 *left_out,
-                *reservations(in_ranking, placed, [asked_bytes]),
-                *(_contradicted(ranked[0], in_ranking, asked_bytes) or _doubts(ranked, forms)),
+                *reservations(
+                    [model for model in models if model.form.algorithm in names], placed, [asked_bytes]
+                ),
             ),
             {} if settings is None else {"config": _config_json(settings)},
         ),
@@ -207,45 +277,11 @@ def advise_collective(
     )
 
 
-def _contradicted(first: Alternative, models: Sequence[AlgorithmModel], size_bytes: int) -> list[str]:
-    """A note if another method than the first, including other segment sizes, was measured to be clearly
-    faster."""
-    timed_s = {
-        Method(model.form.algorithm, segment).text: time_s
-        for model in models
-        for segment in model.measured
-        if (time_s := model.measured_s(size_bytes, segment)) is not None
-    }
-    if first.method not in timed_s:
-        return []
-    best = min(timed_s, key=timed_s.__getitem__)
-    if timed_s[best] >= (1 - KEPT) * timed_s[first.method]:
-        return []
-    times = [format_seconds(timed_s[method]) for method in (first.method, best)]
-    return [
-        f"in the measurement of this point, {first.method} took {times[0]} and {best} {times[1]}: trust "
-        "the measurement, or repeat it"
-    ]
-
-
-def _doubts(ranked: Sequence[Alternative], forms: Sequence[CollectiveForm]) -> list[str]:
-    """A note if the errors of the forms of the best algorithm and of the MPI's default exceed the difference
-    between them; interpolated times have no error of a form."""
-    best = ranked[0]
-    errors = {form.algorithm: form.extra.get("error") for form in forms}
-    errors |= {one.extra["algorithm"]: 0.0 for one in ranked if one.extra["form"] == "interpolated"}
-    compared = (best.extra["algorithm"], DEFAULT)
-    if best.gain is None or best.gain <= 1 or None in (known := [errors.get(name) for name in compared]):
-        return []
-    saved = 1 - 1 / best.gain
-    if max(known) <= saved:
-        return []
-    listed = " and ".join(f"{name} {100 * error:.0f} %" for name, error in zip(compared, known, strict=True))
-    return [
-        f"{best.method} is predicted to take {100 * saved:.0f} % less than {DEFAULT}, but the errors "
-        f"of the forms are larger (medians over measured points: {listed}); measure both before you rely "
-        "on it"
-    ]
+def beyond(form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int) -> tuple[str, ...]:
+    """What is outside the measured range; a layout other than that of the measured machine is, too."""
+    machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+    outside = extrapolated(form, placed, size_bytes, segment_bytes)
+    return outside if placed.shape == machine or "ranks" in outside else (*outside, "layout")
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:
@@ -265,47 +301,25 @@ def _segments(form: CollectiveForm) -> list[int]:
     return sorted({*form.segments_bytes, *between})
 
 
-def _alternative(
-    candidate: _Candidate,
-    placed: Placed,
-    size_bytes: int,
-    models: Sequence[AlgorithmModel],
-    family: str | None,
-) -> Alternative:
-    default = next((model for model in models if model.form.algorithm == DEFAULT), None)
-    time_s = candidate.time_s(size_bytes)
-    drawn_s = candidate.model.drawn_s(size_bytes, candidate.segment_bytes)
-    gain = gain_interval = None
-    if default is not None and not lacking_size(default.form, size_bytes):
-        default_s, default_drawn_s = default.time_s(size_bytes), default.drawn_s(size_bytes)
-        gain = default_s / time_s if time_s > 0 else None
-        if gain is not None and len(drawn_s) and len(drawn_s) == len(default_drawn_s) and drawn_s.all():
-            gain_interval = _interval(default_drawn_s / drawn_s, gain)
-    beyond = extrapolated(candidate.form, placed, size_bytes, candidate.segment_bytes)
+def _alternative(judged: _Judged, placed: Placed, size_bytes: int, family: str | None) -> Alternative:
+    candidate, option, result = judged.candidate, judged.option, judged.outlook.result
     extra: dict[str, Any] = {
         "algorithm": candidate.form.algorithm,
         "segment_bytes": candidate.segment_bytes,
         "form": form_name(candidate.model, size_bytes, candidate.segment_bytes),
     }
-    measured_s = candidate.model.measured_s(size_bytes, candidate.segment_bytes)
-    if measured_s is not None:
-        extra["measured_s"] = measured_s
     return Alternative(
         candidate.method,
-        time_s,
-        gain,
+        option.time_s,
+        option.speed_up,
         _how_to(candidate, placed, family),
-        _interval(drawn_s, time_s) if len(drawn_s) else None,
-        gain_interval,
-        extra | ({"extrapolated": list(beyond)} if beyond else {}),
+        option.basis,
+        option.predicted_speed_up,
+        result and result.time_s,
+        option.speed_up if result else None,
+        result.state if result else "",
+        extra | ({"extrapolated": list(judged.outside)} if judged.outside else {}),
     )
-
-
-def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
-    """The interval of the replicates, extended to include the fitted value `found`: resampled medians of few
-    launches may all lie on one side of it."""
-    low, high = np.percentile(values, INTERVAL_PERCENT)
-    return min(float(low), found), max(float(high), found)
 
 
 def _how_to(candidate: _Candidate, placed: Placed, family: str | None) -> str:
@@ -319,45 +333,45 @@ def _has_setting(form: CollectiveForm, family: str | None) -> bool:
     return form.algorithm in (DEFAULT, *mpi_algorithms(family, form.operation))
 
 
-def _stretch(start: int, end: int, candidate: _Candidate, placed: Placed, family: str | None) -> Stretch:
+def _size_range(start: int, end: int, candidate: _Candidate, placed: Placed, family: str | None) -> SizeRange:
     extra: dict[str, Any] = {
         "algorithm": candidate.form.algorithm,
         "segment_bytes": candidate.segment_bytes,
     }
-    beyond = {
-        one
-        for size in (start, end)
-        for one in extrapolated(candidate.form, placed, size, candidate.segment_bytes)
+    outside = {
+        one for size in (start, end) for one in beyond(candidate.form, placed, size, candidate.segment_bytes)
     }
-    if beyond:
-        extra["extrapolated"] = sorted(beyond)
-    return Stretch(start, end, candidate.method, _how_to(candidate, placed, family), extra)
+    if outside:
+        extra["extrapolated"] = sorted(outside)
+    return SizeRange(start, end, candidate.method, _how_to(candidate, placed, family), extra)
 
 
 def _configure(
-    question: _Question, placed: Placed, operation: str, family: str | None, size_bytes: int | None
+    question: _Question, operation: str, family: str | None, size_bytes: int | None
 ) -> Configuration | None:
     """The configuration for the best of the MPI's own algorithms; at `size_bytes` if the MPI accepts only one
     for all sizes."""
     of_mpi = [one for one in question.candidates if _has_setting(one.form, family)]
     if family is None or not of_mpi:
         return None
-    regions, lost = _regions(of_mpi, placed), []
+    placed = question.placed
+    regions, lost = _regions(replace(question, candidates=of_mpi)), []
     has_settings = any(region.method != DEFAULT for region in regions)
     if has_settings and family == "openmpi" and _has_nodes_of_several_ranks(placed):
         # Rules only apply if the component `tuned` has priority; its own choice differs from that of `han`,
         # the default of the MPI on such nodes.
         lost = [region for region in regions if region.method == DEFAULT]
-        regions = _regions([one for one in of_mpi if one.form.algorithm != DEFAULT], placed)
+        forced = [one for one in of_mpi if one.form.algorithm != DEFAULT]
+        regions = _regions(replace(question, candidates=forced))
     settings = configuration(family, operation, regions, size_bytes)
     return replace(settings, left_out=(*settings.left_out, *lost))
 
 
-def _regions(candidates: Sequence[_Candidate], placed: Placed) -> list[Region]:
-    found = _Question(candidates).over_sizes().regions()
+def _regions(question: _Question) -> list[Region]:
+    found = question.over_sizes().regions()
     last = len(found) - 1
     return [
-        Region(one.method, placed.ranks, start if k else 0, None if k == last else end)
+        Region(one.method, question.placed.ranks, start if k else 0, None if k == last else end)
         for k, (start, end, one) in enumerate(found)
     ]
 

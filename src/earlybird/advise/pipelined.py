@@ -2,31 +2,34 @@
 changes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.advise import options
+from earlybird.advise.options import WORTH, Option
+from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
+from earlybird.data.results import Result
 from earlybird.data.units import format_bytes
+from earlybird.predict.measured_pipelines import MeasuredPipelines, Outlook
 from earlybird.predict.pipelined import (
     FROM_LEVELS,
     MethodModel,
     method_models,
     pipeline_level,
-    predict_methods,
     reservations,
 )
+from earlybird.predict.profiles import measured_results
 
+# The sizes of the table of sizes if none was measured.
 SMALLEST_BYTES, LARGEST_BYTES = 512, 1 << 30
 # Candidate sizes per octave; bisection then locates a change to this relative accuracy.
 _PER_OCTAVE, _KNOWN_TO = 2, 0.01
-# A method that is more work, or more partitions, must reduce the predicted time by this share.
-WORTH = 0.05
 # At crossovers a method stays until another one takes less time by this share: similar methods must not
 # alternate.
 KEPT = 0.1
@@ -35,7 +38,7 @@ _WORK = ("single", "partitioned", "earlybird", "many", "stream")
 # The maximum number of partitions without a measurement.
 MAX_PARTITIONS = 128
 
-DO = {
+ACTIONS = {
     "single": "one message after the last partition: MPI_Send_init once, MPI_Start when all are ready",
     "many": "one persistent message per partition, MPI_Start when it is ready; a communicator for each "
     "thread (MPI_Comm_dup)",
@@ -53,14 +56,39 @@ DO = {
 
 # The delay of the last partition in seconds per byte of it, for a number of partitions per thread.
 DelayRate = Callable[[int], float]
+_MEASURE_AGAIN = "`earlybird measure pipeline --launches 7 -o RUN` on an idle machine"
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A method with a number of partitions, and what is known of it at a size."""
+
+    model: MethodModel
+    partitions: int
+    outlook: Outlook
+    option: Option
+    messages: tuple[int, float]  # how many, and the bytes of the largest
 
 
 @dataclass(frozen=True)
 class _Question:
+    """The methods to choose from, of one level and number of threads."""
+
     models: Sequence[MethodModel]
+    results: Sequence[Result]
+    level: str
     threads: int
     delay_rate: DelayRate
     mpi: str
+    _reliable: dict[int, bool] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def reference(self) -> MethodModel | None:
+        return next((model for model in self.models if model.method == SINGLE), None)
+
+    @cached_property
+    def measured(self) -> MeasuredPipelines:
+        return MeasuredPipelines(self.models, self.reference, self.results, self.level, self.threads)
 
     @cached_property
     def partitions(self) -> list[int]:
@@ -69,39 +97,60 @@ class _Question:
         most = max([*measured, self.threads] if measured else [MAX_PARTITIONS, self.threads])
         return [self.threads << k for k in range(32) if self.threads << k <= most]
 
-    def delay_s(self, size_bytes, partitions: int):
-        return self.delay_rate(partitions // self.threads) * size_bytes / partitions
+    def sizes_bytes(self) -> tuple[float, float]:
+        """The smallest and the largest measured size, of the reference if it was measured."""
+        models = [self.reference] if self.reference and self.reference.measured else self.models
+        ranges = [model.measured["size_bytes"] for model in models if model.measured]
+        if not ranges:
+            return SMALLEST_BYTES, LARGEST_BYTES
+        return max(min(low for low, _ in ranges), 1), max(high for _, high in ranges)
 
-    def best(self, size_bytes: float) -> tuple[MethodModel, int]:
-        """The method and number of partitions with the least time at a size, or with less work and at most
-        WORTH more time."""
-        times_s = self._times_s(size_bytes)
-        of_method_s = np.nanmin(times_s, axis=1)
-        k = worthwhile(self.models, of_method_s)
-        p = int(np.argmax(times_s[k] <= of_method_s[k] / (1 - WORTH)))
-        return self.models[k], self.partitions[p]
+    def candidates(self, size_bytes: float, *, is_shown: bool = False) -> list[_Candidate]:
+        """Every method with its best number of partitions; if `is_shown`, one that divides the size, and with
+        what the model alone predicts."""
+        return [self._candidate(model, size_bytes, is_shown) for model in self.models]
 
-    def keeps(self, model: MethodModel, size_bytes: float) -> bool:
-        """Whether no other method takes less by more than KEPT."""
-        of_method_s = np.nanmin(self._times_s(size_bytes), axis=1)
-        return bool((1 - KEPT) * of_method_s[self.models.index(model)] <= of_method_s.min())
+    def _candidate(self, model: MethodModel, size_bytes: float, is_shown: bool) -> _Candidate:
+        """The smallest number of partitions within WORTH of the least time, at the pessimistic end of the
+        intervals, among those within the measured range if there are any."""
+        possible = [p for p in self.partitions if size_bytes >= p and not (is_shown and size_bytes % p)]
+        found = [self._with(model, size_bytes, p, is_shown) for p in possible or [self.threads]]
+        inside = [one for one in found if one.option.basis != EXTRAPOLATED] or found
+        least = min(one.option.worst_cost for one in inside)
+        return next(one for one in inside if one.option.worst_cost <= least / (1 - WORTH))
 
-    def _times_s(self, size_bytes: float) -> np.ndarray:
-        """(W, P) seconds."""
-        return np.array([[self._time_s(m, size_bytes, p) for p in self.partitions] for m in self.models])
+    def _with(self, model: MethodModel, size_bytes: float, partitions: int, is_shown: bool) -> _Candidate:
+        gamma = self.delay_rate(partitions // self.threads)
+        outlook = self.measured.outlook(model, size_bytes, partitions, gamma)
+        option = Option(
+            _name(model),
+            _work(model),
+            outlook.time_s,
+            outlook.speed_up if self.reference else None,
+            self._basis(model, outlook, size_bytes, partitions, gamma),
+            model is self.reference,
+            self.measured.predicted_speed_up(model, size_bytes, partitions, gamma) if is_shown else None,
+            outlook.result,
+            self._is_reliable(model),
+        )
+        delay_s = gamma * size_bytes / partitions
+        return _Candidate(
+            model, partitions, outlook, option, model.best_messages(size_bytes, partitions, delay_s)
+        )
 
-    def _time_s(self, model: MethodModel, size_bytes: float, partitions: int) -> float:
-        # Partitions have at least one byte; with fewer bytes than threads, one partition per thread remains.
-        if size_bytes < partitions != self.threads:
-            return np.nan
-        return float(model.time_s(size_bytes, partitions, self.delay_s(size_bytes, partitions)))
+    def _basis(
+        self, model: MethodModel, outlook: Outlook, size_bytes: float, partitions: int, gamma: float
+    ) -> str:
+        if outlook.result is not None:
+            return MEASURED
+        is_inside = model.threads == self.threads and not beyond(model, size_bytes, partitions, gamma)
+        return MODEL if is_inside else EXTRAPOLATED
 
-    def best_partitions(self, model: MethodModel, size_bytes: int) -> int:
-        """The smallest number within WORTH of the least time of a method, among those that divide the
-        size."""
-        possible = [p for p in self.partitions if size_bytes % p == 0 and size_bytes >= p] or [self.threads]
-        times_s = [self._time_s(model, size_bytes, p) for p in possible]
-        return next(p for p, t in zip(possible, times_s, strict=True) if t <= min(times_s) / (1 - WORTH))
+    def _is_reliable(self, model: MethodModel) -> bool:
+        if id(model) not in self._reliable:
+            pair = [model, self.reference] if self.reference else [model]
+            self._reliable[id(model)] = all(options.decides(self.measured.results_of(one)) for one in pair)
+        return self._reliable[id(model)]
 
 
 def advise_pipeline(
@@ -122,45 +171,56 @@ def advise_pipeline(
     level : see `predict.pipelined.pipeline_level`.
     asked : further entries for the `asked` part of the advice.
 
-    Returns
-    -------
-    Advice whose first alternative has the least predicted time, or less work and at most WORTH more time;
-    gains are over `single`. Crossovers cover 512 B to 1 GiB.
-    """
+    Returns ------- Advice whose first alternative is the advised one, see `options.choose`; speed-ups are
+    over `single`. Where the point was measured, its values are the measured ones; elsewhere those of the
+    model, corrected by the measured points around it. The ranges of sizes cover the measured ones."""
     level = pipeline_level(profile, level)
     models, left_out = _comparable(method_models(profile, level, threads))
-    question = _Question(models, threads, delay_rate, str(profile.context.get("flavour", "mpich")))
-    alternatives = [_alternative(question, model, size_bytes) for model in models]
-    ranked = _rank(alternatives, models)
-    partitions = ranked[0].extra["partitions"]
-    stretches = tuple(_stretches(question))
+    mpi = str(profile.context.get("flavour", "mpich"))
+    question = _Question(models, measured_results(profile), level, threads, delay_rate, mpi)
+    candidates = question.candidates(size_bytes, is_shown=True)
+    of_all = [candidate.option for candidate in candidates]
+    ranked = [candidates[k] for k in options.order(of_all)]
+    partitions = ranked[0].partitions
+    ranges = tuple(_size_ranges(question))
     return Advice(
         "pipeline",
         {"level": level, "threads": threads, "size_bytes": size_bytes} | (asked or {}),
-        SINGLE,
-        tuple(ranked),
-        stretches,
+        SINGLE if question.reference else "",
+        tuple(_alternative(candidate, mpi) for candidate in ranked),
+        ranges,
         profile.id,
         (
+            *options.notes(of_all, ranked[0].option, _MEASURE_AGAIN),
             *left_out,
             *reservations(models, size_bytes, partitions, delay_rate(partitions // threads)),
-            *_kept_beyond(stretches, ranked[0], size_bytes),
+            *_kept_beyond(ranges, ranked[0], size_bytes),
         ),
     )
 
 
-def _kept_beyond(stretches: Sequence[Stretch], first: Alternative, size_bytes: int) -> list[str]:
-    """Why the crossovers list another method at the requested size than the first of the ranking."""
-
-    def named(one: Alternative | Stretch) -> str:
-        return one.method + (f" with {one.extra['vcis']} contexts" if "vcis" in one.extra else "")
-
+def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float) -> list[str]:
+    """Which of size, partitions and delay are outside the range in which a method was measured."""
+    if not model.measured:
+        return ["size"]
+    values = {"size_bytes": size_bytes, "partitions": partitions, "gamma_s_per_byte": gamma}
+    relevant = ["size_bytes"] if model.messages == "one" else list(values)
     return [
-        f"in the table of sizes {named(stretch)} is kept for {format_bytes(size_bytes)} though "
-        f"{named(first)} is "
-        f"advised: at a crossover another method must take {KEPT:.0%} less"
-        for stretch in stretches
-        if stretch.from_bytes <= size_bytes < stretch.to_bytes and named(stretch) != named(first)
+        name.partition("_")[0]
+        for name in relevant
+        if not model.measured[name][0] * 0.999 <= values[name] <= model.measured[name][1] * 1.001
+    ]
+
+
+def _kept_beyond(ranges: Sequence[SizeRange], first: _Candidate, size_bytes: int) -> list[str]:
+    """Why the table of sizes lists another method at the requested size than the first of the ranking."""
+    return [
+        f"in the table of sizes {_named(one.method, one.extra.get('vcis'))} is kept for "
+        f"{format_bytes(size_bytes)} though {first.option.name} is advised: at a crossover another method "
+        f"must take {KEPT:.0%} less"
+        for one in ranges
+        if one.from_bytes <= size_bytes < one.to_bytes
+        and _named(one.method, one.extra.get("vcis")) != first.option.name
     ]
 
 
@@ -195,25 +255,27 @@ def _names(models: Iterable[MethodModel]) -> str:
     return ", ".join(dict.fromkeys(model.method for model in models))
 
 
-def _alternative(question: _Question, model: MethodModel, size_bytes: int) -> Alternative:
-    partitions = question.best_partitions(model, size_bytes)
-    delay_s = question.delay_s(size_bytes, partitions)
-    bulk = [one for one in question.models if one.method == SINGLE][:1]
-    found = predict_methods([*bulk, model], size_bytes, partitions, delay_s)[-1]
+def _alternative(candidate: _Candidate, mpi: str) -> Alternative:
+    model, outlook, option = candidate.model, candidate.outlook, candidate.option
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
+    messages, message_bytes = candidate.messages
     extra |= {
-        "partitions": partitions,
-        "messages": found.messages,
-        "message_bytes": round(found.message_bytes),
-        "source": found.source,
+        "partitions": candidate.partitions,
+        "messages": messages,
+        "message_bytes": round(message_bytes),
+        "source": model.source,
     }
+    result = outlook.result
     return Alternative(
         model.method,
-        found.time_s,
-        found.gain,
-        how_to(model, partitions, question.mpi),
-        found.time_interval_s,
-        found.gain_interval,
+        option.time_s,
+        option.speed_up,
+        how_to(model, candidate.partitions, mpi),
+        option.basis,
+        option.predicted_speed_up if option.speed_up else None,
+        result and result.time_s,
+        outlook.speed_up if result and option.speed_up else None,
+        result.state if result else "",
         extra,
     )
 
@@ -221,7 +283,7 @@ def _alternative(question: _Question, model: MethodModel, size_bytes: int) -> Al
 def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     """The calls and settings to send with this method."""
     name, _, bound = model.method.partition(":")
-    text = DO.get(name, name).format(partitions=partitions, mpi=mpi)
+    text = ACTIONS.get(name, name).format(partitions=partitions, mpi=mpi)
     settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
     if model.vcis is not None and mpi == "intel":
         settings += ["I_MPI_THREAD_SPLIT=1", "I_MPI_THREAD_RUNTIME=generic", f"I_MPI_THREAD_MAX={model.vcis}"]
@@ -230,53 +292,62 @@ def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     return f"{text}; {' '.join(settings)}" if settings else text
 
 
-def worthwhile(models: Sequence[MethodModel], time_s: Sequence[float]) -> int:
-    """The index of the method with the least work among those that take at most WORTH more than the
-    fastest."""
-    near = [k for k, one_s in enumerate(time_s) if one_s <= min(time_s) / (1 - WORTH)]
-    return min(near, key=lambda k: _work(models[k]))
-
-
-def _rank(alternatives: list[Alternative], models: Sequence[MethodModel]) -> list[Alternative]:
-    """The best alternative first, the others by time."""
-    first = alternatives[worthwhile(models, [one.time_s for one in alternatives])]
-    rest = sorted((one for one in alternatives if one is not first), key=lambda one: one.time_s)
-    return [first, *rest]
-
-
-def _stretches(question: _Question) -> list[Stretch]:
-    """Stretches from small to large sizes: a method stays until another takes less by more than KEPT."""
-    octaves = (LARGEST_BYTES // SMALLEST_BYTES).bit_length() - 1
-    sizes = SMALLEST_BYTES * 2.0 ** (np.arange(octaves * _PER_OCTAVE + 1) / _PER_OCTAVE)
-    found = question.best(sizes[0])
-    begins = [(SMALLEST_BYTES, found)]
-    for low, high in pairwise(sizes):
-        if not question.keeps(found[0], high):
-            low = _last_kept(question, found[0], low, high)
-            found = question.best(high)
+def _size_ranges(question: _Question) -> list[SizeRange]:
+    """Ranges from small to large sizes: a method stays until another is clearly faster, see
+    `options.stays`."""
+    smallest, largest = question.sizes_bytes()
+    octaves = float(np.log2(largest / smallest))
+    sizes = smallest * 2.0 ** (np.arange(int(np.ceil(octaves * _PER_OCTAVE)) + 1) / _PER_OCTAVE)
+    found = _best(question, sizes[0])
+    begins = [(round(smallest), found)]
+    for low, high in pairwise(np.minimum(sizes, largest)):
+        if not _stays(question, found, high):
+            low = _last_kept(question, found, low, high)
+            found = _best(question, high)
             begins.append((round(low), found))
-    ends = [*(start for start, _ in begins[1:]), LARGEST_BYTES]
-    return [_stretch(question, start, end, *found) for (start, found), end in zip(begins, ends, strict=True)]
+    ends = [*(start for start, _ in begins[1:]), round(largest)]
+    return [_range(question, start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
 
 
-def _last_kept(question: _Question, model: MethodModel, low: float, high: float) -> float:
-    """The size up to which `model` is kept; it is at `low` and is not at `high`."""
+def _best(question: _Question, size_bytes: float) -> _Candidate:
+    found = question.candidates(size_bytes)
+    return found[options.choose([candidate.option for candidate in found])]
+
+
+def _stays(question: _Question, candidate: _Candidate, size_bytes: float) -> bool:
+    found = question.candidates(size_bytes)
+    current = next(one for one in found if one.model is candidate.model)
+    return options.stays(current.option, [one.option for one in found], KEPT)
+
+
+def _last_kept(question: _Question, candidate: _Candidate, low: float, high: float) -> float:
+    """The size up to which a method is kept; it is at `low` and is not at `high`."""
     while high > low * (1 + _KNOWN_TO):
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if question.keeps(model, middle) else (low, middle)
+        low, high = (middle, high) if _stays(question, candidate, middle) else (low, middle)
     return low
 
 
-def _stretch(question: _Question, start: int, end: int, model: MethodModel, partitions: int) -> Stretch:
+def _range(question: _Question, start: int, end: int, candidate: _Candidate) -> SizeRange:
+    model, partitions = candidate.model, candidate.partitions
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
     extra |= {"partitions": partitions, "source": model.source}
-    if model.measured:
-        low, high = model.measured["size_bytes"]
-        extra["extrapolated"] = bool(start < low or end > high)
-    return Stretch(start, end, model.method, how_to(model, partitions, question.mpi), extra)
+    gamma = question.delay_rate(partitions // question.threads)
+    outside = {name for size in (start, end) for name in beyond(model, size, partitions, gamma)}
+    outside |= {"threads"} if model.threads != question.threads else set()
+    extra["extrapolated"] = sorted(outside)
+    return SizeRange(start, end, model.method, how_to(model, partitions, question.mpi), extra)
 
 
 def _work(model: MethodModel) -> tuple:
     name, _, bound = model.method.partition(":")
     place = _WORK.index(name) if name in _WORK else len(_WORK)
     return place, bool(bound), model.vcis or 0, model.method
+
+
+def _name(model: MethodModel) -> str:
+    return _named(model.method, model.vcis)
+
+
+def _named(method: str, vcis: int | None) -> str:
+    return method if vcis is None else f"{method} with {vcis} contexts"

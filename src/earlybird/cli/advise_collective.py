@@ -1,13 +1,13 @@
 """`earlybird advise collective`: the algorithm to use at every size, and the setting that selects it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from earlybird.advise.collective import advise_collective
 from earlybird.cli.advice_output import show_advice
-from earlybird.cli.common import FORMAT, JSON, Format, note, print_table
+from earlybird.cli.common import FORMAT, JSON, Format, note
 from earlybird.cli.options import ProfilesOption
 from earlybird.cli.predict_collective import (
     MapOption,
@@ -19,12 +19,11 @@ from earlybird.cli.predict_collective import (
 )
 from earlybird.cli.predict_pipeline import load_profiles
 from earlybird.data import files
-from earlybird.data.advice import Advice, Alternative, Stretch
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
-from earlybird.data.units import format_bytes, format_seconds, parse_bytes
+from earlybird.data.units import format_bytes, parse_bytes
 
-_COLUMNS = ("method", "algorithm", "segment_bytes", "time_s", "gain", "form", "do")
+_COLUMNS = {"form": "form"}
 
 
 def collective(
@@ -66,7 +65,13 @@ def collective(
     )
     if config is not None:
         write_settings(settings, config)
-    show_advice(advice, Format.json if json else format, _COLUMNS, _print)
+    show_advice(advice, Format.json if json else format, _COLUMNS)
+    asked = advice.asked
+    default = "; default is the MPI's own choice" if advice.baseline else ""
+    note(
+        f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among {asked['ranks']} ranks on "
+        f"{asked['layout']}{default}"
+    )
 
 
 def write_settings(settings: Configuration | None, path: Path) -> None:
@@ -88,51 +93,3 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
             else "this MPI uses one algorithm for all sizes"
         )
         note(f"warning: {reason}, so {path} does not cover: {omitted}")
-
-
-def _print(advice: Advice) -> None:
-    timed = any("measured_s" in one.extra for one in advice.ranked)
-    rows = [_row(k, one) for k, one in enumerate(advice.ranked, start=1)]
-    for row, one in zip(rows, advice.ranked, strict=True):
-        measured_s = one.extra.get("measured_s")
-        row += [] if not timed else ["" if measured_s is None else format_seconds(measured_s)]
-    header = ["", "algorithm", "time", "95 %", "gain", "95 %", "form"]
-    print_table([*header, "measured"] if timed else header, rows)
-    print()
-    for k, one in enumerate(advice.ranked, start=1):
-        print(f"{k}. {one.do}")
-    print()
-    print_table(["from", "to", "best", ""], [_stretch_row(one) for one in advice.stretches])
-    asked = advice.asked
-    gain = f"; gain: speed-up over {advice.baseline}, the MPI's own choice" if advice.baseline else ""
-    note(
-        f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among {asked['ranks']} ranks on "
-        f"{asked['layout']}{gain}"
-    )
-
-
-def _row(rank: int, one: Alternative) -> list[Any]:
-    return [
-        rank,
-        name_of(one.method),
-        format_seconds(one.time_s),
-        " .. ".join(map(format_seconds, one.time_interval_s)) if one.time_interval_s else "",
-        "" if one.gain is None else f"{one.gain:.2f}",
-        " .. ".join(f"{bound:.2f}" for bound in one.gain_interval) if one.gain_interval else "",
-        one.extra["form"],
-    ]
-
-
-def _stretch_row(one: Stretch) -> list[str]:
-    return [
-        format_bytes(one.from_bytes),
-        format_bytes(one.to_bytes),
-        name_of(one.method),
-        f"extrapolated: {', '.join(one.extra['extrapolated'])}" if "extrapolated" in one.extra else "",
-    ]
-
-
-def name_of(method: str) -> str:
-    """Display name of an algorithm such as `pipeline:8192`."""
-    algorithm, colon, segment = method.partition(":")
-    return f"{algorithm}, segments of {format_bytes(int(segment))}" if colon else algorithm

@@ -1,13 +1,13 @@
 """`earlybird advise`: recommended changes, ranked by predicted time, with the setting for each."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.advice_output import show_advice
 from earlybird.cli.advise_collective import collective
-from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_table
+from earlybird.cli.common import FORMAT, JSON, Format, make_group, note
 from earlybird.cli.delay_rates import (
     AiOption,
     CiOption,
@@ -20,10 +20,10 @@ from earlybird.cli.delay_rates import (
 )
 from earlybird.cli.options import LevelOption, ProfilesOption
 from earlybird.cli.predict_pipeline import checked_size, load_profiles
-from earlybird.data.advice import Advice, Alternative, Stretch
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data import labels
+from earlybird.data.units import format_bytes
 
-_COLUMNS = ("method", "vcis", "partitions", "messages", "message_bytes", "time_s", "gain", "source", "do")
+_COLUMNS = {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"}
 
 
 def pipeline(
@@ -40,12 +40,12 @@ def pipeline(
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """Recommend how to send a buffer that threads fill: method, number of partitions, and gain.
+    """Recommend how to send a buffer that threads fill: method, number of partitions, and speed-up.
 
-    Ranks every method in the profile at its fastest number of partitions, and lists the sizes from 512 B to
-    1 GiB at which another method becomes the best. With --ai, --ci and --frequency the delay rate depends on
-    the number of partitions by (9) of Gillis et al. 2023; --gamma is the same for all of them.
-    """
+    Ranks every method in the profile at its fastest number of partitions, and lists the measured sizes at
+    which another method becomes the best. Where the point was measured, the measurement stands. With --ai,
+    --ci and --frequency the delay rate depends on the number of partitions by (9) of Gillis et al. 2023;
+    --gamma is the same for all of them."""
     joined = load_profiles(profile)
     size_bytes = checked_size(size, threads, threads)
     rate = delay_rate(gamma, ai, ci, frequency, epsilon, delta)
@@ -54,61 +54,11 @@ def pipeline(
                "--delta": delta}  # fmt: skip
     asked = {name.lstrip("-"): value for name, value in options.items() if value is not None}
     advice = advise_pipeline(joined, size_bytes, threads, rate, level=level, asked=asked)
-    show_advice(advice, Format.json if json else format, _COLUMNS, _print)
-
-
-def _print(advice: Advice) -> None:
-    asked = advice.asked
-    print_table(
-        ["", "method", "partitions", "messages", "time", "gain", "95 %", "source"],
-        [_row(k, one, advice.asked["size_bytes"]) for k, one in enumerate(advice.ranked, start=1)],
-    )
-    print()
-    for k, one in enumerate(advice.ranked, start=1):
-        print(f"{k}. {one.do}")
-    print()
-    print_table(
-        ["from", "to", "best method", "partitions", ""], [_stretch_row(one) for one in advice.stretches]
-    )
-    threads = asked["threads"]
+    show_advice(advice, Format.json if json else format, _COLUMNS)
     note(
-        f"{asked['level']}: {format_bytes(asked['size_bytes'])} of {threads} "
-        f"thread{'' if threads == 1 else 's'}; gain: speed-up over one message after the last partition, "
-        f"{advice.baseline}"
+        f"{labels.level(advice.asked['level'])}: {format_bytes(size_bytes)} of "
+        f"{labels.counted(threads, 'thread')}; single is one message after the last partition"
     )
-
-
-def _messages(num: int, largest_bytes: int, size_bytes: int) -> str:
-    """Messages of libearlybird may differ in size."""
-    return f"{num} {'of' if num * largest_bytes <= size_bytes else 'up to'} {format_bytes(largest_bytes)}"
-
-
-def _row(rank: int, one: Alternative, size_bytes: int) -> list[Any]:
-    interval = one.gain_interval and " .. ".join(f"{bound:.2f}" for bound in one.gain_interval)
-    return [
-        rank,
-        _name(one.method, one.extra),
-        one.extra["partitions"],
-        _messages(one.extra["messages"], one.extra["message_bytes"], size_bytes),
-        format_seconds(one.time_s),
-        "" if one.gain is None else f"{one.gain:.2f}",
-        interval or "",
-        one.extra["source"],
-    ]
-
-
-def _stretch_row(one: Stretch) -> list[Any]:
-    return [
-        format_bytes(one.from_bytes),
-        format_bytes(one.to_bytes),
-        _name(one.method, one.extra),
-        one.extra["partitions"],
-        "partly extrapolated" if one.extra.get("extrapolated") else "",
-    ]
-
-
-def _name(method: str, extra) -> str:
-    return f"{method}, {extra['vcis']} contexts" if "vcis" in extra else method
 
 
 command = make_group(

@@ -16,6 +16,7 @@ from earlybird.cli.delay_rates import (
     refuse_long_delay,
 )
 from earlybird.cli.options import LevelOption, ProfilesOption
+from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
@@ -30,8 +31,8 @@ from earlybird.predict.pipelined import (
 )
 
 SCHEMA = "earlybird.pipeline-prediction/1"
-_COLUMNS = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "gain", "gain_low", "gain_high",
-            "messages", "message_bytes", "source")  # fmt: skip
+_COLUMNS = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "speed_up", "speed_up_low",
+            "speed_up_high", "messages", "message_bytes", "source")  # fmt: skip
 
 
 def pipeline(
@@ -53,8 +54,8 @@ def pipeline(
     format: Format = FORMAT,
     json: bool = JSON,
 ) -> None:
-    """Predict the time of every method to send a buffer in partitions, and its gain over one message at
-    the end.
+    """Predict the time of every method to send a buffer in partitions, and its speed-up over one message
+    at the end.
 
     Uses the joined model of docs/models.md: messages leave one after another when they are ready, and the
     last partition is ready gamma times its size later than the others. Times run from then until the
@@ -93,12 +94,12 @@ def pipeline(
         print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, methods)])
     else:
         print_table(
-            ["method", "time", "95 %", "gain", "95 %", "messages", "largest", "source"],
+            ["method", "time", "95 %", "speed-up over single", "95 %", "messages", "largest", "source"],
             [_cells(prediction) for _, prediction in chosen],
         )
         note(
-            f"{level}: {format_bytes(size_bytes)} in {num_partitions} partitions, "
-            f"{threads} thread{'' if threads == 1 else 's'}, the last partition {format_seconds(delay_s)} "
+            f"{labels.level(level)}: {format_bytes(size_bytes)} in {num_partitions} partitions, "
+            f"{labels.counted(threads, 'thread')}, the last partition {format_seconds(delay_s)} "
             "late"
         )
 
@@ -140,14 +141,14 @@ def _only(
 
 def _to_json(prediction: MethodPrediction) -> dict[str, Any]:
     value = {name: item for name, item in vars(prediction).items() if item is not None}
-    return value | {"message_bytes": round(prediction.message_bytes), "gain": prediction.gain}
+    return value | {"message_bytes": round(prediction.message_bytes), "speed_up": prediction.speed_up}
 
 
 def _flat(method: dict[str, Any]) -> dict[str, Any]:
     row = dict(method)
     for name, columns in (
         ("time_interval_s", ("time_low_s", "time_high_s")),
-        ("gain_interval", ("gain_low", "gain_high")),
+        ("speed_up_interval", ("speed_up_low", "speed_up_high")),
     ):
         row |= dict(zip(columns, method.get(name, (None, None)), strict=True))
     return row
@@ -157,15 +158,15 @@ def _cells(prediction: MethodPrediction) -> list[str]:
     time_interval = prediction.time_interval_s and " .. ".join(
         map(format_seconds, prediction.time_interval_s)
     )
-    gain_interval = prediction.gain_interval and " .. ".join(
-        f"{bound:.2f}" for bound in prediction.gain_interval
+    speed_up_interval = prediction.speed_up_interval and " .. ".join(
+        f"{bound:.2f}" for bound in prediction.speed_up_interval
     )
     return [
         prediction.method if prediction.vcis is None else f"{prediction.method}, {prediction.vcis} contexts",
         format_seconds(prediction.time_s),
         time_interval or "",
-        "" if prediction.gain is None else f"{prediction.gain:.2f}",
-        gain_interval or "",
+        "" if prediction.speed_up is None else f"{prediction.speed_up:.2f}",
+        speed_up_interval or "",
         str(prediction.messages),
         format_bytes(prediction.message_bytes),
         prediction.source,

@@ -33,7 +33,7 @@ def speeds(point: Mapping[str, Result]) -> dict[str, Estimate]:
     Speed-ups are ratios of times of the same round, and differ less between launches than times do.
     """
     found = {
-        method: Estimate(1.0, 1.0, 1.0) if method == result.reference else result.speed_up
+        method: Estimate.exact(1.0) if method == result.reference else result.speed_up
         for method, result in point.items()
     }
     if None not in found.values() and any(method == result.reference for method, result in point.items()):

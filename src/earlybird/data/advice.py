@@ -1,4 +1,5 @@
-"""Advice: alternatives ranked by predicted time, and the sizes at which the best one changes."""
+"""Advice: alternatives ranked by what was measured or predicted, and the sizes at which the best one
+changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,8 +8,13 @@ from typing import Any
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.results import Estimate
 
 SCHEMA = "earlybird.advice/1"
+# What the values of an alternative are based on: this point was measured, lies within the measured range, or
+# outside of it.
+MEASURED, MODEL, EXTRAPOLATED = "measured", "model", "extrapolated"
+_ESTIMATES = ("time", "speed_up", "predicted_speed_up", "measured_time", "measured_speed_up")
 
 
 @dataclass(frozen=True)
@@ -18,41 +24,58 @@ class Alternative:
     Attributes
     ----------
     method : its name.
-    do : the setting, command or program change that selects it.
-    gain : time of `Advice.baseline` / time of this alternative; None if unknown.
-    time_interval_s, gain_interval : 95 % (low, high) from the parameters only; None if the profile has no
-        replicates.
+    action : the setting, command or program change that selects it.
+    time_s, speed_up : with 95 % intervals: the measured ones where this point was measured, else of the
+        model, corrected by the measured points around it. `speed_up` is over `Advice.baseline`; None if
+        unknown.
+    basis : MEASURED, MODEL or EXTRAPOLATED.
+    predicted_speed_up : by the model alone.
+    measured_time_s, measured_speed_up : None if this point was not measured; `measured_state` tells whether
+        the times converged.
     extra : further values, such as the number of partitions.
     """
 
     method: str
-    time_s: float
-    gain: float | None
-    do: str
-    time_interval_s: tuple[float, float] | None = None
-    gain_interval: tuple[float, float] | None = None
+    time_s: Estimate
+    speed_up: Estimate | None
+    action: str
+    basis: str = MODEL
+    predicted_speed_up: Estimate | None = None
+    measured_time_s: Estimate | None = None
+    measured_speed_up: Estimate | None = None
+    measured_state: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        value = {"method": self.method, "time_s": self.time_s, "gain": self.gain, "do": self.do}
-        for name in ("time_interval_s", "gain_interval"):
-            if (interval := getattr(self, name)) is not None:
-                value[name] = list(interval)
-        return value | dict(self.extra)
+        value: dict[str, Any] = {"method": self.method, "basis": self.basis}
+        value |= _estimate_to_json("time", self.time_s, "_s")
+        value |= _estimate_to_json("speed_up", self.speed_up)
+        value |= _estimate_to_json("measured_time", self.measured_time_s, "_s")
+        value |= _estimate_to_json("measured_speed_up", self.measured_speed_up)
+        value |= {"measured_state": self.measured_state}
+        value |= _estimate_to_json("predicted_speed_up", self.predicted_speed_up)
+        return value | {"action": self.action} | dict(self.extra)
+
+
+def _estimate_to_json(name: str, estimate: Estimate | None, unit: str = "") -> dict[str, Any]:
+    if estimate is None:
+        return {f"{name}{unit}": None, f"{name}_interval{unit}": None}
+    interval = [estimate.low, estimate.high] if estimate.low < estimate.high else None
+    return {f"{name}{unit}": estimate.value, f"{name}_interval{unit}": interval}
 
 
 @dataclass(frozen=True)
-class Stretch:
+class SizeRange:
     """Sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two."""
 
     from_bytes: int
     to_bytes: int
     method: str
-    do: str
+    action: str
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        value = {name: getattr(self, name) for name in ("from_bytes", "to_bytes", "method", "do")}
+        value = {name: getattr(self, name) for name in ("from_bytes", "to_bytes", "method", "action")}
         return value | dict(self.extra)
 
 
@@ -64,7 +87,7 @@ class Advice:
     asked: Mapping[str, Any]
     baseline: str
     ranked: tuple[Alternative, ...]
-    stretches: tuple[Stretch, ...] = ()
+    size_ranges: tuple[SizeRange, ...] = ()
     profile_id: str = ""
     notes: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +99,7 @@ class Advice:
             "asked": dict(self.asked),
             "baseline": self.baseline,
             "ranked": [alternative.to_json() for alternative in self.ranked],
-            "crossovers": [stretch.to_json() for stretch in self.stretches],
+            "size_ranges": [size_range.to_json() for size_range in self.size_ranges],
             "profile_id": self.profile_id,
             "notes": list(self.notes),
         } | dict(self.extra)
@@ -89,8 +112,9 @@ def load_advice(path: str | Path) -> Advice:
 def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Advice:
     """Build an Advice from its JSON object; raises InputError when a part is missing."""
     try:
+        value = files.with_present_keys(value)
         ranked = tuple(map(_alternative, value["ranked"]))
-        stretches = tuple(map(_stretch, value.get("crossovers", ())))
+        size_ranges = tuple(map(_size_range, value.get("size_ranges", ())))
         operation, asked = str(value["operation"]), dict(value["asked"])
         baseline, notes = str(value.get("baseline", "")), tuple(map(str, value.get("notes", ())))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -99,13 +123,13 @@ def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Adv
         ) from error
     if not ranked:
         raise InputError(f"{where} has no ranked alternative; make it again with `earlybird advise --json`")
-    known = {"schema", "operation", "asked", "baseline", "ranked", "crossovers", "profile_id", "notes"}
+    known = {"schema", "operation", "asked", "baseline", "ranked", "size_ranges", "profile_id", "notes"}
     return Advice(
         operation,
         asked,
         baseline,
         ranked,
-        stretches,
+        size_ranges,
         value.get("profile_id", ""),
         notes,
         {key: item for key, item in value.items() if key not in known},
@@ -114,33 +138,42 @@ def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Adv
 
 def _alternative(value: Mapping[str, Any]) -> Alternative:
     value = files.with_present_keys(value)
-    known = {"method", "time_s", "gain", "do", "time_interval_s", "gain_interval"}
-    gain = value.get("gain")
+    time_s = _estimate(value, "time", "_s")
+    if time_s is None:
+        raise KeyError("time_s")
+    known = {"method", "action", "basis", "measured_state"}
+    known |= {
+        f"{name}{middle}{unit}" for name in _ESTIMATES for middle in ("", "_interval") for unit in ("", "_s")
+    }
     return Alternative(
         str(value["method"]),
-        float(value["time_s"]),
-        None if gain is None else float(gain),
-        str(value["do"]),
-        _interval(value.get("time_interval_s")),
-        _interval(value.get("gain_interval")),
+        time_s,
+        _estimate(value, "speed_up"),
+        str(value["action"]),
+        str(value.get("basis", MODEL)),
+        _estimate(value, "predicted_speed_up"),
+        _estimate(value, "measured_time", "_s"),
+        _estimate(value, "measured_speed_up"),
+        str(value.get("measured_state", "")),
         {key: item for key, item in value.items() if key not in known},
     )
 
 
-def _stretch(value: Mapping[str, Any]) -> Stretch:
+def _size_range(value: Mapping[str, Any]) -> SizeRange:
     value = files.with_present_keys(value)
-    known = {"from_bytes", "to_bytes", "method", "do"}
-    return Stretch(
+    known = {"from_bytes", "to_bytes", "method", "action"}
+    return SizeRange(
         int(value["from_bytes"]),
         int(value["to_bytes"]),
         str(value["method"]),
-        str(value["do"]),
+        str(value["action"]),
         {key: item for key, item in value.items() if key not in known},
     )
 
 
-def _interval(value: Any) -> tuple[float, float] | None:
-    if value is None:
+def _estimate(value: Mapping[str, Any], name: str, unit: str = "") -> Estimate | None:
+    middle = value.get(f"{name}{unit}")
+    if middle is None:
         return None
-    low, high = value
-    return float(low), float(high)
+    low, high = value.get(f"{name}_interval{unit}") or (middle, middle)
+    return Estimate(float(middle), float(low), float(high))

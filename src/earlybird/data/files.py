@@ -111,6 +111,11 @@ FORMER_KEYS = {
     "ways": "methods",
     "swift_bytes": "burst_bytes",
     "beyond_s_per_byte": "post_burst_s_per_byte",
+    "gain": "speed_up",
+    "gain_interval": "speed_up_interval",
+    "measured_s": "measured_time_s",
+    "do": "action",
+    "crossovers": "size_ranges",
 }
 
 

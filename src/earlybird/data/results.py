@@ -23,6 +23,11 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
+    @classmethod
+    def exact(cls, value: float) -> "Estimate":
+        """A value without an interval."""
+        return cls(value, value, value)
+
     def inverse(self) -> "Estimate":
         """The estimate of 1/x."""
         return Estimate(1 / self.value, 1 / self.high, 1 / self.low)

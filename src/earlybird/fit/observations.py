@@ -1,15 +1,17 @@
 """Read the input of a fit: median times of runs of one context, without points that do not count."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 
+from earlybird.compare.results import results
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.tables import load_pingpong_table
 from earlybird.fit import pipelined
@@ -46,6 +48,7 @@ class Observations:
     runs : {"id", "sha256"} of each run read.
     link_bytes_per_s : the TCP rate of a virtual cluster's links; None without one.
     warnings : caveats of these times.
+    results : the measured results of pipelines and collectives, which advice is compared with.
     """
 
     table: pandas.DataFrame
@@ -58,6 +61,7 @@ class Observations:
     runs: tuple[Mapping[str, str], ...] = ()
     link_bytes_per_s: float | None = None
     warnings: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,13 +106,14 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     names = ", ".join(str(run.path) for run in runs)
     collected = CollectiveReader(runs)
     samples: list[tuple[Run, Sample]] = []
+    compared: list[Sample] = []
     for run in runs:
         for sample in run.each_sample():
-            if is_collective(sample):
-                if sample.validated:
-                    collected.add(run, sample)
-                sample = without_iterations(sample)
-            samples.append((run, sample))
+            if is_collective(sample) and sample.validated:
+                collected.add(run, sample)
+            if sample.kernel in ("pipeline", "collective") and sample.method is not None:
+                compared.append(replace(sample, launch=f"{run.id}/{sample.launch}", rank_times_s=None))
+            samples.append((run, without_iterations(sample) if is_collective(sample) else sample))
     timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
     completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
     piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
@@ -143,6 +148,7 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
         link_bytes_per_s=shared.link_bytes_per_s,
         warnings=(*shared.warnings, *_bulk_warnings(bulk)),
+        results=tuple(results(compared)),
     )
 
 

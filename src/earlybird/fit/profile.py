@@ -11,6 +11,7 @@ import numpy as np
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.results import results_to_json
 from earlybird.data.units import format_bandwidth
 from earlybird.fit import collective, completion, pipelined, protocols, switches
 from earlybird.fit.collective_comparison import COMPLETION, compare
@@ -140,7 +141,8 @@ def fit_profile(
                 "resamples": protocols.NUM_RESAMPLES,
             },
             "warnings": warnings,
-        },
+        }
+        | ({"results": results_to_json(observations.results)} if observations.results else {}),
     )
 
 

@@ -1,5 +1,6 @@
 """Predict the time of a collective operation on a placement, for each algorithm of a profile."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -32,6 +33,8 @@ from earlybird.models.collective import (
 )
 
 INTERVAL_PERCENT = (2.5, 97.5)
+# 95 % of a normal distribution lie within this multiple of its median absolute deviation.
+_BOUND_OVER_MEDIAN = 2.9
 MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` add them"
 # The layout of a number of ranks that has only hops of this type.
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
@@ -86,7 +89,7 @@ class AlgorithmModel:
     def drawn_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
         """The times of all replicates; their relative spread around an interpolation is that around the
         form."""
-        drawn_s = np.array([self._by_form_s(one, size_bytes, segment_bytes) for one in self.replicates])
+        drawn_s = self.drawn_form_s(size_bytes, segment_bytes)
         interpolated_s = self._interpolated_s(size_bytes, segment_bytes)
         form_s = self._by_form_s(self.costs, size_bytes, segment_bytes)
         return drawn_s if interpolated_s is None or not form_s else drawn_s * (interpolated_s / form_s)
@@ -96,6 +99,29 @@ class AlgorithmModel:
         sizes, times_s = self.measured.get(segment_bytes, ((), ()))
         at = np.flatnonzero(np.asarray(sizes) == size_bytes)
         return float(times_s[at[0]]) if len(at) else None
+
+    def measured_points(self) -> dict[tuple[int, int], float]:
+        """Seconds by bytes and bytes of a segment, measured on this placement."""
+        return {
+            (int(size), segment): float(time_s)
+            for segment, points in self.measured.items()
+            for size, time_s in zip(*points, strict=True)
+        }
+
+    @property
+    def error_bound(self) -> float:
+        """The 95 % bound of |log(measured/predicted)| that follows from the median error at held-out
+        points."""
+        names = ("error", "held_out_error", "held_out_error_sizes")
+        return math.log1p(_BOUND_OVER_MEDIAN * max(float(self.form.extra.get(name, 0.0)) for name in names))
+
+    def form_s(self, size_bytes: float, segment_bytes: int = 0) -> float:
+        """Seconds by the form alone."""
+        return self._by_form_s(self.costs, size_bytes, segment_bytes)
+
+    def drawn_form_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
+        """The same by every replicate."""
+        return np.array([self._by_form_s(one, size_bytes, segment_bytes) for one in self.replicates])
 
     def is_interpolated(self, size_bytes: float, segment_bytes: int = 0) -> bool:
         return self._interpolated_s(size_bytes, segment_bytes) is not None

@@ -19,6 +19,7 @@ from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_me
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
 MEASURED, FROM_LEVELS = "measured", "levels"
 INTERVAL_PERCENT = (2.5, 97.5)
+_BOUND_OVER_MEDIAN = 2.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,8 @@ class MethodModel:
     source : "measured", "measured with T threads", or "levels": latency and bandwidth of the profile.
     measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest value of the fit;
         empty for levels.
+    threads : of the measurement; None for levels.
+    error : the median relative error at held-out points; 0 if unknown.
     """
 
     method: str
@@ -42,6 +45,14 @@ class MethodModel:
     vcis: int | None = None
     replicates: tuple[PipelineCosts, ...] = ()
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    threads: int | None = None
+    error: float = 0.0
+
+    @property
+    def error_bound(self) -> float:
+        """The bound of |log(measured/predicted)| that follows from `error`: 95 % of a normal distribution lie
+        within 2.9 times its median absolute deviation."""
+        return math.log1p(_BOUND_OVER_MEDIAN * self.error)
 
     def time_s(self, size_bytes, partitions, delay_s, costs: PipelineCosts | None = None) -> np.ndarray:
         """Seconds from when the last partition is ready, `delay_s` after the others, until the receiver has
@@ -68,7 +79,7 @@ class MethodModel:
 
 @dataclass(frozen=True)
 class MethodPrediction:
-    """The time of one method; `gain` is the time of one message over it, None if that is unknown.
+    """The time of one method; `speed_up` is that over one message, None if that is unknown.
 
     `message_bytes` is the size of the largest of its messages.
     """
@@ -76,12 +87,12 @@ class MethodPrediction:
     method: str
     vcis: int | None
     time_s: float
-    gain: float | None
+    speed_up: float | None
     messages: int
     message_bytes: float
     source: str
     time_interval_s: tuple[float, float] | None = None
-    gain_interval: tuple[float, float] | None = None
+    speed_up_interval: tuple[float, float] | None = None
 
 
 def pipeline_level(profile: Profile, asked: str | None) -> str:
@@ -128,34 +139,40 @@ def method_models(profile: Profile, level: str, threads: int) -> list[MethodMode
 
 
 def predict_methods(
-    models: Sequence[MethodModel], size_bytes: int, partitions: int, delay_s: float
+    models: Sequence[MethodModel],
+    size_bytes: float,
+    partitions: int,
+    delay_s: float,
+    reference: MethodModel | None = None,
 ) -> list[MethodPrediction]:
-    """Time and gain of each of `models` for a buffer whose last partition is `delay_s` late."""
-    bulk = next((model for model in models if model.method == SINGLE), None)
-    return [_predict(model, bulk, size_bytes, partitions, delay_s) for model in models]
+    """Time and speed-up of each of `models` for a buffer whose last partition is `delay_s` late; the
+    reference
+    is the first `single` unless given."""
+    single = reference or next((model for model in models if model.method == SINGLE), None)
+    return [_predict(model, single, size_bytes, partitions, delay_s) for model in models]
 
 
-def _predict(model, bulk, size_bytes, partitions, delay_s) -> MethodPrediction:
+def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction:
     def times(one: MethodModel) -> tuple[float, np.ndarray]:
         drawn = [one.time_s(size_bytes, partitions, delay_s, costs) for costs in one.replicates]
         return float(one.time_s(size_bytes, partitions, delay_s)), np.array(drawn)
 
     time_s, drawn_s = times(model)
-    gain = gain_interval = None
-    if bulk is not None:
-        bulk_s, bulk_drawn_s = times(bulk)
-        gain = bulk_s / time_s
-        if len(drawn_s) and len(drawn_s) == len(bulk_drawn_s):
-            gain_interval = _interval(bulk_drawn_s / drawn_s, gain)
+    speed_up = speed_up_interval = None
+    if single is not None:
+        single_s, single_drawn_s = times(single)
+        speed_up = single_s / time_s
+        if len(drawn_s) and len(drawn_s) == len(single_drawn_s):
+            speed_up_interval = _interval(single_drawn_s / drawn_s, speed_up)
     return MethodPrediction(
         model.method,
         model.vcis,
         time_s,
-        gain,
+        speed_up,
         *model.best_messages(size_bytes, partitions, delay_s),
         model.source,
         _interval(drawn_s, time_s) if len(drawn_s) else None,
-        gain_interval,
+        speed_up_interval,
     )
 
 
@@ -205,6 +222,8 @@ def _of_form(form: PipelineForm, threads: int) -> MethodModel:
         form.vcis,
         tuple(_costs(one) for one in form.replicates),
         {name: (bounds[0], bounds[1]) for name, bounds in form.range.items()},
+        form.threads,
+        max(float(form.extra.get(name, 0.0)) for name in ("error", "held_out_error", "held_out_error_sizes")),
     )
 
 

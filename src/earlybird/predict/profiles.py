@@ -6,6 +6,7 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile
+from earlybird.data.results import Result, results_from_json
 
 
 def merge_profiles(profiles: Sequence[Profile]) -> Profile:
@@ -32,7 +33,17 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         forms=tuple(form for profile in profiles for form in profile.forms),
         intervals={key: item for profile in profiles for key, item in profile.intervals.items()},
         replicates=_merge_replicates(profiles),
+        extra={
+            **profiles[0].extra,
+            "results": [row for profile in profiles for row in profile.extra.get("results", [])],
+        },
     )
+
+
+def measured_results(profile: Profile) -> list[Result]:
+    """The measured results that a profile was fitted to; none in a profile of an earlier version."""
+    where = f"the profile {profile.id or '(no id)'}"
+    return results_from_json(profile.extra.get("results", []), where)
 
 
 def replicate_levels(profile: Profile, k: int) -> dict[str, Any]:

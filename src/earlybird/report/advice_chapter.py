@@ -6,7 +6,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import advice_words
+from earlybird.report import advice_text
 from earlybird.report.advice_figure import strip_figure
 from earlybird.report.parts import Chapter, Step, Table
 
@@ -19,20 +19,22 @@ PIPELINE = (
 COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --profile profile.json --json > advice.json"
 EXCHANGE = "To speed up an exchange, start with the slowest rank and the messages that it receives."
 MEANS = (
-    "The models of the profile predict times and speed-ups. The 95 % intervals reflect the spread between "
-    "the measured launches. The first alternative is the fastest, or a simpler one that is almost as fast."
+    "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
+    "launches. Elsewhere a model predicts them, corrected by the measured points around it; its 95 % "
+    "interval covers the error at points left out. The first alternative is the fastest that is clearly "
+    "faster than the reference, or a simpler one that is almost as fast; without one, the reference."
 )
 # Column titles that differ from the keys in the file.
-_COLUMNS = {"message_bytes": "message size", "source": "source"}
+_COLUMNS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
-_SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form")
+_SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
 _BRIEF = 4  # alternatives in the terminal
 
 
 def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Chapter:
     """All pieces of advice, the largest speed-up first. Without advice: the commands that produce it, and a
     hint if an `exchange` was timed."""
-    pieces = advice_words.by_gain(all_advice)
+    pieces = advice_text.by_gain(all_advice)
     if not pieces:
         return Chapter(
             ID,
@@ -52,7 +54,7 @@ def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Ch
         [MEANS, *_notes(pieces)],
         steps=[_step(piece) for piece in pieces],
         figures=[figure for figure in strips if figure is not None],
-        tables=[_crossovers(piece) for piece in pieces if piece.stretches],
+        tables=[_crossovers(piece) for piece in pieces if piece.size_ranges],
         shown=[_alternatives(piece) for piece in pieces],
         brief=[_brief(piece) for piece in pieces],
         listings=[listing for piece in pieces for listing in _listing(piece)],
@@ -60,24 +62,24 @@ def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Ch
 
 
 def _sentence(advice: Advice) -> str:
-    first, what = advice.ranked[0], labels.capital(advice_words.title(advice))
-    method = advice_words.name(first.method, first.extra)
+    first, what = advice.ranked[0], labels.capital(advice_text.title(advice))
+    method = advice_text.name(first.method, first.extra)
     if first.method == advice.baseline:
         return f"{what}: {method} is already the fastest."
-    return f"{what}: the predicted time with {method} is {format_seconds(first.time_s)}, {_gain(advice)}."
+    return f"{what}: the time with {method} is {format_seconds(first.time_s.value)}, {_speed_up(advice)}."
 
 
-def _gain(advice: Advice) -> str:
-    return advice_words.gain(advice, advice.ranked[0])
+def _speed_up(advice: Advice) -> str:
+    return advice_text.speed_up(advice, advice.ranked[0])
 
 
 def _step(advice: Advice) -> Step:
     first = advice.ranked[0]
-    method = advice_words.name(first.method, first.extra)
+    method = advice_text.name(first.method, first.extra)
     return Step(
-        f"{labels.capital(advice_words.title(advice))}: {method}.",
-        f"Predicted time {advice_words.takes(first)}, {_gain(advice)}.",
-        first.do,
+        f"{labels.capital(advice_text.title(advice))}: {method}.",
+        f"Time {advice_text.takes(first)}, {_speed_up(advice)}.",
+        first.action,
     )
 
 
@@ -86,7 +88,7 @@ def _notes(pieces: Sequence[Advice]) -> list[str]:
     titles_of: dict[str, list[str]] = {}
     for piece in pieces:
         for note in [*piece.notes, *_left_out(piece)]:
-            titles_of.setdefault(note, []).append(advice_words.title(piece))
+            titles_of.setdefault(note, []).append(advice_text.title(piece))
     if len(pieces) == 1:
         return [labels.capital(note) for note in titles_of]
     return [
@@ -113,17 +115,14 @@ def _alternatives(advice: Advice) -> Table:
     ]
     rows = [
         [
-            advice_words.name(alternative.method, alternative.extra),
-            format_seconds(alternative.time_s),
-            advice_words.spread(alternative.time_interval_s, format_seconds)
-            if alternative.time_interval_s
-            else "-",
-            "-" if alternative.gain is None else f"{alternative.gain:.2f}",
-            advice_words.spread(alternative.gain_interval, "{:.2f}".format)
-            if alternative.gain_interval
-            else "-",
-            *(advice_words.extra_cell(key, alternative.extra.get(key)) for key in keys),
-            alternative.do,
+            advice_text.name(alternative.method, alternative.extra),
+            advice_text.value_and_spread(alternative.time_s, format_seconds),
+            advice_text.value_and_spread(alternative.speed_up, "{:.2f}".format),
+            advice_text.value_and_spread(alternative.measured_speed_up, "{:.2f}".format),
+            advice_text.value_and_spread(alternative.predicted_speed_up, "{:.2f}".format),
+            alternative.basis,
+            *(advice_text.extra_cell(key, alternative.extra.get(key)) for key in keys),
+            alternative.action,
         ]
         for alternative in advice.ranked
     ]
@@ -132,33 +131,32 @@ def _alternatives(advice: Advice) -> Table:
     ]
     header = [
         "method",
-        "time",
-        "95 %",
-        "speed-up",
-        "95 %",
+        "time (95 %)",
+        "speed-up (95 %)",
+        "measured",
+        "model alone",
+        "basis",
         *columns,
         "what to do",
     ]
-    caption = labels.capital(advice_words.title(advice)) + advice_words.gain_over(advice)
+    caption = labels.capital(advice_text.title(advice)) + advice_text.speed_up_over(advice)
     return Table(caption, header, rows, wide=True)
 
 
 def _brief(advice: Advice) -> Table:
     rows = [
         [
-            advice_words.name(alternative.method, alternative.extra),
-            advice_words.takes(alternative),
-            "-" if alternative.gain is None else f"{alternative.gain:.2f}",
-            advice_words.spread(alternative.gain_interval, "{:.2f}".format)
-            if alternative.gain_interval
-            else "-",
+            advice_text.name(alternative.method, alternative.extra),
+            advice_text.takes(alternative),
+            advice_text.value_and_spread(alternative.speed_up, "{:.2f}".format),
+            alternative.basis,
         ]
         for alternative in advice.ranked[:_BRIEF]
     ]
     num_left = len(advice.ranked) - _BRIEF
     more = f"; {labels.counted(num_left, 'more alternative')} on the page" if num_left > 0 else ""
     return Table(
-        labels.capital(advice_words.title(advice)) + more, ["method", "time", "speed-up", "95 %"], rows
+        labels.capital(advice_text.title(advice)) + more, ["method", "time", "speed-up", "basis"], rows
     )
 
 
@@ -173,20 +171,20 @@ def _listing(advice: Advice) -> list[tuple[str, str]]:
     if not isinstance(config.get("text"), str) or not config["text"]:
         return []
     use = f" ({config['use']})" if config.get("use") else ""
-    return [(f"The settings as a file{use}: {advice_words.title(advice)}", config["text"])]
+    return [(f"The settings as a file{use}: {advice_text.title(advice)}", config["text"])]
 
 
 def _crossovers(advice: Advice) -> Table:
     rows = [
         [
-            format_bytes(stretch.from_bytes),
-            format_bytes(stretch.to_bytes),
-            advice_words.name(stretch.method, stretch.extra),
-            stretch.do,
-            advice_words.extrapolated(stretch.extra),
+            format_bytes(size_range.from_bytes),
+            format_bytes(size_range.to_bytes),
+            advice_text.name(size_range.method, size_range.extra),
+            size_range.action,
+            advice_text.extrapolated(size_range.extra),
         ]
-        for stretch in advice.stretches
+        for size_range in advice.size_ranges
     ]
     return Table(
-        f"Best by size: {advice_words.title(advice)}", ["from", "to", "best method", "what to do", ""], rows
+        f"Best by size: {advice_text.title(advice)}", ["from", "to", "best method", "what to do", ""], rows
     )

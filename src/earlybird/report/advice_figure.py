@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from earlybird.data import labels
-from earlybird.data.advice import Advice, Stretch
+from earlybird.data.advice import Advice, SizeRange
 from earlybird.data.units import format_bytes
-from earlybird.report import advice_words, axes
+from earlybird.report import advice_text, axes
 from earlybird.report.parts import Figure
 
 _HEIGHT = 150  # pixels with axis and legend
@@ -16,22 +16,24 @@ _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a siz
 
 def strip_figure(advice: Advice, id: str) -> Figure | None:
     """None if the advice has no size ranges."""
-    stretches = [stretch for stretch in advice.stretches if stretch.to_bytes > max(stretch.from_bytes, 1)]
-    if not stretches:
+    ranges = [
+        size_range for size_range in advice.size_ranges if size_range.to_bytes > max(size_range.from_bytes, 1)
+    ]
+    if not ranges:
         return None
     in_legend: set[str] = set()
     data: list[dict[str, Any]] = []
-    for stretch in stretches:
-        name = advice_words.name(stretch.method, stretch.extra)
-        data.append(_block(stretch, name, name not in in_legend))
+    for size_range in ranges:
+        name = advice_text.name(size_range.method, size_range.extra)
+        data.append(_block(size_range, name, name not in in_legend))
         in_legend.add(name)
-    ends = [stretches[0].from_bytes, stretches[-1].to_bytes]
+    ends = [ranges[0].from_bytes, ranges[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
         id,
         f"Best by size: {_without_size(advice)}",
         "Each colour and letter is a method. Hover over or tap it to see what to do.",
-        [*data, _letters(stretches)],
+        [*data, _letters(ranges)],
         axes.layout(
             axes.size_axis([max(size, 1) for size in ends]),
             axis,
@@ -39,44 +41,44 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
             legend=axes.legend_below(_HEIGHT),
         ),
         wide=True,
-        sentence=_sentence(stretches),
+        sentence=_sentence(ranges),
     )
 
 
 def _without_size(advice: Advice) -> str:
     asked = {key: value for key, value in advice.asked.items() if key != "size_bytes"}
-    return advice_words.title(Advice(advice.operation, asked, advice.baseline, advice.ranked))
+    return advice_text.title(Advice(advice.operation, asked, advice.baseline, advice.ranked))
 
 
-def _block(stretch: Stretch, name: str, first: bool) -> dict[str, Any]:
-    low, high = max(stretch.from_bytes, 1), stretch.to_bytes
-    extrapolated = advice_words.extrapolated(stretch.extra)
+def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:
+    low, high = max(size_range.from_bytes, 1), size_range.to_bytes
+    extrapolated = advice_text.extrapolated(size_range.extra)
     return {
         "x": [low, high, high, low, low],
         "y": [0, 0, 1, 1, 0],
         "mode": "lines",
         "fill": "toself",
-        "fillcolor": axes.color(stretch.method),
+        "fillcolor": axes.color(size_range.method),
         "line": {"color": "var(--card)", "width": 2},
-        "name": axes.label(f"{labels.method_letters(stretch.method)}: {name}"),
+        "name": axes.label(f"{labels.method_letters(size_range.method)}: {name}"),
         "legendgroup": name,
         "showlegend": first,
         "hoveron": "fills",
         "hoverinfo": "text",
-        "text": f"{format_bytes(stretch.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
+        "text": f"{format_bytes(size_range.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
         + f"<br>{axes.label(extrapolated)}" * bool(extrapolated),
     }
 
 
-def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
+def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
     """Letters in the middle of each size range that is wide enough."""
-    total = stretches[-1].to_bytes / max(stretches[0].from_bytes, 1)
+    total = ranges[-1].to_bytes / max(ranges[0].from_bytes, 1)
     middles, texts = [], []
-    for stretch in stretches:
-        low, high = max(stretch.from_bytes, 1), stretch.to_bytes
+    for size_range in ranges:
+        low, high = max(size_range.from_bytes, 1), size_range.to_bytes
         if high / low >= total**_MIN_LETTER_SHARE:
             middles.append((low * high) ** 0.5)
-            texts.append(axes.label(labels.method_letters(stretch.method)))
+            texts.append(axes.label(labels.method_letters(size_range.method)))
     return {
         "x": middles,
         "y": [0.5] * len(middles),
@@ -88,16 +90,16 @@ def _letters(stretches: Sequence[Stretch]) -> dict[str, Any]:
     }
 
 
-def _sentence(stretches: Sequence[Stretch]) -> str:
+def _sentence(ranges: Sequence[SizeRange]) -> str:
     """`The fastest method is single message up to 105 KiB and libearlybird from 105 KiB.`"""
-    names = [advice_words.name(stretch.method, stretch.extra) for stretch in stretches]
-    if len(stretches) == 1:
+    names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
+    if len(ranges) == 1:
         return f"The fastest method at every size is {names[0]}."
-    spans = [f"{names[0]} up to {format_bytes(stretches[0].to_bytes)}"]
+    spans = [f"{names[0]} up to {format_bytes(ranges[0].to_bytes)}"]
     spans += [
-        f"{name} from {format_bytes(stretch.from_bytes)}"
-        for name, stretch in zip(names[1:_MAX_LISTED], stretches[1:_MAX_LISTED], strict=True)
+        f"{name} from {format_bytes(size_range.from_bytes)}"
+        for name, size_range in zip(names[1:_MAX_LISTED], ranges[1:_MAX_LISTED], strict=True)
     ]
-    num_left = len(stretches) - _MAX_LISTED
+    num_left = len(ranges) - _MAX_LISTED
     spans += [labels.counted(num_left, "more change")] if num_left > 0 else []
     return f"The fastest method is {labels.listed(spans)}."

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from earlybird.cli import advise_command, main
+from earlybird.cli import main
 from earlybird.data.advice import advice_from_json
 
 PROTOCOL = {"latency_s": 1e-6, "overhead_s": 1e-6, "bandwidth_bytes_per_s": 1e10}
@@ -45,7 +45,7 @@ def earlybird(monkeypatch, capsys, tmp_path):
 COMMON = ["--threads", 8, "--size", "64MiB", "--gamma", "100us/MB", "--profile", "p.json"]
 
 
-def test_predict_pipeline_gives_seconds_and_gain_of_every_method(earlybird):
+def test_predict_pipeline_gives_seconds_and_speed_up_of_every_method(earlybird):
     status, out, err = earlybird("predict", "pipeline", *COMMON, "--partitions", 64, "--json")
     value = json.loads(out)
     assert (status, value["schema"]) == (0, "earlybird.pipeline-prediction/1")
@@ -54,8 +54,8 @@ def test_predict_pipeline_gives_seconds_and_gain_of_every_method(earlybird):
     bulk_s = 2e-6 + 2**26 / 1e10
     assert methods["single"]["time_s"] == pytest.approx(bulk_s)
     assert methods["many"]["time_s"] == pytest.approx(1e-6 + 64e-6 + 2**26 / 1e10 - 100e-12 * 2**20)
-    assert methods["many"]["gain"] == pytest.approx(bulk_s / methods["many"]["time_s"])
-    assert methods["many"]["gain_interval"] == pytest.approx([methods["many"]["gain"]] * 2)
+    assert methods["many"]["speed_up"] == pytest.approx(bulk_s / methods["many"]["time_s"])
+    assert methods["many"]["speed_up_interval"] == pytest.approx([methods["many"]["speed_up"]] * 2)
     assert (methods["single"]["source"], methods["earlybird"]["source"]) == ("measured", "levels")
     assert "not measured as pipelines: earlybird" in err
 
@@ -67,7 +67,7 @@ def test_predict_pipeline_of_one_method_as_table_and_csv(earlybird):
     assert "64 MiB in 8 partitions, 8 threads" in err and "not measured" not in err
     (row,) = csv.DictReader(io.StringIO(earlybird(*arguments, "--format", "csv")[1]))
     assert (row["method"], row["messages"], row["message_bytes"]) == ("many", "8", str(1 << 23))
-    assert float(row["gain_low"]) == pytest.approx(float(row["gain"]))
+    assert float(row["speed_up_low"]) == pytest.approx(float(row["speed_up"]))
 
 
 def test_advise_pipeline_ranks_methods_and_lists_crossovers(earlybird):
@@ -88,8 +88,8 @@ def test_advise_pipeline_as_json_is_advice(earlybird):
         "size_bytes": 1 << 26,
         "gamma": "100us/MB",
     }
-    assert advice.ranked[0].method == "many" and advice.ranked[0].gain > 1
-    assert advice.stretches[0].from_bytes == 512
+    assert advice.ranked[0].method == "many" and advice.ranked[0].speed_up.value > 1
+    assert advice.size_ranges[0].from_bytes == 512
 
 
 def test_the_delay_rate_follows_from_the_computation(earlybird):
@@ -145,8 +145,3 @@ def test_a_missing_profile_or_gamma_is_reported(earlybird, command):
 def test_advise_without_a_subcommand_lists_them(earlybird):
     status, out, _ = earlybird("advise")
     assert status == 0 and "pipeline" in out
-
-
-def test_messages_of_different_sizes_are_described_by_the_largest():
-    assert advise_command._messages(8, 8 << 20, 64 << 20) == "8 of 8 MiB"
-    assert advise_command._messages(2, 56 << 20, 64 << 20) == "2 up to 56 MiB"

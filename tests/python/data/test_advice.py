@@ -4,16 +4,19 @@ import json
 
 import pytest
 
-from earlybird.data.advice import Advice, Alternative, Stretch, advice_from_json, load_advice
+from earlybird.data.advice import Advice, Alternative, SizeRange, advice_from_json, load_advice
 from earlybird.data.errors import InputError
+from earlybird.data.results import Estimate
 
 ADVICE = Advice(
     "pipeline",
     {"threads": 8},
     "single",
-    (Alternative("many", 1e-3, 1.5, "do this", (0.9e-3, 1.1e-3), (1.4, 1.6), {"partitions": 8}),
-     Alternative("single", 1.5e-3, None, "do that")),
-    (Stretch(512, 1 << 30, "many", "do this", {"partitions": 8}),),
+    (Alternative("many", Estimate(1e-3, 0.9e-3, 1.1e-3), Estimate(1.5, 1.4, 1.6), "do this", "measured",
+                 Estimate.exact(1.2), Estimate(1e-3, 0.9e-3, 1.1e-3), Estimate(1.5, 1.4, 1.6), "converged",
+                 {"partitions": 8}),
+     Alternative("single", Estimate.exact(1.5e-3), None, "do that")),
+    (SizeRange(512, 1 << 30, "many", "do this", {"partitions": 8}),),
     "p",
     ("a note",),
 )  # fmt: skip
@@ -21,7 +24,8 @@ ADVICE = Advice(
 
 def test_advice_comes_back_as_it_is(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(ADVICE.to_json() | {"later": 1}))
-    assert load_advice(tmp_path / "a.json").to_json() == ADVICE.to_json() | {"later": 1}
+    again = load_advice(tmp_path / "a.json")
+    assert again.to_json() == ADVICE.to_json() | {"later": 1} and again.ranked == ADVICE.ranked
 
 
 @pytest.mark.parametrize("name", ["ranked", "operation", "asked"])

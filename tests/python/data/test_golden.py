@@ -78,10 +78,11 @@ def test_comparison_1_loads():
 def test_advice_1_loads():
     advice = load_advice(GOLDEN / "advice-1.json")
     many, single = advice.ranked
-    assert (many.method, many.gain, many.gain_interval) == ("many", 1.14, (1.12, 1.16))
+    assert (many.method, many.speed_up) == ("many", (1.14, 1.12, 1.16))
+    assert many.action == "one persistent message per partition"
     assert many.extra == {"partitions": 8, "source": "measured"}
-    assert single.gain is None and single.time_interval_s is None
-    assert [(one.from_bytes, one.to_bytes, one.method) for one in advice.stretches] == [
+    assert single.speed_up is None and single.time_s == (0.0067, 0.0067, 0.0067)
+    assert [(one.from_bytes, one.to_bytes, one.method) for one in advice.size_ranges] == [
         (512, 108000, "single"), (108000, 1 << 30, "many")
     ]  # fmt: skip
     assert (advice.operation, advice.asked["threads"], advice.baseline) == ("pipeline", 8, "single")

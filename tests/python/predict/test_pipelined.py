@@ -40,7 +40,7 @@ def test_without_pipelines_every_message_costs_its_latency():
     assert {one.source for one in found.values()} == {"levels"}
     assert found["single"].time_s == pytest.approx(2e-6 + 800e-6)
     assert found["many"].time_s == pytest.approx(8 * 2e-6 + 800e-6)
-    assert found["many"].gain == pytest.approx(802 / 816)
+    assert found["many"].speed_up == pytest.approx(802 / 816)
     assert found["earlybird"].messages == 1
     # The last partition is 100 kB and comes when the others have long left.
     late = predictions(models, 800_000, 8, 5e-3)
@@ -77,11 +77,11 @@ def test_gains_have_intervals_where_both_methods_have_replicates():
     single = form("single", "one", replicates=(1e-6, 2e-6, 3e-6))
     many = form("many", "each", replicates=(1e-6, 2e-6, 3e-6))
     found = predictions(method_models(profile(single, many), "intra_socket", 1), 1000, 10, 0.0)
-    low, high = found["many"].gain_interval
-    assert low <= found["many"].gain <= high and high - low > 0.001
-    assert found["earlybird"].gain_interval is None
+    low, high = found["many"].speed_up_interval
+    assert low <= found["many"].speed_up <= high and high - low > 0.001
+    assert found["earlybird"].speed_up_interval is None
     # The same draws make single faster and slower on both sides of its ratio to itself.
-    assert found["single"].gain_interval == (1, 1)
+    assert found["single"].speed_up_interval == (1, 1)
 
 
 def test_what_lies_outside_the_measured_range_is_said():

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from earlybird.data import files
-from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.data.advice import Advice, Alternative, SizeRange
 from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import profile_from_json, save_profile
+from earlybird.data.results import Estimate
 from earlybird.data.run import Run, Sample
 
 SIZES = [0] + [1 << k for k in range(0, 23)]
@@ -248,14 +249,18 @@ def advice(gain: float = 1.4, operation: str = "pipeline", asked: dict | None = 
     """Advice to send one message per partition, which is the best method from 100 KiB."""
     asked = {"level": "intra_socket", "threads": 8, "size_bytes": 1 << 26} if asked is None else asked
     best = Alternative(
-        "many", 6e-3, gain, "set A=1", (5.8e-3, 6.2e-3), (gain - 0.1, gain + 0.1), {"vcis": 16}
+        "many",
+        Estimate(6e-3, 5.8e-3, 6.2e-3),
+        Estimate(gain, gain - 0.1, gain + 0.1),
+        "set A=1",
+        extra={"vcis": 16},
     )
-    rest = Alternative("single", 6e-3 * gain, 1.0, "leave it")
-    stretches = (
-        Stretch(512, 100 << 10, "single", "leave it"),
-        Stretch(100 << 10, 1 << 30, "many", "set A=1", {"extrapolated": True}),
+    rest = Alternative("single", Estimate.exact(6e-3 * gain), Estimate.exact(1.0), "leave it")
+    size_ranges = (
+        SizeRange(512, 100 << 10, "single", "leave it"),
+        SizeRange(100 << 10, 1 << 30, "many", "set A=1", {"extrapolated": True}),
     )
-    return Advice(operation, asked, "single", (best, rest), stretches, "profile", **more)
+    return Advice(operation, asked, "single", (best, rest), size_ranges, "profile", **more)
 
 
 def write_json(path: Path, value) -> Path:

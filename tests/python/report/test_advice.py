@@ -4,7 +4,8 @@ import json
 
 import plotly.graph_objects as go
 
-from earlybird.data.advice import Advice, Alternative, Stretch
+from earlybird.data.advice import Advice, Alternative, SizeRange
+from earlybird.data.results import Estimate
 from earlybird.report import axes, page
 from earlybird.report.chapters import chapters
 from earlybird.report.material import Material
@@ -17,31 +18,47 @@ def chapter(*pieces):
 
 def bcast(**more):
     ranked = (
-        Alternative("pipeline:8192", 1e-4, 1.9, "use FILE", None, (1.7, 2.1), {"segment_bytes": 8192}),
-        Alternative("default", 1.9e-4, 1.0, "nothing"),
+        Alternative(
+            "pipeline:8192",
+            Estimate.exact(1e-4),
+            Estimate(1.9, 1.7, 2.1),
+            "use FILE",
+            "measured",
+            measured_speed_up=Estimate(1.9, 1.7, 2.1),
+            extra={"segment_bytes": 8192},
+        ),
+        Alternative("default", Estimate.exact(1.9e-4), Estimate.exact(1.0), "nothing"),
     )
-    stretches = (Stretch(1, 4096, "default", "nothing"), Stretch(4096, 1 << 20, "pipeline:8192", "use FILE"))
+    size_ranges = (
+        SizeRange(1, 4096, "default", "nothing"),
+        SizeRange(4096, 1 << 20, "pipeline:8192", "use FILE"),
+    )
     asked = {"operation": "bcast", "ranks": 8, "size_bytes": 1 << 16, "map_by": "node"}
-    return Advice("collective", asked, "default", ranked, stretches, **more)
+    return Advice("collective", asked, "default", ranked, size_ranges, **more)
 
 
 def test_advice_is_sorted_by_speed_up_with_interval_and_setting(make):
     result = chapter(make.advice(1.4), bcast())
-    assert "speed-up 1.90 over the MPI's default (95 %: 1.70 to 2.10)" in result.sentence
+    assert "speed-up 1.90 over the MPI's default (95 %: 1.70 to 2.10), measured" in result.sentence
     assert "Broadcast: 64 KiB, 8 ranks, mapped by node" in result.sentence
     assert [step.do for step in result.steps] == ["use FILE", "set A=1"]
     assert "pipeline in segments of 8 KiB" in result.steps[0].what
     assert "6 ms (95 %: 5.8 ms to 6.2 ms), speed-up 1.40 over single message" in result.steps[1].gain
     assert "message per partition, 16 contexts" in result.steps[1].what
-    assert [row[3] for row in result.shown[1].rows] == ["1.40", "1.00"]
-    assert result.shown[0].rows[0][-2:] == ["1.70 to 2.10", "use FILE"]
+    assert [row[2] for row in result.shown[1].rows] == ["1.40 (1.30 to 1.50)", "1.00"]
+    assert result.shown[0].rows[0][2:] == ["1.90 (1.70 to 2.10)"] * 2 + ["-", "measured", "use FILE"]
     assert result.shown[0].caption.endswith("; speed-up over the MPI's default")
     assert not result.absent
 
 
 def test_the_mapping_is_not_repeated_if_the_layout_includes_it():
     asked = {"operation": "bcast", "ranks": 8, "map_by": "node", "layout": "4x1x2 by node"}
-    advice = Advice("collective", asked, "default", (Alternative("default", 1e-6, 1.0, "nothing"),))
+    advice = Advice(
+        "collective",
+        asked,
+        "default",
+        (Alternative("default", Estimate.exact(1e-6), Estimate.exact(1.0), "nothing"),),
+    )
     assert chapter(advice).steps[0].what.startswith("Broadcast: 8 ranks, layout 4x1x2 by node: ")
 
 
@@ -58,7 +75,12 @@ def test_crossovers_are_a_strip_of_colours(make):
 
 
 def test_the_chapter_reports_that_the_reference_is_the_fastest():
-    advice = Advice("pipeline", {"threads": 1}, "single", (Alternative("single", 1e-6, 1.0, "leave it"),))
+    advice = Advice(
+        "pipeline",
+        {"threads": 1},
+        "single",
+        (Alternative("single", Estimate.exact(1e-6), Estimate.exact(1.0), "leave it"),),
+    )
     result = chapter(advice)
     assert "single message is already the fastest" in result.sentence
     assert result.figures == [] and result.tables == []
@@ -93,9 +115,15 @@ def test_settings_show_their_use_and_what_is_extrapolated():
         "left_out": ["linear from 9 bytes up"],
     }
     ranked = (
-        Alternative("linear", 1e-4, None, "do it", extra={"algorithm": "linear", "extrapolated": ["ranks"]}),
+        Alternative(
+            "linear",
+            Estimate.exact(1e-4),
+            None,
+            "do it",
+            extra={"algorithm": "linear", "extrapolated": ["ranks"]},
+        ),
     )
-    stretches = (Stretch(1, 64, "linear", "do it", {"extrapolated": ["ranks", "size_bytes"]}),)
+    size_ranges = (SizeRange(1, 64, "linear", "do it", {"extrapolated": ["ranks", "size_bytes"]}),)
     asked = {
         "operation": "reduce",
         "ranks": 4,
@@ -104,15 +132,18 @@ def test_settings_show_their_use_and_what_is_extrapolated():
         "layout": "1x1x4",
         "root": 0,
     }
-    result = chapter(Advice("collective", asked, "", ranked, stretches, extra={"config": config}))
+    result = chapter(Advice("collective", asked, "", ranked, size_ranges, extra={"config": config}))
     assert result.listings == [
         ("The settings as a file (mpiexec --mca FILE): reduce: 8 B, 4 ranks, mapped by core, layout 1x1x4",
          "2\n7\n")
     ]  # fmt: skip
     assert result.lines[-1].endswith("so they are left out: linear from 9 bytes up")
     (table,) = result.shown
-    assert table.header == ["method", "time", "95 %", "speed-up", "95 %", "extrapolated", "what to do"]
-    assert table.rows[0][5] == "ranks" and result.tables[0].rows[0][4] == "extrapolated in ranks and size"
+    assert table.header == [
+        "method", "time (95 %)", "speed-up (95 %)", "measured", "model alone", "basis", "extrapolated",
+        "what to do",
+    ]  # fmt: skip
+    assert table.rows[0][6] == "ranks" and result.tables[0].rows[0][4] == "extrapolated in ranks and size"
     assert not chapter(bcast(extra={"config": {"text": None}})).listings
 
 
@@ -127,13 +158,17 @@ def test_the_terminal_numbers_the_steps(make):
 def test_unknown_operations_and_keys_are_shown_unchanged():
     asked = {"colour": "red", "size_bytes": "big", "ranks": None, "window_bytes": 2048}
     alternative = Alternative(
-        "<b>method</b>", 1e-6, None, "do it", extra={"deep": {"a": 1}, "on": True, "wait_s": 2e-6}
+        "<b>method</b>",
+        Estimate.exact(1e-6),
+        None,
+        "do it",
+        extra={"deep": {"a": 1}, "on": True, "wait_s": 2e-6},
     )
-    advice = Advice("shuffle", asked, "", (alternative,), (Stretch(0, 8, "<b>method</b>", "do it"),))
+    advice = Advice("shuffle", asked, "", (alternative,), (SizeRange(0, 8, "<b>method</b>", "do it"),))
     (step,) = chapter(advice).steps
     assert step.what == "Shuffle: size big, colour red, window 2 KiB: <b>method</b>."
     assert "speed-up unknown" in step.gain
-    assert chapter(advice).shown[0].rows[0][5:] == ["-", "yes", "2 us", "do it"]
+    assert chapter(advice).shown[0].rows[0][6:] == ["-", "yes", "2 us", "do it"]
     html = page.render(Material(advice=(advice,)))
     assert "<b>method</b>" not in html
     assert "&lt;b&gt;method" in json.dumps([list(figure.data) for figure in chapter(advice).figures])

@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from earlybird.data import labels
-from earlybird.data.advice import Advice, Alternative
+from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative
+from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 
+# What the values of an alternative are based on, as text.
+BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
 TITLES = {"pipeline": "a buffer that threads fill"}
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {
@@ -21,7 +24,12 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
 
 def by_gain(pieces: tuple[Advice, ...]) -> list[Advice]:
     """Sorted by predicted speed-up, the largest first; advice without one last."""
-    return sorted(pieces, key=lambda piece: -(piece.ranked[0].gain or 0.0))
+    return sorted(pieces, key=lambda piece: -_first_speed_up(piece))
+
+
+def _first_speed_up(advice: Advice) -> float:
+    speed_up = advice.ranked[0].speed_up
+    return speed_up.value if speed_up else 0.0
 
 
 def title(advice: Advice) -> str:
@@ -57,34 +65,42 @@ def name(method: str, extra: Mapping[str, Any]) -> str:
     )
 
 
-def gain(advice: Advice, alternative: Alternative) -> str:
-    """`speed-up 2.40 over single message (95 %: 2.20 to 2.60)`."""
+def speed_up(advice: Advice, alternative: Alternative) -> str:
+    """`speed-up 2.40 over single message (95 %: 2.20 to 2.60), measured`."""
     if alternative.method == advice.baseline:
         return "the reference"
-    if alternative.gain is None:
+    if alternative.speed_up is None:
         return "speed-up unknown"
-    interval = (
-        f" (95 %: {spread(alternative.gain_interval, _two_digits)})" if alternative.gain_interval else ""
+    interval = _interval(alternative.speed_up, "{:.2f}".format)
+    return (
+        f"speed-up {alternative.speed_up.value:.2f} over {labels.method(advice.baseline)}{interval}, "
+        f"{BASES.get(alternative.basis, alternative.basis)}"
     )
-    return f"speed-up {alternative.gain:.2f} over {labels.method(advice.baseline)}{interval}"
 
 
 def takes(alternative: Alternative) -> str:
     """`5.9 ms (95 %: 5.8 ms to 6 ms)`."""
-    interval = (
-        f" (95 %: {spread(alternative.time_interval_s, format_seconds)})"
-        if alternative.time_interval_s
-        else ""
-    )
-    return format_seconds(alternative.time_s) + interval
+    return format_seconds(alternative.time_s.value) + _interval(alternative.time_s, format_seconds)
 
 
-def spread(interval: tuple[float, float], text: Callable[[float], str]) -> str:
-    return f"{text(interval[0])} to {text(interval[1])}"
+def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:
+    interval = spread(estimate, text)
+    return f" (95 %: {interval})" if interval else ""
 
 
-def _two_digits(value: float) -> str:
-    return f"{value:.2f}"
+def spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
+    """`2.20 to 2.60`; "" without an interval."""
+    if estimate is None or estimate.low == estimate.high:
+        return ""
+    return f"{text(estimate.low)} to {text(estimate.high)}"
+
+
+def value_and_spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
+    """`2.40 (2.20 to 2.60)`; `-` if it is unknown."""
+    if estimate is None:
+        return "-"
+    interval = spread(estimate, text)
+    return text(estimate.value) + (f" ({interval})" if interval else "")
 
 
 def _is_number(value: Any) -> bool:
@@ -99,7 +115,7 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
     return "extrapolated in part" if value is True else ""
 
 
-def gain_over(advice: Advice) -> str:
+def speed_up_over(advice: Advice) -> str:
     return f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
 
 

@@ -1,0 +1,162 @@
+"""Options to choose from: what is known of each, which one is clearly faster, and in which order they
+rank."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from earlybird.compare.ranking import MIN_EFFECT
+from earlybird.data.advice import EXTRAPOLATED
+from earlybird.data.results import Estimate, Result
+
+# Among options that take at most this share more time than the fastest, the one that is least work is
+# advised.
+WORTH = 0.05
+# With fewer launches, a noisy result or one of shared cores does not decide.
+ENOUGH_LAUNCHES = 5
+
+
+@dataclass(frozen=True)
+class Option:
+    """One method for the requested operation.
+
+    Attributes
+    ----------
+    work : sort key of the effort to use it; the reference has the least.
+    speed_up : over the reference; None if there is no reference.
+    predicted_speed_up : of the model alone, if the point was measured.
+    result : what was measured at this point, if it was.
+    is_reliable : False if most of the measured times around this point are noisy or of shared cores, with too
+        few launches to tell.
+    """
+
+    name: str
+    work: tuple
+    time_s: Estimate
+    speed_up: Estimate | None
+    basis: str
+    is_reference: bool = False
+    predicted_speed_up: Estimate | None = None
+    result: Result | None = None
+    is_reliable: bool = True
+
+    @property
+    def cost(self) -> float:
+        """What options are compared by, less is better: speed-ups differ less between launches than times."""
+        return self.time_s.value if self.speed_up is None else 1 / self.speed_up.value
+
+    @property
+    def worst_cost(self) -> float:
+        """`cost` at the pessimistic end of the interval."""
+        return self.time_s.high if self.speed_up is None else 1 / self.speed_up.low
+
+    @property
+    def is_clearly_faster(self) -> bool:
+        """Whether it is faster than the reference beyond its interval and by more than MIN_EFFECT."""
+        if self.speed_up is None or not self.is_reliable:
+            return False
+        return self.speed_up.low > 1 and self.speed_up.value > 1 + MIN_EFFECT
+
+    def contradicts(self) -> bool:
+        """Whether the model's interval and the measured one do not overlap."""
+        if self.result is None or self.predicted_speed_up is None or self.speed_up is None:
+            return False
+        predicted, measured = self.predicted_speed_up, self.speed_up
+        apart = predicted.low > measured.high or predicted.high < measured.low
+        return apart and abs(math.log(predicted.value / measured.value)) > math.log(1 + MIN_EFFECT)
+
+
+def decides(results: Sequence[Result]) -> bool:
+    """Whether these results can decide: most are from enough launches, or neither noisy nor of shared
+    cores."""
+    weak = [
+        result
+        for result in results
+        if result.launches < ENOUGH_LAUNCHES and (2 * result.noisy > result.launches or result.oversubscribed)
+    ]
+    return 2 * len(weak) <= len(results)
+
+
+def choose(options: Sequence[Option]) -> int:
+    """The index of the advised option.
+
+    Options outside the measured range are considered only if all are. The reference is advised unless another
+    option is clearly faster; of those that are, the one with the least work among the fastest (see WORTH).
+    Without a reference, the same among all options.
+    """
+    inside = [k for k, option in enumerate(options) if option.basis != EXTRAPOLATED]
+    considered = inside or list(range(len(options)))
+    reference = next((k for k, option in enumerate(options) if option.is_reference), None)
+    if reference is not None:
+        considered = [k for k in considered if options[k].is_clearly_faster]
+        if not considered:
+            return reference
+    least = min(options[k].cost for k in considered)
+    near = [k for k in considered if options[k].cost <= least / (1 - WORTH)]
+    return min(near, key=lambda k: (options[k].work, options[k].cost))
+
+
+def order(options: Sequence[Option]) -> list[int]:
+    """Indices of all options: the advised one first, the others by time, those outside the measured range
+    last."""
+    first = choose(options)
+    rest = [k for k in range(len(options)) if k != first]
+    return [
+        first,
+        *sorted(rest, key=lambda k: (options[k].basis == EXTRAPOLATED, options[k].cost)),
+    ]
+
+
+def stays(current: Option, options: Sequence[Option], margin: float) -> bool:
+    """Whether `current` stays advised at the next size: it is still what it was chosen for, and no other
+    option
+    is clearly faster than the reference and takes less time by more than `margin`."""
+    if not current.is_reference and current.speed_up is not None and not current.is_clearly_faster:
+        return False
+    if current.basis == EXTRAPOLATED and any(option.basis != EXTRAPOLATED for option in options):
+        return False
+    has_reference = any(option.is_reference for option in options)
+    better = [
+        option
+        for option in options
+        if option.basis != EXTRAPOLATED or current.basis == EXTRAPOLATED
+        if option.is_clearly_faster or not has_reference
+    ]
+    return all(option.cost >= (1 - margin) * current.cost for option in better)
+
+
+def notes(options: Sequence[Option], advised: Option, measure_again: str) -> list[str]:
+    """What the reader must know of this ranking, one sentence each; `measure_again` is the command."""
+    texts = []
+    for option in options:
+        if option.contradicts():
+            texts.append(
+                f"THE MODEL DISAGREES WITH THE MEASUREMENT for {option.name}: predicted speed-up "
+                f"{_spread(option.predicted_speed_up)}, measured {_spread(option.speed_up)}; the measurement "
+                "is used"
+            )
+    unclear = [
+        option
+        for option in options
+        if option.basis != EXTRAPOLATED and option.speed_up is not None and not option.is_reference
+        if option.speed_up.value > 1 + MIN_EFFECT and not option.is_clearly_faster
+    ]
+    if unclear and advised.is_reference:
+        is_noise = any(option.result is not None or not option.is_reliable for option in unclear)
+        listed = ", ".join(f"{option.name}, speed-up {_spread(option.speed_up)}" for option in unclear)
+        texts.append(
+            f"{'too noisy' if is_noise else 'the model is too uncertain'} to tell whether these are faster "
+            f"than {advised.name}: {listed}; measure again with {measure_again}"
+        )
+    if advised.basis == EXTRAPOLATED:
+        texts.append(
+            f"{advised.name} is advised outside the measured range; measure there before you rely on it: "
+            f"{measure_again}"
+        )
+    return texts
+
+
+def _spread(estimate: Estimate) -> str:
+    if estimate.low == estimate.high:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} ({estimate.low:.2f} .. {estimate.high:.2f})"

@@ -1,0 +1,151 @@
+"""Measured collectives of a profile, and predictions of the forms corrected by those of the same
+placement."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from earlybird.data.collective_algorithms import Method, parse_method
+from earlybird.data.results import Estimate, Result
+from earlybird.models.residuals import Residuals, prediction_bound
+from earlybird.predict.collective import INTERVAL_PERCENT, AlgorithmModel, Placed
+from earlybird.predict.outlook import Outlook, ratio_of, within
+
+Point = tuple[int, int]  # bytes of the buffer, bytes of a segment
+
+
+class MeasuredCollectives:
+    """The algorithms of one operation on one placement, relative to `reference`, the MPI's default.
+
+    Parameters
+    ----------
+    models : `reference` is one of them, or None.
+    results : the measured results of the profile. Those of the same ranks and mapping, on the machine that
+        was measured, correct a model; none if the placement is another one.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[AlgorithmModel],
+        reference: AlgorithmModel | None,
+        results: Iterable[Result],
+        placed: Placed,
+    ):
+        table: dict[str, dict[Point, Result]] = {}
+        for result in results:
+            config = result.config
+            here = config.get("ranks"), config.get("map_by"), config.get("root", 0)
+            if result.kernel == "collective" and here == (placed.ranks, placed.map_by, 0):
+                method = parse_method(result.method)
+                key = f"{config['operation']} {method.name}"
+                table.setdefault(key, {})[config["size_bytes"], method.segment_bytes] = result
+        self._algorithms = {
+            id(model): _Algorithm(model, table.get(f"{model.form.operation} {model.form.algorithm}", {}))
+            for model in models
+        }
+        self._reference = None if reference is None else self._algorithms[id(reference)]
+
+    def results_of(self, model: AlgorithmModel) -> list[Result]:
+        """The measured results of an algorithm on this placement."""
+        return list(self._algorithms[id(model)].results.values())
+
+    def outlook(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Outlook:
+        """Time and speed-up of an algorithm at one size."""
+        algorithm = self._algorithms[id(model)]
+        reference = self._reference or algorithm
+        result = algorithm.results.get((size_bytes, segment_bytes))
+        speed_up = _measured_speed_up(algorithm, reference, (size_bytes, segment_bytes))
+        if result is not None and speed_up is not None:
+            return Outlook(result.time_s, speed_up, result)
+        time_s = algorithm.corrected_s(size_bytes, segment_bytes)
+        time = within(time_s, algorithm.time_bound)
+        if algorithm is reference:
+            return Outlook(time, Estimate.exact(1.0))
+        bound = algorithm.speed_up_bound(reference)
+        if bound is None:
+            return Outlook(time, self.predicted_speed_up(model, size_bytes, segment_bytes))
+        return Outlook(time, within(reference.corrected_s(size_bytes, 0) / time_s, bound))
+
+    def predicted_speed_up(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Estimate:
+        """By the forms alone, with the intervals of their coefficients and of their errors."""
+        reference = model if self._reference is None else self._reference.model
+        if reference is model:
+            return Estimate.exact(1.0)
+        time_s, default_s = model.form_s(size_bytes, segment_bytes), reference.form_s(size_bytes, 0)
+        value = default_s / time_s
+        wide = within(value, math.hypot(reference.error_bound, model.error_bound))
+        drawn_s = model.drawn_form_s(size_bytes, segment_bytes)
+        default_drawn_s = reference.drawn_form_s(size_bytes, 0)
+        if not len(drawn_s) or len(drawn_s) != len(default_drawn_s) or not drawn_s.all():
+            return wide
+        low, high = np.percentile(default_drawn_s / drawn_s, INTERVAL_PERCENT)
+        return Estimate(value, min(float(low), wide.low), max(float(high), wide.high))
+
+
+class _Algorithm:
+    """A model with the measured points of its algorithm on this placement."""
+
+    def __init__(self, model: AlgorithmModel, results: Mapping[Point, Result]):
+        self.model = model
+        self._corrected_s: dict[tuple[float, int], float] = {}
+        self._bound: tuple[float | None] | None = None  # once it is known
+        measured = model.measured_points()
+        self.results = {point: result for point, result in results.items() if point in measured}
+        if not results:  # a profile of an earlier version has times without intervals
+            self.results = {point: _without_interval(model, point, measured[point]) for point in measured}
+
+    @cached_property
+    def _residuals(self) -> Residuals:
+        where = np.array([_coordinates(*point) for point in self.results]).reshape(-1, 2)
+        ratios = [result.time_s.value / self.model.form_s(*point) for point, result in self.results.items()]
+        return Residuals(where, np.log(ratios))
+
+    @cached_property
+    def _left_out(self) -> dict[Point, float]:
+        return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
+
+    @cached_property
+    def time_bound(self) -> float:
+        errors = list(self._left_out.values())
+        return prediction_bound(errors) if len(errors) > 1 else self.model.error_bound
+
+    def speed_up_bound(self, reference: "_Algorithm") -> float | None:
+        """The 95 % bound of |log| errors of speed-ups at points left out; None below two common sizes."""
+        if self._bound is None:
+            self._bound = (self._find_bound(reference),)
+        return self._bound[0]
+
+    def _find_bound(self, reference: "_Algorithm") -> float | None:
+        common = [point for point in self.results if (point[0], 0) in reference.results]
+        errors = [self._left_out[point] - reference._left_out[point[0], 0] for point in common]
+        return prediction_bound(errors) if len({size for size, _ in common}) > 1 else None
+
+    def corrected_s(self, size_bytes: float, segment_bytes: int) -> float:
+        point = size_bytes, segment_bytes
+        if point not in self._corrected_s:
+            time_s = self.model.form_s(*point)
+            correction = self._residuals.correction(_coordinates(*point)) if self.results else 0.0
+            self._corrected_s[point] = time_s * math.exp(correction)
+        return self._corrected_s[point]
+
+
+def _without_interval(model: AlgorithmModel, point: Point, time_s: float) -> Result:
+    method = Method(model.form.algorithm, point[1]).text
+    return Result("collective", "completion", method, {}, Estimate.exact(time_s), 0.0, 1)
+
+
+def _coordinates(size_bytes: float, segment_bytes: int) -> np.ndarray:
+    part = min(segment_bytes or size_bytes, size_bytes)
+    return np.array([math.log2(max(size_bytes, 1)), math.log2(max(part, 1))])
+
+
+def _measured_speed_up(algorithm: _Algorithm, reference: _Algorithm, point: Point) -> Estimate | None:
+    """Over the default at the same size: that of common rounds, or else the ratio of the two times."""
+    result, default = algorithm.results.get(point), reference.results.get((point[0], 0))
+    if algorithm is reference:
+        return Estimate.exact(1.0)
+    if result is None or default is None:
+        return None
+    return result.speed_up or ratio_of(default.time_s, result.time_s)

@@ -1,0 +1,163 @@
+"""Measured pipelines of a profile, and predictions of the joined model corrected by those near the point."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from earlybird.data.methods import SINGLE
+from earlybird.data.results import Estimate, Result
+from earlybird.models.residuals import Residuals, prediction_bound
+from earlybird.predict.outlook import Outlook, ratio_of, within
+from earlybird.predict.pipelined import MethodModel, predict_methods
+
+# The delay rate at which the coordinate of the delay begins to grow like an octave: 10 us/MB.
+_UNIT_RATE_S_PER_BYTE = 1e-11
+
+Point = tuple[int, int, float]  # bytes of the buffer, partitions, delay rate with 3 digits
+
+
+class MeasuredPipelines:
+    """The methods of a profile at one level, relative to the reference `single`.
+
+    Parameters
+    ----------
+    models : of one level; `reference` is one of them.
+    results : the measured results of the profile.
+    threads : asked for; results of other numbers of threads correct a model, but are no measurement of the
+        point.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[MethodModel],
+        reference: MethodModel | None,
+        results: Iterable[Result],
+        level: str,
+        threads: int,
+    ):
+        self._threads = threads
+        table: dict[tuple, dict[Point, Result]] = {}
+        for result in results:
+            config = result.config
+            if result.kernel == "pipeline" and config.get("level") == level and "gamma_s_per_byte" in config:
+                key = result.method, config.get("vcis"), config.get("threads", 1)
+                table.setdefault(key, {})[point_of(config)] = result
+        self._methods = {id(model): _Method(model, table) for model in models}
+        self._reference = None if reference is None else self._methods[id(reference)]
+
+    def results_of(self, model: MethodModel) -> list[Result]:
+        """All measured results of a method at this level, with the threads of its model."""
+        return list(self._methods[id(model)].results.values())
+
+    def outlook(self, model: MethodModel, size_bytes: float, partitions: int, gamma: float) -> Outlook:
+        """Time and speed-up of a method for a buffer whose last partition is late by gamma times its size."""
+        method, reference = self._methods[id(model)], self._reference or self._methods[id(model)]
+        point = point_of({"size_bytes": size_bytes, "partitions": partitions, "gamma_s_per_byte": gamma})
+        if model.threads == self._threads and (result := method.results.get(point)):
+            speed_up = _measured_speed_up(method, reference, point)
+            if speed_up is not None:
+                return Outlook(result.time_s, speed_up, result)
+        time_s = method.corrected_s(size_bytes, partitions, gamma)
+        ratio = reference.corrected_s(size_bytes, partitions, gamma) / time_s
+        if method is reference:
+            return Outlook(within(time_s, method.time_bound), Estimate.exact(1.0))
+        bound = method.speed_up_bound(reference)
+        if bound is None:  # without measured points there is nothing but the model
+            return Outlook(
+                within(time_s, model.error_bound),
+                self.predicted_speed_up(model, size_bytes, partitions, gamma),
+            )
+        return Outlook(within(time_s, method.time_bound), within(ratio, bound))
+
+    def predicted_speed_up(
+        self, model: MethodModel, size_bytes: float, partitions: int, gamma: float
+    ) -> Estimate:
+        """By the models alone, with the intervals of their parameters and of their errors."""
+        reference = model if self._reference is None else self._reference.model
+        if reference is model:
+            return Estimate.exact(1.0)
+        delay_s = gamma * size_bytes / partitions
+        found = predict_methods([model], size_bytes, partitions, delay_s, reference)[0]
+        low, high = found.speed_up_interval or (found.speed_up, found.speed_up)
+        wide = within(found.speed_up, math.hypot(reference.error_bound, model.error_bound))
+        return Estimate(found.speed_up, min(low, wide.low), max(high, wide.high))
+
+
+class _Method:
+    """A model with the measured points of its method."""
+
+    def __init__(self, model: MethodModel, table: Mapping[tuple, Mapping[Point, Result]]):
+        self.model = model
+        self.results = table.get((model.method, model.vcis, model.threads), {})
+        self._bound: tuple[float | None] | None = None  # once it is known
+        self._singles = table.get((SINGLE, model.vcis, model.threads), {})
+
+    def paired_s(self, point: Point) -> float:
+        """The time at a measured point: that of `single` over the speed-up, which drifts less than times."""
+        result, single = self.results[point], self._singles.get(point)
+        if result.speed_up is None or single is None:
+            return result.time_s.value
+        return single.time_s.value / result.speed_up.value
+
+    @cached_property
+    def _residuals(self) -> Residuals:
+        where = np.array([_coordinates(*point) for point in self.results]).reshape(-1, 3)
+        ratios = [self.paired_s(point) / self._model_s(*point) for point in self.results]
+        return Residuals(where, np.log(ratios))
+
+    @cached_property
+    def _left_out(self) -> dict[Point, float]:
+        return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
+
+    @cached_property
+    def time_bound(self) -> float:
+        return prediction_bound(list(self._left_out.values())) if self.results else self.model.error_bound
+
+    def speed_up_bound(self, reference: "_Method") -> float | None:
+        """The 95 % bound of |log| errors of speed-ups at points left out; None without common points."""
+        if self._bound is None:
+            self._bound = (self._find_bound(reference),)
+        return self._bound[0]
+
+    def _find_bound(self, reference: "_Method") -> float | None:
+        common = [point for point in self.results if point in reference.results]
+        errors = [self._left_out[point] - reference._left_out[point] for point in common]
+        return prediction_bound(errors) if errors else None
+
+    def corrected_s(self, size_bytes: float, partitions: int, gamma: float) -> float:
+        time_s = self._model_s(size_bytes, partitions, gamma)
+        if not self.results:
+            return time_s
+        return time_s * math.exp(self._residuals.correction(_coordinates(size_bytes, partitions, gamma)))
+
+    def _model_s(self, size_bytes: float, partitions: int, gamma: float) -> float:
+        return float(self.model.time_s(size_bytes, partitions, gamma * size_bytes / partitions))
+
+
+def point_of(config: Mapping[str, float]) -> Point:
+    gamma = float(f"{config['gamma_s_per_byte']:.3g}")
+    return config["size_bytes"], config["partitions"], gamma
+
+
+def _coordinates(size_bytes: float, partitions: int, gamma: float) -> np.ndarray:
+    return np.array(
+        [
+            math.log2(max(size_bytes, 1)),
+            math.log2(partitions),
+            math.log2(1 + gamma / _UNIT_RATE_S_PER_BYTE),
+        ]
+    )
+
+
+def _measured_speed_up(method: _Method, reference: _Method, point: Point) -> Estimate | None:
+    """Over the reference at the same point: that of common rounds, or else the ratio of the two times."""
+    result, other = method.results[point], reference.results.get(point)
+    if method is reference:
+        return Estimate.exact(1.0)
+    if other is None:
+        return None
+    if method.model.vcis == reference.model.vcis and result.speed_up is not None:
+        return result.speed_up
+    return ratio_of(other.time_s, result.time_s)
