@@ -1,229 +1,235 @@
-"""The joined model of pipelines and the method it advises, compared with the grid of `partitioned-grid`.
+"""Advice on pipelines, judged by what it was not given: coverage of its intervals, and how often it lost.
 
-Cells are divided as a chessboard is, by size, partitions and delay. The model is fitted to one half; for
-every cell of the other half its advice is compared with the method that was measured to be the quickest
-there.
-"""
+Cells of the grid of `partitioned-grid` are divided as a chessboard is, by size, partitions and delay. A
+profile is made of one half; for every cell of the other half its predicted speed-ups and its advice are
+compared with the measured ones, and the reverse. The same is done with the launches: a profile of every
+second launch is judged by the others at the very points that it measured, once with the partitions given and
+once with the partitions advised, too."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas
 
 from bench.partitioned_grid import geometric_mean, run_with
-from earlybird.advise.pipelined import worthwhile
+from earlybird.advise import options
+from earlybird.advise.options import Option
+from earlybird.advise.pipelined import pipeline_question
 from earlybird.cli.common import print_table
-from earlybird.compare.ratios import paired_ratio
+from earlybird.compare.results import results
+from earlybird.data import labels
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
-from earlybird.data.run import Sample, median_of_launches
+from earlybird.data.results import Result, results_to_json
+from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.fit.pipelined import COLUMNS, pipeline_forms
-from earlybird.predict.pipelined import MethodModel, method_models
 
 # Created again every second start: never advised.
 LEFT_OUT = ("earlybird-fresh",)
-ASKED_ERROR, ASKED_SLOWER = 0.15, 1.10
+ASKED_COVERAGE, ASKED_LOST = 0.90, 0.02
 
 Where = tuple[int, int, float]  # bytes, partitions, delay rate
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One cell of one MPI: seconds of each method, medians over launches; and the same as ratios to `single`,
-    taken round by round, times its seconds."""
+class Prediction:
+    """One method at one cell: predicted speed-up with its interval, and the measured one."""
 
     where: Where
-    level: str
-    time_s: Mapping[str, float]
-    paired_s: Mapping[str, float]
+    method: str
+    predicted: tuple[float, float, float]
+    measured: float
 
     @property
-    def delay_s(self) -> float:
-        size_bytes, partitions, gamma = self.where
-        return gamma * size_bytes / partitions
-
-    def describe(self) -> str:
-        size_bytes, partitions, gamma = self.where
-        return f"{format_bytes(size_bytes)} in {partitions}, {gamma * 1e12:.0f} us/MB"
+    def is_covered(self) -> bool:
+        _, low, high = self.predicted
+        return low <= self.measured <= high
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is advised for a cell and what was the quickest there, with how much longer the first takes."""
+    """The method advised for one cell, with its measured speed-up and that of the fastest method there."""
 
-    cell: Cell
+    where: Where
     advised: str
-    quickest: str
-    slower: float
+    speed_up: float
+    fastest: str
+    best_speed_up: float
+
+    def describe(self) -> str:
+        size_bytes, partitions, gamma = self.where
+        where = f"{format_bytes(size_bytes)} in {partitions}, {gamma * 1e12:.0f} us/MB"
+        return f"{self.advised} for {self.fastest}, speed-up {self.speed_up:.2f}, {where}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is offered for one cell, and the measured speed-up."""
+
+    where: Where
+    method: str
+    option: Option
+    speed_up: float
+
+
+@dataclass
+class Judgement:
+    """All predictions and choices of one kind of comparison."""
+
+    predictions: list[Prediction] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
+
+    def coverage(self) -> float:
+        return float(np.mean([prediction.is_covered for prediction in self.predictions]))
+
+    def error(self) -> float:
+        """The median of |predicted/measured - 1|."""
+        return float(np.median([abs(one.predicted[0] / one.measured - 1) for one in self.predictions]))
+
+    def lost(self) -> list[Choice]:
+        """Advice against the single message that was slower than it."""
+        return [choice for choice in self.choices if choice.advised != SINGLE and choice.speed_up < 1]
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """Measure the grid, or read it, and print errors and choices for each MPI."""
+    """Measure the grid, or read it, and print coverage and losses for each MPI."""
     return run_with("pipeline-advice", __doc__, words, _report)
 
 
-def cells_of(samples: Iterable[Sample]) -> list[Cell]:
-    """The cells of one MPI in order of size, partitions and delay rate."""
-    by_cell: dict[tuple, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    for sample in samples:
-        if sample.method not in LEFT_OUT:
-            config = sample.config
-            where = config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
-            by_cell[where, config["level"]][sample.method].append(sample)
-    return [_cell(where, level, methods) for (where, level), methods in sorted(by_cell.items())]
+def where_of(config) -> Where:
+    return config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
 
 
-def _cell(where: Where, level: str, methods: Mapping[str, list[Sample]]) -> Cell:
-    time_s = {method: median_of_launches(found) for method, found in methods.items()}
-    ratios = {
-        method: paired_ratio(found, methods[SINGLE]) for method, found in methods.items() if SINGLE in methods
-    }
-    paired_s = {method: ratio.value * time_s[SINGLE] for method, ratio in ratios.items() if ratio is not None}
-    return Cell(where, level, time_s, paired_s | ({SINGLE: time_s[SINGLE]} if SINGLE in methods else {}))
-
-
-def halves(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+def halves(wheres: Iterable[Where]) -> tuple[set[Where], set[Where]]:
     """The two colours of the chessboard."""
-    places = [{value: k for k, value in enumerate(sorted({c.where[d] for c in cells}))} for d in range(3)]
-    colour = [sum(place[value] for place, value in zip(places, c.where, strict=True)) % 2 for c in cells]
-    return [c for c, k in zip(cells, colour, strict=True) if k == 0], [
-        c for c, k in zip(cells, colour, strict=True) if k == 1
-    ]
+    wheres = set(wheres)
+    places = [{value: k for k, value in enumerate(sorted({one[d] for one in wheres}))} for d in range(3)]
+    colour = {one: sum(places[d][one[d]] for d in range(3)) % 2 for one in wheres}
+    return {one for one in wheres if colour[one] == 0}, {one for one in wheres if colour[one] == 1}
 
 
-def table_of(samples: Iterable[Sample], cells: Iterable[Cell]) -> pandas.DataFrame:
-    """The samples of these cells as `fit` reads them."""
-    wanted = {cell.where for cell in cells}
-    rows = []
-    for sample in samples:
-        config = sample.config
-        where = config["size_bytes"], config["partitions"], config["gamma_s_per_byte"]
-        if where in wanted and sample.method not in LEFT_OUT:
-            rows.append(
-                (sample.method, config["level"], threads_of(sample), 0, *where, sample.launch,
-                 sample.median_s(),
-                 sample.oversubscribed)
-            )  # fmt: skip
-    return pandas.DataFrame(rows, columns=list(COLUMNS))
-
-
-def models_of(table: pandas.DataFrame) -> list[MethodModel]:
-    """The joined model of each method, fitted to `table`."""
+def profile_of(samples: Sequence[Sample], found: Sequence[Result]) -> Profile:
+    """The profile that `fit` makes of these samples."""
+    rows = [
+        (sample.method, sample.config["level"], sample.config.get("threads", 1), 0, *where_of(sample.config),
+         sample.launch, sample.median_s(), sample.oversubscribed)
+        for sample in samples
+    ]  # fmt: skip
+    table = pandas.DataFrame(rows, columns=list(COLUMNS))
     forms = tuple(form.to_json() for form in pipeline_forms(table))
-    return method_models(Profile({}, forms=forms), table.level.iloc[0], int(table.threads.iloc[0]))
+    return Profile({}, forms=forms, extra={"results": results_to_json(found)})
 
 
-def threads_of(sample: Sample) -> int:
-    """Of every rank; grids of before there was a choice had one."""
-    return sample.config.get("threads", 1)
-
-
-def errors_of(models: Iterable[MethodModel], cells: Iterable[Cell]) -> dict[str, float]:
-    """Median relative error of each method over cells."""
-    cells = list(cells)
-    return {
-        model.method: float(np.median([_error(model, c) for c in cells if model.method in c.time_s]))
-        for model in models
-    }
-
-
-def _error(model: MethodModel, cell: Cell) -> float:
-    return abs(_predicted_s(model, cell) / cell.time_s[model.method] - 1)
-
-
-def _predicted_s(model: MethodModel, cell: Cell) -> float:
-    size_bytes, partitions, _ = cell.where
-    return float(model.time_s(size_bytes, partitions, cell.delay_s))
-
-
-def choices_of(models: Sequence[MethodModel], cells: Iterable[Cell]) -> list[Choice]:
-    """What the models advise for each of `cells`, of the methods that were measured there."""
-    return [_choice(models, cell) for cell in cells if len(cell.paired_s) > 1]
-
-
-def _choice(models: Sequence[MethodModel], cell: Cell) -> Choice:
-    known = [model for model in models if model.method in cell.paired_s]
-    advised = known[worthwhile(known, [_predicted_s(model, cell) for model in known])].method
-    quickest = min(cell.paired_s, key=cell.paired_s.get)
-    return Choice(cell, advised, quickest, cell.paired_s[advised] / cell.paired_s[quickest])
-
-
-def free_choices_of(models: Sequence[MethodModel], cells: Iterable[Cell]) -> list[Choice]:
-    """The same for each size and delay rate, the number of partitions advised too.
-
-    Times are compared as multiples of `single` in their own cell: one message does not depend on partitions,
-    and where its times differ from cell to cell, what was measured before them does (a link's bucket).
-    """
-    groups: dict[tuple, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        if len(cell.paired_s) > 1:
-            groups[cell.where[0], cell.where[2]].append(cell)
-    choices = []
-    for group in groups.values():
-        options = [(m, c) for c in group for m in models if m.method in c.paired_s]
-        predicted_s = [_predicted_s(model, cell) for model, cell in options]
-        model, cell = options[worthwhile([model for model, _ in options], predicted_s)]
-        multiples = {
-            (method, c.where[1]): s / c.paired_s[SINGLE] for c in group for method, s in c.paired_s.items()
-        }
-        quickest, best_partitions = min(multiples, key=multiples.get)
-        slower = multiples[model.method, cell.where[1]] / multiples[quickest, best_partitions]
-        choices.append(
-            Choice(cell, f"{model.method} in {cell.where[1]}", f"{quickest} in {best_partitions}", slower)
+def judge(
+    given: Sequence[Sample], held_out: Sequence[Sample], judgement: Judgement, is_free: bool = False
+) -> None:
+    """Compare the advice of a profile of `given` with the results of `held_out`: for every cell, or if
+    `is_free`
+    for every size and delay with all numbers of partitions to choose from."""
+    profile = profile_of(given, results(given))
+    cells: dict[Where, dict[str, Result]] = defaultdict(dict)
+    for result in results(held_out):
+        cells[where_of(result.config)][result.method] = result
+    config = given[0].config
+    asked: dict[tuple, list[Option]] = defaultdict(list)
+    for where, measured in cells.items():
+        size_bytes, partitions, gamma = where
+        question, _ = pipeline_question(
+            profile, config.get("threads", 1), lambda _, gamma=gamma: gamma, config["level"]
         )
-    return choices
+        for model in question.models:
+            speed_up = _speed_up(measured[model.method]) if model.method in measured else None
+            if SINGLE in measured and speed_up is not None:
+                option = question.candidate(model, size_bytes, partitions).option
+                key = (size_bytes, gamma) if is_free else where
+                asked[key].append(Asked(where, model.method, option, speed_up))
+    for offered in asked.values():
+        judgement.predictions += [
+            Prediction(one.where, one.method, tuple(one.option.speed_up), one.speed_up)
+            for one in offered
+            if one.method != SINGLE
+        ]
+        if len({one.method for one in offered}) > 1:
+            advised = offered[options.choose([one.option for one in offered])]
+            fastest = max(offered, key=lambda one: one.speed_up)
+            judgement.choices.append(
+                Choice(advised.where, advised.method, advised.speed_up, fastest.method, fastest.speed_up)
+            )
+
+
+def _speed_up(result: Result) -> float | None:
+    return 1.0 if result.method == SINGLE else result.speed_up and result.speed_up.value
+
+
+def by_cells(samples: Sequence[Sample]) -> Judgement:
+    """Both halves of the chessboard, each judged by the other."""
+    judgement = Judgement()
+    first, second = halves(where_of(sample.config) for sample in samples)
+    for given, held_out in ((first, second), (second, first)):
+        judge(
+            [sample for sample in samples if where_of(sample.config) in given],
+            [sample for sample in samples if where_of(sample.config) in held_out],
+            judgement,
+        )
+    return judgement
+
+
+def by_launches(samples: Sequence[Sample], is_free: bool = False) -> Judgement:
+    """Every second launch of each kind, judged by the others, and the reverse; see `judge` for `is_free`."""
+    judgement = Judgement()
+    # Launches are named MPI-NUMBER-KIND; both kinds of a number belong together.
+    number = {sample.launch: int(sample.launch.rsplit("-", 2)[1]) for sample in samples}
+    parts = [[sample for sample in samples if number[sample.launch] % 2 == k] for k in (0, 1)]
+    if all(parts):
+        for given, held_out in (parts, parts[::-1]):
+            judge(given, held_out, judgement, is_free)
+    return judgement
 
 
 def _report(mpi: str, samples: list[Sample]) -> None:
-    cells = cells_of(samples)
-    fitted, judged = halves(cells)
-    whole, half = models_of(table_of(samples, cells)), models_of(table_of(samples, fitted))
-    of_grid, of_fitted, of_judged = (
-        errors_of(whole, cells), errors_of(half, fitted), errors_of(half, judged)
-    )  # fmt: skip
-    threads = threads_of(samples[0])
+    samples = [sample for sample in samples if sample.method not in LEFT_OUT]
+    threads = samples[0].config.get("threads", 1)
+    launches = len({sample.launch for sample in samples if sample.method == "earlybird"})
+    noisy = sum(not sample.converged for sample in samples) / len(samples)
     print(
-        f"\n{mpi}, {cells[0].level}, {threads} thread{'' if threads == 1 else 's'}: median relative error of "
-        f"the joined model, {len(cells)} cells"
+        f"\n{mpi}, {labels.level(samples[0].config['level'])}, {labels.counted(threads, 'thread')}: "
+        f"{labels.counted(launches, 'launch', 'launches')}, {noisy:.0%} of the samples noisy"
+        + (", threads shared cores" if any(sample.oversubscribed for sample in samples) else "")
     )
-    print_table(
-        ["method", "fitted to all", "", "fitted to half", "the other half"],
-        [
-            [method, _per_cent(error), _verdict(error <= ASKED_ERROR), _per_cent(of_fitted[method]),
-             _per_cent(of_judged[method])]
-            for method, error in of_grid.items()
-        ],
-    )  # fmt: skip
-    print(f"asked: at most {_per_cent(ASKED_ERROR)} over the grid")
-    choices, free = choices_of(half, judged), free_choices_of(half, judged)
-    slower = geometric_mean([choice.slower for choice in choices])
-    right = sum(choice.advised == choice.quickest for choice in choices)
-    worst = max(choices, key=lambda choice: choice.slower)
-    print(
-        f"the method advised takes {slower:.3f} times the quickest measured one, geometric mean of "
-        f"{len(choices)} cells not fitted to (asked: at most {ASKED_SLOWER:.2f}, "
-        f"{_verdict(slower <= ASKED_SLOWER)}); the quickest itself in {right}"
-    )
-    print(f"worst: {worst.advised} for {worst.quickest}, {worst.slower:.2f} times, {worst.cell.describe()}")
-    print(
-        f"method and partitions advised together: {geometric_mean([choice.slower for choice in free]):.3f} "
-        f"times, {len(free)} sizes and delays"
-    )
-    always = {
-        method: geometric_mean([c.cell.paired_s[method] / min(c.cell.paired_s.values()) for c in choices])
-        for method in of_grid
-        if all(method in choice.cell.paired_s for choice in choices)
+    rows, lines = [], []
+    judgements = {
+        "cells left out": by_cells(samples),
+        "launches left out": by_launches(samples),
+        "the same, partitions advised": by_launches(samples, is_free=True),
     }
-    if any(sample.oversubscribed for sample in samples):
-        print("threads shared cores: these figures tell of the scheduler too")
-    print("always the same method: " + ", ".join(f"{method} {ratio:.3f}" for method, ratio in always.items()))
-
-
-def _per_cent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    for name, judgement in judgements.items():
+        if not judgement.predictions:
+            continue
+        lost = judgement.lost()
+        share = len(lost) / len(judgement.choices)
+        given = [choice for choice in judgement.choices if choice.advised != SINGLE]
+        rows.append([
+            name, len(judgement.predictions), f"{judgement.error():.1%}", f"{judgement.coverage():.1%}",
+            len(judgement.choices), len(given), f"{share:.1%}",
+            f"{geometric_mean([choice.speed_up for choice in judgement.choices]):.3f}",
+            f"{geometric_mean([choice.best_speed_up for choice in judgement.choices]):.3f}",
+        ])  # fmt: skip
+        lines.append(
+            f"{name}: coverage {_verdict(judgement.coverage() >= ASKED_COVERAGE)}, "
+            f"advice that lost {_verdict(share <= ASKED_LOST)}"
+        )
+        lines += [f"  lost: {choice.describe()}" for choice in sorted(lost, key=lambda one: one.speed_up)[:3]]
+    print_table(
+        ["", "predictions", "median error", "covered", "cells", "advised a change", "lost", "speed-up",
+         "of the fastest"],
+        rows,
+    )  # fmt: skip
+    for line in lines:
+        print(line)
+    print(f"asked: at least {ASKED_COVERAGE:.0%} covered, at most {ASKED_LOST:.0%} lost")
 
 
 def _verdict(met: bool) -> str:

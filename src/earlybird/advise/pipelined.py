@@ -60,18 +60,17 @@ _MEASURE_AGAIN = "`earlybird measure pipeline --launches 7 -o RUN` on an idle ma
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """A method with a number of partitions, and what is known of it at a size."""
 
     model: MethodModel
     partitions: int
     outlook: Outlook
     option: Option
-    messages: tuple[int, float]  # how many, and the bytes of the largest
 
 
 @dataclass(frozen=True)
-class _Question:
+class PipelineQuestion:
     """The methods to choose from, of one level and number of threads."""
 
     models: Sequence[MethodModel]
@@ -102,24 +101,28 @@ class _Question:
         models = [self.reference] if self.reference and self.reference.measured else self.models
         ranges = [model.measured["size_bytes"] for model in models if model.measured]
         if not ranges:
-            return SMALLEST_BYTES, LARGEST_BYTES
+            sizes = {one.config["size_bytes"] for one in self.results if _has_threads(one, self.threads)}
+            return (max(min(sizes), 1), max(sizes)) if sizes else (SMALLEST_BYTES, LARGEST_BYTES)
         return max(min(low for low, _ in ranges), 1), max(high for _, high in ranges)
 
-    def candidates(self, size_bytes: float, *, is_shown: bool = False) -> list[_Candidate]:
+    def candidates(self, size_bytes: float, *, is_shown: bool = False) -> list[Candidate]:
         """Every method with its best number of partitions; if `is_shown`, one that divides the size, and with
         what the model alone predicts."""
-        return [self._candidate(model, size_bytes, is_shown) for model in self.models]
+        return [self._with_best_partitions(model, size_bytes, is_shown) for model in self.models]
 
-    def _candidate(self, model: MethodModel, size_bytes: float, is_shown: bool) -> _Candidate:
+    def _with_best_partitions(self, model: MethodModel, size_bytes: float, is_shown: bool) -> Candidate:
         """The smallest number of partitions within WORTH of the least time, at the pessimistic end of the
         intervals, among those within the measured range if there are any."""
         possible = [p for p in self.partitions if size_bytes >= p and not (is_shown and size_bytes % p)]
-        found = [self._with(model, size_bytes, p, is_shown) for p in possible or [self.threads]]
+        found = [self.candidate(model, size_bytes, p, is_shown=is_shown) for p in possible or [self.threads]]
         inside = [one for one in found if one.option.basis != EXTRAPOLATED] or found
         least = min(one.option.worst_cost for one in inside)
         return next(one for one in inside if one.option.worst_cost <= least / (1 - WORTH))
 
-    def _with(self, model: MethodModel, size_bytes: float, partitions: int, is_shown: bool) -> _Candidate:
+    def candidate(
+        self, model: MethodModel, size_bytes: float, partitions: int, *, is_shown: bool = False
+    ) -> Candidate:
+        """What is known of a method at a size and number of partitions."""
         gamma = self.delay_rate(partitions // self.threads)
         outlook = self.measured.outlook(model, size_bytes, partitions, gamma)
         option = Option(
@@ -133,10 +136,7 @@ class _Question:
             outlook.result,
             self._is_reliable(model),
         )
-        delay_s = gamma * size_bytes / partitions
-        return _Candidate(
-            model, partitions, outlook, option, model.best_messages(size_bytes, partitions, delay_s)
-        )
+        return Candidate(model, partitions, outlook, option)
 
     def _basis(
         self, model: MethodModel, outlook: Outlook, size_bytes: float, partitions: int, gamma: float
@@ -174,10 +174,8 @@ def advise_pipeline(
     Returns ------- Advice whose first alternative is the advised one, see `options.choose`; speed-ups are
     over `single`. Where the point was measured, its values are the measured ones; elsewhere those of the
     model, corrected by the measured points around it. The ranges of sizes cover the measured ones."""
-    level = pipeline_level(profile, level)
-    models, left_out = _comparable(method_models(profile, level, threads))
-    mpi = str(profile.context.get("flavour", "mpich"))
-    question = _Question(models, measured_results(profile), level, threads, delay_rate, mpi)
+    question, left_out = pipeline_question(profile, threads, delay_rate, level)
+    models, level = question.models, question.level
     candidates = question.candidates(size_bytes, is_shown=True)
     of_all = [candidate.option for candidate in candidates]
     ranked = [candidates[k] for k in options.order(of_all)]
@@ -187,7 +185,7 @@ def advise_pipeline(
         "pipeline",
         {"level": level, "threads": threads, "size_bytes": size_bytes} | (asked or {}),
         SINGLE if question.reference else "",
-        tuple(_alternative(candidate, mpi) for candidate in ranked),
+        tuple(_alternative(question, candidate, size_bytes) for candidate in ranked),
         ranges,
         profile.id,
         (
@@ -197,6 +195,24 @@ def advise_pipeline(
             *_kept_beyond(ranges, ranked[0], size_bytes),
         ),
     )
+
+
+def pipeline_question(
+    profile: Profile, threads: int, delay_rate: DelayRate, level: str | None = None
+) -> tuple[PipelineQuestion, list[str]]:
+    """The methods of a profile that can be compared for this number of threads, and notes on the others."""
+    level = pipeline_level(profile, level)
+    results = [one for one in measured_results(profile) if one.config.get("level") == level]
+    measured = dict.fromkeys(
+        (one.method, one.config.get("vcis")) for one in results if _has_threads(one, threads)
+    )
+    models, left_out = _comparable(method_models(profile, level, threads, measured), threads)
+    mpi = str(profile.context.get("flavour", "mpich"))
+    return PipelineQuestion(models, results, level, threads, delay_rate, mpi), left_out
+
+
+def _has_threads(result: Result, threads: int) -> bool:
+    return result.kernel == "pipeline" and result.config.get("threads", 1) == threads
 
 
 def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float) -> list[str]:
@@ -212,7 +228,7 @@ def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float)
     ]
 
 
-def _kept_beyond(ranges: Sequence[SizeRange], first: _Candidate, size_bytes: int) -> list[str]:
+def _kept_beyond(ranges: Sequence[SizeRange], first: Candidate, size_bytes: int) -> list[str]:
     """Why the table of sizes lists another method at the requested size than the first of the ranking."""
     return [
         f"in the table of sizes {_named(one.method, one.extra.get('vcis'))} is kept for "
@@ -224,27 +240,27 @@ def _kept_beyond(ranges: Sequence[SizeRange], first: _Candidate, size_bytes: int
     ]
 
 
-def _comparable(models: list[MethodModel]) -> tuple[list[MethodModel], list[str]]:
+def _comparable(models: list[MethodModel], threads: int) -> tuple[list[MethodModel], list[str]]:
     """The methods to choose from, and notes on the methods left out.
 
     Latency and bandwidth come from another benchmark, and threads delay each other. So methods from levels,
     or measured with other threads, are not compared with two measured methods.
     """
-    measured = [model for model in models if model.source != FROM_LEVELS]
-    if len(measured) < 2:
+    known = [model for model in models if model.source != FROM_LEVELS]
+    if len(known) < 2:
         return models, []
     notes = []
-    if unmeasured := _names(model for model in models if model not in measured):
+    if unmeasured := _names(model for model in models if model not in known):
         notes.append(
             f"not measured as pipelines and so left out: {unmeasured}; `earlybird measure pipeline -o RUN` "
             "measures them; fit that run too"
         )
-    alike = [model for model in measured if model.source == measured[0].source]
+    alike = [model for model in known if (model.threads or threads) == (known[0].threads or threads)]
     if len({model.method for model in alike}) < 2:
-        return measured, notes
-    if others := _names(model for model in measured if model not in alike):
+        return known, notes
+    if others := _names(model for model in known if model not in alike):
         notes.append(
-            f"measured with other threads than {measured[0].method} and so left out: {others}; `earlybird "
+            f"measured with other threads than {known[0].method} and so left out: {others}; `earlybird "
             "measure pipeline --threads T --methods all -o RUN` measures all with the same threads; fit "
             "that run too"
         )
@@ -255,10 +271,13 @@ def _names(models: Iterable[MethodModel]) -> str:
     return ", ".join(dict.fromkeys(model.method for model in models))
 
 
-def _alternative(candidate: _Candidate, mpi: str) -> Alternative:
+def _alternative(question: PipelineQuestion, candidate: Candidate, size_bytes: int) -> Alternative:
     model, outlook, option = candidate.model, candidate.outlook, candidate.option
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
-    messages, message_bytes = candidate.messages
+    gamma = question.delay_rate(candidate.partitions // question.threads)
+    messages, message_bytes = model.best_messages(
+        size_bytes, candidate.partitions, gamma * size_bytes / candidate.partitions
+    )
     extra |= {
         "partitions": candidate.partitions,
         "messages": messages,
@@ -270,7 +289,7 @@ def _alternative(candidate: _Candidate, mpi: str) -> Alternative:
         model.method,
         option.time_s,
         option.speed_up,
-        how_to(model, candidate.partitions, mpi),
+        how_to(model, candidate.partitions, question.mpi),
         option.basis,
         option.predicted_speed_up if option.speed_up else None,
         result and result.time_s,
@@ -292,7 +311,7 @@ def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     return f"{text}; {' '.join(settings)}" if settings else text
 
 
-def _size_ranges(question: _Question) -> list[SizeRange]:
+def _size_ranges(question: PipelineQuestion) -> list[SizeRange]:
     """Ranges from small to large sizes: a method stays until another is clearly faster, see
     `options.stays`."""
     smallest, largest = question.sizes_bytes()
@@ -309,18 +328,18 @@ def _size_ranges(question: _Question) -> list[SizeRange]:
     return [_range(question, start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
 
 
-def _best(question: _Question, size_bytes: float) -> _Candidate:
+def _best(question: PipelineQuestion, size_bytes: float) -> Candidate:
     found = question.candidates(size_bytes)
     return found[options.choose([candidate.option for candidate in found])]
 
 
-def _stays(question: _Question, candidate: _Candidate, size_bytes: float) -> bool:
+def _stays(question: PipelineQuestion, candidate: Candidate, size_bytes: float) -> bool:
     found = question.candidates(size_bytes)
     current = next(one for one in found if one.model is candidate.model)
     return options.stays(current.option, [one.option for one in found], KEPT)
 
 
-def _last_kept(question: _Question, candidate: _Candidate, low: float, high: float) -> float:
+def _last_kept(question: PipelineQuestion, candidate: Candidate, low: float, high: float) -> float:
     """The size up to which a method is kept; it is at `low` and is not at `high`."""
     while high > low * (1 + _KNOWN_TO):
         middle = (low * high) ** 0.5
@@ -328,7 +347,7 @@ def _last_kept(question: _Question, candidate: _Candidate, low: float, high: flo
     return low
 
 
-def _range(question: _Question, start: int, end: int, candidate: _Candidate) -> SizeRange:
+def _range(question: PipelineQuestion, start: int, end: int, candidate: Candidate) -> SizeRange:
     model, partitions = candidate.model, candidate.partitions
     extra: dict[str, Any] = {} if model.vcis is None else {"vcis": model.vcis}
     extra |= {"partitions": partitions, "source": model.source}

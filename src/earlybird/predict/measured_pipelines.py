@@ -44,7 +44,7 @@ class MeasuredPipelines:
             if result.kernel == "pipeline" and config.get("level") == level and "gamma_s_per_byte" in config:
                 key = result.method, config.get("vcis"), config.get("threads", 1)
                 table.setdefault(key, {})[point_of(config)] = result
-        self._methods = {id(model): _Method(model, table) for model in models}
+        self._methods = {id(model): _Method(model, table, model.threads or threads) for model in models}
         self._reference = None if reference is None else self._methods[id(reference)]
 
     def results_of(self, model: MethodModel) -> list[Result]:
@@ -55,7 +55,7 @@ class MeasuredPipelines:
         """Time and speed-up of a method for a buffer whose last partition is late by gamma times its size."""
         method, reference = self._methods[id(model)], self._reference or self._methods[id(model)]
         point = point_of({"size_bytes": size_bytes, "partitions": partitions, "gamma_s_per_byte": gamma})
-        if model.threads == self._threads and (result := method.results.get(point)):
+        if method.threads == self._threads and (result := method.results.get(point)):
             speed_up = _measured_speed_up(method, reference, point)
             if speed_up is not None:
                 return Outlook(result.time_s, speed_up, result)
@@ -88,11 +88,11 @@ class MeasuredPipelines:
 class _Method:
     """A model with the measured points of its method."""
 
-    def __init__(self, model: MethodModel, table: Mapping[tuple, Mapping[Point, Result]]):
-        self.model = model
-        self.results = table.get((model.method, model.vcis, model.threads), {})
+    def __init__(self, model: MethodModel, table: Mapping[tuple, Mapping[Point, Result]], threads: int):
+        self.model, self.threads = model, threads
+        self.results = table.get((model.method, model.vcis, threads), {})
         self._bound: tuple[float | None] | None = None  # once it is known
-        self._singles = table.get((SINGLE, model.vcis, model.threads), {})
+        self._singles = table.get((SINGLE, model.vcis, threads), {})
 
     def paired_s(self, point: Point) -> float:
         """The time at a measured point: that of `single` over the speed-up, which drifts less than times."""

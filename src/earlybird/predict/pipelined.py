@@ -1,7 +1,7 @@
 """Predict the time to send a buffer in partitions with each method, by the joined model of `models`."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_me
 # Methods that need no measurement, with their messages: the levels of the profile give the cost of any
 # message.
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
-MEASURED, FROM_LEVELS = "measured", "levels"
+MEASURED, FROM_LEVELS, FEW_POINTS = "measured", "levels", "levels, corrected by few measured points"
 INTERVAL_PERCENT = (2.5, 97.5)
 _BOUND_OVER_MEDIAN = 2.9
 
@@ -31,7 +31,8 @@ class MethodModel:
     messages : what it sends, see `models.pipelined.possible_messages`.
     vcis : contexts asked of the MPI, None for its default.
     replicates : costs from resampled launches; replicate k of all methods uses the same draw.
-    source : "measured", "measured with T threads", or "levels": latency and bandwidth of the profile.
+    source : "measured", "measured with T threads", FROM_LEVELS: latency and bandwidth of the profile, or
+        FEW_POINTS: the same for a method that was measured at too few points for a fit.
     measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest value of the fit;
         empty for levels.
     threads : of the measurement; None for levels.
@@ -117,9 +118,12 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
     )
 
 
-def method_models(profile: Profile, level: str, threads: int) -> list[MethodModel]:
-    """Every method that the profile describes at a level: the measured ones, with the number of threads
-    nearest to `threads`, and those of `A_PRIORI` that were not measured, from latency and bandwidth."""
+def method_models(
+    profile: Profile, level: str, threads: int, measured_methods: Iterable[tuple[str, int | None]] = ()
+) -> list[MethodModel]:
+    """Every method that the profile describes at a level: the fitted ones, with the number of threads nearest
+    to `threads`, and from latency and bandwidth those of `A_PRIORI` and of `measured_methods`, (method,
+    contexts), that have too few points for a fit."""
     measured: dict[tuple[str, int | None], PipelineForm] = {}
     for form in pipeline_forms(profile):
         key = form.method, form.vcis
@@ -130,10 +134,14 @@ def method_models(profile: Profile, level: str, threads: int) -> list[MethodMode
     if level in profile.levels:
         methods = {form.method for form in measured.values()}
         costs = _costs_of_level(profile.levels[level])
+        few = [key for key in measured_methods if key not in measured]
+        others = [
+            (method, None) for method in A_PRIORI if method not in methods and (method, None) not in few
+        ]
         models += [
-            MethodModel(method, messages, costs, FROM_LEVELS)
-            for method, messages in A_PRIORI.items()
-            if method not in methods
+            MethodModel(method, A_PRIORI.get(method, "each"), costs, source, vcis)
+            for keys, source in ((few, FEW_POINTS), (others, FROM_LEVELS))
+            for method, vcis in keys
         ]
     return sorted(models, key=lambda model: (model.method != SINGLE, model.method, model.vcis or 0))
 
@@ -188,7 +196,7 @@ def reservations(
             "bandwidth, with the latency for every message; `earlybird measure pipeline -o RUN` measures them"
         )
     for source in dict.fromkeys(model.source for model in models):
-        if source not in (MEASURED, FROM_LEVELS):
+        if source not in (MEASURED, FROM_LEVELS, FEW_POINTS):
             methods = ", ".join(dict.fromkeys(model.method for model in models if model.source == source))
             notes.append(
                 f"{source}: {methods}; these times do not include how the requested threads delay each "

@@ -187,3 +187,15 @@ def test_outside_the_measured_range_nothing_is_advised_over_what_was_measured():
     advice = advise_pipeline(profile(*TWO[:2]), 256, 4, always(4e-10))
     assert {one.basis for one in advice.ranked} == {"extrapolated"}
     assert any("outside the measured range" in note for note in advice.notes)
+
+
+def test_a_measured_method_with_too_few_points_for_a_model_is_in_the_answer():
+    two = [measured("single", 1 << 20, 4, 1e-4), measured("rma-fence", 1 << 20, 4, 5e-5, 2.0)]
+    levels_only = replace(profile(), extra={"results": results_to_json(two)})
+    advice = advise_pipeline(levels_only, 1 << 20, 4, always(4e-10))
+    assert [(one.method, one.basis) for one in advice.ranked] == [
+        ("rma-fence", "measured"),
+        ("single", "measured"),
+    ]
+    assert advice.ranked[0].measured_speed_up.value == 2
+    assert any("left out: earlybird, many" in note for note in advice.notes)

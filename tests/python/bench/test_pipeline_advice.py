@@ -1,4 +1,4 @@
-"""What the bench says of the joined model: cells, halves of a chessboard, errors, and what advice costs."""
+"""The bench of advice: halves of a chessboard, coverage of intervals, and advice that lost."""
 
 import pytest
 
@@ -32,57 +32,51 @@ def grid(times_s=true_s, threads=None):
                         })  # fmt: skip
 
 
+def plain(samples):
+    return [sample for sample in samples if sample.method != "earlybird-fresh"]
+
+
+def slower_many(method, *where):
+    """One message per partition takes eight times as long as before."""
+    return true_s(method, *where) * (8 if method == "many" else 1)
+
+
 def test_the_halves_are_a_chessboard():
-    cells = pipeline_advice.cells_of(grid())
-    white, black = pipeline_advice.halves(cells)
-    assert len(white) == len(black) == 12 and not {c.where for c in white} & {c.where for c in black}
-    assert {c.where[0] for c in white} == {c.where[0] for c in black} == set(SIZES)
-    assert set(cells[0].time_s) == {"single", "many"}
+    wheres = [pipeline_advice.where_of(sample.config) for sample in grid()]
+    white, black = pipeline_advice.halves(wheres)
+    assert len(white) == len(black) == 12 and not white & black
+    assert {size for size, *_ in white} == {size for size, *_ in black} == set(SIZES)
 
 
-def test_a_model_of_half_the_cells_errs_little_on_the_others_and_advises_the_quickest():
-    samples = list(grid())
-    cells = pipeline_advice.cells_of(samples)
-    fitted, judged = pipeline_advice.halves(cells)
-    models = pipeline_advice.models_of(pipeline_advice.table_of(samples, fitted))
-    assert max(pipeline_advice.errors_of(models, judged).values()) < 0.05
-    for choices in (
-        pipeline_advice.choices_of(models, judged), pipeline_advice.free_choices_of(models, judged)
-    ):  # fmt: skip
-        assert choices and max(choice.slower for choice in choices) < 1.05
+def test_cells_left_out_are_predicted_well_and_the_advice_wins():
+    judgement = pipeline_advice.by_cells(plain(grid()))
+    assert len(judgement.choices) == 24 and judgement.error() < 0.05 and judgement.coverage() > 0.9
+    assert not judgement.lost() and any(choice.advised == "many" for choice in judgement.choices)
 
 
-def test_advice_that_the_measurement_contradicts_is_reported_as_slower():
-    samples = list(grid())
-    models = pipeline_advice.models_of(pipeline_advice.table_of(samples, pipeline_advice.cells_of(samples)))
-    # What takes eight times as long as the model thinks.
-    cells = pipeline_advice.cells_of(
-        grid(lambda method, *where: true_s(method, *where) * (8 if method == "many" else 1))
-    )
-    choice = next(
-        choice
-        for choice in pipeline_advice.choices_of(models, cells)
-        if choice.cell.where == (1 << 20, 4, 1e-9)
-    )
-    assert (choice.advised, choice.quickest) == ("many", "single")
-    right_s = {method: true_s(method, 1 << 20, 4, 1e-9) for method in ("single", "many")}
-    assert choice.slower == pytest.approx(8 * right_s["many"] / right_s["single"])
+def test_launches_left_out_are_judged_at_the_measured_points():
+    judgement = pipeline_advice.by_launches(plain(grid()))
+    assert judgement.error() == 0 and judgement.coverage() == 1 and not judgement.lost()
+    free = pipeline_advice.by_launches(plain(grid()), is_free=True)
+    assert len(free.choices) == 2 * len(SIZES) * len(GAMMAS)
+    assert all(choice.speed_up == pytest.approx(choice.best_speed_up, rel=0.06) for choice in free.choices)
+
+
+def test_advice_that_later_launches_contradict_is_counted_as_lost():
+    first = [sample for sample in plain(grid()) if sample.launch == "mpich-0-with"]
+    second = [sample for sample in plain(grid(slower_many)) if sample.launch == "mpich-1-without"]
+    judgement = pipeline_advice.by_launches([*first, *second])
+    (worst, *_) = sorted(judgement.lost(), key=lambda choice: choice.speed_up)
+    assert worst.advised == "many" and worst.fastest == "single" and worst.speed_up < 0.5
+    assert judgement.coverage() < 0.5
 
 
 def test_the_report_of_kept_samples_states_verdicts(tmp_path, capsys):
-    write_samples(tmp_path / "kept.json", [], list(grid()))
+    write_samples(tmp_path / "kept.json", [], list(grid(threads=2)))
     assert pipeline_advice.main(["--from", str(tmp_path / "kept.json")]) == 0
     out = capsys.readouterr().out
-    assert "24 cells" in out and "asked: at most 1.10, met" in out and "always the same method: single" in out
-
-
-def test_a_grid_of_two_threads_is_judged_by_models_of_two_threads(tmp_path, capsys):
-    samples = list(grid(threads=2))
-    table = pipeline_advice.table_of(samples, pipeline_advice.cells_of(samples))
-    assert set(table.threads) == {2} and {m.source for m in pipeline_advice.models_of(table)} == {"measured"}
-    write_samples(tmp_path / "kept.json", [], samples)
-    assert pipeline_advice.main(["--from", str(tmp_path / "kept.json")]) == 0
-    assert "mpich, intra_socket, 2 threads" in capsys.readouterr().out
+    assert "mpich, same socket, 2 threads" in out
+    assert "launches left out: coverage met, advice that lost met" in out
 
 
 def test_points_of_several_threads_have_as_many_partitions_for_each():
