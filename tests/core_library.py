@@ -93,7 +93,14 @@ class Search(ctypes.Structure):
     )
 
 
-MODULES = ("segment", "tags", "ids", "cost", "plan", "search")
+MODULES = (
+    "segmentation/segment",
+    "segmentation/cost",
+    "segmentation/planner",
+    "segmentation/search",
+    "tags/tags",
+    "tags/ids",
+)
 _TAGS = POINTER(Tags)
 _IDS = POINTER(Ids)
 _SEGMENTS = POINTER(Segments)
@@ -115,7 +122,7 @@ _SIGNATURES = {
     "eb_tags_num_ids": (c_int64, _TAGS),
     "eb_tags_channel_base": (c_int, _TAGS, c_int64),
     "eb_tags_ids_needed": (c_int64, _TAGS, c_int64),
-    "eb_tags_plan": (c_int, _TAGS, c_int, c_int64),
+    "eb_tags_segmentation": (c_int, _TAGS, c_int, c_int64),
     "eb_tags_control": (c_int, _TAGS, c_int),
     "eb_ids_begin": (None, _IDS, c_int64),
     "eb_ids_end": (None, _IDS),
@@ -126,14 +133,14 @@ _SIGNATURES = {
     "eb_cost_time_s": (c_double, _COST, c_int64),
     "eb_cost_overhead_s": (c_double, _COST, c_int64),
     "eb_cut_equal": (c_bool, POINTER(Cut), POINTER(Cut)),
-    "eb_plan_typical_s": (c_double, POINTER(c_double), c_int),
-    "eb_plan_predict_s": (c_double, _COST, c_int, POINTER(c_double), POINTER(c_int64)),
-    "eb_plan_price_s": (c_double, POINTER(PlanInput), POINTER(Cut)),
-    "eb_plan_can_gain": (c_bool, _COST, c_int64, c_int64),
-    "eb_plan_least_bytes": (c_int64, _COST),
-    "eb_plan_first_place": (c_int, c_int64),
-    "eb_plan_first_numbers": (None, _COST, POINTER(c_ubyte)),
-    "eb_plan_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
+    "eb_planner_typical_s": (c_double, POINTER(c_double), c_int),
+    "eb_planner_predict_s": (c_double, _COST, c_int, POINTER(c_double), POINTER(c_int64)),
+    "eb_planner_price_s": (c_double, POINTER(PlanInput), POINTER(Cut)),
+    "eb_planner_can_gain": (c_bool, _COST, c_int64, c_int64),
+    "eb_planner_least_bytes": (c_int64, _COST),
+    "eb_planner_first_place": (c_int, c_int64),
+    "eb_planner_first_numbers": (None, _COST, POINTER(c_ubyte)),
+    "eb_planner_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
     "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
     "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
     "eb_search_next": (POINTER(Cut), POINTER(Search), c_uint64),
@@ -199,10 +206,10 @@ def propose(
 ) -> list[tuple[list[int], float]]:
     """The cuts that the planner would try, as their ends in bytes, and the time it predicts for each."""
     made = (Proposal * PLAN_MAX_CUTS)()
-    num = core.eb_plan_propose(byref(plan_input(cost, ready_s, partition_bytes)), max_segments, made)
+    num = core.eb_planner_propose(byref(plan_input(cost, ready_s, partition_bytes)), max_segments, made)
     return [(one.cut.ends(), one.predicted_s) for one in made[:num]]
 
 
 def predict_s(core: ctypes.CDLL, cost: Cost, ready_s: list[float], num_bytes: list[int]) -> float:
     num = len(ready_s)
-    return core.eb_plan_predict_s(byref(cost), num, (c_double * num)(*ready_s), (c_int64 * num)(*num_bytes))
+    return core.eb_planner_predict_s(byref(cost), num, (c_double * num)(*ready_s), (c_int64 * num)(*num_bytes))

@@ -130,7 +130,7 @@ class Core:
         return self.library.eb_tags_segment(byref(self.tags), base, segment)
 
     def plan_tag(self, base):
-        return self.library.eb_tags_plan(byref(self.tags), base, 1)
+        return self.library.eb_tags_segmentation(byref(self.tags), base, 1)
 
     def _with_ids(self, ranges, change):
         """Rebuilds the pool that gave out these ranges, changes it, and returns its new ranges."""

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/fortran/bindings.h"
+#include "interpose/objects/fortran_bindings.h"
 #include "interpose/interpose.h"
-#include "partitioned/loaded.h"
+#include "interpose/objects/loaded.h"
 
 typedef int init_fn(int *, char ***);
 typedef int init_thread_fn(int *, char ***, int, int *);
@@ -26,10 +26,10 @@ static void enter(void) {
   eb_bindings_redirect();
   if (!eb_loaded_mpi_can_be_called()) exit(2);
   /* A session has begun the MPI, and made the exchange that other ranks learn by. */
-  const eb_service service = num_sessions == 0 ? eb_loaded_service() : EB_SERVES_NOT;
-  serves = service == EB_SERVES;
+  const eb_service service = num_sessions == 0 ? eb_loaded_service() : EB_INACTIVE;
+  serves = service == EB_ACTIVE;
   /* A rank that does not know meets the others all the same, and tells them to do without: it must not be alone in that. */
-  if (service != EB_SERVES_NOT) eb_world_enlist(serves);
+  if (service != EB_INACTIVE) eb_world_enlist(serves);
 }
 
 static int leave(int rc) {

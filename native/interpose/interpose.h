@@ -3,8 +3,8 @@
 #define EB_INTERPOSE_H
 
 #include "include/earlybird.h"
-#include "partitioned/channel.h"
-#include "partitioned/world.h"
+#include "partitioned/channel/channel.h"
+#include "partitioned/process/world.h"
 
 /* The library is compiled with hidden symbols; only the wrappers are visible. */
 #define EB_EXPORT __attribute__((visibility("default")))

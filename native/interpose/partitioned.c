@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "interpose/complete.h"
-#include "interpose/fortran/bindings.h"
+#include "interpose/objects/fortran_bindings.h"
 #include "interpose/interpose.h"
-#include "partitioned/loaded.h"
+#include "interpose/objects/loaded.h"
 
 /* The MPI's own call, where it has it, for communicators and ranks that the library does not serve. Asked for while the program runs, because
  * an MPI may be loaded after us. */
@@ -102,7 +102,7 @@ static int make(eb_view *view, const eb_channel_arguments *given, MPI_Request *r
   if (error) return eb_raise(view, error_class, error);
   eb_bindings_redirect(); /* plug-ins may have brought Fortran along since MPI_Init */
   eb_channel *channel;
-  const int rc = eb_channel_make(view, given, &channel);
+  const int rc = eb_channel_create(view, given, &channel);
   if (rc == MPI_SUCCESS) {
     *request = channel->entry.handle;
     return rc;

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "partitioned/domain.h"
-#include "partitioned/matching.h"
-#include "partitioned/send_queue.h"
-#include "partitioned/world.h"
+#include "partitioned/domain/domain.h"
+#include "partitioned/matching/matching.h"
+#include "partitioned/domain/send_queue.h"
+#include "partitioned/process/world.h"
 
 /* Between polls: short against the transfer of the segments that are worth sending early (64 KiB take 5 us). */
 #define BUSY_NS 5000

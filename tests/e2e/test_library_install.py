@@ -123,7 +123,7 @@ def test_the_library_exports_mpi_names_and_loads_where_no_mpi_is(installed, name
         ]
         needs = [tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
     exported = [name for name, section, _ in symbols if section != "SHN_UNDEF"]
-    # PMIx_Init lets other ranks know of us (partitioned/registry.c).
+    # PMIx_Init lets other ranks know of us (partitioned/domain/registry.c).
     assert exported and {name for name in exported if not name.startswith("MPI_")} <= {"PMIx_Init"}
     # A shell that preloads it has none of the MPI's symbols, and must start all the same.
     strong = {name for name, section, bind in symbols if section == "SHN_UNDEF" and bind != "STB_WEAK"}

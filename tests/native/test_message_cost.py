@@ -27,10 +27,10 @@ class Cost(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    """native/partitioned/cost.c, which knows no MPI."""
+    """native/partitioned/segmentation/cost.c, which knows no MPI."""
     library = tmp_path_factory.mktemp("cost") / "cost.so"
     sources = native_sources()
-    source = sources / "partitioned" / "cost.c"
+    source = sources / "partitioned" / "segmentation" / "cost.c"
     command = ["cc", "-std=c11", "-shared", "-fPIC", f"-I{sources}", source, "-o", library, "-lm"]
     subprocess.run(command, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))

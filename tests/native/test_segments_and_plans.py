@@ -118,7 +118,7 @@ def test_find_and_cover_agree_with_counting_bytes(core, lengths, ranges):
 def test_the_typical_time_is_the_median_of_three_or_the_least_of_fewer(core, values):
     array = (c_double * len(values))(*values)
     expected = sorted(values)[1] if len(values) == 3 else min(values)
-    assert core.eb_plan_typical_s(array, len(values)) == expected
+    assert core.eb_planner_typical_s(array, len(values)) == expected
 
 
 # The prediction and the choice ------------------------------------------------------------------------------
@@ -296,19 +296,19 @@ def test_a_lone_partition_is_cut_where_two_eager_messages_are_faster_than_one(co
 
 
 def test_every_size_has_a_place_and_larger_sizes_later_ones(core):
-    places = [core.eb_plan_first_place(size) for size in range(300_000)]
+    places = [core.eb_planner_first_place(size) for size in range(300_000)]
     assert places == sorted(places)
     assert set(places) == set(range(PLAN_FIRST_PLACES))
-    assert core.eb_plan_first_place(1 << 60) == PLAN_FIRST_PLACES - 1
+    assert core.eb_planner_first_place(1 << 60) == PLAN_FIRST_PLACES - 1
 
 
 def test_first_segments_are_more_than_one_where_that_is_clearly_faster(core):
     numbers = (c_ubyte * PLAN_FIRST_PLACES)()
 
     def first_number(size):
-        return numbers[core.eb_plan_first_place(size)]
+        return numbers[core.eb_planner_first_place(size)]
 
-    core.eb_plan_first_numbers(byref(cost_of(EVERYDAY)), numbers)
+    core.eb_planner_first_numbers(byref(cost_of(EVERYDAY)), numbers)
     assert [first_number(size) for size in (0, 512, 4096)] == [1, 1, 1]
     assert first_number(8192) > 1
     for size in (8192, 9000, 12000):
@@ -316,7 +316,7 @@ def test_first_segments_are_more_than_one_where_that_is_clearly_faster(core):
         one_s, cut_s = (predict_s(core, cost_of(EVERYDAY), [0.0] * n, [size // n] * n) for n in (1, num))
         assert cut_s <= one_s
     for lines in (DEAR, []):
-        core.eb_plan_first_numbers(byref(cost_of(lines)), numbers)
+        core.eb_planner_first_numbers(byref(cost_of(lines)), numbers)
         assert set(numbers) == {1}
 
 
@@ -332,23 +332,23 @@ def test_what_no_cut_can_shorten_is_known_beforehand(core):
         ready_s[int(random.integers(partitions))] += float(random.choice([0.0, 1e-6, 1e-4]))
         proposals = propose(core, cost, ready_s, partition_bytes, 126)
         one_s = next(predicted_s for ends, predicted_s in proposals if len(ends) == 1)
-        if not core.eb_plan_can_gain(byref(cost), partitions * partition_bytes, partition_bytes):
+        if not core.eb_planner_can_gain(byref(cost), partitions * partition_bytes, partition_bytes):
             assert one_s - proposals[0][1] < max(0.2e-6, 0.05 * one_s)
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 32, 128])
 def test_small_transfers_cannot_gain_and_large_ones_might(core, partitions):
     cost = cost_of(EVERYDAY)
-    assert not core.eb_plan_can_gain(byref(cost), 512, 512 // partitions)
-    assert core.eb_plan_can_gain(byref(cost), 1 << 20, (1 << 20) // partitions)
+    assert not core.eb_planner_can_gain(byref(cost), 512, 512 // partitions)
+    assert core.eb_planner_can_gain(byref(cost), 1 << 20, (1 << 20) // partitions)
 
 
 def test_the_least_planned_size_is_the_first_that_can_gain(core):
     cost = cost_of(EVERYDAY)
-    least_bytes = core.eb_plan_least_bytes(byref(cost))
-    assert core.eb_plan_can_gain(byref(cost), least_bytes, 1)
-    assert not core.eb_plan_can_gain(byref(cost), least_bytes // 2, 1)
-    assert core.eb_plan_least_bytes(byref(cost_of([]))) == 0
+    least_bytes = core.eb_planner_least_bytes(byref(cost))
+    assert core.eb_planner_can_gain(byref(cost), least_bytes, 1)
+    assert not core.eb_planner_can_gain(byref(cost), least_bytes // 2, 1)
+    assert core.eb_planner_least_bytes(byref(cost_of([]))) == 0
 
 
 # The search -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def core(tmp_path_factory):
 def canonical_tags(core, tags, comm, user_tag, order):
     base = core.eb_tags_canonical_base(byref(tags), comm, user_tag, order)
     yield from range(base, base + core.eb_tags_max_segments(byref(tags)))
-    yield core.eb_tags_plan(byref(tags), base, 1)
+    yield core.eb_tags_segmentation(byref(tags), base, 1)
 
 
 def channel_tags(core, tags, first_id, num_segments):
@@ -32,7 +32,7 @@ def channel_tags(core, tags, first_id, num_segments):
     yield from (core.eb_tags_segment(byref(tags), base, segment) for segment in range(num_segments))
     # Each of the ids alone may be another transfer's, of which a report may come from the same rank.
     for first in range(first_id, first_id + num_ids):
-        yield core.eb_tags_plan(byref(tags), core.eb_tags_channel_base(byref(tags), first), 1)
+        yield core.eb_tags_segmentation(byref(tags), core.eb_tags_channel_base(byref(tags), first), 1)
         yield core.eb_tags_feedback(byref(tags), core.eb_tags_channel_base(byref(tags), first), 1)
 
 

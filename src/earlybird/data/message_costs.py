@@ -13,7 +13,7 @@ from earlybird.data.units import MAX_BYTES
 NETWORKS = {"intra_node": ("intra_socket", "inter_socket"), "inter_node": ("inter_node",)}
 # About the smallest segment of a default segmentation; the more expensive level is determined at this size.
 _TYPICAL_BYTES = 1 << 16
-MAX_PROTOCOLS = 16  # EB_COST_MAX_PROTOCOLS of native/partitioned/cost.h
+MAX_PROTOCOLS = 16  # EB_COST_MAX_PROTOCOLS of native/partitioned/segmentation/cost.h
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ def message_cost_s(
     """T = tau_p + s/BW_p, equation (1) of Thune et al. 2023 with the parameters of the protocol p of s bytes:
     the one with the largest `min_bytes` that is not above s.
 
-    libearlybird uses this cost to choose segments (native/partitioned/cost.c, EARLYBIRD_COSTS).
+    libearlybird uses this cost to choose segments (native/partitioned/segmentation/cost.c, EARLYBIRD_COSTS).
 
     Parameters
     ----------

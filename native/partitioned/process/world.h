@@ -1,0 +1,53 @@
+/* State of the whole process: the configuration, the thread level, the location of the ranks, locks. */
+#ifndef EB_WORLD_H
+#define EB_WORLD_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "partitioned/process/clock.h"
+#include "partitioned/segmentation/planner.h"
+#include "partitioned/process/config.h"
+
+/* Values that both sides of a transfer must share. One rank computes them, because other processors may round differently. */
+typedef struct {
+  int64_t least_planned_bytes; /* smaller transfers exchange no plans */
+  unsigned char first_numbers[EB_PLANNER_FIRST_PLACES];
+} eb_agreement;
+
+typedef struct {
+  bool on;       /* the library serves partitioned calls: set once in MPI_Init, cleared in MPI_Finalize */
+  bool multiple; /* MPI_THREAD_MULTIPLE: only then are threads concurrent inside the library */
+  eb_config config;
+  eb_agreement agreements[2]; /* within a node, and between nodes */
+  int rank, size;
+  MPI_Group group;   /* of MPI_COMM_WORLD */
+  MPI_Comm self;     /* for the never started requests whose handles the user gets */
+  int keyval;        /* of the view of a communicator */
+  MPI_Errhandler errors_return; /* the MPI's MPI_ERRORS_RETURN */
+} eb_world_state;
+
+extern eb_world_state eb_world;
+
+/* The number of partitioned requests of this process. Every completion call reads this first. */
+extern int eb_num_live;
+
+/* Publishes that this rank participates: before the MPI is initialised, if the program makes partitioned calls that reach the
+ * library. If is_able is false, no rank uses the library. */
+void eb_world_enlist(bool is_able);
+/* Starts the library in this process, if it was enlisted: after the MPI is initialised. Waits only for the other enlisted
+ * ranks. */
+void eb_world_begin(void);
+/* From now on no thread of the library calls the MPI; MPI_Finalize does the rest of the shutdown. */
+void eb_world_before_finalize(void);
+
+/* Ends the job with a message if other ranks would wait for this rank indefinitely. */
+_Noreturn void eb_abort(const char *sentence);
+#define EB_NO_MEMORY "out of memory for partitioned communication while other ranks wait for this rank"
+
+/* Guards communicators, matching, tables and the send queue; no effect without concurrent threads. Recursive. */
+void eb_lock(void);
+void eb_unlock(void);
+
+#endif

@@ -1,0 +1,58 @@
+/* Evaluates the cost of a message and reads costs from text. */
+#include "partitioned/segmentation/cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where nothing is known, nothing costs anything. */
+static const eb_protocol unknown = {0, 0, 0, INFINITY};
+
+static const eb_protocol *protocol_of(const eb_cost *cost, int64_t bytes) {
+  int p = cost->num - 1;
+  if (p < 0) return &unknown;
+  while (p > 0 && cost->protocols[p].min_bytes > bytes) p--;
+  return &cost->protocols[p];
+}
+
+double eb_cost_time_s(const eb_cost *cost, int64_t bytes) {
+  const eb_protocol *protocol = protocol_of(cost, bytes);
+  return protocol->latency_s + (double)bytes / protocol->bandwidth_bytes_per_s;
+}
+
+double eb_cost_overhead_s(const eb_cost *cost, int64_t bytes) { return protocol_of(cost, bytes)->overhead_s; }
+
+double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost) {
+  return protocol_of(cost, INT64_MAX)->bandwidth_bytes_per_s;
+}
+
+/* One number and the character behind it; NULL when there is no finite number. */
+static const char *read_number(const char *at, double *value) {
+  char *end;
+  *value = strtod(at, &end);
+  return end == at || !isfinite(*value) ? NULL : end;
+}
+
+bool eb_cost_parse(const char *text, int length, eb_cost *cost) {
+  char copy[1024];
+  if (length < 1 || length >= (int)sizeof copy) return false;
+  memcpy(copy, text, (size_t)length);
+  copy[length] = '\0';
+  eb_cost read = {0};
+  for (const char *at = copy;;) {
+    double values[4];
+    for (int v = 0; v < 4; v++) {
+      at = read_number(at, &values[v]);
+      if (!at || (v < 3 && *at++ != ':')) return false;
+    }
+    const double previous = read.num ? (double)read.protocols[read.num - 1].min_bytes : -1;
+    const bool sound = values[0] > previous && (read.num > 0 || values[0] == 0) && values[0] < 9e18 && values[2] >= 0 &&
+                       values[3] > 0 && read.num < EB_COST_MAX_PROTOCOLS;
+    if (!sound) return false;
+    read.protocols[read.num++] = (eb_protocol){(int64_t)values[0], values[1], values[2], values[3]};
+    if (*at == '\0') break;
+    if (*at++ != ',') return false;
+  }
+  *cost = read;
+  return true;
+}

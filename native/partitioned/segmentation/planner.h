@@ -1,0 +1,62 @@
+/* Proposes segmentations of a transfer from the ready times of its partitions, and predicts their times. Uses no MPI. */
+#ifndef EB_PLANNER_H
+#define EB_PLANNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "partitioned/segmentation/cost.h"
+#include "partitioned/segmentation/segment.h"
+
+enum { EB_CUT_MAX_SEGMENTS = 32, EB_PLANNER_MAX_CUTS = 6 };
+
+/* A segmentation of a transfer: the ends of its segments in bytes, ascending; the last one is the total. */
+typedef struct {
+  int num;
+  int64_t end_byte[EB_CUT_MAX_SEGMENTS];
+} eb_cut;
+
+typedef struct {
+  eb_cut cut;
+  double predicted_s;
+} eb_proposal;
+
+bool eb_cut_equal(const eb_cut *a, const eb_cut *b);
+
+/* The planner's input for a transfer. ready_s[p] is the time when partition p was ready. */
+typedef struct {
+  const eb_cost *cost;
+  int num_partitions;
+  int64_t partition_bytes;
+  const double *ready_s;
+} eb_planner_input;
+
+/* Seconds from the last partition's readiness to the arrival of all: segments leave in the order of their readiness,
+ * and each occupies the link for its overhead and its bytes (EQUATIONS.md section 1 combined with the cost of a message).
+ * ready_s[s] and bytes[s] belong to segment s; there are at most EB_CUT_MAX_SEGMENTS. */
+double eb_planner_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes);
+/* The same for a segmentation. */
+double eb_planner_price_s(const eb_planner_input *input, const eb_cut *cut);
+
+/* Can any segmentation bring a gain, for any ready times? If not, the clock need not be read. True for large
+ * transfers, whose costs are not known beforehand. */
+bool eb_planner_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes);
+
+/* The least total size that can gain from several segments; 0: unknown. */
+int64_t eb_planner_least_bytes(const eb_cost *cost);
+
+/* The first number of segments of a transfer of which only the size is known, for sizes up to 256 KiB: entry
+ * eb_planner_first_place(total_bytes). */
+enum { EB_PLANNER_FIRST_PLACES = 48 };
+int eb_planner_first_place(int64_t total_bytes);
+void eb_planner_first_numbers(const eb_cost *cost, unsigned char *numbers);
+
+/* The candidates to try, the predicted best first: at most EB_PLANNER_MAX_CUTS, of at most max_segments each; one segment is
+ * among them. Returns their number. */
+int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_proposal *proposals);
+
+void eb_planner_sort_s(double *values_s, int num);
+/* The median; of an even number of values the lower of the two: noise only adds. Sorts the values. */
+double eb_planner_typical_s(double *values_s, int num);
+
+#endif
