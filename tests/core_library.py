@@ -212,4 +212,6 @@ def propose(
 
 def predict_s(core: ctypes.CDLL, cost: Cost, ready_s: list[float], num_bytes: list[int]) -> float:
     num = len(ready_s)
-    return core.eb_planner_predict_s(byref(cost), num, (c_double * num)(*ready_s), (c_int64 * num)(*num_bytes))
+    return core.eb_planner_predict_s(
+        byref(cost), num, (c_double * num)(*ready_s), (c_int64 * num)(*num_bytes)
+    )

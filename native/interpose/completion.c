@@ -18,7 +18,7 @@ static int finish(eb_channel *channel, int rc, MPI_Status *status) {
 }
 
 EB_APART static int wait_one(MPI_Request *request, MPI_Status *status) {
-  eb_channel *channel = eb_requests_find(*request);
+  eb_channel *channel = eb_channel_find(*request);
   if (!channel) return PMPI_Wait(request, status);
   if (!channel->is_active) {
     eb_status_empty(status);
@@ -42,7 +42,7 @@ static bool poll_one(eb_channel *channel, MPI_Status *status, int *rc) {
 }
 
 EB_APART static int test_one(MPI_Request *request, int *flag, MPI_Status *status) {
-  eb_channel *channel = eb_requests_find(*request);
+  eb_channel *channel = eb_channel_find(*request);
   if (!channel) return PMPI_Test(request, flag, status);
   int rc = MPI_SUCCESS;
   *flag = 1;
@@ -60,7 +60,7 @@ EB_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
 static int finish_all(int count, const MPI_Request *requests, bool waits, eb_channel **failed) {
   int first_rc = MPI_SUCCESS;
   for (int r = 0; r < count; r++) {
-    eb_channel *channel = eb_requests_find(requests[r]);
+    eb_channel *channel = eb_channel_find(requests[r]);
     if (!channel || !channel->is_active) continue;
     const int rc = finish(channel, waits ? eb_channel_wait(channel) : MPI_SUCCESS, MPI_STATUS_IGNORE);
     channel->is_status_pending = true;
@@ -75,7 +75,7 @@ static int finish_all(int count, const MPI_Request *requests, bool waits, eb_cha
 
 static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *statuses, const eb_channel *failed) {
   for (int r = 0; r < count; r++) {
-    eb_channel *channel = eb_requests_find(requests[r]);
+    eb_channel *channel = eb_channel_find(requests[r]);
     if (!channel || !channel->is_status_pending) continue;
     channel->is_status_pending = false;
     if (statuses == MPI_STATUSES_IGNORE) continue;
@@ -110,7 +110,7 @@ EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_S
   *flag = 0;
   eb_channel *failed = NULL;
   for (int r = 0; r < count; r++) {
-    eb_channel *channel = eb_requests_find(requests[r]);
+    eb_channel *channel = eb_channel_find(requests[r]);
     bool done = true;
     if (!channel || !channel->is_active) continue;
     /* Only a test: no request may be deactivated before all are done. */
@@ -138,7 +138,7 @@ static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, 
   *any = false;
   *rc = MPI_SUCCESS;
   for (int r = 0; r < count; r++) {
-    eb_channel *channel = eb_requests_find(requests[r]);
+    eb_channel *channel = eb_channel_find(requests[r]);
     if (!channel || !channel->is_active) continue;
     *any = true;
     if (!poll_one(channel, status, rc)) continue;
@@ -194,7 +194,7 @@ EB_APART static int test_some(int incount, MPI_Request requests[], int *outcount
   int num = *outcount == MPI_UNDEFINED ? 0 : *outcount;
   bool any = *outcount != MPI_UNDEFINED;
   for (int r = 0; r < incount; r++) {
-    eb_channel *channel = eb_requests_find(requests[r]);
+    eb_channel *channel = eb_channel_find(requests[r]);
     if (!channel || !channel->is_active) continue;
     any = true;
     if (!poll_one(channel, status_at(statuses, num), &rc)) continue;

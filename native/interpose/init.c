@@ -1,4 +1,4 @@
-/* MPI_Init, MPI_Init_thread: where the library's work begins. (An attribute ends it, see world.c.) MPI_Finalize, and sessions. */
+/* MPI_Init, MPI_Init_thread: where the library's work begins. (An attribute ends it, see library.c.) MPI_Finalize, and sessions. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "interpose/objects/fortran_bindings.h"
 #include "interpose/interpose.h"
 #include "interpose/objects/loaded.h"
+#include "partitioned/library.h"
 
 typedef int init_fn(int *, char ***);
 typedef int init_thread_fn(int *, char ***, int, int *);
@@ -29,11 +30,11 @@ static void enter(void) {
   const eb_service service = num_sessions == 0 ? eb_loaded_service() : EB_INACTIVE;
   serves = service == EB_ACTIVE;
   /* A rank that does not know meets the others all the same, and tells them to do without: it must not be alone in that. */
-  if (service != EB_INACTIVE) eb_world_enlist(serves);
+  if (service != EB_INACTIVE) eb_library_enlist(serves);
 }
 
 static int leave(int rc) {
-  if (--depth == 0 && rc == MPI_SUCCESS) eb_world_begin();
+  if (--depth == 0 && rc == MPI_SUCCESS) eb_library_begin();
   return rc;
 }
 
@@ -70,7 +71,7 @@ EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
 
 EB_EXPORT int MPI_Finalize(void) {
   int (*next)(void) = (int (*)(void))find_next("MPI_Finalize");
-  eb_world_before_finalize();
+  eb_library_before_finalize();
   return next ? next() : PMPI_Finalize();
 }
 

@@ -19,13 +19,13 @@
 static inline bool eb_none_live(void) { return EB_LIKELY(__atomic_load_n(&eb_num_live, __ATOMIC_RELAXED) == 0); }
 
 /* The channel of a handle, NULL for a handle of the MPI. */
-static inline eb_channel *eb_ours(MPI_Request handle) { return eb_none_live() ? NULL : eb_requests_find(handle); }
+static inline eb_channel *eb_ours(MPI_Request handle) { return eb_none_live() ? NULL : eb_channel_find(handle); }
 
 /* Is any of them ours? */
 static inline bool eb_any_ours(int count, const MPI_Request *handles) {
   if (eb_none_live()) return false;
   for (int r = 0; r < count; r++)
-    if (eb_requests_find(handles[r])) return true;
+    if (eb_channel_find(handles[r])) return true;
   return false;
 }
 

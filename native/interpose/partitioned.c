@@ -6,6 +6,7 @@
 #include "interpose/objects/fortran_bindings.h"
 #include "interpose/interpose.h"
 #include "interpose/objects/loaded.h"
+#include "partitioned/domain/domain.h"
 
 /* The MPI's own call, where it has it, for communicators and ranks that the library does not serve. Asked for while the program runs, because
  * an MPI may be loaded after us. */
@@ -133,7 +134,7 @@ EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT cou
 }
 
 static int refuse_pready(eb_channel *channel, int code) {
-  if (!channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with a receive request");
+  if (!channel->transfer.is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with a receive request");
   if (!channel->is_active) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Pready was called with an inactive request");
   if (code == MPI_SUCCESS) return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Pready was called with a partition out of range");
   if (code == MPI_ERR_ARG) return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Pready was called twice for a partition");
@@ -141,7 +142,7 @@ static int refuse_pready(eb_channel *channel, int code) {
 }
 
 static inline int pready_range(eb_channel *channel, int low, int high) {
-  if (!EB_LIKELY(channel->is_send && channel->is_active && low >= 0 && high < channel->num_partitions))
+  if (!EB_LIKELY(channel->transfer.is_send && channel->is_active && low >= 0 && high < channel->transfer.num_partitions))
     return refuse_pready(channel, MPI_SUCCESS);
   for (int p = low; p <= high; p++) {
     const int rc = eb_channel_pready(channel, p);
@@ -189,8 +190,8 @@ EB_EXPORT int MPI_Parrived(MPI_Request request, int partition, int *flag) {
     if (theirs) return theirs(request, partition, flag);
     return eb_raise(NULL, MPI_ERR_REQUEST, "MPI_Parrived was called with a request that is not a partitioned receive");
   }
-  if (channel->is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Parrived was called with a send request");
-  if (partition < 0 || partition >= channel->num_partitions)
+  if (channel->transfer.is_send) return eb_raise(channel->view, MPI_ERR_REQUEST, "MPI_Parrived was called with a send request");
+  if (partition < 0 || partition >= channel->transfer.num_partitions)
     return eb_raise(channel->view, MPI_ERR_ARG, "MPI_Parrived was called with a partition out of range");
   bool arrived = true;
   const int rc = channel->is_active ? eb_channel_parrived(channel, partition, &arrived) : MPI_SUCCESS;

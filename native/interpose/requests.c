@@ -12,7 +12,7 @@ static int start(eb_channel *channel) {
 }
 
 EB_APART static int start_any(MPI_Request *request) {
-  eb_channel *channel = eb_requests_find(*request);
+  eb_channel *channel = eb_channel_find(*request);
   return channel ? start(channel) : PMPI_Start(request);
 }
 
@@ -47,7 +47,7 @@ static bool end_active(eb_channel *channel, int *rc) {
   }
   if (!ended)
     *rc = eb_raise(channel->view, MPI_ERR_REQUEST,
-                   channel->is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
+                   channel->transfer.is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
                                     : "MPI_Request_free was called with an active partitioned receive whose data has not all arrived");
   if (is_in_flight)
     note(&is_noted, "MPI_Request_free was called with a partitioned send that is not complete; the data is still sent, and "
@@ -56,7 +56,7 @@ static bool end_active(eb_channel *channel, int *rc) {
 }
 
 EB_APART static int free_one(MPI_Request *request) {
-  eb_channel *channel = eb_requests_find(*request);
+  eb_channel *channel = eb_channel_find(*request);
   int rc;
   if (!channel) return PMPI_Request_free(request);
   if (channel->is_active && !end_active(channel, &rc)) return rc;

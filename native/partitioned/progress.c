@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
+#include "partitioned/adaptation/feedback.h"
+#include "partitioned/channel/requests.h"
 #include "partitioned/domain/domain.h"
 #include "partitioned/matching/matching.h"
 #include "partitioned/domain/send_queue.h"
@@ -30,6 +33,7 @@ static void *poll_mpi(void *unused) {
       eb_send_queue_progress();
       eb_matching_progress();
       eb_matching_collect();
+      eb_feedback_collect();
       PMPI_Iprobe(MPI_ANY_SOURCE, 0, eb_domain.comm, &flag, MPI_STATUS_IGNORE);
     }
     nanosleep(&(struct timespec){0, lives ? BUSY_NS : IDLE_NS}, NULL);

@@ -1,59 +1,53 @@
-/* Whether all of a transfer, or a partition of it, has arrived: asked or waited for, by one thread at a time. */
+/* Whether all of a transfer, or a partition of it, has arrived: tested or waited for, by one thread at a time. */
 #include <sched.h>
 
-#include "partitioned/adaptation/adapt.h"
-#include "partitioned/wire/buffer.h"
 #include "partitioned/channel/channel.h"
 #include "partitioned/channel/issue.h"
+#include "partitioned/domain/domain.h"
 #include "partitioned/domain/send_queue.h"
-#include "partitioned/statistics/record.h"
-#include "partitioned/wire/wire.h"
+#include "partitioned/process/clock.h"
 #include "partitioned/process/world.h"
 
-/* Tests the segments one by one, to distinguish their arrivals. */
+static int num_segments(const eb_channel *channel) { return eb_wire_segments(&channel->wire)->num; }
+
+/* Tests a segment, unless it is known to have arrived. */
+static int test_segment(eb_channel *channel, int segment, bool *done) {
+  *done = eb_tracking_has_arrived(&channel->tracking, segment);
+  if (*done) return MPI_SUCCESS;
+  const int rc = eb_wire_test_one(&channel->wire, segment, done);
+  if (rc != MPI_SUCCESS || !*done) return rc;
+  if (eb_tracking_set_arrived(&channel->tracking, segment) && eb_statistics_on && !channel->transfer.is_send)
+    eb_statistics_segment_arrived(&channel->statistics, segment, eb_wire_segment_bytes(&channel->wire, segment));
+  return rc;
+}
+
+/* Tests the segments one by one, to distinguish their arrivals, and the segmentation message. */
 static int test_each(eb_channel *channel, bool *done) {
+  const int num = num_segments(channel);
   *done = true;
-  for (int s = 0; s < channel->segments.num; s++) {
-    eb_segment_state *state = &channel->states[s];
-    if (atomic_load_explicit(&state->arrived, memory_order_relaxed)) continue;
-    int flag = 1;
-    if (channel->requests[s] != MPI_REQUEST_NULL) {
-      const int rc = eb_wire_test_one(channel, s, &flag);
-      if (rc != MPI_SUCCESS) return rc;
-    }
-    if (flag) {
-      if (!channel->is_send) eb_record_segment_arrived(channel, s);
-      atomic_store_explicit(&state->arrived, true, memory_order_release);
-    }
-    *done = *done && flag;
+  for (int s = 0; s < num; s++) {
+    bool has_arrived;
+    const int rc = test_segment(channel, s, &has_arrived);
+    if (rc != MPI_SUCCESS) return rc;
+    *done = *done && has_arrived;
   }
-  if (*done && channel->requests[channel->segments.num] != MPI_REQUEST_NULL) {
-    int flag = 0;
-    const int rc = eb_wire_test_one(channel, channel->segments.num, &flag);
-    *done = flag;
-    return rc;
-  }
-  return MPI_SUCCESS;
+  return *done ? eb_wire_test_one(&channel->wire, num, done) : MPI_SUCCESS;
 }
 
-static bool has_arrived(const eb_channel *channel, int partition) {
-  const eb_segment_range segments = eb_partition_segments(channel, partition);
-  for (int s = segments.first; s <= segments.last; s++)
-    if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_relaxed)) return false;
-  return true;
+/* Unpacks a partition, once. For the thread that has the channel. */
+static int unpack_one(eb_channel *channel, int partition) {
+  if (!eb_buffer_is_staged(&channel->buffer) || eb_tracking_is_unpacked(&channel->tracking, partition)) return MPI_SUCCESS;
+  const int rc = eb_buffer_unpack(&channel->buffer, partition);
+  eb_tracking_set_unpacked(&channel->tracking, partition);
+  return rc;
 }
 
-/* Hands partitions over whose segments are known to have arrived: all of them, where `all`. For the thread that has the
- * channel. */
+/* Unpacks the partitions whose segments are known to have arrived: all of them, if `all`. */
 static int unpack(eb_channel *channel, bool all) {
   int rc = MPI_SUCCESS;
-  for (int p = 0; channel->staging && rc == MPI_SUCCESS && p < channel->num_partitions; p++) {
-    eb_partition_state *partition = eb_partition(channel, p);
-    if (atomic_load_explicit(&partition->done_at, memory_order_relaxed) == channel->generation) continue;
-    if (!all && !has_arrived(channel, p)) continue;
-    rc = eb_buffer_unpack(channel, p);
-    atomic_store_explicit(&partition->done_at, channel->generation, memory_order_release);
-  }
+  if (!eb_buffer_is_staged(&channel->buffer)) return rc;
+  for (int p = 0; rc == MPI_SUCCESS && p < channel->transfer.num_partitions; p++)
+    if (all || eb_tracking_is_covered(&channel->tracking, p)) rc = unpack_one(channel, p);
   return rc;
 }
 
@@ -65,22 +59,23 @@ static int prepare(eb_channel *channel, bool *ready) {
     const int rc = eb_channel_post_deferred(channel);
     if (rc != MPI_SUCCESS || channel->is_deferred) return rc;
   }
-  if (channel->is_send && atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
+  if (eb_wire_has_unsent(&channel->wire)) {
     eb_issue_drain(channel);
-    if (atomic_load_explicit(&channel->num_unissued, memory_order_acquire) > 0) {
+    if (eb_wire_has_unsent(&channel->wire)) {
       /* Segments that have left still need the MPI's progress; a probe makes it without touching them. */
       int flag;
-      return PMPI_Iprobe(MPI_ANY_SOURCE, eb_tags_control(&eb_domain.tags, EB_CONTROL_SETUP), eb_domain.comm, &flag, MPI_STATUS_IGNORE);
+      const int tag = eb_tags_control(&eb_domain.tags, EB_CONTROL_SETUP);
+      return PMPI_Iprobe(MPI_ANY_SOURCE, tag, eb_domain.comm, &flag, MPI_STATUS_IGNORE);
     }
   }
-  if (channel->proposes) eb_adapt_propose(channel);
+  if (eb_adaptation_proposes(&channel->adaptation)) eb_adaptation_propose(&channel->adaptation);
   *ready = true;
-  return atomic_load_explicit(&channel->error, memory_order_relaxed);
+  return eb_wire_error(&channel->wire);
 }
 
-/* Are all segments complete, and the plan? */
+/* Are all segments complete, and the segmentation message? */
 static int test_all(eb_channel *channel, bool *done) {
-  return eb_record_on ? test_each(channel, done) : eb_wire_test(channel, done);
+  return eb_statistics_on ? test_each(channel, done) : eb_wire_test(&channel->wire, done);
 }
 
 /* Takes a channel for this thread; false while another one has it: the status of a request and the arrival of a
@@ -124,7 +119,7 @@ int eb_channel_test(eb_channel *channel, bool *done) {
     return MPI_SUCCESS;
   }
   int rc = prepare(channel, &ready);
-  if (rc == MPI_SUCCESS && ready && channel->is_copying) *done = true; /* the send queue owns the copies */
+  if (rc == MPI_SUCCESS && ready && eb_wire_is_copying(&channel->wire)) *done = true; /* the send queue owns the copies */
   else if (rc == MPI_SUCCESS && ready) rc = test_all(channel, done);
   end_look(channel);
   if (!*done) give_way(false);
@@ -137,12 +132,13 @@ static bool expects_setups(void) { return eb_matching_num_posted() > 0; }
 
 /* May a thread test partitions, and depend on the result, while another one waits for all of them? */
 static bool may_be_asked(const eb_channel *channel) {
-  return eb_world.multiple && !channel->is_send && channel->segments.num > 1;
+  return eb_world.multiple && !channel->transfer.is_send && num_segments(channel) > 1;
 }
 
 /* May this thread block inside the MPI until everything has arrived? */
 static bool may_block(const eb_channel *channel) {
-  return !eb_channel_awaits_answer(channel) && !eb_record_on && !expects_setups() && !may_be_asked(channel) && !eb_issue_is_open();
+  return !eb_match_awaits_answer(&channel->match) && !eb_statistics_on && !expects_setups() && !may_be_asked(channel) &&
+         !eb_issue_is_open();
 }
 
 /* Tests once a channel that this thread holds, or blocks if no other thread needs it to return. */
@@ -153,8 +149,8 @@ static int look(eb_channel *channel, bool *done) {
   if (rc != MPI_SUCCESS) return rc;
   if (ready) {
     *done = true;
-    if (channel->is_copying) return rc;
-    if (may_block(channel)) return eb_wire_wait(channel);
+    if (eb_wire_is_copying(&channel->wire)) return rc;
+    if (may_block(channel)) return eb_wire_wait(&channel->wire);
     if (atomic_exchange_explicit(&channel->is_asked, false, memory_order_relaxed)) {
       rc = test_each(channel, done);
       if (rc == MPI_SUCCESS) rc = unpack(channel, false);
@@ -163,7 +159,7 @@ static int look(eb_channel *channel, bool *done) {
     }
   }
   if (rc == MPI_SUCCESS && !*done && expects_setups()) eb_matching_progress();
-  if (rc == MPI_SUCCESS && !*done && eb_channel_awaits_answer(channel)) eb_matching_collect();
+  if (rc == MPI_SUCCESS && !*done && eb_match_awaits_answer(&channel->match)) eb_matching_collect();
   return rc;
 }
 
@@ -179,16 +175,16 @@ static int wait_for(eb_channel *channel) {
 }
 
 int eb_channel_wait(eb_channel *channel) {
-  const double begin_s = eb_record_on ? eb_now_s() : 0;
+  const double begin_s = eb_statistics_on ? eb_now_s() : 0;
   while (!take_for_testing(channel)) sched_yield();
   const int rc = wait_for(channel);
   let_go(channel);
-  if (eb_record_on) eb_record_waited(channel, begin_s);
+  if (eb_statistics_on) eb_statistics_waited(&channel->statistics, num_segments(channel), begin_s);
   return rc;
 }
 
 int eb_channel_deliver(eb_channel *channel) {
-  if (channel->is_send || !channel->staging) return MPI_SUCCESS;
+  if (channel->transfer.is_send || !eb_buffer_is_staged(&channel->buffer)) return MPI_SUCCESS;
   while (!take_for_testing(channel)) sched_yield();
   eb_mpi_enter();
   const int rc = unpack(channel, true);
@@ -196,53 +192,34 @@ int eb_channel_deliver(eb_channel *channel) {
   return rc;
 }
 
-static bool is_all_ready(const eb_channel *channel) {
-  for (int s = 0; s < channel->segments.num; s++)
-    if (atomic_load_explicit(&channel->states[s].num_unready, memory_order_acquire) > 0) return false;
-  return true;
-}
-
-/* Have all segments arrived (or left), regardless of a plan that is sent with them? */
-static int test_segments(eb_channel *channel, bool *done) {
-  int flag = 1, rc = MPI_SUCCESS;
-  for (int s = 0; rc == MPI_SUCCESS && flag && s < channel->segments.num; s++)
-    if (channel->requests[s] != MPI_REQUEST_NULL) rc = eb_wire_test_one(channel, s, &flag);
-  *done = flag;
-  return rc;
-}
-
-/* A receiver's plan was sent before its data, by a sender that needs nothing of us for it; its tag will be used again. */
+/* The segmentation message was sent before the data, by a sender that needs no answer; its tag will be used again. */
 static int end_receiver(eb_channel *channel, bool *ended) {
   bool ready;
   int rc = prepare(channel, &ready);
-  if (rc == MPI_SUCCESS && ready) rc = test_segments(channel, ended);
-  return rc == MPI_SUCCESS && *ended ? eb_wire_wait(channel) : rc;
+  if (rc == MPI_SUCCESS && ready) rc = eb_wire_test_segments(&channel->wire, ended);
+  return rc == MPI_SUCCESS && *ended ? eb_wire_wait(&channel->wire) : rc;
 }
 
 /* Waiting for the receiver could deadlock: it may be in a call that waits for this rank. So the messages stay in flight. */
 static int end_sender(eb_channel *channel, bool *ended, bool *is_in_flight) {
   bool ready = false, done = true;
-  if (!is_all_ready(channel)) return MPI_SUCCESS;
+  if (!eb_tracking_is_ready(&channel->tracking)) return MPI_SUCCESS;
   *ended = true;
   while (!ready) { /* another thread may be about to send the last segment */
     const int rc = prepare(channel, &ready);
     if (rc != MPI_SUCCESS) return rc;
   }
-  const int rc = channel->is_copying ? MPI_SUCCESS : test_segments(channel, &done);
+  const int rc = eb_wire_is_copying(&channel->wire) ? MPI_SUCCESS : eb_wire_test_segments(&channel->wire, &done);
   if (rc != MPI_SUCCESS || done) return rc;
   *is_in_flight = true;
-  if (eb_send_queue_adopt(EB_SEND_DATA, channel->segments.num, channel->requests, channel->staging) != MPI_SUCCESS)
-    return eb_wire_wait(channel);
-  channel->requests = NULL;
-  channel->staging = NULL;
-  return MPI_SUCCESS;
+  return eb_wire_leave_in_flight(&channel->wire) == MPI_SUCCESS ? MPI_SUCCESS : eb_wire_wait(&channel->wire);
 }
 
 int eb_channel_end(eb_channel *channel, bool *ended, bool *is_in_flight) {
   *ended = *is_in_flight = false;
   while (!take_for_testing(channel)) sched_yield();
   eb_mpi_enter();
-  const int rc = channel->is_send ? end_sender(channel, ended, is_in_flight) : end_receiver(channel, ended);
+  const int rc = channel->transfer.is_send ? end_sender(channel, ended, is_in_flight) : end_receiver(channel, ended);
   end_look(channel);
   if (rc != MPI_SUCCESS) {
     *ended = true;
@@ -253,35 +230,19 @@ int eb_channel_end(eb_channel *channel, bool *ended, bool *is_in_flight) {
 
 /* Is a partition known to have arrived, and unpacked? Without asking the MPI. */
 static bool is_at_hand(const eb_channel *channel, int partition) {
-  /* Which segments these are is known no sooner: with the setup they may change. */
-  if (channel->is_deferred) return false;
-  const eb_segment_range segments = eb_partition_segments(channel, partition);
-  for (int s = segments.first; s <= segments.last; s++)
-    if (!atomic_load_explicit(&channel->states[s].arrived, memory_order_acquire)) return false;
-  return !channel->staging || atomic_load_explicit(&eb_partition(channel, partition)->done_at, memory_order_acquire) == channel->generation;
+  /* Which segments these are is not known before: with the setup they may change. */
+  if (channel->is_deferred || !eb_tracking_is_covered(&channel->tracking, partition)) return false;
+  return !eb_buffer_is_staged(&channel->buffer) || eb_tracking_is_unpacked(&channel->tracking, partition);
 }
 
 /* For the thread that has the channel. */
 static int ask(eb_channel *channel, int partition, bool *arrived) {
-  eb_partition_state *state = eb_partition(channel, partition);
   int rc = channel->is_deferred ? eb_channel_post_deferred(channel) : MPI_SUCCESS;
   *arrived = !channel->is_deferred;
-  const eb_segment_range segments = *arrived ? eb_partition_segments(channel, partition) : (eb_segment_range){0, 0};
-  for (int s = segments.first; rc == MPI_SUCCESS && *arrived && s <= segments.last; s++) {
-    eb_segment_state *segment = &channel->states[s];
-    if (atomic_load_explicit(&segment->arrived, memory_order_relaxed)) continue;
-    int flag = 1;
-    if (channel->requests[s] != MPI_REQUEST_NULL) rc = eb_wire_test_one(channel, s, &flag); /* else MPI_PROC_NULL */
-    if (flag && !atomic_exchange_explicit(&segment->arrived, true, memory_order_release) && eb_record_on)
-      eb_record_segment_arrived(channel, s);
-    *arrived = flag;
-  }
-  if (rc == MPI_SUCCESS && *arrived && channel->staging &&
-      atomic_load_explicit(&state->done_at, memory_order_relaxed) != channel->generation) {
-    rc = eb_buffer_unpack(channel, partition);
-    atomic_store_explicit(&state->done_at, channel->generation, memory_order_release);
-  }
-  return rc;
+  if (rc != MPI_SUCCESS || !*arrived) return rc;
+  const eb_segment_range range = eb_tracking_range(&channel->tracking, partition);
+  for (int s = range.first; rc == MPI_SUCCESS && *arrived && s <= range.last; s++) rc = test_segment(channel, s, arrived);
+  return rc == MPI_SUCCESS && *arrived ? unpack_one(channel, partition) : rc;
 }
 
 int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {

@@ -3,12 +3,13 @@
 
 #include <sched.h>
 
+#include "partitioned/channel/send.h"
 #include "partitioned/process/world.h"
 
 /* A power of two. More than can be complete at once in most programs; where it is full, threads wait for one another. */
 #define RING_SIZE 256u
 
-/* Four to a cache line: with the segment's number at hand, the thread that sends need not fetch the state that the
+/* Four to a cache line: because they hold the segment's number, the thread that sends need not fetch the state that the
  * thread which completed the segment has just written. In its n-th use (from 0) a place is free while its turn is 2n,
  * full while it is 2n + 1. */
 typedef struct {
@@ -17,7 +18,7 @@ typedef struct {
   atomic_uint turn;
 } waiting;
 
-/* What threads meet on is apart. */
+/* What threads share is on separate cache lines. */
 static struct {
   _Alignas(64) atomic_flag sending;
   uint64_t taken; /* places emptied so far; of the thread that holds `sending` */
@@ -28,7 +29,7 @@ static struct {
 static atomic_int num_open; /* started senders that have segments left to send; only below MPI_THREAD_MULTIPLE */
 
 /* Below MPI_THREAD_MULTIPLE all channels share one lock, because it guards the MPI itself. */
-static int lane_of(const eb_channel *channel) { return eb_world.multiple ? channel->lane : 0; }
+static int lane_of(const eb_channel *channel) { return eb_world.multiple ? eb_wire_lane(&channel->wire) : 0; }
 
 static bool take_lock(int lane) {
   return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst);
@@ -42,13 +43,18 @@ static bool is_full(int lane, uint64_t number) {
   return atomic_load_explicit(&place_of(lane, number)->turn, memory_order_seq_cst) == turn_when_free(number) + 1;
 }
 
+/* The channel may be freed once its last segment is sent. */
+static void send_one(eb_channel *channel, int segment) {
+  if (eb_channel_send(channel, segment) && !eb_world.multiple) atomic_fetch_sub_explicit(&num_open, 1, memory_order_relaxed);
+}
+
 static void send_waiting(int lane) {
   for (uint64_t number = lanes[lane].taken; is_full(lane, number); lanes[lane].taken = ++number) {
     waiting *place = place_of(lane, number);
     eb_channel *const channel = place->channel;
     const int segment = place->segment;
     atomic_store_explicit(&place->turn, turn_when_free(number + RING_SIZE), memory_order_release);
-    eb_channel_issue(channel, segment);
+    send_one(channel, segment);
   }
 }
 
@@ -67,7 +73,7 @@ static void drain(int lane) {
 }
 
 void eb_issue_drain(const eb_channel *channel) {
-  if (eb_world.multiple) drain(channel->lane);
+  if (eb_world.multiple) drain(eb_wire_lane(&channel->wire));
   else send_waiting(0);
 }
 
@@ -86,7 +92,7 @@ static void enqueue(int lane, eb_channel *channel, int segment) {
 void eb_issue(eb_channel *channel, int segment) {
   const int lane = lane_of(channel); /* the channel may be freed once its last segment is sent */
   if (take_lock(lane)) {
-    eb_channel_issue(channel, segment);
+    send_one(channel, segment);
     send_and_let_go(lane);
     return;
   }
@@ -106,10 +112,6 @@ void eb_mpi_leave(void) {
 
 void eb_issue_opened(void) {
   if (!eb_world.multiple) atomic_fetch_add_explicit(&num_open, 1, memory_order_relaxed);
-}
-
-void eb_issue_closed(void) {
-  if (!eb_world.multiple) atomic_fetch_sub_explicit(&num_open, 1, memory_order_relaxed);
 }
 
 bool eb_issue_is_open(void) { return !eb_world.multiple && atomic_load_explicit(&num_open, memory_order_relaxed) > 0; }

@@ -16,7 +16,7 @@
 #ifndef EB_ISSUE_H
 #define EB_ISSUE_H
 
-#include "partitioned/channel/channel.h"
+#include "partitioned/channel/parts.h"
 
 /* The segment is complete: it is sent by this thread, or by the one that is sending now. */
 void eb_issue(eb_channel *channel, int segment);
@@ -31,9 +31,8 @@ void eb_mpi_enter(void);
 bool eb_mpi_try_enter(void); /* false while another thread is inside */
 void eb_mpi_leave(void);
 
-/* A sender has been started; eb_channel_issue reports when its last segment has been sent. */
+/* A sender has been started, and is open until its last segment has been sent. */
 void eb_issue_opened(void);
-void eb_issue_closed(void);
 /* Below MPI_THREAD_MULTIPLE: may another thread still make a segment ready? Then no thread may block inside the MPI. */
 bool eb_issue_is_open(void);
 

@@ -1,4 +1,4 @@
-/* From the user's request handles to our channels. */
+/* From the user's request handles to the library's. */
 #ifndef EB_REQUESTS_H
 #define EB_REQUESTS_H
 
@@ -6,8 +6,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct eb_channel;
 
 /* A channel's place in the table. */
 typedef struct eb_entry {
@@ -24,16 +22,19 @@ typedef struct eb_bucket_array {
 extern _Atomic(eb_bucket_array *) eb_buckets;
 extern atomic_uint eb_table_version; /* odd while the table is being changed */
 
+/* The number of partitioned requests of this process. Every completion call reads this first. */
+extern int eb_num_live;
+
 /* Handles are small integers or addresses: their low bits would use only a few buckets. */
 static inline size_t eb_handle_hash(MPI_Request handle) {
   const uint64_t bits = (uint64_t)(uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15);
   return (size_t)(bits >> 32);
 }
 
-/* The channel of a handle, NULL for a handle of the MPI. Lock-free: entries are never returned to the system,
+/* The entry of a handle, NULL for a handle of the MPI. Lock-free: entries are never returned to the system,
  * and a search that fails while the table changes is repeated. Every load acquires, so what a search saw of a change
  * it also sees in the version. */
-static inline struct eb_channel *eb_requests_find(MPI_Request handle) {
+static inline eb_entry *eb_requests_find(MPI_Request handle) {
   if (handle == MPI_REQUEST_NULL) return NULL;
   for (;;) {
     const unsigned before = atomic_load_explicit(&eb_table_version, memory_order_acquire);
@@ -41,8 +42,7 @@ static inline struct eb_channel *eb_requests_find(MPI_Request handle) {
     if (!array) return NULL;
     eb_entry *entry = atomic_load_explicit(&array->buckets[eb_handle_hash(handle) & array->mask], memory_order_acquire);
     for (; entry; entry = atomic_load_explicit(&entry->next, memory_order_acquire))
-      if (atomic_load_explicit(&entry->handle, memory_order_acquire) == handle)
-        return (struct eb_channel *)entry; /* a channel begins with its entry */
+      if (atomic_load_explicit(&entry->handle, memory_order_acquire) == handle) return entry;
     if (before == atomic_load_explicit(&eb_table_version, memory_order_relaxed) && !(before & 1)) return NULL;
   }
 }

@@ -116,7 +116,6 @@ bool eb_domain_begin(const eb_members *members, eb_config *config) {
   PMPI_Bcast(config, sizeof *config, MPI_BYTE, 0, eb_domain.comm);
   const int64_t pretended = config->tag_bits ? (INT64_C(1) << config->tag_bits) - 1 : eb_domain.tag_ub;
   eb_domain.tags = eb_tags_layout(pretended < eb_domain.tag_ub ? pretended : eb_domain.tag_ub);
-  eb_ids_begin(&eb_domain.ids, eb_tags_num_ids(&eb_domain.tags));
   add_lanes(config->num_lanes);
   find_near();
   return true;
@@ -125,6 +124,5 @@ bool eb_domain_begin(const eb_members *members, eb_config *config) {
 void eb_domain_end(void) {
   free(eb_domain.is_near);
   free(eb_domain.rank_of_world);
-  eb_ids_end(&eb_domain.ids);
   eb_domain = (eb_domain_state){.comm = MPI_COMM_NULL};
 }

@@ -9,7 +9,6 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-#include "partitioned/tags/ids.h"
 #include "partitioned/domain/job.h"
 #include "partitioned/process/config.h"
 #include "partitioned/tags/tags.h"
@@ -27,7 +26,6 @@ typedef struct {
   int far_rank;        /* the lowest rank on another node than rank 0, the same on every rank; size: none */
   eb_tags tags;
   int tag_ub; /* of the program's tags: the MPI's value, also if the layout uses a smaller one */
-  eb_ids ids; /* of this rank's senders */
 } eb_domain_state;
 
 extern eb_domain_state eb_domain;

@@ -1,31 +1,17 @@
-/* Sends, receives and matches control messages. */
+/* Matches setups with posted receivers, and ids with the senders that hold them. */
 #include "partitioned/matching/matching.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "partitioned/channel/channel.h"
 #include "partitioned/domain/domain.h"
-#include "partitioned/domain/send_queue.h"
+#include "partitioned/matching/answers.h"
+#include "partitioned/matching/control.h"
 #include "partitioned/process/world.h"
+#include "partitioned/tags/ids.h"
 
-static int send_control(int peer, int what, const void *bytes, size_t num_bytes) {
-  return eb_send_queue_send(EB_SEND_CONTROL, bytes, num_bytes, peer, eb_tags_control(&eb_domain.tags, what), eb_domain.comm);
-}
-
-/* One control message of a kind, from any rank, of at most *num_bytes; false if there is none. */
-static bool take(int what, void *bytes, int *num_bytes) {
-  MPI_Message message;
-  MPI_Status status;
-  int found = 0;
-  if (PMPI_Improbe(MPI_ANY_SOURCE, eb_tags_control(&eb_domain.tags, what), eb_domain.comm, &found, &message, &status) != MPI_SUCCESS ||
-      !found)
-    return false;
-  return PMPI_Mrecv(bytes, *num_bytes, MPI_BYTE, &message, &status) == MPI_SUCCESS &&
-         PMPI_Get_count(&status, MPI_BYTE, num_bytes) == MPI_SUCCESS;
-}
-
-/* ---- Setups ---- */
+static eb_ids ids; /* of this rank's senders */
+static eb_setup_handler *take_setup;
+static eb_refusal_handler *take_refusal;
 
 typedef struct unexpected_setup {
   struct unexpected_setup *next;
@@ -38,7 +24,7 @@ typedef struct endpoint {
   struct endpoint *next; /* in its bucket */
   uint64_t identity;
   int source, tag;
-  eb_channel *posted, **last_posted;
+  eb_match *posted, **last_posted;
   unexpected_setup *unexpected, **last_unexpected;
 } endpoint;
 
@@ -89,31 +75,93 @@ static endpoint *endpoint_of(uint64_t identity, int source, int tag) {
   return made;
 }
 
-int eb_matching_announce(eb_channel *channel, const eb_setup *setup) {
-  return send_control(channel->wire_peer, EB_CONTROL_SETUP, setup, sizeof *setup);
+void eb_matching_begin(eb_setup_handler *setup, eb_refusal_handler *refusal) {
+  take_setup = setup;
+  take_refusal = refusal;
+  eb_ids_begin(&ids, eb_tags_num_ids(&eb_domain.tags));
 }
+
+int eb_match_base(const eb_match *match) { return eb_tags_channel_base(&eb_domain.tags, match->first_id); }
+
+/* ---- Senders ---- */
+
+static void take_ids(eb_match *match, int64_t num_ids) {
+  eb_lock();
+  const int64_t first_id = eb_ids_take(&ids, num_ids, match);
+  eb_unlock();
+  match->first_id = first_id < 0 ? 0 : first_id;
+  match->num_ids = num_ids;
+}
+
+int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, int num_segments) {
+  const eb_transfer *const transfer = match->transfer;
+  eb_matching_collect();
+  take_ids(match, eb_tags_ids_needed(&eb_domain.tags, num_segments));
+  if (match->first_id == 0) return MPI_ERR_OTHER;
+  const eb_setup setup = {.identity = view->identity,
+                          .total_bytes = transfer->total_bytes,
+                          .step_bytes = step_bytes,
+                          .first_id = match->first_id,
+                          .num_ids = match->num_ids,
+                          .source = view->rank,
+                          .tag = transfer->tag,
+                          .lane = match->lane = (int)(match->first_id % eb_domain.num_lanes)};
+  const int rc = eb_control_send(transfer->wire_peer, EB_CONTROL_SETUP, &setup, sizeof setup);
+  if (rc == MPI_SUCCESS) return rc;
+  eb_lock();
+  eb_ids_disown(&ids, match->first_id);
+  eb_ids_release(&ids, match->first_id); /* for the receiver, which does not know of it */
+  eb_unlock();
+  match->first_id = 0;
+  return rc;
+}
+
+/* Under eb_lock. */
+static void take_answer(int64_t first_id, eb_answer_kind kind) {
+  eb_match *const match = eb_ids_owner(&ids, first_id); /* NULL: freed */
+  if (kind == EB_RELEASED) eb_ids_release(&ids, first_id);
+  else if (match && kind == EB_ACCEPTED) atomic_store(&match->is_accepted, true);
+  else if (match) take_refusal(match);
+}
+
+void eb_matching_collect(void) {
+  eb_lock();
+  eb_answers_collect(take_answer);
+  eb_unlock();
+}
+
+/* ---- Receivers ---- */
 
 int eb_matching_num_posted(void) { return atomic_load_explicit(&num_posted, memory_order_relaxed); }
 
-void eb_matching_disown(void) { num_posted--; }
+/* Under eb_lock. */
+static void match_setup(eb_match *match, const eb_setup *setup) {
+  if (match->is_posted && !match->is_freed) num_posted--;
+  match->is_posted = false;
+  match->first_id = setup->first_id;
+  match->num_ids = setup->num_ids;
+  match->lane = setup->lane;
+  take_setup(match, setup);
+}
 
-int eb_matching_post(eb_channel *channel) {
+int eb_match_post(eb_match *match, uint64_t identity) {
   int rc = MPI_SUCCESS;
   eb_lock();
   eb_matching_progress();
-  endpoint *at = endpoint_of(channel->view->identity, channel->peer, channel->tag);
+  endpoint *at = endpoint_of(identity, match->transfer->peer, match->transfer->tag);
   if (!at) {
     rc = MPI_ERR_NO_MEM;
   } else if (at->unexpected) {
     unexpected_setup *const first = at->unexpected;
     at->unexpected = first->next;
     if (!at->unexpected) at->last_unexpected = &at->unexpected;
-    eb_channel_take_setup(channel, &first->setup);
+    match_setup(match, &first->setup);
     free(first);
   } else {
-    channel->next_posted = NULL;
-    *at->last_posted = channel;
-    at->last_posted = &channel->next_posted;
+    match->next_posted = NULL;
+    *at->last_posted = match;
+    at->last_posted = &match->next_posted;
+    match->is_posted = true;
     num_posted++;
   }
   eb_unlock();
@@ -124,14 +172,13 @@ void eb_matching_progress(void) {
   eb_setup received;
   int num_bytes = sizeof received;
   eb_lock();
-  while (take(EB_CONTROL_SETUP, &received, &num_bytes)) {
+  while (eb_control_take(EB_CONTROL_SETUP, &received, &num_bytes)) {
     endpoint *const at = endpoint_of(received.identity, received.source, received.tag);
     if (at && at->posted) {
-      eb_channel *const channel = at->posted;
-      at->posted = channel->next_posted;
+      eb_match *const match = at->posted;
+      at->posted = match->next_posted;
       if (!at->posted) at->last_posted = &at->posted;
-      if (!channel->is_freed) num_posted--;
-      eb_channel_take_setup(channel, &received);
+      match_setup(match, &received);
       continue;
     }
     unexpected_setup *const kept = at ? malloc(sizeof *kept) : NULL;
@@ -143,169 +190,38 @@ void eb_matching_progress(void) {
   eb_unlock();
 }
 
-/* ---- Answers of receivers ---- */
-
-enum { MAX_ANSWERS = 32 };
-
-typedef enum { ACCEPTED, REFUSED, RELEASED } answer_kind;
-
-typedef struct {
-  int64_t first_id;
-  int64_t kind;
-} answer;
-
-/* Answers not yet sent to one sender. */
-typedef struct {
-  int num;
-  int64_t num_ids; /* of all of them */
-  answer answers[MAX_ANSWERS];
-} unsent_answers;
-
-static unsent_answers **unsent; /* [domain size], or NULL where there were none */
-
-static int send_answers(int sender, unsent_answers *of_sender) {
-  const size_t num_bytes = (size_t)of_sender->num * sizeof of_sender->answers[0];
-  const int rc = send_control(sender, EB_CONTROL_ANSWER, of_sender->answers, num_bytes);
-  if (rc != MPI_SUCCESS) return rc;
-  of_sender->num = 0;
-  of_sender->num_ids = 0;
-  return rc;
+static int answer(const eb_match *match, eb_answer_kind kind, int64_t num_ids) {
+  return eb_answers_send(match->transfer->wire_peer, match->first_id, kind, num_ids);
 }
 
-/* One message per release could be too many for a sender that does not receive them; but at most a quarter of the ids
- * should be out of use. */
-static bool is_to_be_sent(const unsent_answers *of_sender, answer_kind kind) {
-  return kind != RELEASED || of_sender->num == MAX_ANSWERS || of_sender->num_ids >= eb_tags_num_ids(&eb_domain.tags) / 4 / eb_domain.size;
+int eb_match_accept(eb_match *match) {
+  if (match->first_id == 0 || atomic_exchange(&match->is_accepted, true)) return MPI_SUCCESS;
+  return answer(match, EB_ACCEPTED, 0);
 }
 
-static int answer_sender(int sender, answer made, int64_t num_ids) {
-  int rc = MPI_SUCCESS;
-  eb_lock();
-  if (!unsent) unsent = calloc((size_t)eb_domain.size, sizeof *unsent);
-  if (unsent && !unsent[sender]) unsent[sender] = calloc(1, sizeof *unsent[sender]);
-  if (unsent && unsent[sender]) {
-    unsent_answers *const of_sender = unsent[sender];
-    of_sender->answers[of_sender->num++] = made;
-    of_sender->num_ids += num_ids;
-    if (is_to_be_sent(of_sender, (answer_kind)made.kind)) rc = send_answers(sender, of_sender);
-    if (rc != MPI_SUCCESS && made.kind == RELEASED && of_sender->num < MAX_ANSWERS) rc = MPI_SUCCESS; /* it goes with a later one */
-    if (rc != MPI_SUCCESS) {
-      of_sender->num--; /* the caller handles this one; the others stay queued */
-      of_sender->num_ids -= num_ids;
-    }
-  } else {
-    rc = send_control(sender, EB_CONTROL_ANSWER, &made, sizeof made);
+int eb_match_refuse(eb_match *match) {
+  match->is_refused = true;
+  return answer(match, EB_REFUSED, 0);
+}
+
+/* ---- The end ---- */
+
+bool eb_match_leave(eb_match *match) {
+  if (match->transfer->is_send) {
+    if (match->first_id) eb_ids_disown(&ids, match->first_id);
+    return true;
   }
-  eb_unlock();
-  return rc;
+  if (!match->is_posted) return true;
+  num_posted--;
+  match->is_freed = true;
+  return false;
 }
 
-int eb_matching_accept(int sender, int64_t first_id) { return answer_sender(sender, (answer){first_id, ACCEPTED}, 0); }
-int eb_matching_refuse(int sender, int64_t first_id) { return answer_sender(sender, (answer){first_id, REFUSED}, 0); }
-int eb_matching_release(int sender, int64_t first_id, int64_t num_ids) {
-  return answer_sender(sender, (answer){first_id, RELEASED}, num_ids);
-}
-
-static void take_answer(const answer *received) {
-  eb_channel *const channel = eb_ids_owner(&eb_domain.ids, received->first_id); /* NULL: freed */
-  if (received->kind == RELEASED) eb_ids_release(&eb_domain.ids, received->first_id);
-  else if (channel) eb_channel_take_answer(channel, received->kind == ACCEPTED ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
-}
-
-/* ---- Feedback ---- */
-
-static eb_expected_feedback *expected_list; /* their receives are posted */
-static int num_expected_feedback;
-
-static void drop_feedback(eb_expected_feedback *expected) {
-  *expected->at = expected->next;
-  if (expected->next) expected->next->at = expected->at;
-  num_expected_feedback--;
-  free(expected);
-}
-
-static bool has_arrived(eb_expected_feedback *expected) {
-  int flag = 0;
-  /* A failed receive is complete, too; its content belongs to no start. */
-  return PMPI_Test(&expected->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
-}
-
-/* Under eb_lock: those that are no longer needed. */
-static void drop_unwanted_feedback(void) {
-  for (eb_expected_feedback *expected = expected_list; expected;) {
-    eb_expected_feedback *const next = expected->next;
-    if (!expected->is_wanted && has_arrived(expected)) drop_feedback(expected);
-    expected = next;
-  }
-}
-
-void eb_matching_collect(void) {
-  answer received[MAX_ANSWERS];
-  int num_bytes = sizeof received;
-  eb_lock();
-  while (take(EB_CONTROL_ANSWER, received, &num_bytes)) {
-    for (int a = 0; a < num_bytes / (int)sizeof received[0]; a++) take_answer(&received[a]);
-    num_bytes = sizeof received;
-  }
-  drop_unwanted_feedback();
-  eb_unlock();
-}
-
-int eb_matching_expect_feedback(int peer, int tag, eb_expected_feedback **made) {
-  eb_lock();
-  drop_unwanted_feedback();
-  eb_unlock();
-  eb_expected_feedback *expected = calloc(1, sizeof *expected);
-  if (!expected) return MPI_ERR_NO_MEM;
-  const int rc = PMPI_Irecv(&expected->feedback, sizeof expected->feedback, MPI_BYTE, peer, tag, eb_domain.comm, &expected->request);
-  if (rc != MPI_SUCCESS) {
-    free(expected);
-    return rc;
-  }
-  expected->is_wanted = true;
-  eb_lock();
-  expected->next = expected_list;
-  expected->at = &expected_list;
-  if (expected->next) expected->next->at = &expected->next;
-  expected_list = expected;
-  num_expected_feedback++;
-  eb_unlock();
-  *made = expected;
-  return MPI_SUCCESS;
-}
-
-bool eb_matching_take_feedback(eb_expected_feedback **expected, eb_feedback *feedback) {
-  bool arrived = false;
-  if (!*expected) return false;
-  eb_lock();
-  if (has_arrived(*expected)) {
-    arrived = true;
-    *feedback = (*expected)->feedback;
-    drop_feedback(*expected);
-  } else {
-    (*expected)->is_wanted = false; /* it stays posted, because it will arrive */
-  }
-  eb_unlock();
-  *expected = NULL;
-  return arrived;
-}
-
-int eb_matching_num_expected_feedback(void) { return num_expected_feedback; }
-
-void eb_matching_abandon_feedback(void) {
-  eb_lock();
-  for (eb_expected_feedback *expected = expected_list; expected; expected = expected->next) expected->is_wanted = false;
-  eb_unlock();
-}
-
-void eb_matching_cancel_feedback(void) {
-  eb_lock();
-  while (expected_list) {
-    PMPI_Cancel(&expected_list->request);
-    PMPI_Wait(&expected_list->request, MPI_STATUS_IGNORE);
-    drop_feedback(expected_list);
-  }
-  eb_unlock();
+int eb_match_release(const eb_match *match) {
+  /* The ids of a refused transfer are not used again: its sender may have received the answer before it sent anything, and
+   * the receives that were posted to drop its data would take another transfer's. */
+  if (match->transfer->is_send || match->first_id == 0 || match->is_refused) return MPI_SUCCESS;
+  return answer(match, EB_RELEASED, match->num_ids);
 }
 
 void eb_matching_end(void) {
@@ -325,7 +241,6 @@ void eb_matching_end(void) {
   table.buckets = NULL;
   table.num_buckets = table.num_endpoints = 0;
   num_posted = 0;
-  for (int sender = 0; unsent && sender < eb_domain.size; sender++) free(unsent[sender]);
-  free(unsent);
-  unsent = NULL;
+  eb_answers_end();
+  eb_ids_end(&ids);
 }

@@ -1,20 +1,31 @@
-/* Control messages: setups, which announce a transfer without canonical tags to its receiver, and the answers of receivers
- * to senders.
+/* Matches a sender with its receiver where their tags are not canonical.
  *
  * The sender sends a setup when its request is created; setups from one sender arrive in the order of creation (MPI's
  * non-overtaking rule), and each goes to the first receiver posted for that communicator, source and tag: the
- * matching order of MPI 4.1 section 4.2.
+ * matching order of MPI 4.1 section 4.2. The receiver answers when it has processed the setup.
  */
 #ifndef EB_MATCHING_H
 #define EB_MATCHING_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partitioned/segmentation/planner.h"
+#include "partitioned/domain/communicator.h"
+#include "partitioned/domain/transfer.h"
 
-struct eb_channel;
+/* A channel's part in the matching. The members belong to matching.h and matching.c. */
+typedef struct eb_match {
+  const eb_transfer *transfer;
+  struct eb_match *next_posted;
+  int64_t first_id, num_ids; /* first_id 0: canonical tags, or a receiver that has no setup yet */
+  int lane;
+  bool is_posted;          /* a receiver that waits for its setup */
+  bool is_freed;           /* it does, although its request was freed */
+  bool is_refused;         /* a receiver that cannot match its sender's setup */
+  atomic_bool is_accepted; /* the setup has been processed; of a receiver: and its sender has been notified */
+} eb_match;
 
 typedef struct {
   uint64_t identity; /* of the communicator */
@@ -25,54 +36,52 @@ typedef struct {
   int32_t lane;
 } eb_setup;
 
-/* A receiver's feedback on a start. */
-typedef struct {
-  double done_s; /* when everything had arrived, by its clock */
-  uint64_t start;
-} eb_feedback;
+/* What the layer above does with a receiver's setup, and with the refusal of a sender's. Both are called under eb_lock. */
+typedef void eb_setup_handler(eb_match *match, const eb_setup *setup);
+typedef void eb_refusal_handler(eb_match *match);
 
-/* Expected feedback. Its receive is posted at the start that it describes: an unexpected message could block other messages
- * of its sender (libfabric's tcp provider keeps 64 of those and then stops reading). */
-typedef struct eb_expected_feedback {
-  struct eb_expected_feedback *next, **at; /* among all of them */
-  MPI_Request request;
-  bool is_wanted; /* a channel holds a pointer to it */
-  eb_feedback feedback;
-} eb_expected_feedback;
+/* After the domain has begun. */
+void eb_matching_begin(eb_setup_handler *setup, eb_refusal_handler *refusal);
+/* Frees what was never matched. */
+void eb_matching_end(void);
 
-/* Sends a sender's setup; returns an MPI error code. */
-int eb_matching_announce(struct eb_channel *channel, const eb_setup *setup);
+/* Functions that return int return MPI codes. */
 
-/* Posts a receiver for its setup, which is passed to eb_channel_take_setup, now or in a later progress call. Returns an MPI error
- * code. */
-int eb_matching_post(struct eb_channel *channel);
+/* A channel that needs no matching so far. The transfer must stay valid. */
+static inline void eb_match_begin(eb_match *match, const eb_transfer *transfer) { *match = (eb_match){.transfer = transfer}; }
+
+/* Takes ids for a sender and sends its setup. MPI_ERR_OTHER: no ids are left. */
+int eb_match_announce(eb_match *match, const eb_view *view, int64_t step_bytes, int num_segments);
+/* Posts a receiver on a communicator for its setup, which is passed to the handler now or in a later progress call. */
+int eb_match_post(eb_match *match, uint64_t identity);
+
+/* Of a channel that has ids: the base of its tags, their number and its lane. */
+int eb_match_base(const eb_match *match);
+static inline int64_t eb_match_num_ids(const eb_match *match) { return match->num_ids; }
+static inline int eb_match_lane(const eb_match *match) { return match->lane; }
+
+/* A receiver that has processed its setup and has posted the segments of its started request tells the sender so, once. From
+ * then on the sender may wait for the receiver, because the receiver posts receives in each start. */
+int eb_match_accept(eb_match *match);
+int eb_match_refuse(eb_match *match);
+
+static inline bool eb_match_is_accepted(const eb_match *match) { return match->is_accepted; }
+/* An announced sender whose receiver has not answered yet: the receiver may still refuse the transfer. */
+static inline bool eb_match_awaits_answer(const eb_match *match) {
+  return match->transfer->is_send && match->first_id && !match->is_accepted;
+}
+
+/* The request is freed. False: a receiver that must stay until its setup arrives. Under eb_lock. */
+bool eb_match_leave(eb_match *match);
+static inline bool eb_match_is_freed(const eb_match *match) { return match->is_freed; }
+/* A receiver no longer needs its ids. */
+int eb_match_release(const eb_match *match);
 
 /* Processes the setups that have arrived. */
 void eb_matching_progress(void);
+/* Processes the answers that have arrived. */
+void eb_matching_collect(void);
 /* Posted receivers whose setup has not arrived, except freed ones. A waiting thread reads it without the lock. */
 int eb_matching_num_posted(void);
-/* A posted receiver was freed: it stays posted, but no thread waits for it. Under eb_lock. */
-void eb_matching_disown(void);
-
-/* A receiver's answers to a sender: its setup was accepted, or refused because the totals differ, or the receiver was freed.
- * Each returns an MPI error code. */
-int eb_matching_accept(int sender, int64_t first_id);
-int eb_matching_refuse(int sender, int64_t first_id);
-/* Several releases travel in one message, or with an answer of the other kinds. */
-int eb_matching_release(int sender, int64_t first_id, int64_t num_ids);
-/* The sender processes the answers, and drops feedback that is no longer needed. */
-void eb_matching_collect(void);
-
-/* Posts the receive of a feedback message; returns an MPI error code. */
-int eb_matching_expect_feedback(int peer, int tag, eb_expected_feedback **made);
-/* Releases expected feedback, which becomes NULL (and may be NULL before). True if it had arrived. */
-bool eb_matching_take_feedback(eb_expected_feedback **expected, eb_feedback *feedback);
-/* At the end of the program feedback is no longer needed; feedback that has not arrived is finally cancelled. */
-void eb_matching_abandon_feedback(void);
-int eb_matching_num_expected_feedback(void);
-void eb_matching_cancel_feedback(void);
-
-/* Frees what was never matched. */
-void eb_matching_end(void);
 
 #endif

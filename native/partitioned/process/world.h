@@ -1,4 +1,4 @@
-/* State of the whole process: the configuration, the thread level, the location of the ranks, locks. */
+/* State of the whole process: the configuration, the thread level, this rank, the lock. */
 #ifndef EB_WORLD_H
 #define EB_WORLD_H
 
@@ -6,13 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partitioned/process/clock.h"
-#include "partitioned/segmentation/planner.h"
 #include "partitioned/process/config.h"
+#include "partitioned/segmentation/planner.h"
 
 /* Values that both sides of a transfer must share. One rank computes them, because other processors may round differently. */
 typedef struct {
-  int64_t least_planned_bytes; /* smaller transfers exchange no plans */
+  int64_t least_adapted_bytes; /* smaller transfers keep the canonical segments */
   unsigned char first_numbers[EB_PLANNER_FIRST_PLACES];
 } eb_agreement;
 
@@ -30,23 +29,12 @@ typedef struct {
 
 extern eb_world_state eb_world;
 
-/* The number of partitioned requests of this process. Every completion call reads this first. */
-extern int eb_num_live;
-
-/* Publishes that this rank participates: before the MPI is initialised, if the program makes partitioned calls that reach the
- * library. If is_able is false, no rank uses the library. */
-void eb_world_enlist(bool is_able);
-/* Starts the library in this process, if it was enlisted: after the MPI is initialised. Waits only for the other enlisted
- * ranks. */
-void eb_world_begin(void);
-/* From now on no thread of the library calls the MPI; MPI_Finalize does the rest of the shutdown. */
-void eb_world_before_finalize(void);
-
 /* Ends the job with a message if other ranks would wait for this rank indefinitely. */
 _Noreturn void eb_abort(const char *sentence);
 #define EB_NO_MEMORY "out of memory for partitioned communication while other ranks wait for this rank"
 
 /* Guards communicators, matching, tables and the send queue; no effect without concurrent threads. Recursive. */
+void eb_lock_begin(void);
 void eb_lock(void);
 void eb_unlock(void);
 

@@ -1,8 +1,10 @@
-/* Tells contiguous types from others, and packs the others. */
+/* Distinguishes contiguous types from others, and packs the others. */
 #include "partitioned/wire/buffer.h"
 
 #include <limits.h>
 #include <stdlib.h>
+
+#include "partitioned/domain/domain.h"
 
 /* MPI 3.1's pack calls take an int of bytes. */
 #define PACK_MAX_BYTES (INT64_C(1) << 30)
@@ -42,61 +44,61 @@ static bool is_plain(MPI_Datatype type) {
   return plain;
 }
 
-int eb_buffer_begin(eb_channel *channel, void *buffer, int num_partitions, MPI_Count count, MPI_Datatype type) {
+int eb_buffer_begin(eb_buffer *buffer, void *user, MPI_Count count, MPI_Datatype type, eb_transfer *transfer) {
   MPI_Count size;
   MPI_Aint lower_bound;
   int rc = PMPI_Type_size_x(type, &size);
   if (rc != MPI_SUCCESS) return rc;
-  if ((rc = PMPI_Type_get_extent(type, &lower_bound, &channel->extent)) != MPI_SUCCESS) return rc;
-  channel->buffer = buffer;
-  channel->num_partitions = num_partitions;
-  channel->count = count;
-  channel->element_bytes = size;
-  channel->type = MPI_DATATYPE_NULL;
-  if (__builtin_mul_overflow((int64_t)count, (int64_t)size, &channel->partition_bytes) ||
-      __builtin_mul_overflow(channel->partition_bytes, (int64_t)num_partitions, &channel->total_bytes))
+  if ((rc = PMPI_Type_get_extent(type, &lower_bound, &buffer->extent)) != MPI_SUCCESS) return rc;
+  if (__builtin_mul_overflow((int64_t)count, (int64_t)size, &transfer->partition_bytes) ||
+      __builtin_mul_overflow(transfer->partition_bytes, (int64_t)transfer->num_partitions, &transfer->total_bytes))
     return MPI_ERR_COUNT;
-  /* Nothing travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
-  if (channel->total_bytes == 0 || channel->peer == MPI_PROC_NULL || is_plain(type)) return MPI_SUCCESS;
+  buffer->user = user;
+  buffer->count = count;
+  buffer->element_bytes = size;
+  buffer->partition_bytes = transfer->partition_bytes;
+  /* No data travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
+  if (transfer->total_bytes == 0 || eb_transfer_is_null(transfer) || is_plain(type)) return MPI_SUCCESS;
   if (size > INT_MAX) return MPI_ERR_TYPE; /* more than the pack calls can take at once */
-  channel->staging = malloc((size_t)channel->total_bytes);
-  if (!channel->staging) return MPI_ERR_NO_MEM;
+  buffer->staging = malloc((size_t)transfer->total_bytes);
+  if (!buffer->staging) return MPI_ERR_NO_MEM;
   /* The user may free theirs. Not MPI_Type_dup: that would run the copy callbacks of the user's attributes. */
-  if ((rc = PMPI_Type_contiguous(1, type, &channel->type)) != MPI_SUCCESS) return rc;
-  return PMPI_Type_commit(&channel->type);
+  if ((rc = PMPI_Type_contiguous(1, type, &buffer->type)) != MPI_SUCCESS) return rc;
+  buffer->has_type = true;
+  return PMPI_Type_commit(&buffer->type);
 }
 
-void eb_buffer_end(eb_channel *channel) {
-  if (channel->type != MPI_DATATYPE_NULL) PMPI_Type_free(&channel->type);
-  free(channel->staging);
-  channel->staging = NULL;
+void eb_buffer_end(eb_buffer *buffer) {
+  if (buffer->has_type) PMPI_Type_free(&buffer->type);
+  buffer->has_type = false;
+  free(buffer->staging);
+  buffer->staging = NULL;
 }
 
-char *eb_buffer_wire(const eb_channel *channel) { return channel->staging ? channel->staging : channel->buffer; }
+char *eb_buffer_wire(const eb_buffer *buffer) { return buffer->staging ? buffer->staging : buffer->user; }
 
-static int move(eb_channel *channel, int partition, bool packs) {
-  char *user = channel->buffer + (MPI_Aint)partition * channel->count * channel->extent;
-  char *packed = channel->staging + (int64_t)partition * channel->partition_bytes;
-  const int64_t most = PACK_MAX_BYTES / channel->element_bytes > 0 ? PACK_MAX_BYTES / channel->element_bytes : 1;
-  for (int64_t left = channel->count; left > 0;) {
+char *eb_buffer_staging(const eb_buffer *buffer) { return buffer->staging; }
+
+void eb_buffer_disown_staging(eb_buffer *buffer) { buffer->staging = NULL; }
+
+static int move(const eb_buffer *buffer, int partition, bool packs) {
+  char *user = buffer->user + (MPI_Aint)partition * buffer->count * buffer->extent;
+  char *packed = buffer->staging + (int64_t)partition * buffer->partition_bytes;
+  const int64_t most = PACK_MAX_BYTES / buffer->element_bytes > 0 ? PACK_MAX_BYTES / buffer->element_bytes : 1;
+  for (int64_t left = buffer->count; left > 0;) {
     const int now = (int)(left < most ? left : most);
-    const int bytes = (int)(now * channel->element_bytes);
+    const int bytes = (int)(now * buffer->element_bytes);
     int at = 0;
-    const int rc =
-        packs ? PMPI_Pack(user, now, channel->type, packed, bytes, &at, eb_domain.comm)
-              : PMPI_Unpack(packed, bytes, &at, user, now, channel->type, eb_domain.comm);
+    const int rc = packs ? PMPI_Pack(user, now, buffer->type, packed, bytes, &at, eb_domain.comm)
+                         : PMPI_Unpack(packed, bytes, &at, user, now, buffer->type, eb_domain.comm);
     if (rc != MPI_SUCCESS) return rc;
-    user += now * channel->extent;
+    user += now * buffer->extent;
     packed += bytes;
     left -= now;
   }
   return MPI_SUCCESS;
 }
 
-int eb_buffer_pack(eb_channel *channel, int partition) {
-  return channel->staging ? move(channel, partition, true) : MPI_SUCCESS;
-}
+int eb_buffer_pack(const eb_buffer *buffer, int partition) { return move(buffer, partition, true); }
 
-int eb_buffer_unpack(eb_channel *channel, int partition) {
-  return channel->staging ? move(channel, partition, false) : MPI_SUCCESS;
-}
+int eb_buffer_unpack(const eb_buffer *buffer, int partition) { return move(buffer, partition, false); }

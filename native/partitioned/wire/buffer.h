@@ -2,17 +2,39 @@
 #ifndef EB_BUFFER_H
 #define EB_BUFFER_H
 
-#include "partitioned/channel/channel.h"
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* Sets the channel's buffer members from its arguments; returns an MPI code. */
-int eb_buffer_begin(eb_channel *channel, void *buffer, int num_partitions, MPI_Count count, MPI_Datatype type);
-void eb_buffer_end(eb_channel *channel);
+#include "partitioned/domain/transfer.h"
+
+/* The members belong to buffer.c. All zero: no buffer. */
+typedef struct {
+  char *user;
+  char *staging; /* the packed bytes of a type with gaps; otherwise NULL */
+  bool has_type;
+  MPI_Datatype type; /* our duplicate */
+  MPI_Count count;   /* of a partition */
+  MPI_Aint extent;
+  int64_t element_bytes, partition_bytes;
+} eb_buffer;
+
+/* Sets the buffer, and the sizes of the transfer, whose peer and number of partitions must be set. Returns an MPI code. */
+int eb_buffer_begin(eb_buffer *buffer, void *user, MPI_Count count, MPI_Datatype type, eb_transfer *transfer);
+void eb_buffer_end(eb_buffer *buffer);
+
+static inline bool eb_buffer_is_staged(const eb_buffer *buffer) { return buffer->staging != NULL; }
 
 /* The address of byte 0 of the transfer. */
-char *eb_buffer_wire(const eb_channel *channel);
+char *eb_buffer_wire(const eb_buffer *buffer);
 
-/* Packs or unpacks one partition; no effect without a staging buffer. */
-int eb_buffer_pack(eb_channel *channel, int partition);
-int eb_buffer_unpack(eb_channel *channel, int partition);
+/* The staging memory, or NULL. It stays the buffer's, unless it is disowned: then the caller frees it. */
+char *eb_buffer_staging(const eb_buffer *buffer);
+void eb_buffer_disown_staging(eb_buffer *buffer);
+
+/* Packs or unpacks one partition of a staged buffer. Returns an MPI code. */
+int eb_buffer_pack(const eb_buffer *buffer, int partition);
+int eb_buffer_unpack(const eb_buffer *buffer, int partition);
 
 #endif

@@ -1,170 +1,200 @@
-/* Cuts a channel into segments and makes their persistent requests. */
+/* Makes the persistent requests of a channel's segments, starts them, and tests them. */
 #include "partitioned/wire/wire.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "partitioned/wire/buffer.h"
-#include "partitioned/domain/send_queue.h"
+#include "partitioned/domain/domain.h"
 
-void eb_wire_drop_copies(eb_channel *channel) {
-  for (int s = 0; channel->copies && s < channel->segments.num; s++) eb_send_queue_drop(channel->copies[s]);
-  free(channel->copies);
-  channel->copies = NULL;
+void eb_wire_begin(eb_wire *wire, const eb_transfer *transfer, eb_buffer *buffer) {
+  wire->transfer = transfer;
+  wire->buffer = buffer;
+  wire->base = -1;
+  wire->num_ids = 1;
 }
 
-int eb_wire_reserve_copies(eb_channel *channel) {
-  const int num = channel->segments.num;
-  channel->copies = calloc((size_t)num, sizeof *channel->copies);
-  for (int s = 0; channel->copies && s < num; s++) {
-    const int64_t *first_byte = &channel->segments.first_byte[s];
-    channel->copies[s] = eb_send_queue_reserve((size_t)(first_byte[1] - first_byte[0]));
-    if (!channel->copies[s]) eb_wire_drop_copies(channel);
-  }
-  return channel->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+static void drop_copies(eb_wire *wire) {
+  for (int s = 0; wire->copies && s < wire->segments.num; s++) eb_send_queue_drop(wire->copies[s]);
+  free(wire->copies);
+  wire->copies = NULL;
 }
 
-static void drop_requests(eb_channel *channel) {
-  for (int s = 0; channel->requests && s < channel->segments.num; s++)
-    if (channel->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&channel->requests[s]);
+static void drop_requests(eb_wire *wire) {
+  for (int s = 0; wire->requests && s < wire->segments.num; s++)
+    if (wire->requests[s] != MPI_REQUEST_NULL) PMPI_Request_free(&wire->requests[s]);
 }
 
-void eb_wire_drop(eb_channel *channel) {
-  eb_wire_drop_copies(channel);
-  drop_requests(channel);
-  free(channel->requests);
-  free(channel->states);
-  free(channel->wide_ranges);
-  channel->requests = NULL;
-  channel->states = NULL;
-  channel->wide_ranges = NULL;
-  channel->is_built = false;
+void eb_wire_end(eb_wire *wire) {
+  drop_copies(wire);
+  drop_requests(wire);
+  free(wire->requests);
+  wire->requests = NULL;
+  wire->is_built = false;
+  eb_segments_free(&wire->segments);
 }
 
-/* Which states and partitions belong together, after the segments were set. */
-int eb_wire_map(eb_channel *channel) {
-  const size_t num = (size_t)channel->segments.num;
-  channel->requests = malloc((num + 1) * sizeof *channel->requests);
-  channel->states = aligned_alloc(_Alignof(eb_segment_state), num * sizeof *channel->states);
-  for (size_t s = 0; channel->requests && s <= num; s++) channel->requests[s] = MPI_REQUEST_NULL;
-  if (!channel->requests || !channel->states) return MPI_ERR_NO_MEM;
-  const bool is_wide = num > (size_t)UINT16_MAX + 1;
-  if (is_wide && !(channel->wide_ranges = malloc((size_t)channel->num_partitions * sizeof *channel->wide_ranges))) return MPI_ERR_NO_MEM;
-  memset(channel->states, 0, num * sizeof *channel->states);
-  for (int p = 0; p < channel->num_partitions; p++) {
-    eb_segment_range range;
-    const int64_t begin = p * channel->partition_bytes;
-    eb_segments_cover(&channel->segments, begin, begin + channel->partition_bytes, &range.first, &range.last);
-    if (is_wide) {
-      channel->wide_ranges[p] = range;
-    } else {
-      eb_partition(channel, p)->first_segment = (uint16_t)range.first;
-      eb_partition(channel, p)->last_segment = (uint16_t)range.last;
-    }
-    for (int s = range.first; s <= range.last; s++) channel->states[s].num_partitions++;
-  }
-  return MPI_SUCCESS;
-}
-
-int eb_wire_build(eb_channel *channel) {
-  char *wire = eb_buffer_wire(channel);
-  drop_requests(channel); /* of a building that failed */
-  const MPI_Comm comm = eb_domain.lanes[channel->lane];
-  for (int s = 0; channel->peer != MPI_PROC_NULL && s < channel->segments.num; s++) {
-    const int64_t begin = channel->segments.first_byte[s];
-    const int bytes = (int)(channel->segments.first_byte[s + 1] - begin);
-    const int tag = eb_tags_segment(&eb_domain.tags, channel->base, s);
-    const int rc = channel->is_send ? PMPI_Send_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, tag, comm,
-                                                     &channel->requests[s])
-                                    : PMPI_Recv_init(wire + begin, bytes, MPI_BYTE, channel->wire_peer, tag, comm,
-                                                     &channel->requests[s]);
-    if (rc != MPI_SUCCESS) return rc;
-  }
-  channel->is_built = true;
-  return MPI_SUCCESS;
-}
-
-int eb_wire_canonical(const eb_channel *channel, int64_t total_bytes, eb_segments *segments) {
-  const unsigned char *const numbers = eb_channel_agreement(channel)->first_numbers;
+int eb_wire_first_segments(const eb_transfer *transfer, int64_t total_bytes, int64_t step_bytes, eb_segments *segments) {
+  if (step_bytes) return eb_segments_uniform(total_bytes, step_bytes, segments);
+  const unsigned char *const numbers = eb_transfer_agreement(transfer)->first_numbers;
   return eb_segments_canonical(total_bytes, numbers[eb_planner_first_place(total_bytes)], segments);
 }
 
-int eb_wire_cut(eb_channel *channel, int64_t step_bytes) {
-  eb_segments made;
-  const int failed = step_bytes ? eb_segments_uniform(channel->total_bytes, step_bytes, &made)
-                                : eb_wire_canonical(channel, channel->total_bytes, &made);
-  if (failed) return MPI_ERR_NO_MEM;
-  eb_wire_drop(channel); /* of as many as there were */
-  eb_segments_free(&channel->segments);
-  channel->segments = made;
-  return eb_wire_map(channel);
+int eb_wire_set_segments(eb_wire *wire, eb_segments segments) {
+  eb_wire_end(wire); /* of as many as there were */
+  wire->segments = segments;
+  const size_t num = (size_t)segments.num;
+  wire->requests = malloc((num + 1) * sizeof *wire->requests);
+  if (!wire->requests) return MPI_ERR_NO_MEM;
+  for (size_t s = 0; s <= num; s++) wire->requests[s] = MPI_REQUEST_NULL;
+  return MPI_SUCCESS;
 }
 
-void eb_wire_abandon(eb_channel *channel) {
-  for (int s = 0; channel->requests && s <= channel->segments.num; s++) {
-    int is_complete = 1;
-    if (channel->requests[s] == MPI_REQUEST_NULL || PMPI_Test(&channel->requests[s], &is_complete, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
-        is_complete)
-      continue;
-    if (channel->is_send) {
-      channel->staging = NULL; /* lost, rather than given to others while it is being sent */
-    } else {
-      PMPI_Cancel(&channel->requests[s]);
-      PMPI_Wait(&channel->requests[s], MPI_STATUS_IGNORE);
-    }
+void eb_wire_set_tags(eb_wire *wire, int base, int64_t num_ids, int lane) {
+  wire->num_ids = num_ids;
+  wire->lane = lane;
+  atomic_store_explicit(&wire->base, base, memory_order_release);
+}
+
+int eb_wire_segmentation_tag(const eb_wire *wire) { return eb_tags_segmentation(&eb_domain.tags, wire->base, wire->num_ids); }
+
+int eb_wire_feedback_tag(const eb_wire *wire) { return eb_tags_feedback(&eb_domain.tags, wire->base, wire->num_ids); }
+
+static int segment_tag(const eb_wire *wire, int segment) { return eb_tags_segment(&eb_domain.tags, wire->base, segment); }
+
+static char *segment_address(const eb_wire *wire, int segment) {
+  return eb_buffer_wire(wire->buffer) + wire->segments.first_byte[segment];
+}
+
+int eb_wire_build(eb_wire *wire) {
+  const eb_transfer *const transfer = wire->transfer;
+  const MPI_Comm comm = eb_domain.lanes[wire->lane];
+  if (wire->is_built) return MPI_SUCCESS;
+  drop_requests(wire); /* of an attempt that failed */
+  for (int s = 0; !eb_transfer_is_null(transfer) && s < wire->segments.num; s++) {
+    char *const address = segment_address(wire, s);
+    const int bytes = (int)eb_wire_segment_bytes(wire, s), tag = segment_tag(wire, s);
+    MPI_Request *const request = &wire->requests[s];
+    const int rc = transfer->is_send ? PMPI_Send_init(address, bytes, MPI_BYTE, transfer->wire_peer, tag, comm, request)
+                                     : PMPI_Recv_init(address, bytes, MPI_BYTE, transfer->wire_peer, tag, comm, request);
+    if (rc != MPI_SUCCESS) return rc;
   }
+  wire->is_built = true;
+  return MPI_SUCCESS;
 }
 
-static int num_requests(const eb_channel *channel) {
-  const int num = channel->segments.num;
-  return num + (channel->requests[num] != MPI_REQUEST_NULL);
+void eb_wire_begin_copying(eb_wire *wire) { wire->is_copying = true; }
+
+void eb_wire_end_copying(eb_wire *wire) {
+  wire->is_copying = false;
+  drop_copies(wire);
 }
 
-/* In the first start the two sides only assume equal totals; later a plan contains the sender's total. */
-static bool is_to_be_compared(const eb_channel *channel) { return !channel->is_send && channel->num_starts == 1; }
+int eb_wire_reserve_copies(eb_wire *wire) {
+  const int num = wire->segments.num;
+  wire->copies = calloc((size_t)num, sizeof *wire->copies);
+  for (int s = 0; wire->copies && s < num; s++) {
+    wire->copies[s] = eb_send_queue_reserve((size_t)eb_wire_segment_bytes(wire, s));
+    if (!wire->copies[s]) drop_copies(wire);
+  }
+  return wire->copies ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
 
-/* An error is kept: a request that was found complete here is inactive, and a later wait for it sees nothing. */
-static int compare(eb_channel *channel, int request, const MPI_Status *status) {
+int eb_wire_open(eb_wire *wire) {
+  atomic_store_explicit(&wire->num_unsent, wire->segments.num, memory_order_release);
+  return wire->is_copying ? MPI_SUCCESS : eb_wire_build(wire);
+}
+
+/* In the first start the two sides only assume equal totals; later a segmentation message contains the sender's total. */
+int eb_wire_post(eb_wire *wire, bool is_first_start) {
+  int rc = eb_wire_error(wire);
+  wire->compares_sizes = is_first_start;
+  if (rc == MPI_SUCCESS) rc = eb_wire_build(wire);
+  if (rc != MPI_SUCCESS || eb_transfer_is_null(wire->transfer)) return rc;
+  if (wire->segments.num == 1) return PMPI_Start(&wire->requests[0]);
+  return PMPI_Startall(wire->segments.num, wire->requests);
+}
+
+void eb_wire_send(eb_wire *wire, int segment) {
+  const eb_transfer *const transfer = wire->transfer;
+  int rc = MPI_SUCCESS;
+  if (wire->is_copying) {
+    rc = eb_send_queue_send_reserved(wire->copies[segment], EB_SEND_DATA, segment_address(wire, segment),
+                                     (size_t)eb_wire_segment_bytes(wire, segment), transfer->wire_peer, segment_tag(wire, segment),
+                                     eb_domain.lanes[wire->lane]);
+    wire->copies[segment] = NULL;
+  } else if (!eb_transfer_is_null(transfer)) {
+    rc = PMPI_Start(&wire->requests[segment]);
+  }
+  if (rc != MPI_SUCCESS) eb_wire_set_error(wire, rc);
+}
+
+/* An error is kept: a request that was found complete here is inactive, and a later wait does not report it. */
+static int compare(eb_wire *wire, int index, const MPI_Status *status) {
   int bytes;
-  const int64_t *first_byte = channel->segments.first_byte;
-  if (request >= channel->segments.num || status->MPI_SOURCE == MPI_ANY_SOURCE) return MPI_SUCCESS; /* a plan; seen before */
+  /* The segmentation message; a segment that was tested before. */
+  if (index >= wire->segments.num || status->MPI_SOURCE == MPI_ANY_SOURCE) return MPI_SUCCESS;
   const int rc = PMPI_Get_count(status, MPI_BYTE, &bytes);
-  if (rc != MPI_SUCCESS || bytes == first_byte[request + 1] - first_byte[request]) return rc;
-  atomic_store_explicit(&channel->error, MPI_ERR_TRUNCATE, memory_order_relaxed);
+  if (rc != MPI_SUCCESS || bytes == eb_wire_segment_bytes(wire, index)) return rc;
+  eb_wire_set_error(wire, MPI_ERR_TRUNCATE);
   return MPI_ERR_TRUNCATE;
 }
 
-int eb_wire_test_one(eb_channel *channel, int request, int *flag) {
+int eb_wire_test_one(eb_wire *wire, int index, bool *done) {
   MPI_Status status;
-  const bool compares = is_to_be_compared(channel);
-  const int rc = PMPI_Test(&channel->requests[request], flag, compares ? &status : MPI_STATUS_IGNORE);
+  int flag = 0;
+  *done = true;
+  if (wire->requests[index] == MPI_REQUEST_NULL) return MPI_SUCCESS;
+  const int rc = PMPI_Test(&wire->requests[index], &flag, wire->compares_sizes ? &status : MPI_STATUS_IGNORE);
+  *done = flag;
   /* The request of a failed receive is inactive, and a later wait would wait for the other segments. */
-  if (rc != MPI_SUCCESS) atomic_store(&channel->error, rc);
-  return rc == MPI_SUCCESS && *flag && compares ? compare(channel, request, &status) : rc;
+  if (rc != MPI_SUCCESS) eb_wire_set_error(wire, rc);
+  return rc == MPI_SUCCESS && flag && wire->compares_sizes ? compare(wire, index, &status) : rc;
 }
 
-/* One by one: calls for several requests hand errors to MPI_COMM_SELF's handler in MPICH, which may end the program,
- * and a receive that is too short must be seen though the others will never be. */
-int eb_wire_wait(eb_channel *channel) {
-  const int num = num_requests(channel);
-  const bool compares = is_to_be_compared(channel);
-  MPI_Status status;
+static int test_first(eb_wire *wire, int num, bool *done) {
+  *done = true;
   for (int r = 0; r < num; r++) {
-    int rc = PMPI_Wait(&channel->requests[r], compares ? &status : MPI_STATUS_IGNORE);
-    if (rc == MPI_SUCCESS && compares) rc = compare(channel, r, &status);
+    const int rc = eb_wire_test_one(wire, r, done);
+    if (rc != MPI_SUCCESS || !*done) return rc;
+  }
+  return MPI_SUCCESS;
+}
+
+int eb_wire_test(eb_wire *wire, bool *done) { return test_first(wire, wire->segments.num + 1, done); }
+
+int eb_wire_test_segments(eb_wire *wire, bool *done) { return test_first(wire, wire->segments.num, done); }
+
+/* One by one: calls for several requests hand errors to MPI_COMM_SELF's handler in MPICH, which may end the program, and a
+ * receive that is too short must be detected though the others will never arrive. */
+int eb_wire_wait(eb_wire *wire) {
+  MPI_Status status;
+  for (int r = 0; r <= wire->segments.num; r++) {
+    if (wire->requests[r] == MPI_REQUEST_NULL) continue;
+    int rc = PMPI_Wait(&wire->requests[r], wire->compares_sizes ? &status : MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS && wire->compares_sizes) rc = compare(wire, r, &status);
     if (rc != MPI_SUCCESS) return rc;
   }
   return MPI_SUCCESS;
 }
 
-int eb_wire_test(eb_channel *channel, bool *done) {
-  const int num = num_requests(channel);
-  *done = false;
-  for (int r = 0; r < num; r++) {
-    int flag = 0;
-    const int rc = eb_wire_test_one(channel, r, &flag);
-    if (rc != MPI_SUCCESS || !flag) return rc;
+int eb_wire_leave_in_flight(eb_wire *wire) {
+  const int rc = eb_send_queue_adopt(EB_SEND_DATA, wire->segments.num, wire->requests, eb_buffer_staging(wire->buffer));
+  if (rc != MPI_SUCCESS) return rc;
+  wire->requests = NULL;
+  eb_buffer_disown_staging(wire->buffer);
+  return rc;
+}
+
+void eb_wire_abandon(eb_wire *wire) {
+  for (int s = 0; wire->requests && s <= wire->segments.num; s++) {
+    int is_complete = 1;
+    if (wire->requests[s] == MPI_REQUEST_NULL || PMPI_Test(&wire->requests[s], &is_complete, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+        is_complete)
+      continue;
+    if (wire->transfer->is_send) {
+      eb_buffer_disown_staging(wire->buffer); /* lost, rather than given to others while it is being sent */
+    } else {
+      PMPI_Cancel(&wire->requests[s]);
+      PMPI_Wait(&wire->requests[s], MPI_STATUS_IGNORE);
+    }
   }
-  *done = true;
-  return MPI_SUCCESS;
 }

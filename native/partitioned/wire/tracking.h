@@ -1,0 +1,105 @@
+/* Which partitions of a transfer are ready or have arrived, and which segments they complete. Uses no MPI. */
+#ifndef EB_TRACKING_H
+#define EB_TRACKING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "partitioned/segmentation/segment.h"
+
+/* One cache line each, to avoid false sharing between threads on different segments. */
+typedef struct {
+  _Alignas(64) atomic_int num_unready; /* partitions of a sender that are not ready yet */
+  int num_partitions;                  /* that overlap the segment */
+  atomic_bool has_arrived;             /* a test has found it complete */
+} eb_segment_state;
+
+/* Small, because a request may have thousands. If a transfer has more segments than fit into 16 bits, the ranges are stored
+ * separately: see eb_tracking_range. */
+typedef struct {
+  uint16_t first_segment, last_segment;
+  _Atomic uint16_t done_at; /* the start in which it became ready, or was unpacked */
+} eb_partition_state;
+
+typedef struct {
+  int first, last;
+} eb_segment_range;
+
+/* The members belong to tracking.h and tracking.c. */
+typedef struct {
+  int num_partitions, num_segments;
+  eb_segment_state *segments; /* [num_segments] */
+  char *partitions;           /* [num_partitions] of stride partition_stride */
+  size_t partition_stride;
+  eb_segment_range *wide_ranges; /* [num_partitions], or NULL where the partitions' states hold them */
+  uint16_t generation;           /* of the current start, never 0 */
+} eb_tracking;
+
+/* All of these return 0, or -1 when memory is short. `is_spread`: each partition has a separate cache line. */
+int eb_tracking_begin(eb_tracking *tracking, int num_partitions, bool is_spread);
+void eb_tracking_end(eb_tracking *tracking);
+/* Sets which partitions each segment holds. No segment has arrived. */
+int eb_tracking_map(eb_tracking *tracking, const eb_segments *segments, int64_t partition_bytes);
+
+/* A new start: no partition is ready or unpacked. */
+void eb_tracking_advance(eb_tracking *tracking);
+/* And no segment is complete or has arrived. */
+void eb_tracking_reset(eb_tracking *tracking);
+
+/* Are all partitions ready? */
+bool eb_tracking_is_ready(const eb_tracking *tracking);
+
+static inline eb_partition_state *eb_tracking_partition(const eb_tracking *tracking, int partition) {
+  return (eb_partition_state *)(tracking->partitions + (size_t)partition * tracking->partition_stride);
+}
+
+/* The segments that a partition overlaps. */
+static inline eb_segment_range eb_tracking_range(const eb_tracking *tracking, int partition) {
+  if (__builtin_expect(tracking->wide_ranges != NULL, 0)) return tracking->wide_ranges[partition];
+  const eb_partition_state *state = eb_tracking_partition(tracking, partition);
+  return (eb_segment_range){state->first_segment, state->last_segment};
+}
+
+/* Marks a partition of a sender; false if it was marked before in this start. */
+static inline bool eb_tracking_mark(eb_tracking *tracking, int partition) {
+  eb_partition_state *state = eb_tracking_partition(tracking, partition);
+  /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
+  if (__builtin_expect(atomic_load_explicit(&state->done_at, memory_order_relaxed) == tracking->generation, 0)) return false;
+  atomic_store_explicit(&state->done_at, tracking->generation, memory_order_relaxed);
+  return true;
+}
+
+/* Counts a ready partition of a segment; true for the last one. 5 ns where no other thread counts. */
+static inline bool eb_tracking_count(eb_tracking *tracking, int segment) {
+  return atomic_fetch_sub_explicit(&tracking->segments[segment].num_unready, 1, memory_order_acq_rel) == 1;
+}
+
+static inline bool eb_tracking_has_arrived(const eb_tracking *tracking, int segment) {
+  return atomic_load_explicit(&tracking->segments[segment].has_arrived, memory_order_acquire);
+}
+
+/* A segment has arrived; false if that was known. */
+static inline bool eb_tracking_set_arrived(eb_tracking *tracking, int segment) {
+  return !atomic_exchange_explicit(&tracking->segments[segment].has_arrived, true, memory_order_release);
+}
+
+/* Have all segments of a partition arrived? */
+static inline bool eb_tracking_is_covered(const eb_tracking *tracking, int partition) {
+  const eb_segment_range range = eb_tracking_range(tracking, partition);
+  for (int s = range.first; s <= range.last; s++)
+    if (!eb_tracking_has_arrived(tracking, s)) return false;
+  return true;
+}
+
+/* Has a partition of a receiver been unpacked in this start? */
+static inline bool eb_tracking_is_unpacked(const eb_tracking *tracking, int partition) {
+  return atomic_load_explicit(&eb_tracking_partition(tracking, partition)->done_at, memory_order_acquire) == tracking->generation;
+}
+
+static inline void eb_tracking_set_unpacked(eb_tracking *tracking, int partition) {
+  atomic_store_explicit(&eb_tracking_partition(tracking, partition)->done_at, tracking->generation, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,148 @@
+"""Layers of libearlybird: what its files include, and who uses the members of a channel's parts."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[2] / "native"
+FOLDERS = ("partitioned", "interpose")
+SOURCES = sorted(path for folder in FOLDERS for path in (NATIVE / folder).rglob("*.[ch]"))
+
+# From the lowest to the highest; the folders of one line do not include each other.
+LAYERS = (
+    {"include"},
+    {"partitioned/segmentation", "partitioned/tags"},
+    {"partitioned/process"},
+    {"partitioned/domain"},
+    {"partitioned/matching"},
+    {"partitioned/wire"},
+    {"partitioned/adaptation", "partitioned/statistics"},
+    {"partitioned/channel"},
+    {"partitioned"},
+    {"interpose/objects"},
+    {"interpose"},
+    {"interpose/fortran"},
+)
+KNOW_NO_MPI = ("partitioned/segmentation", "partitioned/tags", "partitioned/wire/tracking")
+
+# The parts of a channel and the files that own them. Those of eb_transfer are constant, and read everywhere.
+PARTS = {
+    "eb_match": "partitioned/matching/matching",
+    "eb_buffer": "partitioned/wire/buffer",
+    "eb_tracking": "partitioned/wire/tracking",
+    "eb_wire": "partitioned/wire/wire",
+    "eb_adaptation": "partitioned/adaptation/adaptation",
+    "eb_statistics": "partitioned/statistics/statistics",
+}
+CHANNEL = NATIVE / "partitioned" / "channel" / "parts.h"
+
+
+def included(source: str) -> list[str]:
+    """The project's headers that this source includes."""
+    return re.findall(r'^\s*#\s*include\s*"([^"]+)"', source, re.MULTILINE)
+
+
+def level(file: str) -> int:
+    folder = os.path.dirname(file)
+    return next(number for number, folders in enumerate(LAYERS) if folder in folders)
+
+
+def wrong_includes(file: str, source: str) -> list[str]:
+    """Included headers that are neither of the file's own folder nor of a lower layer."""
+    own = os.path.dirname(file)
+    return [
+        header
+        for header in included(source)
+        if os.path.dirname(header) != own and level(header) >= level(file)
+    ]
+
+
+def cycle(edges: dict[str, set[str]]) -> set[str]:
+    """The units that are left when those that need no other are removed repeatedly; empty without a cycle."""
+    remaining = {unit: set(needed) - {unit} for unit, needed in edges.items()}
+    while lowest := {unit for unit, needed in remaining.items() if not needed & set(remaining)}:
+        remaining = {unit: needed for unit, needed in remaining.items() if unit not in lowest}
+    return set(remaining)
+
+
+def code_of(source: str) -> str:
+    """The source without comments and included headers."""
+    return re.sub(r'/\*.*?\*/|#\s*include\s*"[^"]*"', "", source, flags=re.DOTALL)
+
+
+def foreign_members(source: str, part: str, names: set[str]) -> set[str]:
+    """Uses of members of `part`, of one of `names` or of a variable of that type declared in this source."""
+    code = code_of(source)
+    names = names | set(re.findall(rf"\b{part}\s*\**\s*(?:const\s+)?(\w+)\s*[;,)=]", code))
+    used = rf"\b({'|'.join(sorted(names))})\s*(?:->|\.)\s*(\w+)"
+    return {f"{name}.{member}" for name, member in re.findall(used, code)} if names else set()
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(NATIVE).as_posix()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_file_includes_only_its_own_folder_and_lower_layers(path):
+    assert wrong_includes(name_of(path), path.read_text()) == []
+
+
+def test_files_do_not_need_each_other_in_a_circle():
+    """A header and the source of the same name are one unit."""
+    edges = {}
+    for path in SOURCES:
+        headers = {os.path.splitext(header)[0] for header in included(path.read_text())}
+        edges.setdefault(os.path.splitext(name_of(path))[0], set()).update(headers)
+    assert cycle(edges) == set()
+
+
+def test_every_folder_is_a_layer():
+    assert {os.path.dirname(name_of(path)) for path in SOURCES} <= set().union(*LAYERS)
+
+
+def test_segmentation_and_tags_know_no_mpi():
+    for path in SOURCES:
+        if name_of(path).startswith(KNOW_NO_MPI):
+            assert not re.search(r"<mpi\.h>|\bP?MPI_[A-Z]", code_of(path.read_text())), name_of(path)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_members_of_a_part_are_used_only_by_its_own_files(part):
+    (name,) = re.findall(rf"\b{part} (\w+);", CHANNEL.read_text())
+    wrong = {
+        name_of(path): used
+        for path in SOURCES
+        if os.path.splitext(name_of(path))[0] != PARTS[part]
+        and (used := foreign_members(path.read_text(), part, {name}))
+    }
+    assert wrong == {}
+
+
+def test_channel_is_composed_of_the_parts():
+    source = code_of(CHANNEL.read_text())
+    (members,) = re.findall(r"typedef struct eb_channel \{(.*?)\} eb_channel;", source, re.DOTALL)
+    types = re.findall(r"^\s*(?:struct )?(\w+)\b[^;]*;", members, re.MULTILINE)
+    assert set(PARTS) <= set(types)
+    assert len(types) < 20
+
+
+@pytest.mark.parametrize(
+    ("file", "header"),
+    [
+        ("partitioned/wire/wire.h", "partitioned/channel/parts.h"),
+        ("partitioned/statistics/trace.c", "partitioned/adaptation/feedback.h"),
+        ("partitioned/matching/control.c", "interpose/interpose.h"),
+        ("partitioned/channel/issue.c", "partitioned/library.h"),
+    ],
+)
+def test_an_upward_include_is_found(file, header):
+    assert wrong_includes(file, f'#include <mpi.h>\n# include "{header}"\n') == [header]
+
+
+def test_a_cycle_and_a_foreign_member_are_found():
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == {"a", "b", "c"}
+    assert cycle({"a": {"a", "b"}, "b": {"c"}, "c": set()}) == set()
+    assert foreign_members("f(&c->wire, wire->lane); /* wire.x */", "eb_wire", {"wire"}) == {"wire.lane"}
+    assert foreign_members("int f(const eb_wire *w) { return w->lane; }", "eb_wire", set()) == {"w.lane"}
