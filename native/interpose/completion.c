@@ -246,7 +246,8 @@ EB_EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status 
 #ifdef EB_HAS_REQUEST_GET_STATUS_ALL
 /* Under names of our own, because headers differ in a const of their arrays. */
 #define AS(name) __asm__(#name)
-EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) AS(MPI_Request_get_status_all);
+EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
+    AS(MPI_Request_get_status_all);
 EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
     AS(MPI_Request_get_status_any);
 EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)

@@ -8,8 +8,8 @@
 #include "interpose/objects/loaded.h"
 #include "partitioned/domain/domain.h"
 
-/* The MPI's own call, where it has it, for communicators and ranks that the library does not serve. Asked for while the program runs, because
- * an MPI may be loaded after us. */
+/* The MPI's own call, where it has it, for communicators and ranks that the library does not serve. Searched for while the
+ * program runs, because an MPI may be loaded after us. */
 static void *own(void **known, const char *name) {
   void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
   if (found) return found;
@@ -82,8 +82,8 @@ int eb_raise_for(eb_channel *channel, int code) {
 static void note_unserved(int peer) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
   if (atomic_flag_test_and_set(&is_noted)) return;
-  fprintf(stderr, "earlybird: rank %d sends to or receives from rank %d of a communicator, which does not have libearlybird; such "
-                  "transfers use the MPI's own partitioned communication\n", eb_world.rank, peer);
+  fprintf(stderr, "earlybird: rank %d of MPI_COMM_WORLD uses the MPI's own partitioned communication with a rank that does not "
+                  "have libearlybird (rank %d of their communicator)\n", eb_world.rank, peer);
 }
 
 /* The view of a communicator if its peer is ours to serve, whose rank in the domain is filled in; NULL: both ranks know

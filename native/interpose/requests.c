@@ -45,10 +45,10 @@ static bool end_active(eb_channel *channel, int *rc) {
     *rc = eb_raise_for(channel, *rc);
     return false;
   }
-  if (!ended)
-    *rc = eb_raise(channel->view, MPI_ERR_REQUEST,
-                   channel->transfer.is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
-                                    : "MPI_Request_free was called with an active partitioned receive whose data has not all arrived");
+  const char *const sentence =
+      channel->transfer.is_send ? "MPI_Request_free was called with an active partitioned send whose partitions are not all ready"
+                                : "MPI_Request_free was called with an active partitioned receive whose data has not all arrived";
+  if (!ended) *rc = eb_raise(channel->view, MPI_ERR_REQUEST, sentence);
   if (is_in_flight)
     note(&is_noted, "MPI_Request_free was called with a partitioned send that is not complete; the data is still sent, and "
                     "the buffer must not change until the data is received");

@@ -54,9 +54,9 @@ static bool prepare(void) {
   int keyval;
   eb_lock_begin();
   eb_world.errors_return = find_errors_return();
-  bool is_able = PMPI_Comm_group(MPI_COMM_WORLD, &eb_world.group) == MPI_SUCCESS && PMPI_Comm_group(MPI_COMM_SELF, &group) == MPI_SUCCESS;
-  if (!is_able) return false;
-  is_able = PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) == MPI_SUCCESS;
+  if (PMPI_Comm_group(MPI_COMM_WORLD, &eb_world.group) != MPI_SUCCESS) return false;
+  if (PMPI_Comm_group(MPI_COMM_SELF, &group) != MPI_SUCCESS) return false;
+  const bool is_able = PMPI_Comm_create(MPI_COMM_SELF, group, &eb_world.self) == MPI_SUCCESS;
   PMPI_Group_free(&group);
   /* MPI_Finalize deletes the attributes of MPI_COMM_SELF before all else, the last one first (MPI 4.1 section 11.2.4):
    * so this one, the first, goes when the program's own callbacks, which may communicate, are over. */
@@ -102,8 +102,8 @@ void eb_library_begin(void) {
   const bool begins = eb_domain_begin(&members, &eb_world.config);
   free(members.words);
   if (!begins) {
-    fprintf(stderr, "earlybird: rank %d: a rank is out of communicators or memory; the MPI's own partitioned communication is used\n",
-            eb_world.rank);
+    fprintf(stderr, "earlybird: rank %d: a rank is out of communicators or memory; the MPI's own partitioned communication is "
+                    "used\n", eb_world.rank);
     return;
   }
   eb_calibrate(&eb_world.config.intra_node, &eb_world.config.inter_node);

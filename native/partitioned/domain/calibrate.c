@@ -72,14 +72,16 @@ static double train_s(const pair *with, char *memory, int num, int bytes) {
 }
 
 /* Straight lines between the measured sizes. Beyond the last one, the bandwidth of the last: the slope between two
- * long messages is a difference of large numbers, and planning depends on it. */
+ * long messages is a difference of large numbers, and the proposed segmentations depend on it. */
 static void to_cost(const double *one_s, const double *overhead_s, eb_cost *cost) {
   cost->num = NUM_SIZES;
   for (int s = 0; s < NUM_SIZES; s++) {
     const int b = s + 1;
     /* Noise may make a slope vanish: a longer message never takes less. */
     const double rise_s = b < NUM_SIZES ? one_s[b] - one_s[s] : 0;
-    const double bandwidth = rise_s > 1e-12 ? (sizes[b] - sizes[s]) / rise_s : b < NUM_SIZES ? sizes[b] / 1e-12 : sizes[s] / one_s[s];
+    const double bandwidth = rise_s > 1e-12  ? (sizes[b] - sizes[s]) / rise_s
+                             : b < NUM_SIZES ? sizes[b] / 1e-12
+                                             : sizes[s] / one_s[s];
     cost->protocols[s] = (eb_protocol){s ? sizes[s] : 0, one_s[s] - sizes[s] / bandwidth, overhead_s[s], bandwidth};
   }
 }
@@ -123,7 +125,8 @@ static bool find_neighbours(int *first, int *second) {
   int neighbour = eb_domain.rank + 1, pair[2];
   while (neighbour < eb_domain.size && !eb_domain.is_near[neighbour]) neighbour++;
   int offered = neighbour < eb_domain.size ? eb_domain.rank : eb_domain.size, lowest = eb_domain.size;
-  if (PMPI_Allreduce(&offered, &lowest, 1, MPI_INT, MPI_MIN, eb_domain.comm) != MPI_SUCCESS || lowest == eb_domain.size) return false;
+  if (PMPI_Allreduce(&offered, &lowest, 1, MPI_INT, MPI_MIN, eb_domain.comm) != MPI_SUCCESS) return false;
+  if (lowest == eb_domain.size) return false;
   pair[0] = lowest, pair[1] = neighbour;
   if (PMPI_Bcast(pair, 2, MPI_INT, lowest, eb_domain.comm) != MPI_SUCCESS) return false;
   *first = pair[0];
@@ -140,5 +143,6 @@ static void calibrate(int first, int second, double budget_s, eb_cost *cost) {
 void eb_calibrate(eb_cost *intra_node, eb_cost *inter_node) {
   int first, second;
   if (intra_node->num == 0 && find_neighbours(&first, &second)) calibrate(first, second, INTRA_NODE_BUDGET_S, intra_node);
-  if (inter_node->num == 0 && eb_domain.far_rank < eb_domain.size) calibrate(0, eb_domain.far_rank, INTER_NODE_BUDGET_S, inter_node);
+  const int far_rank = eb_domain.far_rank;
+  if (inter_node->num == 0 && far_rank < eb_domain.size) calibrate(0, far_rank, INTER_NODE_BUDGET_S, inter_node);
 }

@@ -185,8 +185,8 @@ static eb_order_map named;
 static void name_by_members(MPI_Comm made) {
   int is_inter = 0;
   MPI_Group group;
-  if (made == MPI_COMM_NULL || PMPI_Comm_test_inter(made, &is_inter) != MPI_SUCCESS || is_inter || PMPI_Comm_group(made, &group) != MPI_SUCCESS)
-    return;
+  if (made == MPI_COMM_NULL || PMPI_Comm_test_inter(made, &is_inter) != MPI_SUCCESS || is_inter) return;
+  if (PMPI_Comm_group(made, &group) != MPI_SUCCESS) return;
   const uint64_t hash = hash_group(group);
   PMPI_Group_free(&group);
   if (hash == 0) return;

@@ -93,16 +93,17 @@ static void publish_by_pmi(void) {
   if (ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", line, sizeof line) &&
       ask("cmd=get_my_kvsname\n", "my_kvsname", line, sizeof line) && value_of(line, "kvsname", pmi_store, sizeof pmi_store)) {
     snprintf(line, sizeof line, "cmd=put kvsname=%s key=earlybird-%s value=%s\n", pmi_store, getenv("PMI_RANK"), PROTOCOL);
-    has_published = ask(line, "put_result", line, sizeof line) && value_of(line, "rc", status, sizeof status) && strcmp(status, "0") == 0;
+    has_published = ask(line, "put_result", line, sizeof line) && value_of(line, "rc", status, sizeof status) &&
+                    strcmp(status, "0") == 0;
   }
 }
 
 static bool has_by_pmi(int rank) {
   char line[1024], value[64];
   snprintf(line, sizeof line, "cmd=get kvsname=%s key=earlybird-%d\n", pmi_store, rank);
-  if (!ask(line, "get_result", line, sizeof line)) {
-    eb_abort("the process manager stopped answering on PMI_FD while other ranks wait for this rank; run the job with EARLYBIRD_OFF=1");
-  }
+  if (!ask(line, "get_result", line, sizeof line))
+    eb_abort("the process manager stopped answering on PMI_FD while other ranks wait for this rank; run the job with "
+             "EARLYBIRD_OFF=1");
   return value_of(line, "value", value, sizeof value) && strcmp(value, PROTOCOL) == 0;
 }
 
@@ -190,7 +191,8 @@ static bool has_by_pmix(int rank) {
 
 /* Open MPI's start may be told to do without the exchange, or to leave each rank's data where it is. */
 static bool starts_without_exchange(void) {
-  static const char *const variables[] = {"OMPI_MCA_pmix_base_async_modex", "OMPI_MCA_async_mpi_init", "OMPI_MCA_pmix_base_collect_data"};
+  static const char *const variables[] = {"OMPI_MCA_pmix_base_async_modex", "OMPI_MCA_async_mpi_init",
+                                          "OMPI_MCA_pmix_base_collect_data"};
   for (size_t v = 0; v < sizeof variables / sizeof *variables; v++)
     if (getenv(variables[v])) return true;
   return false;

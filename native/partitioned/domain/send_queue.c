@@ -57,8 +57,8 @@ eb_pending_send *eb_send_queue_reserve(size_t num_bytes) { return malloc(sizeof(
 
 void eb_send_queue_drop(eb_pending_send *reserved) { free(reserved); }
 
-int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
-                            MPI_Comm comm) {
+int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer,
+                                int tag, MPI_Comm comm) {
   reserved->num = 1;
   reserved->requests = &reserved->request;
   reserved->memory = NULL;

@@ -16,8 +16,8 @@ void eb_send_queue_drop(eb_pending_send *reserved);
 
 /* Sends a copy of the bytes without waiting for the receiver; returns an MPI error code. Data is the program's, whose memory
  * may be a device's. */
-int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag,
-                            MPI_Comm comm);
+int eb_send_queue_send_reserved(eb_pending_send *reserved, eb_send_kind kind, const void *bytes, size_t num_bytes, int peer,
+                                int tag, MPI_Comm comm);
 /* The same, allocating the memory in this call. */
 int eb_send_queue_send(eb_send_kind kind, const void *bytes, size_t num_bytes, int peer, int tag, MPI_Comm comm);
 

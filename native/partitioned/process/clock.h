@@ -38,7 +38,8 @@ static inline uint64_t eb_ticks(void) {
 /* For differences within this process: 10 ns instead of 24 (an x86 virtual machine). Every Pready of a recorded start
  * reads it. */
 static inline double eb_stopwatch_s(void) {
-  return eb_clock.tick_s > 0 ? (double)(int64_t)(eb_ticks() - eb_clock.begin_ticks) * eb_clock.tick_s : eb_now_s() - eb_clock.begin_s;
+  if (eb_clock.tick_s > 0) return (double)(int64_t)(eb_ticks() - eb_clock.begin_ticks) * eb_clock.tick_s;
+  return eb_now_s() - eb_clock.begin_s;
 }
 
 /* The counter is compared with the clock between the two calls, which should be at least a millisecond apart; it is used

@@ -89,7 +89,7 @@ bool eb_config_read(eb_config *config, char *problem, int problem_size) {
 #undef REFUSE_UNLESS
   return true;
 refused:
-  snprintf(problem, (size_t)problem_size, "%s is '%.200s'; the value must be %s", name, text, allowed);
+  snprintf(problem, (size_t)problem_size, "%s is '%.200s'; set it to %s, or unset it", name, text, allowed);
   return false;
 }
 

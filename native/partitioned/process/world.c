@@ -20,7 +20,8 @@ void eb_unlock(void) {
 
 void eb_abort(const char *sentence) {
   fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
-  nanosleep(&(struct timespec){0, 200000000}, NULL); /* launchers drop what was said directly before an abort (Hydra 5.0.2, Intel's) */
+  /* Launchers drop what is printed directly before an abort (Hydra 5.0.2, Intel's). */
+  nanosleep(&(struct timespec){0, 200000000}, NULL);
   PMPI_Abort(MPI_COMM_WORLD, 1);
   abort();
 }

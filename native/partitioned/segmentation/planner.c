@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Partitions are first joined into at most so many atoms, and large ones are cut: planning stays below ten microseconds. */
+/* Partitions are first joined into at most so many atoms, and large ones are cut: proposing stays below ten microseconds. */
 #define MAX_ATOMS EB_CUT_MAX_SEGMENTS
 #define LEAST_PIECE_BYTES (INT64_C(2) * 1024)
 #define ALIGNMENT_BYTES INT64_C(64)
@@ -122,7 +122,7 @@ void eb_planner_first_numbers(const eb_cost *cost, unsigned char *numbers) {
   }
 }
 
-/* Contiguous runs of partitions that are planned as one. */
+/* Contiguous runs of partitions that are treated as one. */
 typedef struct {
   int num;
   double ready_s[MAX_ATOMS];

@@ -82,7 +82,8 @@ static int next_turn(const eb_search *search, const double *taken_s) {
   for (int c = 0; c < search->num; c++) {
     if (is_slower(search, taken_s, c, GIVEN_UP)) continue;
     num_left++;
-    if (search->candidates[c].num_turns < MAX_TURNS && (next < 0 || search->candidates[c].num_turns < search->candidates[next].num_turns)) next = c;
+    const int num_turns = search->candidates[c].num_turns;
+    if (num_turns < MAX_TURNS && (next < 0 || num_turns < search->candidates[next].num_turns)) next = c;
   }
   return num_left > 1 || (next >= 0 && search->candidates[next].num_turns == 0) ? next : -1;
 }
@@ -123,9 +124,12 @@ const eb_proposal *eb_search_best(const eb_search *search) {
   double taken_s[EB_PLANNER_MAX_CUTS];
   evaluate(search, taken_s);
   int best = least(search, taken_s);
-  const double fastest_s = taken_s[best], unclear_s = UNCLEAR * search->candidates[best].proposal.predicted_s + UNCLEAR_S;
+  const double fastest_s = taken_s[best];
+  const double unclear_s = UNCLEAR * search->candidates[best].proposal.predicted_s + UNCLEAR_S;
   if (fastest_s == DBL_MAX) return eb_search_predicted(search);
-  for (int c = 0; c < search->num; c++)
-    if (taken_s[c] - fastest_s <= unclear_s && search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num) best = c;
+  for (int c = 0; c < search->num; c++) {
+    const bool has_fewer = search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num;
+    if (taken_s[c] - fastest_s <= unclear_s && has_fewer) best = c;
+  }
   return &search->candidates[best].proposal;
 }

@@ -17,7 +17,8 @@ eb_tags eb_tags_layout(int64_t tag_ub) {
 int eb_tags_max_segments(const eb_tags *tags) { return (1 << tags->segment_bits) - 2; }
 
 bool eb_tags_is_canonical(const eb_tags *tags, int comm, int user_tag, uint64_t order) {
-  return comm >= 0 && comm < (1 << tags->comm_bits) && user_tag < (1 << tags->user_bits) && order < (UINT64_C(1) << tags->order_bits);
+  return comm >= 0 && comm < (1 << tags->comm_bits) && user_tag < (1 << tags->user_bits) &&
+         order < (UINT64_C(1) << tags->order_bits);
 }
 
 int eb_tags_canonical_base(const eb_tags *tags, int comm, int user_tag, uint64_t order) {
