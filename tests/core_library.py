@@ -8,7 +8,7 @@ from pathlib import Path
 from earlybird.toolchain.build import native_sources
 
 SEGMENT_MAX_BYTES = 1 << 30
-CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_LOOKS = 32, 6, 48, 4
+CUT_MAX_SEGMENTS, PLAN_MAX_CUTS, PLAN_FIRST_PLACES, SEARCH_MAX_OBSERVED = 32, 6, 48, 4
 CONTROLS = CONTROL_SETUP, CONTROL_RELEASE, CONTROL_REPORT = range(3)
 MAX_PROTOCOLS = 16
 
@@ -76,8 +76,8 @@ class Candidate(ctypes.Structure):
     _fields_ = (
         ("proposal", Proposal),
         ("num_turns", c_int),
-        ("num_looks", c_int),
-        ("looks", Observation * SEARCH_MAX_LOOKS),
+        ("num_observed", c_int),
+        ("observed", Observation * SEARCH_MAX_OBSERVED),
     )
 
 

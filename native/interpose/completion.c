@@ -84,7 +84,7 @@ static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *st
   }
 }
 
-/* What a call for several requests returns: MPI_ERR_IN_STATUS where there are statuses to look into. */
+/* What a call for several requests returns: MPI_ERR_IN_STATUS if there are statuses. */
 static int many_failed(eb_channel *failed, int rc, const MPI_Status *statuses) {
   if (statuses == MPI_STATUSES_IGNORE) return eb_raise_for(failed, rc);
   return eb_raise_code(failed->view, MPI_ERR_IN_STATUS);

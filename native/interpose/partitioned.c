@@ -116,7 +116,7 @@ EB_EXPORT int MPI_Psend_init(const void *buf, int partitions, EB_PARTITIONED_COU
   eb_channel_arguments given = {true, (void *)buf, partitions, count, datatype, dest, tag, -1, info};
   eb_view *view = serve(comm, &given);
   if (view) return make(view, &given, request);
-  if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
+  if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not check it */
   eb_loaded_explain_absence();
   psend_init_fn *theirs = own_psend_init_fn();
   return theirs ? theirs(buf, partitions, count, datatype, dest, tag, comm, info, request) : refuse_communicator(comm);
@@ -127,7 +127,7 @@ EB_EXPORT int MPI_Precv_init(void *buf, int partitions, EB_PARTITIONED_COUNT cou
   eb_channel_arguments given = {false, buf, partitions, count, datatype, source, tag, -1, info};
   eb_view *view = serve(comm, &given);
   if (view) return make(view, &given, request);
-  if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not look */
+  if (comm == MPI_COMM_NULL) return refuse_null_communicator(); /* Open MPI 5.0's own call does not check it */
   eb_loaded_explain_absence();
   precv_init_fn *theirs = own_precv_init_fn();
   return theirs ? theirs(buf, partitions, count, datatype, source, tag, comm, info, request) : refuse_communicator(comm);

@@ -27,7 +27,7 @@ void eb_library_enlist(bool is_able) {
   is_enlisted = true;
   is_able_to_begin = is_able;
   /* Data that is sent before its receiver has started is unexpected to the MPI, and libfabric's tcp provider, which Intel MPI
-   * and MPICH use, reads no more from a peer that has 64 such messages: a program that starts 65 requests and only then
+   * and MPICH use, stops reading from a peer that has 64 such messages: a program that starts 65 requests and only then
    * notifies their receiver would hang. The provider reads this when the MPI is initialised; a value set by the user is kept. */
   setenv("FI_TCP_MAX_SAVED", "1000000", 0);
   eb_job_enlist();
@@ -91,7 +91,6 @@ void eb_library_begin(void) {
   const char *reason;
   if (!is_enlisted && !eb_job_is_whole()) return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &eb_world.size);
   PMPI_Query_thread(&level);
   eb_world.multiple = level == MPI_THREAD_MULTIPLE;
   if (!eb_job_meet(!is_enlisted || (is_able_to_begin && prepare()), &members, &reason)) {

@@ -163,7 +163,7 @@ bool eb_object_defines(const eb_object *object, const char *name) {
   return symbol && is_for_others(symbol);
 }
 
-/* One more than the last symbol that the hash table leads to: the number of symbols stands nowhere else. */
+/* One more than the last symbol that the hash table leads to: the number of symbols is stored nowhere else. */
 static size_t count_symbols(const eb_object *object) {
   if (object->sysv_hash) return ((const sysv_word *)object->sysv_hash)[1];
   if (!object->gnu_hash) return 0;

@@ -10,7 +10,7 @@
 #include "partitioned/process/clock.h"
 #include "partitioned/segmentation/search.h"
 
-/* A segmentation message is due in every start during a search, seldom afterwards. Both sides know the start of the first. */
+/* A segmentation message is due in every start during a search, rarely afterwards. Both sides know the start of the first. */
 enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256 };
 #define NEVER UINT64_MAX
 /* Starts before a message whose times are taken: the feedback of a start is there two starts later. */
@@ -113,7 +113,7 @@ void eb_adaptation_note_ready(eb_adaptation *own, int partition) {
   atomic_store_explicit(&own->spent_s[own->record][1], own_s, memory_order_relaxed);
   if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(spent_s - own_s);
   /* Reading the clock is no work of the program's either. Two threads at once may count one reading, which hardly matters. */
-  atomic_store_explicit(&own->clock_overhead_s, clock_overhead_s + eb_clock.look_s, memory_order_relaxed);
+  atomic_store_explicit(&own->clock_overhead_s, clock_overhead_s + eb_clock.read_s, memory_order_relaxed);
 }
 
 void eb_adaptation_note_sent(eb_adaptation *own, double begin_s) {
@@ -210,9 +210,9 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   return &trial->in_use.cut;
 }
 
-/* When to look again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
+/* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
  * of a size take Intel MPI 20 times as long in shared memory), then every so often. */
-static uint64_t next_look(uint64_t start) {
+static uint64_t next_check(uint64_t start) {
   return start < RETRY_DUE ? RETRY_DUE : (start + NUM_OBSERVED) / DUE_STEP * DUE_STEP + DUE_STEP;
 }
 
@@ -237,7 +237,7 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
     free(trial->search);
     trial->search = NULL;
   }
-  *next_due = trial->is_searching ? own->start + 1 : is_borrowed ? CHECK_DUE : next_look(own->start);
+  *next_due = trial->is_searching ? own->start + 1 : is_borrowed ? CHECK_DUE : next_check(own->start);
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
   return cut->num;

@@ -78,25 +78,25 @@ static int test_all(eb_channel *channel, bool *done) {
   return eb_statistics_on ? test_each(channel, done) : eb_wire_test(&channel->wire, done);
 }
 
-/* Takes a channel for this thread; false while another one has it: the status of a request and the arrival of a
+/* Acquires a channel for this thread; false while another one has it: the status of a request and the arrival of a
  * partition may be asked for while another thread waits. */
-static bool take_for_testing(eb_channel *channel) {
+static bool acquire(eb_channel *channel) {
   return !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
 }
 
-static void let_go(eb_channel *channel) { atomic_flag_clear_explicit(&channel->testing, memory_order_release); }
+static void release(eb_channel *channel) { atomic_flag_clear_explicit(&channel->testing, memory_order_release); }
 
-/* The same, and the MPI with it, for one look at both. */
-static bool take_for_a_look(eb_channel *channel) {
-  if (!take_for_testing(channel)) return false;
+/* The same, and enters the MPI. */
+static bool acquire_with_mpi(eb_channel *channel) {
+  if (!acquire(channel)) return false;
   if (eb_mpi_try_enter()) return true;
-  let_go(channel);
+  release(channel);
   return false;
 }
 
-static void end_look(eb_channel *channel) {
+static void release_with_mpi(eb_channel *channel) {
   eb_mpi_leave();
-  let_go(channel);
+  release(channel);
 }
 
 /* Of a thread: each of them may poll without a core of its own. */
@@ -114,14 +114,14 @@ static void give_way(bool is_held) {
 int eb_channel_test(eb_channel *channel, bool *done) {
   *done = false;
   bool ready;
-  if (!take_for_a_look(channel)) {
+  if (!acquire_with_mpi(channel)) {
     give_way(true);
     return MPI_SUCCESS;
   }
   int rc = prepare(channel, &ready);
   if (rc == MPI_SUCCESS && ready && eb_wire_is_copying(&channel->wire)) *done = true; /* the send queue owns the copies */
   else if (rc == MPI_SUCCESS && ready) rc = test_all(channel, done);
-  end_look(channel);
+  release_with_mpi(channel);
   if (!*done) give_way(false);
   return rc;
 }
@@ -142,7 +142,7 @@ static bool may_block(const eb_channel *channel) {
 }
 
 /* Tests once a channel that this thread holds, or blocks if no other thread needs it to return. */
-static int look(eb_channel *channel, bool *done) {
+static int test_or_block(eb_channel *channel, bool *done) {
   bool ready;
   int rc = prepare(channel, &ready);
   *done = false;
@@ -167,7 +167,7 @@ static int wait_for(eb_channel *channel) {
   for (;;) {
     bool done;
     eb_mpi_enter();
-    const int rc = look(channel, &done);
+    const int rc = test_or_block(channel, &done);
     eb_mpi_leave();
     if (rc != MPI_SUCCESS || done) return rc;
     sched_yield(); /* other threads of this process may need this core */
@@ -176,19 +176,19 @@ static int wait_for(eb_channel *channel) {
 
 int eb_channel_wait(eb_channel *channel) {
   const double begin_s = eb_statistics_on ? eb_now_s() : 0;
-  while (!take_for_testing(channel)) sched_yield();
+  while (!acquire(channel)) sched_yield();
   const int rc = wait_for(channel);
-  let_go(channel);
+  release(channel);
   if (eb_statistics_on) eb_statistics_waited(&channel->statistics, num_segments(channel), begin_s);
   return rc;
 }
 
 int eb_channel_deliver(eb_channel *channel) {
   if (channel->transfer.is_send || !eb_buffer_is_staged(&channel->buffer)) return MPI_SUCCESS;
-  while (!take_for_testing(channel)) sched_yield();
+  while (!acquire(channel)) sched_yield();
   eb_mpi_enter();
   const int rc = unpack(channel, true);
-  end_look(channel);
+  release_with_mpi(channel);
   return rc;
 }
 
@@ -217,10 +217,10 @@ static int end_sender(eb_channel *channel, bool *ended, bool *is_in_flight) {
 
 int eb_channel_end(eb_channel *channel, bool *ended, bool *is_in_flight) {
   *ended = *is_in_flight = false;
-  while (!take_for_testing(channel)) sched_yield();
+  while (!acquire(channel)) sched_yield();
   eb_mpi_enter();
   const int rc = channel->transfer.is_send ? end_sender(channel, ended, is_in_flight) : end_receiver(channel, ended);
-  end_look(channel);
+  release_with_mpi(channel);
   if (rc != MPI_SUCCESS) {
     *ended = true;
     return eb_channel_fail(channel, rc);
@@ -229,7 +229,7 @@ int eb_channel_end(eb_channel *channel, bool *ended, bool *is_in_flight) {
 }
 
 /* Is a partition known to have arrived, and unpacked? Without asking the MPI. */
-static bool is_at_hand(const eb_channel *channel, int partition) {
+static bool is_known_to_have_arrived(const eb_channel *channel, int partition) {
   /* Which segments these are is not known before: with the setup they may change. */
   if (channel->is_deferred || !eb_tracking_is_covered(&channel->tracking, partition)) return false;
   return !eb_buffer_is_staged(&channel->buffer) || eb_tracking_is_unpacked(&channel->tracking, partition);
@@ -246,16 +246,16 @@ static int ask(eb_channel *channel, int partition, bool *arrived) {
 }
 
 int eb_channel_parrived(eb_channel *channel, int partition, bool *arrived) {
-  *arrived = is_at_hand(channel, partition);
+  *arrived = is_known_to_have_arrived(channel, partition);
   if (*arrived) return MPI_SUCCESS;
   /* One thread asks; the others see what it found. */
-  if (!take_for_a_look(channel)) {
+  if (!acquire_with_mpi(channel)) {
     atomic_store_explicit(&channel->is_asked, true, memory_order_relaxed); /* the thread that holds it tests */
     give_way(true);
     return MPI_SUCCESS;
   }
   const int rc = ask(channel, partition, arrived);
-  end_look(channel);
+  release_with_mpi(channel);
   if (!*arrived) give_way(false);
   return rc;
 }

@@ -31,7 +31,7 @@ static atomic_int num_open; /* started senders that have segments left to send; 
 /* Below MPI_THREAD_MULTIPLE all channels share one lock, because it guards the MPI itself. */
 static int lane_of(const eb_channel *channel) { return eb_world.multiple ? eb_wire_lane(&channel->wire) : 0; }
 
-static bool take_lock(int lane) {
+static bool try_lock(int lane) {
   return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst);
 }
 
@@ -58,18 +58,18 @@ static void send_waiting(int lane) {
   }
 }
 
-/* Looks again after letting go: a thread that found the lock taken has left its segment to us. */
-static void send_and_let_go(int lane) {
+/* Checks again after it has released the lock: a thread that found the lock taken has left its segment to this thread. */
+static void send_and_unlock(int lane) {
   uint64_t next;
   do {
     send_waiting(lane);
     next = lanes[lane].taken; /* only used by the lock holder */
     atomic_flag_clear_explicit(&lanes[lane].sending, memory_order_seq_cst);
-  } while (is_full(lane, next) && take_lock(lane));
+  } while (is_full(lane, next) && try_lock(lane));
 }
 
 static void drain(int lane) {
-  if (take_lock(lane)) send_and_let_go(lane);
+  if (try_lock(lane)) send_and_unlock(lane);
 }
 
 void eb_issue_drain(const eb_channel *channel) {
@@ -91,23 +91,23 @@ static void enqueue(int lane, eb_channel *channel, int segment) {
 
 void eb_issue(eb_channel *channel, int segment) {
   const int lane = lane_of(channel); /* the channel may be freed once its last segment is sent */
-  if (take_lock(lane)) {
+  if (try_lock(lane)) {
     send_one(channel, segment);
-    send_and_let_go(lane);
+    send_and_unlock(lane);
     return;
   }
   enqueue(lane, channel, segment);
   drain(lane);
 }
 
-bool eb_mpi_try_enter(void) { return eb_world.multiple || take_lock(0); }
+bool eb_mpi_try_enter(void) { return eb_world.multiple || try_lock(0); }
 
 void eb_mpi_enter(void) {
   while (!eb_mpi_try_enter()) sched_yield();
 }
 
 void eb_mpi_leave(void) {
-  if (!eb_world.multiple) send_and_let_go(0);
+  if (!eb_world.multiple) send_and_unlock(0);
 }
 
 void eb_issue_opened(void) {

@@ -106,7 +106,6 @@ bool eb_domain_begin(const eb_members *members, eb_config *config) {
   if (eb_domain.comm == MPI_COMM_NULL) return false;
   eb_domain.lanes[0] = eb_domain.comm;
   eb_domain.num_lanes = 1;
-  eb_domain.num_world_ranks = members->num_ranks;
   PMPI_Comm_rank(eb_domain.comm, &eb_domain.rank);
   PMPI_Comm_size(eb_domain.comm, &eb_domain.size);
   if (!agree(allocate(members))) {

@@ -20,8 +20,7 @@ typedef struct {
   MPI_Comm lanes[EB_MAX_LANES];
   int num_lanes;
   int rank, size;
-  int num_world_ranks;
-  int *rank_of_world;  /* [num_world_ranks] -1: without the library; NULL: every rank has it, in the same order */
+  int *rank_of_world;  /* [ranks of MPI_COMM_WORLD] -1: without the library; NULL: every rank has it, in the same order */
   bool *is_near;       /* [size]: on this node */
   int far_rank;        /* the lowest rank on another node than rank 0, the same on every rank; size: none */
   eb_tags tags;

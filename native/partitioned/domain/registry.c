@@ -189,7 +189,7 @@ static bool has_by_pmix(int rank) {
   return same;
 }
 
-/* Open MPI's start may be told to do without the exchange, or to leave each rank's data where it is. */
+/* Open MPI may be configured to start without the exchange, or to leave each rank's data where it is. */
 static bool starts_without_exchange(void) {
   static const char *const variables[] = {"OMPI_MCA_pmix_base_async_modex", "OMPI_MCA_async_mpi_init",
                                           "OMPI_MCA_pmix_base_collect_data"};

@@ -1,4 +1,4 @@
-/* Keeps sent copies until they have left. */
+/* Keeps the memory of sends until they are complete. */
 #include "partitioned/domain/send_queue.h"
 
 #include <stdatomic.h>
@@ -18,11 +18,11 @@ struct eb_pending_send {
   char bytes[];
 };
 
-static eb_pending_send *pending, **last_pending = &pending; /* in turn of being asked about */
+static eb_pending_send *pending, **last_pending = &pending; /* in the order of their next test */
 static atomic_int num_pending[2];                 /* of each kind */
 
-/* Asked about at once: this is called by every start and test. */
-enum { MAX_ASKED = 16 };
+/* Tested per call, which every start and test makes. */
+enum { MAX_TESTED = 16 };
 
 int eb_send_queue_num_data(void) { return atomic_load_explicit(&num_pending[EB_SEND_DATA], memory_order_relaxed); }
 
@@ -86,34 +86,34 @@ int eb_send_queue_adopt(eb_send_kind kind, int num, MPI_Request *requests, void 
   return MPI_SUCCESS;
 }
 
-static bool has_left(const eb_pending_send *asked) {
-  for (int r = 0; r < asked->num; r++) {
-    int left = 0;
-    if (PMPI_Test(&asked->requests[r], &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && !left) return false;
+static bool is_complete(const eb_pending_send *sent) {
+  for (int r = 0; r < sent->num; r++) {
+    int done = 0;
+    if (PMPI_Test(&sent->requests[r], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) return false;
   }
   return true;
 }
 
-static void end(eb_pending_send *left) {
-  num_pending[left->kind]--;
-  for (int r = 0; r < left->num; r++)
-    if (left->requests[r] != MPI_REQUEST_NULL) PMPI_Request_free(&left->requests[r]); /* a persistent one */
-  if (left->requests != &left->request) free(left->requests);
-  free(left->memory);
-  free(left);
+static void end(eb_pending_send *done) {
+  num_pending[done->kind]--;
+  for (int r = 0; r < done->num; r++)
+    if (done->requests[r] != MPI_REQUEST_NULL) PMPI_Request_free(&done->requests[r]); /* a persistent one */
+  if (done->requests != &done->request) free(done->requests);
+  free(done->memory);
+  free(done);
 }
 
 void eb_send_queue_progress(void) {
   if (eb_send_queue_num_data() + eb_send_queue_num_control() == 0) return;
   eb_lock();
   int num = eb_send_queue_num_data() + eb_send_queue_num_control();
-  if (num > MAX_ASKED) num = MAX_ASKED;
+  if (num > MAX_TESTED) num = MAX_TESTED;
   for (; num > 0 && pending; num--) {
-    eb_pending_send *const here = pending;
-    pending = here->next;
+    eb_pending_send *const first = pending;
+    pending = first->next;
     if (!pending) last_pending = &pending;
-    if (has_left(here)) end(here);
-    else append(here);
+    if (is_complete(first)) end(first);
+    else append(first);
   }
   eb_unlock();
 }

@@ -28,8 +28,8 @@ static bool is_constant(void) {
 #endif
 }
 
-/* One moment by both: of some tries the one in which least time passed between two looks at the clock. */
-static void look_at_both(double *now_s, uint64_t *ticks) {
+/* One moment by both: of ten tries the one in which least time passed between two readings of the clock. */
+static void read_both(double *now_s, uint64_t *ticks) {
   double least_s = HUGE_VAL;
   for (int try = 0; try < 10; try++) {
     const double before_s = eb_now_s();
@@ -44,17 +44,17 @@ static void look_at_both(double *now_s, uint64_t *ticks) {
 
 void eb_clock_begin(void) {
   eb_clock = (eb_clock_state){0};
-  look_at_both(&eb_clock.begin_s, &eb_clock.begin_ticks);
+  read_both(&eb_clock.begin_s, &eb_clock.begin_ticks);
 }
 
 void eb_clock_settle(void) {
-  enum { LOOKS = 100 };
+  enum { NUM_READS = 100 };
   double now_s = 0;
   uint64_t ticks = 0;
-  look_at_both(&now_s, &ticks);
+  read_both(&now_s, &ticks);
   const double took_s = now_s - eb_clock.begin_s;
   if (is_constant() && took_s >= LEAST_S) eb_clock.tick_s = took_s / (double)(ticks - eb_clock.begin_ticks);
   const double begin_s = eb_stopwatch_s();
-  for (int look = 1; look < LOOKS; look++) (void)eb_stopwatch_s();
-  eb_clock.look_s = (eb_stopwatch_s() - begin_s) / LOOKS;
+  for (int read = 1; read < NUM_READS; read++) (void)eb_stopwatch_s();
+  eb_clock.read_s = (eb_stopwatch_s() - begin_s) / NUM_READS;
 }

@@ -16,7 +16,7 @@ static inline double eb_now_s(void) {
 
 typedef struct {
   double tick_s;      /* of the counter; 0: it is not used */
-  double look_s;      /* duration of eb_stopwatch_s */
+  double read_s;      /* duration of eb_stopwatch_s */
   double begin_s;     /* start of the calibration, by the clock */
   uint64_t begin_ticks; /* and by the counter */
 } eb_clock_state;

@@ -20,7 +20,7 @@ typedef struct {
   bool multiple; /* MPI_THREAD_MULTIPLE: only then are threads concurrent inside the library */
   eb_config config;
   eb_agreement agreements[2]; /* within a node, and between nodes */
-  int rank, size;
+  int rank;
   MPI_Group group;   /* of MPI_COMM_WORLD */
   MPI_Comm self;     /* for the never started requests whose handles the user gets */
   int keyval;        /* of the view of a communicator */

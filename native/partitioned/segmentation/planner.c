@@ -11,14 +11,14 @@
 #define ALIGNMENT_BYTES INT64_C(64)
 /* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
 #define CAUTION 1.2
-/* A gain that is worth a look at the clock. */
+/* A gain that is worth reading the clock. */
 #define WANTED_GAIN 0.05
 #define WANTED_GAIN_S 0.2e-6
 /* A prediction is followed without a trial if it promises this much. */
 #define CLEAR_GAIN 0.15
 /* Above this size the costs are extrapolated, so only a trial decides. */
 #define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
-/* A cut is worth a try up to so many times what the best one is predicted to take, and as many seconds more. */
+/* A cut is tried if its predicted time is at most this many times that of the best one, and this many seconds more. */
 #define WORTH_A_TRY 1.6
 #define WORTH_A_TRY_S 0.5e-6
 
@@ -55,7 +55,7 @@ double eb_planner_predict_s(const eb_cost *cost, int num, const double *ready_s,
   return line.done_s - last_s;
 }
 
-/* Of one segment that leaves at once, as `advance` reckons. */
+/* Of one segment that leaves at once, as `advance` computes it. */
 static double alone_s(const eb_cost *cost, int64_t bytes) {
   timeline line = {0, 0};
   advance(&line, cost, 0, bytes);

@@ -7,9 +7,9 @@
 /* The first start of a turn is not counted: its messages are new to the MPI, and slower (Open MPI, 128 KiB in two: 16 us
  * instead of 13). */
 enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 33, LATER = 2 };
-/* A candidate that takes so many times the predicted time of the best longer than it gets no further turn. */
+/* A candidate gets no further turn if it takes longer than the best by this multiple of the best one's predicted time, */
 #define GIVEN_UP 0.4
-/* Nor further starts of a turn, where it takes so much longer. */
+/* and no further starts of its turn by this one. */
 #define GIVEN_UP_AT_ONCE 3
 /* A difference in parts of the predicted time, or in seconds, that is none. */
 #define UNCLEAR 0.02
@@ -30,7 +30,7 @@ void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *
   if (tried < 0) return;
   eb_candidate *const candidate = &search->candidates[tried];
   search->tried[start % sizeof search->tried] = -1;
-  if (candidate->num_looks < EB_SEARCH_MAX_LOOKS) candidate->looks[candidate->num_looks++] = *observed;
+  if (candidate->num_observed < EB_SEARCH_MAX_OBSERVED) candidate->observed[candidate->num_observed++] = *observed;
 }
 
 /* When the last partition is ready where nothing holds the program up. */
@@ -38,9 +38,9 @@ static double soonest_s(const eb_search *search) {
   double found_s = DBL_MAX;
   for (int c = 0; c < search->num; c++) {
     const eb_candidate *const of = &search->candidates[c];
-    double ready_s[EB_SEARCH_MAX_LOOKS];
-    for (int k = 0; k < of->num_looks; k++) ready_s[k] = of->looks[k].ready_s;
-    const double typical_s = of->num_looks ? eb_planner_typical_s(ready_s, of->num_looks) : DBL_MAX;
+    double ready_s[EB_SEARCH_MAX_OBSERVED];
+    for (int k = 0; k < of->num_observed; k++) ready_s[k] = of->observed[k].ready_s;
+    const double typical_s = of->num_observed ? eb_planner_typical_s(ready_s, of->num_observed) : DBL_MAX;
     if (typical_s < found_s) found_s = typical_s;
   }
   return found_s;
@@ -52,12 +52,12 @@ static void evaluate(const eb_search *search, double *taken_s) {
   const double unhindered_s = soonest_s(search);
   for (int c = 0; c < search->num; c++) {
     const eb_candidate *const of = &search->candidates[c];
-    double each_s[EB_SEARCH_MAX_LOOKS];
-    for (int k = 0; k < of->num_looks; k++) {
-      const double later_s = of->looks[k].ready_s - unhindered_s, own_s = of->looks[k].own_s;
-      each_s[k] = of->looks[k].after_s + (later_s < 0 ? 0 : later_s < own_s ? later_s : own_s);
+    double each_s[EB_SEARCH_MAX_OBSERVED];
+    for (int k = 0; k < of->num_observed; k++) {
+      const double later_s = of->observed[k].ready_s - unhindered_s, own_s = of->observed[k].own_s;
+      each_s[k] = of->observed[k].after_s + (later_s < 0 ? 0 : later_s < own_s ? later_s : own_s);
     }
-    taken_s[c] = of->num_looks ? eb_planner_typical_s(each_s, of->num_looks) : DBL_MAX;
+    taken_s[c] = of->num_observed ? eb_planner_typical_s(each_s, of->num_observed) : DBL_MAX;
   }
 }
 
@@ -73,7 +73,7 @@ static int least(const eb_search *search, const double *taken_s) {
 static bool is_slower(const eb_search *search, const double *taken_s, int candidate, double times) {
   const int best = least(search, taken_s);
   const double scale_s = search->candidates[best].proposal.predicted_s + UNCLEAR_S;
-  return search->candidates[candidate].num_looks > 0 && taken_s[candidate] - taken_s[best] > times * scale_s;
+  return search->candidates[candidate].num_observed > 0 && taken_s[candidate] - taken_s[best] > times * scale_s;
 }
 
 /* The next candidate to try: of those with the fewest turns, the predicted best; -1: none. */

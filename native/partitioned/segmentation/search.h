@@ -8,7 +8,7 @@
 
 #include "partitioned/segmentation/planner.h"
 
-enum { EB_SEARCH_MAX_LOOKS = 4 };
+enum { EB_SEARCH_MAX_OBSERVED = 4 };
 
 /* The times of a start, in seconds. The clocks of the two sides may have a constant offset, so only differences of after_s are
  * meaningful. */
@@ -20,8 +20,8 @@ typedef struct {
 
 typedef struct {
   eb_proposal proposal;
-  int num_turns, num_looks; /* turns given to it, and its starts with known times */
-  eb_observation looks[EB_SEARCH_MAX_LOOKS];
+  int num_turns, num_observed; /* turns given to it, and its starts with known times */
+  eb_observation observed[EB_SEARCH_MAX_OBSERVED];
 } eb_candidate;
 
 typedef struct {

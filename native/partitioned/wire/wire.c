@@ -81,8 +81,6 @@ int eb_wire_build(eb_wire *wire) {
   return MPI_SUCCESS;
 }
 
-void eb_wire_begin_copying(eb_wire *wire) { wire->is_copying = true; }
-
 void eb_wire_end_copying(eb_wire *wire) {
   wire->is_copying = false;
   drop_copies(wire);
