@@ -71,9 +71,7 @@ static void read_config(const eb_members *members) {
   char problem[600] = "";
   for (int r = 0; r < eb_world.rank; r++)
     if (eb_members_has(members, r)) return;
-  if (eb_config_read(&eb_world.config, problem, sizeof problem)) return;
-  fprintf(stderr, "earlybird: %s\n", problem);
-  PMPI_Abort(MPI_COMM_WORLD, 2);
+  if (!eb_config_read(&eb_world.config, problem, sizeof problem)) eb_refuse_config(problem);
 }
 
 static void agree_on_segmentation(void) {

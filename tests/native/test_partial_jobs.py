@@ -110,7 +110,7 @@ def test_a_job_without_partners_of_the_library_is_the_mpi_s_own(mpi, variant):
         return  # its own partitioned calls wait for every rank of MPI_COMM_WORLD (5.0.11)
     status, output = launch(flavour, programs, "0,1")
     assert status == 0 and delivered(output) == [0, 6], output[-2000:]
-    assert output.count("does not have libearlybird") == 1
+    assert output.count("does not have libearlybird (rank 1 of their communicator)") == 1
 
 
 def test_where_nobody_knows_who_has_the_library_a_person_may_say_so(any_mpi, variant):

@@ -204,6 +204,23 @@ def test_what_ends_a_request_against_the_standard_is_reported_once(mpi):
     assert num_reported in ((0, 1) if mpi == "intel" else (1,))
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "remedy"),
+    [
+        ("EARLYBIRD_SEGMENTS", "some", "set it to auto, partition or a number of segments, or unset it"),
+        ("EARLYBIRD_AGGR_SIZE", "16k", "set it to a number of bytes, such as 16384, or unset it"),
+    ],
+    ids=("segments", "aggr_size"),
+)
+def test_a_variable_without_sense_ends_the_job_with_the_remedy(variable, value, remedy):
+    flavour = find_flavour("mpich")
+    if not suite_program(flavour).exists():
+        pytest.skip("mpich is not built")
+    command = [suite_program(flavour), FAMILIES["order"][0]]
+    status, text = run_ranks(flavour, 2, command, {variable: value}, 60)
+    assert status == 2 and text.count(f"earlybird: {variable} is '{value}'; {remedy}\n") == 1, text[-3000:]
+
+
 def outcomes_in(text: str, names: Sequence[str]) -> dict[str, str]:
     """The status in the lines that report these cases, which several worlds print."""
     ended = {name: status for status, name in re.findall(r"^(ok|failed) (\w+)", text, re.MULTILINE)}

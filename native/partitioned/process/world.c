@@ -18,12 +18,21 @@ void eb_unlock(void) {
   if (eb_world.multiple) pthread_mutex_unlock(&lock);
 }
 
-void eb_abort(const char *sentence) {
-  fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
+static _Noreturn void end_job(int status) {
   /* Launchers drop what is printed directly before an abort (Hydra 5.0.2, Intel's). */
   nanosleep(&(struct timespec){0, 200000000}, NULL);
-  PMPI_Abort(MPI_COMM_WORLD, 1);
+  PMPI_Abort(MPI_COMM_WORLD, status);
   abort();
+}
+
+void eb_abort(const char *sentence) {
+  fprintf(stderr, "earlybird: rank %d: %s\n", eb_world.rank, sentence);
+  end_job(1);
+}
+
+void eb_refuse_config(const char *sentence) {
+  fprintf(stderr, "earlybird: %s\n", sentence);
+  end_job(2);
 }
 
 void eb_lock_begin(void) {

@@ -31,6 +31,8 @@ extern eb_world_state eb_world;
 
 /* Ends the job with a message if other ranks would wait for this rank indefinitely. */
 _Noreturn void eb_abort(const char *sentence);
+/* The same where the user's configuration is wrong. */
+_Noreturn void eb_refuse_config(const char *sentence);
 #define EB_NO_MEMORY "out of memory for partitioned communication while other ranks wait for this rank"
 
 /* Guards communicators, matching, tables and the send queue; no effect without concurrent threads. Recursive. */
