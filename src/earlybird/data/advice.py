@@ -52,16 +52,16 @@ class Alternative:
         value |= _estimate_to_json("speed_up", self.speed_up)
         value |= _estimate_to_json("measured_time", self.measured_time_s, "_s")
         value |= _estimate_to_json("measured_speed_up", self.measured_speed_up)
-        value |= {"measured_state": self.measured_state}
+        value |= {"measured_state": self.measured_state} if self.measured_state else {}
         value |= _estimate_to_json("predicted_speed_up", self.predicted_speed_up)
         return value | {"action": self.action} | dict(self.extra)
 
 
 def _estimate_to_json(name: str, estimate: Estimate | None, unit: str = "") -> dict[str, Any]:
     if estimate is None:
-        return {f"{name}{unit}": None, f"{name}_interval{unit}": None}
-    interval = [estimate.low, estimate.high] if estimate.low < estimate.high else None
-    return {f"{name}{unit}": estimate.value, f"{name}_interval{unit}": interval}
+        return {}
+    interval = {f"{name}_interval{unit}": [estimate.low, estimate.high]}
+    return {f"{name}{unit}": estimate.value} | (interval if estimate.low < estimate.high else {})
 
 
 @dataclass(frozen=True)

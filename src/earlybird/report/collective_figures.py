@@ -19,8 +19,8 @@ MAX_LINES = 10  # visible lines; the legend shows the others on request
 REFERENCE_RANKS = 32
 CROWDED = "More ranks than cores: these times include context switches."
 COMPLETION = (
-    "Time until the last rank completes. Line: median over iterations, then launches. Shading: from the "
-    "lowest to the highest launch."
+    "Time until the last rank completes. Line: median over iterations, then launches. Shading: its "
+    "interval over launches."
 )
 
 

@@ -75,7 +75,7 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
         f"Messages per second of threads, {labels.level(level)}, {format_bytes(size_bytes)} each",
         f"Every thread sends windows of {window} messages. The rate is the number of messages of all threads "
         "divided by the time until the last one is received. Line: median over iterations, then launches. "
-        "Shading: from the lowest to the highest launch. Open markers: more threads than cores. Processes "
+        "Shading: its interval over launches. Open markers: more threads than cores. Processes "
         "instead of threads are the upper bound.",
         data,
         axes.layout(

@@ -44,8 +44,8 @@ def _time_figure(k: int, pipeline: Pipeline) -> Figure:
     fitted = _fitted_traces(pipeline)
     times += [time_s for trace in fitted for time_s in trace["y"]]
     caption = (
-        f"{_lateness(pipeline)} Line: median over iterations, then launches. Shading: from the lowest to "
-        "the highest launch."
+        f"{_lateness(pipeline)} Line: median over iterations, then launches. Shading: its interval "
+        "over launches."
     )
     caption += " Dashed, without markers: the fitted model." if fitted else ""
     return Figure(
@@ -104,7 +104,7 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     data.insert(0, _bulk_line(pipeline))
     caption = (
         "Time of a single message, sent when all partitions are ready, divided by the time of the method. "
-        "Line: median of the ratios within a round. Shading: from the lowest to the highest launch."
+        "Line: median of the ratios within a round. Shading: its interval over launches."
     )
     points = [point for point in pipeline.points if point.ideal_speed_up is not None]
     if points:

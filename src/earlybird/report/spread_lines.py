@@ -1,4 +1,4 @@
-"""A line of medians with shading from the lowest to the highest launch, one style per method."""
+"""A line of medians with shading over its interval, one style per method."""
 
 from collections.abc import Sequence
 from typing import Any
