@@ -48,13 +48,14 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     data += [
         _fit_trace(fit, grid, lambda size, time: time, format_seconds, len(lines)) for fit, grid in lines
     ]
-    times = [t for curve in curves for p in curve.points for t in (*p.launch_range_s, p.median_s)]
+    times = [t for curve in curves for p in curve.points for t in (*p.interval_s, p.median_s)]
     times += [t for trace in data if trace.get("meta") == "fit" for t in trace["y"] if t]
     return Figure(
         f"time-{level}",
         f"Time of a message, {labels.level(level)}",
-        "Half a round trip. Line: median over iterations, then launches. Shading: from the lowest to the "
-        "highest median of a launch. " + _FIT_NOTE + " Click the legend to show raw samples.",
+        "Half a round trip. Line: median over iterations, then launches. Shading: its interval over launches. "
+        + _FIT_NOTE
+        + " Click the legend to show raw samples.",
         data,
         axes.layout(axes.size_axis(sizes), axes.log_time_axis(times, "half round trip")),
     )
@@ -66,7 +67,7 @@ def _bandwidth_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) 
         trace for curve in curves for trace in _curve_traces(curve, rate, format_bandwidth, positive=True)
     ]
     data += [_fit_trace(fit, grid[grid > 0], np.divide, format_bandwidth, len(lines)) for fit, grid in lines]
-    rates = [rate(p.size_bytes, t) for curve in curves for p in curve.points for t in p.launch_range_s]
+    rates = [rate(p.size_bytes, t) for curve in curves for p in curve.points for t in p.interval_s]
     rates += [r for trace in data if trace.get("meta") == "fit" for r in trace["y"] if r]
     return Figure(
         f"bandwidth-{level}",
@@ -93,7 +94,7 @@ def _grid(curves: Sequence[Curve], fits: Sequence[Fit]) -> tuple[list[float], li
 def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dict[str, Any]]:
     points = [p for p in curve.points if p.size_bytes > 0 or not positive]
     x = [p.size_bytes or axes.ZERO_BYTES_AT for p in points]
-    low, high = ([value(p.size_bytes, p.launch_range_s[k]) for p in points] for k in (0, 1))
+    low, high = ([value(p.size_bytes, p.interval_s[k]) for p in points] for k in (0, 1))
     label = axes.label(curve.label)
     color, shape = axes.color(curve.mpi), axes.symbol(curve.mpi)
     edge = {

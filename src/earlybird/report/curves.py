@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
-from earlybird.data.run import Sample, median_of_launches
+from earlybird.data.results import Estimate
+from earlybird.data.run import Sample
 from earlybird.models.maxrate import maxrate_bandwidth
 from earlybird.models.postal import postal_time_s
 from earlybird.report.material import Material
@@ -16,11 +18,11 @@ from earlybird.report.material import Material
 
 @dataclass(frozen=True)
 class Point:
-    """One size: median over iterations, then launches; lowest and highest median of a launch; raw times."""
+    """One size: median over iterations, then launches, with its interval; raw times."""
 
     size_bytes: int
     median_s: float
-    launch_range_s: tuple[float, float]
+    interval_s: tuple[float, float]
     times_s: np.ndarray
     num_launches: int
     oversubscribed: bool
@@ -72,7 +74,7 @@ class Contention:
     label: str
     count: np.ndarray
     bandwidth_bytes_per_s: np.ndarray
-    interval: np.ndarray  # (len(count), 2): from the profile, or the lowest and highest median of a launch
+    interval: np.ndarray  # (len(count), 2): from the profile, or over launches
     oversubscribed: np.ndarray
     fitted: bool
     bound: frozenset[int] = frozenset()  # the N whose value is only a bound, according to the profile
@@ -115,13 +117,11 @@ def _points(samples: Iterable[Sample]) -> list[Point]:
     points = []
     for size_bytes, group in sorted(by_size.items()):
         times_s = np.concatenate([sample.steady_times_s() for sample in group])
-        medians_s = [sample.median_s() for sample in group]
+        time_s, _ = over_launches([sample.steady_times_s() for sample in group])
         launches = len({sample.launch for sample in group})
         oversubscribed = any(sample.oversubscribed for sample in group)
-        median_s = median_of_launches(group)
-        points.append(
-            Point(size_bytes, median_s, (min(medians_s), max(medians_s)), times_s, launches, oversubscribed)
-        )
+        interval_s = time_s.low, time_s.high
+        points.append(Point(size_bytes, time_s.value, interval_s, times_s, launches, oversubscribed))
     return points
 
 
@@ -251,10 +251,9 @@ def _of_samples(material: Material) -> list[Contention]:
     return result
 
 
-def _launch_bandwidths(samples: Iterable[Sample]) -> tuple[float, float, float]:
-    """Median, lowest and highest of the launches' median received bandwidths."""
-    medians = [float(np.median(received_bandwidth([sample]))) for sample in samples]
-    return float(np.median(medians)), min(medians), max(medians)
+def _launch_bandwidths(samples: Iterable[Sample]) -> Estimate:
+    """The received bandwidth and its interval over launches."""
+    return over_launches([received_bandwidth([sample]) for sample in samples])[0]
 
 
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:

@@ -32,15 +32,14 @@ def points_table(curves: Sequence[Curve]) -> Table:
             labels.level(curve.level),
             format_bytes(p.size_bytes),
             format_seconds(p.median_s),
-            format_seconds(p.launch_range_s[0]),
-            format_seconds(p.launch_range_s[1]),
+            f"{format_seconds(p.interval_s[0])} to {format_seconds(p.interval_s[1])}",
             format_bandwidth(rate(p.size_bytes, p.median_s)) if p.size_bytes else "-",
             f"{len(p.times_s)} in {labels.counted(p.num_launches, 'launch', 'launches')}",
         ]
         for curve in curves
         for p in curve.points
     ]
-    header = ["MPI", "level", "size", "median", "lowest launch", "highest launch", "bandwidth", "iterations"]
+    header = ["MPI", "level", "size", "median", "interval", "bandwidth", "iterations"]
     return Table("Ping-pong, half round trip", header, rows)
 
 

@@ -335,8 +335,8 @@ def test_the_shading_is_the_spread_of_launches_not_of_iterations(tmp_path):
     low, high = (trace["y"] for trace in figure["data"][:2])
     assert (low, high) == ([2e-6], [5e-6])
     chapter = chapters(material)[1]
-    assert "lowest to the highest median of a launch" in chapter.figures[0].caption
-    assert chapter.tables[0].rows[0][3:6] == ["3 us", "2 us", "5 us"]
+    assert "its interval over launches" in chapter.figures[0].caption
+    assert chapter.tables[0].rows[0][3:5] == ["3 us", "2 us to 5 us"]
     assert "3 samples measured" in chapters(material)[0].sentence
 
 
