@@ -53,9 +53,8 @@ def _time_figure(level: str, curves: Sequence[Curve], fits: Sequence[Fit]) -> Fi
     return Figure(
         f"time-{level}",
         f"Time of a message, {labels.level(level)}",
-        "Half a round trip. Line: median over iterations, then launches. Shading: its interval over launches. "
-        + _FIT_NOTE
-        + " Click the legend to show raw samples.",
+        "Half a round trip. Line: median over iterations, then launches. Shading: its interval over "
+        "launches. " + _FIT_NOTE + " Click the legend to show raw samples.",
         data,
         axes.layout(axes.size_axis(sizes), axes.log_time_axis(times, "half round trip")),
     )
