@@ -71,6 +71,8 @@ def command_called(words: list[str]) -> tuple[Any, list[str]] | None:
     assert name in COMMANDS, f"there is no command {name!r}"
     command = importlib.import_module(f"earlybird.cli.{name}_command").command
     while hasattr(command, "commands"):
+        if hasattr(command, "several") and (not rest or rest[0] not in command.commands):
+            return command.several, rest
         if hasattr(command, "default") and (not rest or rest[0] not in command.commands):
             return command.commands[command.default], rest
         if not rest or rest[0].startswith("-") or _PLACEHOLDER.fullmatch(rest[0]):

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "machine": {"data"},
     "toolchain": {"machine", "data"},
     "launch": {"toolchain", "machine", "data"},
-    "measure": {"launch", "toolchain", "machine", "data"},
+    "measure": {"launch", "toolchain", "machine", "models", "data"},
 }
 ALL_PACKAGES = {*MAY_IMPORT, "cli"}
 

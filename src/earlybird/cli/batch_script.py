@@ -58,13 +58,13 @@ def print_slurm_script(
 
     `next_command` is the earlybird command to run afterwards.
     """
-    name = str(context.info_name)
-    begin = ["earlybird", name, *_given_arguments(context), "--launcher", "srun", "-o", str(run)]
+    words = context.command_path.split()  # with the suite, where it is a subcommand
+    begin = [*words, *_given_arguments(context), "--launcher", "srun", "-o", str(run)]
     # A run stores the options it was started with, except the profile to compare with and the output format.
-    resume = ["earlybird", name, "--resume", *_given_arguments(context, {"profile", "format", "json"})]
+    resume = [*words[:2], "--resume", *_given_arguments(context, {"profile", "format", "json"})]
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     text = _SLURM.format(
-        command=name,
+        command=words[1],
         nodes=nodes,
         time=f"{minutes // 60:02d}:{minutes % 60:02d}:00",
         folder=shlex.quote(str(Path(sys.argv[0]).absolute().parent)),

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from earlybird.cli import batch_script, suite_options
-from earlybird.cli.common import Format, make_command, note, print_table
+from earlybird.cli import batch_script
+from earlybird.cli.common import Format, note, print_csv, print_json, print_table
 from earlybird.cli.launchers import is_simulated, launcher_of, machine_of
 from earlybird.cli.measured_table import check_osu, print_beside_paper, print_samples
 from earlybird.cli.measuring import (
@@ -34,14 +34,16 @@ from earlybird.cli.options import (
     StallLimitOption,
     TimeLimitOption,
 )
+from earlybird.cli.suite_commands import make_suite_group
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
 from earlybird.measure.groups import Group, Library, Options, Resources
+from earlybird.measure.options import thread_counts
 
-SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick", *suite_options.OF_ALL)
+SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
 DEFAULT_BUDGET_S = 60.0
 QUICK_BUDGET_S = 20.0
@@ -49,23 +51,16 @@ QUICK_BUDGET_S = 20.0
 
 def measure(
     context: typer.Context,
-    suite: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="pingpong, contention, completion, pipeline, msgrate, collective; none: list the suites."
-        ),
-    ] = None,
+    suite: list[str],
+    of_suites: dict[str, Any],
+    *,
     output: RunOption = None,
     mpi: MpiOption = None,
     launcher: LauncherOption = "local",
     hosts: HostsOption = None,
     agent: AgentOption = None,
     threads: Annotated[
-        str | None,
-        typer.Option(
-            help="Threads per rank, each on its own core; pipeline, msgrate: such as 1,2,4.  "
-            "[default: 1; msgrate: 1, 2, 4, ... up to the cores of a rank]"
-        ),
+        str | None, typer.Option(help="Threads per rank, each on its own core.  [default: 1]")
     ] = None,
     budget: Annotated[
         str | None,
@@ -79,29 +74,6 @@ def measure(
     launches: Annotated[
         int | None, typer.Option(help="Launches of every point.  [default: 5, with --quick 3]")
     ] = None,
-    sizes: suite_options.SizesOption = None,
-    buffers: suite_options.BuffersOption = None,
-    competitors: suite_options.CompetitorsOption = None,
-    levels: suite_options.LevelsOption = None,
-    partitions: suite_options.PartitionsOption = None,
-    gamma: suite_options.GammaOption = None,
-    methods: suite_options.MethodsOption = None,
-    window: suite_options.WindowOption = None,
-    aggregation: suite_options.AggregationOption = None,
-    vcis: suite_options.VcisOption = None,
-    ai: suite_options.ArithmeticIntensityOption = None,
-    ci: suite_options.CommunicationIntensityOption = None,
-    frequency: suite_options.FrequencyOption = None,
-    epsilon: suite_options.EpsilonOption = None,
-    delta: suite_options.DeltaOption = None,
-    reproduce: suite_options.ReproduceOption = None,
-    operations: suite_options.OperationsOption = None,
-    algorithms: suite_options.AlgorithmsOption = None,
-    ranks: suite_options.RanksOption = None,
-    segments: suite_options.SegmentsOption = None,
-    map_by: suite_options.MapByOption = None,
-    root: suite_options.RootOption = None,
-    proof: suite_options.ProofOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     time_limit: TimeLimitOption = "1h",
     stall_limit: StallLimitOption = "60s",
@@ -116,63 +88,42 @@ def measure(
     """Measure how MPI communicates on this machine, and store the samples in a run folder."""
     if format not in (*Format, "osu"):
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
+    format = "json" if json else format
     if print_script is not None:
         batch_script.check_kind(print_script, launcher=launcher, hosts=hosts, resume=resume)
         if not suite:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
-    if not suite and not resume:
-        print_table(["suite", "measures"], [[s.name, s.help] for s in suites.SUITES.values()])
-        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
-        return
-    of_pipeline = {
-        "partitions": partitions,
-        "gamma": gamma,
-        "aggregation": aggregation,
-        "vcis": vcis,
-        "ai": ai,
-        "ci": ci,
-        "frequency": frequency,
-        "epsilon": epsilon,
-        "delta": delta,
-    }
-    of_collective = {
-        "op": operations,
-        "algorithm": algorithms,
-        "ranks": ranks,
-        "segments": segments,
-        "map-by": map_by,
-        "root": root,
-        "proof": proof,
-    }
+    names = list(dict.fromkeys(suite))
+    given_of_suites = {name: value for name, value in of_suites.items() if value is not None}
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
         if "pipeline" in settings["suites"]:
             settings = {"methods": FIRST_PIPELINE_METHODS} | settings
-        settings = dict.fromkeys(suite_options.LATER_SETTINGS) | settings
         effort = extend(effort, launches, budget)
-        if suite and list(suite) != settings["suites"]:
+        if names and names != settings["suites"]:
             raise InputError(
                 f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
             )
-        given = {
-            "mpi": mpi,
-            "hosts": hosts,
-            "agent": agent,
-            "quick": quick,
-            "sizes": sizes,
-            "buffers": buffers,
-        }
-        refuse_changes(run, settings, given | {"competitors": competitors, "levels": levels})
-        refuse_changes(run, settings, of_pipeline | of_collective)
-        refuse_changes(run, settings, {"methods": methods, "window": window, "reproduce": reproduce})
-        if _takes_counts(settings["suites"]):
-            refuse_changes(run, settings | {"threads": settings["thread_counts"]}, {"threads": threads})
+        refuse_changes(run, settings, {"mpi": mpi, "hosts": hosts, "agent": agent, "quick": quick})
+        key = "thread_counts" if _compares_threads(settings["suites"]) else "threads"
+        threads = given_of_suites.pop(key, threads)
+        refuse_changes(run, {"threads": settings.get(key) and str(settings[key])}, {"threads": threads})
+        refuse_changes(run, settings, given_of_suites)
+    elif not names:
+        _list_suites(format)
+        return
     else:
+        chosen = suites.find_suites(names)
+        if len(chosen) > 1 and given_of_suites:
+            raise InputError(
+                f"--{next(iter(given_of_suites))} belongs to one suite; measure only {names[0]}, or leave it "
+                "out"
+            )
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick, launcher),
             budget_s=units.parse_duration(budget, "--budget")
             if budget
-            else _default_budget_s(quick, len(suite), reproduce),
+            else _default_budget_s(quick, len(suite), of_suites.get("reproduce")),
             paper=paper,
             seed=seed,
             time_limit_s=units.parse_duration(time_limit, "--time-limit"),
@@ -180,34 +131,23 @@ def measure(
         )
         effort.check()
         settings = {
-            "suites": list(dict.fromkeys(suite)),
+            "suites": names,
             "mpi": mpi,
             "launcher": launcher,
             "hosts": hosts,
             "agent": agent,
-            **_threads(threads, list(dict.fromkeys(suite))),
+            "threads": _threads(threads),
             "quick": quick,
-            "sizes": sizes,
-            "buffers": buffers,
-            "competitors": competitors,
-            "levels": levels,
-            **of_pipeline,
-            **of_collective,
-            "reproduce": reproduce,
-            "methods": methods,
-            "window": window,
-        }
+        } | (of_suites if len(names) == 1 else {})
     chosen = suites.find_suites(settings["suites"])
-    options = suite_options.options_of(settings)
-    if not resume:  # a resumed run was checked when it was created
-        suites.check_options(chosen, options)
+    options = suites.options_of(chosen, settings)
     if print_script is not None:
         _print_script(context, output or Path("run"), chosen, options, effort)
         return
     starter, resources = launcher_of(settings, effort.seed)
     _refuse_synthetic_threads(settings, options, starter)
     if is_simulated(settings["launcher"]):
-        _refuse_without_threads(settings["suites"])
+        _refuse_without_threads(chosen)
     if not resume:
         effort = suited_to(resources, effort)
     groups = [group for suite in chosen for group in suite.groups(options, resources, starter.flavour)]
@@ -223,7 +163,6 @@ def measure(
         keep_place(settings, starter)
         run = create_run(output, "run", effort, machine_of(starter), **settings)
     result = run_session(run, starter, groups, effort, quiet)
-    format = "json" if json else format
     compares_paper = options.reproduce and format == "table"
     if compares_paper:
         print_beside_paper(run)
@@ -232,6 +171,18 @@ def measure(
     fitted = _can_be_fitted(groups) and not compares_paper
     next_command = f"fit {run.path} -o profile.json" if fitted else f"report {run.path} -o report.html"
     note(f"samples are in {run.path}; next: earlybird {next_command}")
+
+
+def _list_suites(format: str) -> None:
+    header, rows = ["suite", "measures"], [[one.name, one.help] for one in suites.SUITES.values()]
+    if format == "json":
+        print_json({"suites": [dict(zip(header, row, strict=True)) for row in rows]})
+    elif format == "csv":
+        print_csv(header, rows)
+    else:
+        print_table(header, rows, left=header)
+        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
+        print("earlybird measure SUITE --help    the options of a suite")
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:
@@ -248,31 +199,28 @@ def _can_be_fitted(groups: Sequence[Group]) -> bool:
     )
 
 
-def _threads(text: str | None, chosen: Sequence[str]) -> dict:
-    """What a run stores of --threads: the threads of all launches, or the thread counts that a suite
-    measures."""
-    counts = suite_options.thread_counts(text)
-    if _takes_counts(chosen):
-        return {"threads": 1, "thread_counts": text}
-    if counts is not None and len(counts) > 1:
+def _threads(text: str | None) -> int:
+    """The threads of all launches; suites that compare thread counts have an option of their own."""
+    counts = thread_counts(text) or (1,)
+    if len(counts) > 1:
         raise InputError(
             f"--threads is {text}, but only pipeline and msgrate, measured alone, take several thread "
             "counts; give one"
         )
-    return {"threads": counts[0] if counts else 1, "thread_counts": None}
+    return counts[0]
 
 
-def _takes_counts(chosen: Sequence[str]) -> bool:
-    """Whether the suite measures several thread counts."""
-    return len(chosen) == 1 and chosen[0] in suites.SUITES and "threads" in suites.SUITES[chosen[0]].takes
+def _compares_threads(names: Sequence[str]) -> bool:
+    """Whether a run of these suites compares thread counts; together with others, a suite does not."""
+    return len(names) == 1 and suites.find_suites(names)[0].compares_threads
 
 
-def _refuse_without_threads(chosen: Sequence[str]) -> None:
-    for name in chosen:
-        if "threads" in suites.SUITES[name].takes:
-            others = [other for other, suite in suites.SUITES.items() if "threads" not in suite.takes]
+def _refuse_without_threads(chosen: Sequence[suites.Suite]) -> None:
+    for suite in chosen:
+        if suite.compares_threads:
+            others = [other.name for other in suites.SUITES.values() if not other.compares_threads]
             raise InputError(
-                f"{name} measures threads or partitions, which simulated ranks do not support; measure "
+                f"{suite.name} measures threads or partitions, which simulated ranks do not support; measure "
                 f"{', '.join(others)}, or give another --launcher"
             )
 
@@ -332,9 +280,10 @@ def _check_one_column(groups: Sequence[Group]) -> None:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")
 
 
-command = make_command(
+command = make_suite_group(
     measure,
-    name="measure",
-    example="earlybird measure pingpong contention completion --quick -o run\n\n"
-    "For collectives: earlybird measure collective --op bcast,reduce --ranks 2,4 --sizes 1..1MiB -o trees",
+    examples=(
+        "earlybird measure pingpong contention completion --quick -o run",
+        "earlybird measure collective --op bcast,reduce --ranks 2,4 --sizes 1..1MiB -o trees",
+    ),
 )

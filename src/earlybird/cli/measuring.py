@@ -133,8 +133,9 @@ def extend(effort: Effort, launches: int | None, budget: str | None) -> Effort:
 def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) -> None:
     """Raise InputError if an option given with --resume differs from the setting stored in `run`."""
     for name, value in given.items():
-        if value not in (None, False) and value != settings[name]:
-            stored = "without it" if settings[name] in (None, False) else f"with {settings[name]}"
+        kept = settings.get(name)
+        if value not in (None, False) and value != kept:
+            stored = "without it" if kept in (None, False) else f"with {kept}"
             raise InputError(
                 f"--{name} is {value}, but {run.path} was started {stored}; "
                 "omit the option to continue, or measure into another folder"

@@ -1,6 +1,6 @@
 """The suite `collective`: collective operations by every algorithm asked for, ours, the MPI's, its choice."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
     ALL,
@@ -29,15 +29,50 @@ from earlybird.measure.collective_methods import (
     methods_of,
 )
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers, refuse_large
+from earlybird.measure.options import SIZES, SuiteOption, byte_counts, listed, number, split
 
-COLLECTIVE_OPTIONS = (
-    "operations", "algorithms", "ranks", "sizes_bytes", "segments_bytes", "map_by", "root", "proof",
-)  # fmt: skip
 PROOFS = ("largest", "all", "none")
 _LARGEST_BYTES = MIB
 _LEAST_RANKS = 4  # that are tried however few cores there are
 # Ranks per core beyond which times show only the scheduler.
 _MOST_PER_CORE, _MOST_RANKS = 8, 64
+
+
+def _algorithm(text: str) -> str:
+    """`pipeline:8KiB` -> `pipeline:8192`; names without a segment size are unchanged."""
+    name, colon, segment = text.partition(":")
+    if not colon:
+        return name
+    return Method(name, parse_bytes(segment, f"--algorithm has {text}, its segment")).text
+
+
+def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
+    """Parse `2,4,8` and ranges such as `2..8`."""
+
+    def parse(item: str) -> Iterable[int]:
+        ends = item.split("..", 1)
+        if not all(end.isdecimal() for end in ends) or int(ends[0]) > int(ends[-1]):
+            raise InputError(f"--ranks has {item!r}; give rank counts, such as 2..8 or 2,4,8")
+        return range(int(ends[0]), int(ends[-1]) + 1)
+
+    return split(text, parse)
+
+
+COLLECTIVE_OPTIONS = (
+    SuiteOption("op", f"Of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
+                "operations", listed(str)),
+    SuiteOption("algorithm", "Algorithms, such as linear,pipeline:8KiB,own-binomial, or own, all, default.",
+                "algorithms", listed(_algorithm)),
+    SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.", "ranks", _parse_ranks),
+    SIZES,
+    SuiteOption("segments", "Segment sizes of segmented algorithms, such as 0,8KiB.", "segments_bytes",
+                byte_counts("--segments")),
+    SuiteOption("map-by", "core, socket or node; several separated by commas.  [default: core]", "map_by",
+                listed(str)),
+    SuiteOption("root", "The root rank.  [default: 0]", "root", number("--root", "a rank, such as 0")),
+    SuiteOption("proof", f"Rank counts at which to verify the tree: {', '.join(PROOFS)}.  "
+                f"[default: {PROOFS[0]}]", "proof"),
+)  # fmt: skip
 
 
 def collective_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:

@@ -11,11 +11,10 @@ from earlybird.data.collective_algorithms import PER_PAIR, REDUCE_LOCAL, ROOTED,
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
+from earlybird.measure.noise import Noise
+from earlybird.measure.options import SuiteOption
 
 MIB = 1 << 20
-
-# Beyond it is a slip of the pen; see native/harness/command_line.cpp.
-MOST_THREADS = 1024
 
 # The methods of pipelines whose times follow from latency and bandwidth.
 DRAWN_METHODS = frozenset(("single", "many"))
@@ -109,41 +108,6 @@ class Group:
         return float(max(end.max() for end in ends))
 
 
-# How the options of suites are spelled.
-OPTION_WORDS = {
-    "sizes_bytes": "--sizes",
-    "buffers": "--buffers",
-    "competitors": "--competitors",
-    "levels": "--levels",
-    "partitions": "--partitions",
-    "gammas_s_per_byte": "--gamma",
-    "noise": "--ai",
-    "methods": "--methods",
-    "aggregation_bytes": "--aggregation",
-    "vcis": "--vcis",
-    "window": "--window",
-    "threads": "--threads",
-    "reproduce": "--reproduce",
-    "operations": "--op",
-    "algorithms": "--algorithm",
-    "ranks": "--ranks",
-    "segments_bytes": "--segments",
-    "map_by": "--map-by",
-    "root": "--root",
-    "proof": "--proof",
-}
-
-
-@dataclass(frozen=True)
-class Noise:
-    """What every partition is computed for: its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7) of
-    Gillis et al. 2023."""
-
-    mu_s_per_byte: float
-    epsilon: float = 0.0
-    delta: float = 0.0
-
-
 @dataclass(frozen=True)
 class Options:
     """The options of a user; None leaves the choice to the suite.
@@ -177,10 +141,6 @@ class Options:
     root: int | None = None
     proof: str | None = None
     launcher_threads: int = 1
-
-    def chosen(self) -> list[str]:
-        """Names of the suite options that were given."""
-        return [name for name in OPTION_WORDS if getattr(self, name) is not None]
 
 
 @dataclass(frozen=True)
@@ -246,14 +206,19 @@ class Resources:
 
 @dataclass(frozen=True)
 class Suite:
-    """`groups(options, resources, mpi)` lists what to measure; `takes` are the options that it
-    supports."""
+    """`groups(options, resources, mpi)` lists what to measure; `takes` are its own options, besides those of
+    every suite."""
 
     name: str
     help: str
-    takes: tuple[str, ...]
+    takes: tuple[SuiteOption, ...]
     groups: Callable[[Options, Resources, str], list[Group]]
-    example: str = field(default="")
+    example: str
+
+    @property
+    def compares_threads(self) -> bool:
+        """Whether the suite measures several thread counts."""
+        return any(option.name == "threads" for option in self.takes)
 
 
 def pair_layout(level: str, competitors: int, resources: Resources) -> Layout:

@@ -3,7 +3,6 @@
 from earlybird.data.errors import InputError
 from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
 from earlybird.measure.groups import (
-    MOST_THREADS,
     MPICH_WHEEL_CONTEXTS,
     Group,
     Options,
@@ -15,6 +14,15 @@ from earlybird.measure.groups import (
     refuse_hanging,
     refuse_large,
 )
+from earlybird.measure.options import (
+    LEVELS,
+    MOST_THREADS,
+    SIZES,
+    SuiteOption,
+    listed,
+    number,
+    threads_option,
+)
 
 # The methods: one communicator for all threads, one for each, the same with a communication context of the
 # MPI for each, and single-threaded processes instead of threads.
@@ -24,6 +32,14 @@ WINDOW, SIZE_BYTES = 64, 8  # those of the article
 _MPICH_CONTEXTS = 64  # the most that an MPICH can be built for; the PyPI build has fewer
 _MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
+
+MSGRATE_OPTIONS = (
+    SIZES, LEVELS,
+    SuiteOption("window", f"Messages that a thread has in flight at once.  [default: {WINDOW}]", "window",
+                number("--window", f"a number of messages, such as {WINDOW}")),
+    threads_option("1, 2, 4, ... up to the cores of a rank"),
+    SuiteOption("methods", f"Of {', '.join(MSGRATE_METHODS)}.  [default: all]", "methods", listed(str)),
+)  # fmt: skip
 
 
 def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:

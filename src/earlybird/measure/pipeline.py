@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.methods import SINGLE
 from earlybird.measure.groups import (
@@ -22,6 +23,16 @@ from earlybird.measure.groups import (
     refuse_hanging,
     refuse_large,
 )
+from earlybird.measure.noise import NOISE_OPTIONS
+from earlybird.measure.options import (
+    LEVELS,
+    SIZES,
+    SuiteOption,
+    byte_counts,
+    counts,
+    listed,
+    threads_option,
+)
 
 # What all others are compared with, in every launch.
 
@@ -35,10 +46,6 @@ ALL_METHODS = "all"
 AGGREGATED = "earlybird:"
 # The default: cheap, and the usual choices of programs.
 DEFAULT_METHODS = ("single", "many", "earlybird", "partitioned")
-PIPELINE_OPTIONS = (
-    "sizes_bytes", "levels", "partitions", "threads", "methods", "aggregation_bytes", "vcis",
-    "gammas_s_per_byte", "noise", "reproduce",
-)  # fmt: skip
 
 _PARTITIONS = 4
 _GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
@@ -48,6 +55,32 @@ _GAMMA_BETA = 2.5
 _MOST_PARTITIONS = 32_000
 # A computation beyond this is a slip of units: a bare 100 is 100 s/B.
 _LONGEST_S = 1.0
+
+
+def _method(text: str) -> str:
+    """`earlybird:4KiB` -> `earlybird:4096`; other names are unchanged."""
+    if not text.startswith(AGGREGATED):
+        return text
+    limit_bytes = units.parse_bytes(text.removeprefix(AGGREGATED), f"--methods has {text}, its limit")
+    return f"{AGGREGATED}{limit_bytes}"
+
+
+PIPELINE_OPTIONS = (
+    SIZES, LEVELS,
+    SuiteOption("partitions", "Partitions of all threads together, such as 4 or 1,4,16.", "partitions",
+                counts("--partitions", "numbers of partitions from 1 up, such as 4")),
+    threads_option("1"),
+    SuiteOption("methods", "Send methods, such as many,rma-fence,earlybird:4KiB, or all.", "methods",
+                listed(_method)),
+    SuiteOption("aggregation", "Add earlybird with these aggregation limits, such as 512,4KiB.",
+                "aggregation_bytes", byte_counts("--aggregation")),
+    SuiteOption("vcis", "Communication contexts of MPICH, such as 1,4.", "vcis",
+                counts("--vcis", "numbers of contexts from 1 up, such as 1,4")),
+    SuiteOption("gamma", "Delay of the last partition, such as 100us/MB or 0,1us/kB.", "gammas_s_per_byte",
+                listed(lambda item: units.parse_delay_rate(item, "--gamma"))),
+    *NOISE_OPTIONS,
+    SuiteOption("reproduce", "Measure the figures of a paper: gillis (Gillis et al. 2023).", "reproduce"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from earlybird.data.errors import InputError
 from earlybird.measure.groups import (
     MIB,
     MPICH_WHEEL_CONTEXTS,
-    OPTION_WORDS,
     Group,
     Options,
     Resources,
@@ -15,7 +14,14 @@ from earlybird.measure.groups import (
     levels_of,
     powers,
 )
-from earlybird.measure.pipeline import AGGREGATED, ALL_METHODS, default_gamma, is_here, pipeline_groups
+from earlybird.measure.pipeline import (
+    AGGREGATED,
+    ALL_METHODS,
+    PIPELINE_OPTIONS,
+    default_gamma,
+    is_here,
+    pipeline_groups,
+)
 
 PAPERS = ("gillis",)
 BUDGET_S, QUICK_BUDGET_S = 300.0, 60.0
@@ -107,7 +113,7 @@ def _check(options: Options) -> None:
         raise InputError(f"--reproduce is {options.reproduce!r}; the papers are {', '.join(PAPERS)}")
     for name in _DECIDED:
         if getattr(options, name) is not None:
-            word = OPTION_WORDS[name]
+            word = next(option.word for option in PIPELINE_OPTIONS if option.field == name)
             raise InputError(
                 f"--reproduce {options.reproduce} chooses {word} itself; leave {word} out, or --reproduce"
             )

@@ -1,6 +1,7 @@
 """The suites: what each one measures, and the registry of all; some are in separate modules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
@@ -10,7 +11,6 @@ from earlybird.measure import collective
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure.groups import (
     MIB,
-    OPTION_WORDS,
     Group,
     Options,
     Resources,
@@ -22,7 +22,8 @@ from earlybird.measure.groups import (
     powers,
     refuse_large,
 )
-from earlybird.measure.msgrate import msgrate_groups
+from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
+from earlybird.measure.options import LEVELS, SIZES, SuiteOption, counts
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
 
@@ -113,27 +114,38 @@ def completion_groups(options: Options, resources: Resources, mpi: str) -> list[
     return result
 
 
+def _buffers(text: str, _: Mapping[str, Any]) -> str:
+    if text not in ("vary", "reuse"):
+        raise InputError(f"--buffers is {text!r}; choose vary or reuse")
+    return text
+
+
+_BUFFERS = SuiteOption("buffers", "vary or reuse the contents of messages (OSU reuses).  [default: vary]",
+                       "buffers", _buffers)  # fmt: skip
+_COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, such as 1,2,4.", "competitors",
+                           counts("--competitors", "numbers of processes, such as 1,2,4"))  # fmt: skip
+
 SUITES = {
     suite.name: suite
     for suite in (
         Suite(
             "pingpong",
             "latency and bandwidth between two ranks, 0 B to 64 MiB",
-            ("sizes_bytes", "buffers", "levels"),
+            (SIZES, _BUFFERS, LEVELS),
             pingpong_groups,
             "earlybird measure pingpong --sizes 8,1KiB,1MiB -o run",
         ),
         Suite(
             "contention",
             "bandwidth that N receiving processes share, BW(N)",
-            ("sizes_bytes", "competitors", "levels"),
+            (SIZES, _COMPETITORS, LEVELS),
             contention_groups,
             "earlybird measure contention --competitors 1,2,4 -o run",
         ),
         Suite(
             "completion",
             "when a send is complete, by size and level: do senders wait for delivery?",
-            ("sizes_bytes", "levels"),
+            (SIZES, LEVELS),
             completion_groups,
             "earlybird measure completion --sizes 1KiB,64KiB,1MiB -o run",
         ),
@@ -147,7 +159,7 @@ SUITES = {
         Suite(
             "msgrate",
             "messages per second of 1..T threads: one communicator, one per thread, contexts, or processes",
-            ("sizes_bytes", "levels", "window", "threads", "methods"),
+            MSGRATE_OPTIONS,
             msgrate_groups,
             "earlybird measure msgrate --threads 1,2,4 -o run",
         ),
@@ -171,17 +183,15 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
     return [SUITES[name] for name in dict.fromkeys(names)]
 
 
-def check_options(suites: Sequence[Suite], options: Options) -> None:
-    """Raise InputError for an option that a suite does not support: several suites take only the common
-    ones."""
-    for name in options.chosen():
-        if len(suites) > 1:
-            raise InputError(
-                f"{OPTION_WORDS[name]} belongs to one suite; measure only {suites[0].name}, or leave it out"
-            )
-        if name not in suites[0].takes:
-            known = ", ".join(OPTION_WORDS[taken] for taken in suites[0].takes)
-            raise InputError(f"the suite {suites[0].name} takes no {OPTION_WORDS[name]}; it takes {known}")
+def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
+    """The options of `suites` that the settings of a run contain, parsed; InputError if one is invalid."""
+    values = {
+        option.field: option.parse(settings[option.key], settings)
+        for suite in suites
+        for option in suite.takes
+        if settings.get(option.key) is not None
+    }
+    return Options(quick=settings["quick"], launcher_threads=settings.get("threads", 1), **values)
 
 
 def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> list[str]:

@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from earlybird.cli import main, replay_command
+from earlybird.measure.suites import SUITES
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
 SYNTHETIC = ("--launcher", "synthetic:planted.json")
@@ -183,7 +185,8 @@ def test_a_run_of_a_version_without_pipelines_is_resumed(earlybird, planted, ref
     earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
     path = tmp_path / "run" / "run.json"
     header = json.loads(path.read_text())
-    del header["settings"]["partitions"], header["settings"]["gamma"]
+    assert "gamma" not in header["settings"]
+    header["settings"] |= {"competitors": None}  # that version stored the options of all suites
     path.write_text(json.dumps(header))
     earlybird("measure", "--resume", "-o", "run", "--launches", "3")
     refused(earlybird("measure", "--resume", "-o", "run", "--gamma", "0", check=False), "started without it")
@@ -272,6 +275,48 @@ def test_threads_of_synthetic_ranks_are_refused(earlybird, planted, refused, tmp
 def test_measure_without_a_suite_lists_them(earlybird):
     output = earlybird("measure").stdout
     assert "pingpong" in output and "contention" in output and "earlybird measure" in output
+
+
+def options_in_help(earlybird, *suites):
+    return set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", earlybird("measure", *suites, "--help").stdout, re.M))
+
+
+def test_the_help_of_a_suite_lists_its_options_and_no_others(earlybird):
+    common = options_in_help(earlybird, "pingpong", "contention")
+    assert common == options_in_help(earlybird) and {"--output", "--mpi", "--threads"} < common
+    for name, suite in SUITES.items():
+        own = {option.word for option in suite.takes}
+        assert options_in_help(earlybird, name) == own | common and own - common
+    assert "several separated by commas" in earlybird("measure", "collective", "--help").stdout
+
+
+def test_a_suite_may_stand_anywhere_among_the_options(earlybird, planted, tmp_path):
+    small = (*SYNTHETIC, "--launches", "1", "--quiet")
+    earlybird("measure", "-o", "contention", *small, "contention", "--sizes", "8", "--competitors", "2")
+    assert settings(tmp_path / "contention")["suites"] == ["contention"]
+    earlybird("measure", "pingpong", "--budget", "1s", *small, "-o", "two", "completion", "pingpong")
+    assert settings(tmp_path / "two")["suites"] == ["pingpong", "completion"]
+    assert "sizes" not in settings(tmp_path / "two")
+
+
+def test_an_option_of_another_suite_is_refused_with_the_help_to_read(earlybird, refused):
+    ended = earlybird("measure", "pingpong", "--competitors", "2", check=False)
+    refused(ended, "--competitors", "see `earlybird measure pingpong --help`")
+    ended = earlybird("measure", "pipeline", "--algorithm", "linear", "pingpong", check=False)
+    refused(ended, "--algorithm belongs to one suite; measure only pipeline")
+
+
+def test_threads_given_with_resume_are_compared(earlybird, planted, refused):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    earlybird("measure", "--resume", "-o", "run", "--threads", "1")
+    refused(earlybird("measure", "--resume", "-o", "run", "--threads", "2", check=False), "--threads is 2")
+
+
+def test_the_suites_are_listed_in_every_format(earlybird):
+    listed = json.loads(earlybird("measure", "--json").stdout)["suites"]
+    assert [one["suite"] for one in listed] == list(SUITES)
+    rows = list(csv.DictReader(earlybird("measure", "--format", "csv").stdout.splitlines()))
+    assert rows == listed
 
 
 def test_times_with_a_large_clock_residual_are_reported(earlybird, planted, tmp_path):

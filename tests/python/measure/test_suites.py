@@ -1,6 +1,6 @@
 """Which points a suite measures, where its ranks sit, and which options it refuses."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,9 +13,9 @@ from earlybird.measure.suites import (
     SUITES,
     Options,
     Resources,
-    check_options,
     exchange_group,
     find_suites,
+    options_of,
 )
 
 EVERYWHERE = Resources.of(cores_per_socket=4, sockets=2, nodes=2)
@@ -138,15 +138,18 @@ def test_odd_competitors_are_fine_between_sockets():
 
 
 def test_options_belong_to_the_suites_that_know_them():
-    pingpong, contention = find_suites(["pingpong", "contention"])
-    check_options([pingpong], Options(sizes_bytes=(8,), buffers="vary", levels=("intra_socket",)))
-    check_options([pingpong, contention], Options(quick=True))
-    with pytest.raises(InputError, match=r"pingpong takes no --competitors; it takes --sizes"):
-        check_options([pingpong], Options(competitors=(2,)))
-    with pytest.raises(InputError, match=r"completion takes no --buffers; it takes --sizes, --levels"):
-        check_options(find_suites(["completion"]), Options(buffers="vary"))
-    with pytest.raises(InputError, match="belongs to one suite"):
-        check_options([pingpong, contention], Options(sizes_bytes=(8,)))
+    settings = {"quick": True, "sizes": "8,1KiB", "threads": 2, "thread_counts": "1,4", "partitions": "4"}
+    pingpong, pipeline = find_suites(["pingpong", "pipeline"])
+    common = {"quick": True, "launcher_threads": 2, "sizes_bytes": (8, 1024)}
+    assert options_of([pingpong], settings) == Options(**common)
+    assert options_of([pipeline], settings) == Options(**common, partitions=(4,), threads=(1, 4))
+
+
+@pytest.mark.parametrize("suite", SUITES.values(), ids=list(SUITES))
+def test_every_option_of_a_suite_has_a_field(suite):
+    assert {option.field for option in suite.takes} <= {field.name for field in fields(Options)}
+    keys = [option.key for option in suite.takes]
+    assert len(keys) == len(set(keys))
 
 
 def test_suites_are_found_by_name_once():

@@ -2,15 +2,13 @@
 
 import pytest
 
-from earlybird.cli.suite_options import LATER_SETTINGS, OF_ALL, options_of
 from earlybird.data.errors import InputError
+from earlybird.measure.suites import SUITES, options_of
 
 
 def options(quick=False, **texts):
-    settings = dict.fromkeys((*OF_ALL, *LATER_SETTINGS))
-    return options_of(
-        settings | {"quick": quick} | {name.replace("_", "-"): text for name, text in texts.items()}
-    )
+    texts = {name.replace("_", "-"): text for name, text in texts.items()}
+    return options_of([SUITES["collective"]], {"quick": quick} | texts)
 
 
 def test_sizes_are_listed_or_powers_of_two_in_a_range():

@@ -1,0 +1,86 @@
+"""Noisy computation of partitions, equation (7) of Gillis et al. 2023, and the options that determine it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.measure.options import SuiteOption
+from earlybird.models import pipelined
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What every partition is computed for: its bytes * mu * Normal(1, (epsilon + delta)/2), equation (7) of
+    Gillis et al. 2023."""
+
+    mu_s_per_byte: float
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+
+def parse_noise(
+    gamma: str | None,
+    ai: str | None,
+    ci: str | None,
+    frequency: str | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> Noise | None:
+    """mu by equation (6), epsilon and delta; None if none of the five is given.
+
+    InputError if `gamma` is given too, or if one of the first three is missing or out of range.
+    """
+    options = {"--ai": ai, "--ci": ci, "--frequency": frequency, "--epsilon": epsilon, "--delta": delta}
+    given = [name for name, value in options.items() if value is not None]
+    if not given:
+        return None
+    if gamma is not None:
+        raise InputError(f"--gamma and {given[0]} both set the delay rate; give one of them")
+    require_intensities(ai, ci, frequency)
+    mu_s_per_byte = pipelined.compute_rate_s_per_byte(
+        _ratio(ai, "--ai"), _ratio(ci, "--ci"), units.parse_frequency(frequency, "--frequency")
+    )
+    return Noise(mu_s_per_byte, _fraction(epsilon, "--epsilon"), _fraction(delta, "--delta"))
+
+
+def require_intensities(ai: str | None, ci: str | None, frequency: str | None) -> None:
+    needed = {"--ai": ai, "--ci": ci, "--frequency": frequency}
+    missing = [name for name, value in needed.items() if value is None]
+    if missing:
+        raise InputError(
+            f"the delay rate needs {', '.join(missing)}; give --gamma, or --ai, --ci and --frequency"
+        )
+
+
+def _ratio(text: str, name: str) -> float:
+    try:
+        value = float(Fraction(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        value = 0.0
+    if value <= 0:
+        raise InputError(f"{name} is {text!r}; give a number above zero, such as 5 or 1/13")
+    return value
+
+
+def _fraction(value: float | None, name: str) -> float:
+    if value is None:
+        return 0.0
+    if not 0 <= value < float("inf"):
+        raise InputError(f"{name} is {value}; give 0 or more, 0.04 for 4 %")
+    return value
+
+
+def _noise_of(_: Any, settings: Mapping[str, Any]) -> Noise | None:
+    return parse_noise(*(settings.get(option) for option in ("gamma", *(one.name for one in NOISE_OPTIONS))))
+
+
+AI, CI, FREQUENCY, EPSILON, DELTA = NOISE_OPTIONS = (
+    SuiteOption("ai", "Arithmetic intensity, flop per byte, such as 5 or 1/13.", "noise", _noise_of),
+    SuiteOption("ci", "Communication intensity: bytes sent per byte of memory.", "noise", _noise_of),
+    SuiteOption("frequency", "Clock frequency of the CPU, such as 3.5GHz.", "noise", _noise_of),
+    SuiteOption("epsilon", "Relative noise of the system.  [default: 0]", "noise", _noise_of, float),
+    SuiteOption("delta", "Relative imbalance of the algorithm.  [default: 0]", "noise", _noise_of, float),
+)

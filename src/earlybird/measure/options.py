@@ -1,0 +1,132 @@
+"""Options of suites: the name, help and parser of each, and what several suites share."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from earlybird.data import units
+from earlybird.data.errors import InputError
+
+# A larger count is a typing mistake; see native/harness/command_line.cpp.
+MOST_THREADS = 1024
+
+# Factor from one size of a range to the next, without and with --quick.
+_FACTOR, _QUICK_FACTOR = 2, 16
+
+Parser = Callable[[Any, Mapping[str, Any]], Any]
+
+
+def as_given(value: Any, settings: Mapping[str, Any]) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class SuiteOption:
+    """An option `--name` of a suite.
+
+    Attributes
+    ----------
+    field : the field of `groups.Options` that `parse` computes from the given value and the settings of the
+        run. The options of one field are parsed together: by each that is given, with the same result.
+    type : of the value on the command line and in the settings.
+    setting : its key in the settings of a run; by default `name`.
+    """
+
+    name: str
+    help: str
+    field: str
+    parse: Parser = as_given
+    type: type = str
+    setting: str = ""
+
+    @property
+    def word(self) -> str:
+        """As the user writes it."""
+        return f"--{self.name}"
+
+    @property
+    def key(self) -> str:
+        return self.setting or self.name
+
+
+def listed(parse: Callable[[str], Any]) -> Parser:
+    """The parser of a comma-separated list, without duplicates."""
+    return lambda text, _: split(text, lambda item: (parse(item),))
+
+
+def split(text: str, parse: Callable[[str], Iterable[Any]]) -> tuple:
+    """The values of a comma-separated list whose items may be ranges, without duplicates."""
+    return tuple(dict.fromkeys(value for item in text.split(",") for value in parse(item.strip())))
+
+
+def counts(word: str, allowed: str) -> Parser:
+    """The parser of a list of counts from 1 up; `allowed` describes them."""
+
+    def parse(item: str) -> int:
+        if not item.isdecimal() or int(item) < 1:
+            raise InputError(f"{word} has {item!r}; give {allowed}")
+        return int(item)
+
+    return listed(parse)
+
+
+def byte_counts(word: str) -> Parser:
+    return listed(lambda item: units.parse_bytes(item, word))
+
+
+def number(word: str, allowed: str) -> Parser:
+    """The parser of one whole number from 0 up."""
+
+    def parse(text: str, _: Mapping[str, Any]) -> int:
+        if not text.isdecimal():
+            raise InputError(f"{word} is {text!r}; give {allowed}")
+        return int(text)
+
+    return parse
+
+
+def thread_counts(text: str | None) -> tuple[int, ...] | None:
+    """The thread counts in --threads, such as `1,2,4`."""
+    if text is None:
+        return None
+    found = counts("--threads", "numbers of threads per rank from 1 up, such as 2")(text, {})
+    if max(found) > MOST_THREADS:
+        raise InputError(f"--threads has {max(found)}; give 1 to {MOST_THREADS} threads per rank")
+    return found
+
+
+def threads_option(default: str) -> SuiteOption:
+    """--threads of a suite that compares thread counts; stored apart from the one count of other suites."""
+    return SuiteOption(
+        "threads", f"Threads per rank, each on its own core, such as 1,2,4.  [default: {default}]",
+        "threads", lambda text, _: thread_counts(text), setting="thread_counts",
+    )  # fmt: skip
+
+
+def _sizes(text: str, settings: Mapping[str, Any]) -> tuple[int, ...]:
+    """Parse `8,1KiB` and ranges such as `1..1MiB`, in which each size is twice the one before."""
+
+    def parse(item: str) -> list[int]:
+        ends = [units.parse_bytes(end, "--sizes") for end in item.split("..", 1)]
+        if len(ends) == 1:
+            return ends
+        first, last = ends
+        if not 1 <= first <= last:
+            raise InputError(
+                f"--sizes has {item}; give an ascending range from 1 byte or more, such as 1..1MiB"
+            )
+        sizes = []
+        while first <= last:
+            sizes.append(first)
+            first *= _QUICK_FACTOR if settings["quick"] else _FACTOR
+        return sizes
+
+    return split(text, parse)
+
+
+SIZES = SuiteOption(
+    "sizes", "Message sizes, such as 8,1KiB, or 1..1MiB for powers of two.", "sizes_bytes", _sizes
+)
+LEVELS = SuiteOption(
+    "levels", "intra_socket, inter_socket, inter_node.  [default: all available]", "levels", listed(str)
+)
