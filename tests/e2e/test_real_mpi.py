@@ -16,6 +16,7 @@ from earlybird.launch import shared_memory
 from earlybird.launch.process import MARKER
 from earlybird.launch.temporary_files import TOPOLOGY
 from earlybird.machine.flavours import find_flavour
+from tests.conftest import require_mpi
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
@@ -412,3 +413,24 @@ def test_exec_of_a_script_without_a_first_line_is_refused(any_mpi, earlybird, tm
     (tmp_path / "script").write_text("echo hello\n")
     (tmp_path / "script").chmod(0o755)
     refused(earlybird("exec", "--mpi", any_mpi, "--no-interpose", "--", "./script", check=False), "#!/bin/sh")
+
+
+def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(earlybird, refused, tmp_path):
+    require_mpi("mpich")
+    require_mpi("openmpi")
+    both = ("--mpi", "mpich", "--mpi", "openmpi")
+    small = ("--sizes", "8,1KiB", "--levels", "intra_socket", "--launches", "2", "--budget", "2s")
+    measured = earlybird("measure", "pingpong", *both, *small, "-o", "run")
+    assert "measuring mpich and openmpi, their launches interleaved" in measured.stderr
+    assert "\nmpich:\n" in measured.stdout and "\nopenmpi:\n" in measured.stdout
+    run = tmp_path / "run"
+    assert json.loads((run / "run.json").read_text())["settings"]["mpi"] == ["mpich", "openmpi"]
+    launches = [json.loads(line)["flavour"] for line in (run / "launches.ndjson").read_text().splitlines()]
+    assert sorted(launches[:2]) == sorted(launches[2:]) == ["mpich", "openmpi"]
+    refused(earlybird("fit", "run", check=False), "mpich", "openmpi", "select one with --mpi")
+    earlybird("fit", "run", "--mpi", "openmpi", "-o", "p.json")
+    assert json.loads((tmp_path / "p.json").read_text())["context"]["flavour"] == "openmpi"
+    rows = json.loads(earlybird("measure", "--resume", "-o", "run", "--launches", "3", "--json").stdout)
+    assert {(row["mpi"], row["launches"]) for row in rows["points"]} == {("mpich", 3), ("openmpi", 3)}
+    refused(earlybird("measure", "--resume", "-o", "run", "--mpi", "mpich", check=False), "--mpi is mpich")
+    refused(earlybird("measure", "pingpong", *both, "--format", "osu", check=False), "--format osu", "--mpi")

@@ -50,6 +50,9 @@ def fit(
             help="Compare the forms of collectives by the mean over ranks, as OSU prints it.",
         ),
     ] = False,
+    mpi: Annotated[
+        str | None, typer.Option("--mpi", help="Use only the samples of this MPI, of runs with several.")
+    ] = None,
     output_format: Format = FORMAT,
     as_json: bool = JSON,
 ) -> None:
@@ -59,7 +62,7 @@ def fit(
     fixed.
     """
     _require_replaceable(output)
-    observations = _read(sources)
+    observations = _read(sources, mpi)
     from earlybird.fit.collective_comparison import COMPLETION, MEAN
     from earlybird.fit.profile import compare_segmentations, fit_profile
 
@@ -81,7 +84,7 @@ def fit(
         if collectives and model_selection:
             _print_selection(observations, collectives, times)
         if profile.levels:
-            note(f"wrote {output}; next: {_next(sources, profile, output)}")
+            note(f"wrote {output}; next: {_next(sources, profile, output, mpi)}")
         else:
             note(f"wrote {output}")
         if pipeline_forms(profile):
@@ -92,12 +95,12 @@ def fit(
         note(f"warning: {warning}")
 
 
-def _read(sources):
+def _read(sources, mpi):
     from earlybird.fit.observations import read_runs, read_table
 
     tables = [path for path in sources if path.is_file()]
     if not tables:
-        return read_runs(sources)
+        return read_runs(sources, mpi)
     if len(sources) > 1:
         raise InputError(
             f"{tables[0]} is a table, given with {len(sources) - 1} more; give one table only, or run folders"
@@ -115,7 +118,7 @@ def _refuse_fitted_table(path):
         )
 
 
-def _next(sources: list[Path], profile: Profile, output: Path) -> str:
+def _next(sources: list[Path], profile: Profile, output: Path, mpi: str | None) -> str:
     """The next command for the profile, with a layout of the measured nodes; if the ranks ran on other
     machines, also the command that replays there."""
     runs = [Run.open(source) for source in sources if source.is_dir()]
@@ -123,6 +126,7 @@ def _next(sources: list[Path], profile: Profile, output: Path) -> str:
     layout = f"{nodes}x1x{2 if 'intra_socket' in profile.levels else 1}" if nodes > 1 else "1x1x4"
     arguments = f"PATTERN --profile {shlex.quote(str(output))} --layout {layout}"
     settings = next((run.header["settings"] for run in runs if run.header.get("settings")), {})
+    settings = settings | {"mpi": mpi or settings.get("mpi")}
     launch_options = [
         f"--{name} {shlex.quote(str(settings[name]))}"
         for name in ("launcher", "hosts", "agent", "mpi")

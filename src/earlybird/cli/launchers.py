@@ -17,6 +17,7 @@ from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Request
 from earlybird.launch.local import MpiexecLauncher, parse_hosts
+from earlybird.launch.several import SeveralMpis, launchers_in
 from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
@@ -43,6 +44,24 @@ def launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resou
         settings.get("agent"),
         settings.get("threads", 1),
     )
+
+
+def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict[str, Resources]]:
+    """As `launcher_of`, for the one MPI of the settings or several, with the resources by flavour."""
+    names = settings["mpi"] if isinstance(settings["mpi"], list) else [settings["mpi"]]
+    found = [launcher_of(settings | {"mpi": name}, seed) for name in names]
+    launchers = tuple(launcher for launcher, _ in found)
+    resources = {launcher.flavour: of_mpi for launcher, of_mpi in found}
+    if len(found) == 1:
+        return launchers[0], resources
+    if launchers[0].name == "synthetic":
+        raise InputError(
+            f"--mpi is given {len(found)} times, but the launcher synthetic draws times without an MPI; "
+            "omit --mpi"
+        )
+    if len(resources) < len(found):
+        raise InputError(f"--mpi {names[0]} and the other --mpi are the same MPI; give different ones")
+    return SeveralMpis(launchers), resources
 
 
 def _require_cluster_again(settings: Mapping[str, Any]) -> None:
@@ -110,18 +129,21 @@ def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launche
 def with_link_measured(launcher: Launcher) -> Launcher:
     """`launcher`, if it is of a virtual cluster with its measured link bandwidth; warns if that differs
     from the configured one."""
-    if not isinstance(launcher, ClusterLauncher):
+    parts = launchers_in(launcher)
+    if not isinstance(parts[0], ClusterLauncher):
         return launcher
-    measured = link.measure_link(launcher.cluster, counts=(1,))
+    measured = link.measure_link(parts[0].cluster, counts=(1,))
     if mismatch := link.describe_mismatch(measured):
         note(f"warning: {mismatch}")
-    return replace(launcher, link=measured)
+    checked = tuple(replace(one, link=measured) for one in parts)
+    return SeveralMpis(checked) if len(checked) > 1 else checked[0]
 
 
 def network_of(launcher: Launcher) -> str | None:
     """The network to store in a run, which must be the same to continue it; None except for virtual clusters
     and simulated machines."""
-    return launcher.network if isinstance(launcher, ClusterLauncher | SimgridLauncher) else None
+    first = launchers_in(launcher)[0]
+    return first.network if isinstance(first, ClusterLauncher | SimgridLauncher) else None
 
 
 def is_simulated(launcher_text: str) -> bool:

@@ -9,7 +9,7 @@ import typer
 
 from earlybird.cli import batch_script
 from earlybird.cli.common import Format, note, print_csv, print_json, print_table
-from earlybird.cli.launchers import is_simulated, launcher_of, machine_of
+from earlybird.cli.launchers import is_simulated, launchers_of, machine_of
 from earlybird.cli.measured_table import check_osu, print_beside_paper, print_samples
 from earlybird.cli.measuring import (
     Effort,
@@ -26,7 +26,7 @@ from earlybird.cli.options import (
     AgentOption,
     HostsOption,
     LauncherOption,
-    MpiOption,
+    MpisOption,
     PrintScriptOption,
     QuietOption,
     ResumeOption,
@@ -55,7 +55,7 @@ def measure(
     of_suites: dict[str, Any],
     *,
     output: RunOption = None,
-    mpi: MpiOption = None,
+    mpi: MpisOption = None,
     launcher: LauncherOption = "local",
     hosts: HostsOption = None,
     agent: AgentOption = None,
@@ -94,6 +94,8 @@ def measure(
         if not suite:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
+    mpis = list(dict.fromkeys(mpi or ()))
+    mpi = mpis if len(mpis) > 1 else next(iter(mpis), None)
     given_of_suites = {name: value for name, value in of_suites.items() if value is not None}
     if resume:
         run, settings, effort = open_run(output, SETTINGS)
@@ -123,7 +125,7 @@ def measure(
             launches=launches if launches is not None else _default_launches(quick, launcher),
             budget_s=units.parse_duration(budget, "--budget")
             if budget
-            else _default_budget_s(quick, len(suite), of_suites.get("reproduce")),
+            else _default_budget_s(quick, len(names), of_suites.get("reproduce")) * max(len(mpis), 1),
             paper=paper,
             seed=seed,
             time_limit_s=units.parse_duration(time_limit, "--time-limit"),
@@ -144,15 +146,24 @@ def measure(
     if print_script is not None:
         _print_script(context, output or Path("run"), chosen, options, effort)
         return
-    starter, resources = launcher_of(settings, effort.seed)
+    starter, resources = launchers_of(settings, effort.seed)
     _refuse_synthetic_threads(settings, options, starter)
     if is_simulated(settings["launcher"]):
         _refuse_without_threads(chosen)
     if not resume:
-        effort = suited_to(resources, effort)
-    groups = [group for suite in chosen for group in suite.groups(options, resources, starter.flavour)]
-    for remark in suites.remarks(chosen, options, resources):
+        effort = suited_to(next(iter(resources.values())), effort)
+    groups = [
+        group
+        for name, of_mpi in resources.items()
+        for suite in chosen
+        for group in suite.groups(options, of_mpi, name)
+    ]
+    for remark in dict.fromkeys(
+        r for one in resources.values() for r in suites.remarks(chosen, options, one)
+    ):
         note(remark)
+    if len(resources) > 1:
+        note(f"measuring {' and '.join(resources)}, their launches interleaved")
     for group in groups:
         starter.check(group.layout)
     if format == "osu":
@@ -166,10 +177,17 @@ def measure(
     compares_paper = options.reproduce and format == "table"
     if compares_paper:
         print_beside_paper(run)
+    elif format == "table" and len(resources) > 1:
+        for name in resources:
+            print(f"\n{name}:")
+            print_samples(run, [one for one in result.samples if one.config["mpi"] == name], format)
     else:
         print_samples(run, result.samples, format)
     fitted = _can_be_fitted(groups) and not compares_paper
-    next_command = f"fit {run.path} -o profile.json" if fitted else f"report {run.path} -o report.html"
+    of_one = f" --mpi {next(iter(resources))}" if len(resources) > 1 else ""
+    next_command = (
+        f"fit {run.path}{of_one} -o profile.json" if fitted else f"report {run.path} -o report.html"
+    )
     note(f"samples are in {run.path}; next: earlybird {next_command}")
 
 
@@ -267,6 +285,8 @@ def _default_budget_s(quick: bool, num_suites: int, paper: str | None) -> float:
 
 
 def _check_one_column(groups: Sequence[Group]) -> None:
+    if len({point["mpi"] for group in groups for point in group.points}) > 1:
+        raise InputError("--format osu prints one column: measure one --mpi")
     if {group.kernel for group in groups} == {"collective"}:
         check_osu(groups)
         return

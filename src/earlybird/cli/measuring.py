@@ -17,6 +17,7 @@ from earlybird.data.run import Run
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
+from earlybird.launch.several import launchers_in
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import Group, Resources
 from earlybird.measure.session import Plan, Result, measure
@@ -144,11 +145,12 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
 
 def keep_place(settings: dict[str, Any], launcher: Launcher) -> None:
     """Store in the settings of a new run the MPI and the network that --resume must use again."""
-    settings["mpi"] = launcher.flavour
+    first, *others = launchers_in(launcher)
+    settings["mpi"] = [one.flavour for one in (first, *others)] if others else first.flavour
     settings["network"] = network_of(launcher)
-    if isinstance(launcher, ClusterLauncher):
-        settings["launcher"] = f"cluster:{launcher.cluster.name}"
-        settings["nodes"] = len(launcher.cluster.nodes)
+    if isinstance(first, ClusterLauncher):
+        settings["launcher"] = f"cluster:{first.cluster.name}"
+        settings["nodes"] = len(first.cluster.nodes)
 
 
 def refuse_other_network(run: Run, settings: dict[str, Any], launcher: Launcher) -> None:

@@ -11,6 +11,14 @@ MpiOption = Annotated[
         "--mpi", help="mpich, openmpi, intel, system or the path of an mpicc.  [default: the first built]"
     ),
 ]
+MpisOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi",
+        help="mpich, openmpi, intel, system or the path of an mpicc; repeat it to compare several.  "
+        "[default: the first built]",
+    ),
+]
 LauncherOption = Annotated[
     str, typer.Option("--launcher", help="local, srun, cluster:NAME, simgrid:2x2x64 or synthetic:PROFILE.")
 ]

@@ -196,6 +196,7 @@ def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], na
                 raise InputError(
                     f"{names}: {key} is {common[key]!r} in one part and {value!r} in another; "
                     "a profile describes one context: fit them separately"
+                    f"{', or select one with --mpi' if key == 'flavour' else ''}"
                 )
     return common
 

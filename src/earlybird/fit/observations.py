@@ -96,8 +96,8 @@ def median_over_launches(time_s: np.ndarray) -> np.ndarray:
     return middle[..., 0, :, :] / 2
 
 
-def read_runs(paths: Iterable[str | Path]) -> Observations:
-    """Read run folders of one context.
+def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observations:
+    """Read run folders of one context; `mpi` selects the samples of one of several MPIs.
 
     Raises InputError if a folder is not a run, no sample is of use for a model, or the contexts differ;
     WorkError if a sample received wrong data.
@@ -109,6 +109,8 @@ def read_runs(paths: Iterable[str | Path]) -> Observations:
     compared: list[Sample] = []
     for run in runs:
         for sample in run.each_sample():
+            if mpi is not None and sample.config.get("mpi") != mpi:
+                continue
             if is_collective(sample) and sample.validated:
                 collected.add(run, sample)
             if sample.kernel in ("pipeline", "collective") and sample.method is not None:

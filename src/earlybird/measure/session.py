@@ -126,7 +126,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             raise KeyboardInterrupt
         if launched.cause is not None:
             raise WorkError(
-                f"{_describe(group)} on {launcher.flavour} failed: {launched.cause}; "
+                f"{_describe(group)} on {group.points[0]['mpi']} failed: {launched.cause}; "
                 f"{done} of {total} points are kept in {run.path}, continue with --resume"
             )
     samples = run.samples()

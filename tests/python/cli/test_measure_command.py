@@ -312,6 +312,12 @@ def test_threads_given_with_resume_are_compared(earlybird, planted, refused):
     refused(earlybird("measure", "--resume", "-o", "run", "--threads", "2", check=False), "--threads is 2")
 
 
+def test_several_mpis_of_drawn_times_are_refused(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pingpong", *SYNTHETIC, "--mpi", "mpich", "--mpi", "openmpi", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--mpi is given 2 times", "synthetic")
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_suites_are_listed_in_every_format(earlybird):
     listed = json.loads(earlybird("measure", "--json").stdout)["suites"]
     assert [one["suite"] for one in listed] == list(SUITES)

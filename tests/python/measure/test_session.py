@@ -12,6 +12,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Run, Sample
 from earlybird.launch.launcher import Launched, Rules
+from earlybird.launch.several import SeveralMpis
 from earlybird.measure import session
 from earlybird.measure.groups import Group
 from earlybird.measure.session import Plan, measure
@@ -360,3 +361,21 @@ def test_an_exchange_keeps_its_busiest_link_busy():
     assert group.link_s(group.points[0]) == pytest.approx(0.7)
     inside = exchange_group(Pattern([0], [1], [8]), parse_layout("2x1x2"), "mpich", 1e6)
     assert inside.link_s(inside.points[0]) == 0
+
+
+def test_launches_of_several_mpis_alternate_and_each_goes_to_its_launcher(run):
+    groups = [
+        replace(one, points=tuple(point | {"mpi": mpi} for point in one.points))
+        for mpi in ("a", "b")
+        for one in GROUPS
+    ]
+    launchers = {mpi: FakeLauncher() for mpi in ("a", "b")}
+    for mpi, launcher in launchers.items():
+        launcher.flavour = mpi
+    start(run, SeveralMpis(tuple(launchers.values())), plan(groups=groups))
+    for mpi, launcher in launchers.items():
+        assert {point["mpi"] for request in launcher.requests for point in request.points} == {mpi}
+        assert len(launcher.requests) == 2 * 3
+    order = [sample.config["mpi"] for sample in run.samples()]
+    for rounds in (order[:8], order[8:16], order[16:]):  # launch k of all before launch k+1 of any
+        assert Counter(rounds) == {"a": 4, "b": 4}
