@@ -419,10 +419,11 @@ def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(earlybird,
     require_mpi("mpich")
     require_mpi("openmpi")
     both = ("--mpi", "mpich", "--mpi", "openmpi")
-    small = ("--sizes", "8,1KiB", "--levels", "intra_socket", "--launches", "2", "--budget", "2s")
+    small = ("--sizes", "8,1KiB", "--levels", "intra_socket", "--launches", "2", "--budget", "60s")
     measured = earlybird("measure", "pingpong", *both, *small, "-o", "run")
     assert "measuring mpich and openmpi, their launches interleaved" in measured.stderr
     assert "\nmpich:\n" in measured.stdout and "\nopenmpi:\n" in measured.stdout
+    assert earlybird("show", "run").stdout == measured.stdout
     run = tmp_path / "run"
     assert json.loads((run / "run.json").read_text())["settings"]["mpi"] == ["mpich", "openmpi"]
     launches = [json.loads(line)["flavour"] for line in (run / "launches.ndjson").read_text().splitlines()]

@@ -74,13 +74,9 @@ def fit(
     if as_json or output_format is Format.json:
         summary = _summary(profile, output, [_choice_json(choice) for choice in choices])
         print_json(summary | (_collectives_json(observations, collectives, times) if model_selection else {}))
-    elif output_format is Format.csv:
-        print_csv(_HEADER, _rows(profile))
     else:
-        if profile.levels:
-            _print_tables(profile, choices)
-        if collectives:
-            print_forms(collectives)
+        print_profile(profile, output_format, choices)
+    if not as_json and output_format is Format.table:
         if collectives and model_selection:
             _print_selection(observations, collectives, times)
         if profile.levels:
@@ -93,6 +89,17 @@ def fit(
             note(f"next: {_advise_collective(collectives, output)}")
     for warning in profile.extra["warnings"]:
         note(f"warning: {warning}")
+
+
+def print_profile(profile: Profile, format: Format, choices=()) -> None:
+    """Print the parameters of a profile as a table or CSV; `choices` are the protocols it was chosen from."""
+    if format is Format.csv:
+        print_csv(_HEADER, _rows(profile))
+        return
+    if profile.levels:
+        _print_tables(profile, choices)
+    if collectives := collective_forms(profile):
+        print_forms(collectives)
 
 
 def _read(sources, mpi):

@@ -21,6 +21,7 @@ COMMANDS = {
     "gain": "Compute the closed-form gain of pipelined communication",
     "cluster": "Run several virtual nodes on this machine",
     "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
+    "show": "Print any file of earlybird, or a run folder, again",
     "report": "Write one self-contained page from runs, profiles, predictions and comparisons",
     "demo": "Run the whole workflow on this machine",
 }

@@ -37,6 +37,7 @@ from earlybird.cli.options import (
 from earlybird.cli.suite_commands import make_suite_group
 from earlybird.data import units
 from earlybird.data.errors import InputError
+from earlybird.data.run import Run, Sample
 from earlybird.launch.launcher import Launcher
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure import suites
@@ -177,18 +178,25 @@ def measure(
     compares_paper = options.reproduce and format == "table"
     if compares_paper:
         print_beside_paper(run)
-    elif format == "table" and len(resources) > 1:
-        for name in resources:
-            print(f"\n{name}:")
-            print_samples(run, [one for one in result.samples if one.config["mpi"] == name], format)
     else:
-        print_samples(run, result.samples, format)
+        print_run(run, result.samples, format)
     fitted = _can_be_fitted(groups) and not compares_paper
     of_one = f" --mpi {next(iter(resources))}" if len(resources) > 1 else ""
     next_command = (
         f"fit {run.path}{of_one} -o profile.json" if fitted else f"report {run.path} -o report.html"
     )
     note(f"samples are in {run.path}; next: earlybird {next_command}")
+
+
+def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
+    """Print the samples of a run; tables have no column for the MPI, so each of several has its own."""
+    mpis = dict.fromkeys(sample.config["mpi"] for sample in samples)
+    if format != "table" or len(mpis) == 1:
+        print_samples(run, samples, format)
+        return
+    for mpi in mpis:
+        print(f"\n{mpi}:")
+        print_samples(run, [sample for sample in samples if sample.config["mpi"] == mpi], format)
 
 
 def _list_suites(format: str) -> None:

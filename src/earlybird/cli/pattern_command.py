@@ -178,16 +178,17 @@ def _finish(
     pattern: Pattern, output: Path, num_ranks: int, facts: dict[str, Any], format: common.Format, json: bool
 ) -> None:
     save_pattern(pattern, output)
-    summary = {"file": str(output)} | facts | _summary(pattern, num_ranks)
+    summary = {"file": str(output)} | facts | summary_of(pattern, num_ranks)
     if json or format is common.Format.json:
         common.print_json(summary)
     elif format is common.Format.csv:
         common.print_csv(list(summary), [list(summary.values())])
     else:
-        _print_text(summary)
+        print_summary(summary)
 
 
-def _summary(pattern: Pattern, num_ranks: int) -> dict[str, Any]:
+def summary_of(pattern: Pattern, num_ranks: int) -> dict[str, Any]:
+    """Numbers and sizes of the messages of a pattern."""
     import numpy as np
 
     sizes = pattern.bytes if pattern.num_messages else np.zeros(1, dtype=np.int64)
@@ -208,7 +209,8 @@ def _summary(pattern: Pattern, num_ranks: int) -> dict[str, Any]:
     }
 
 
-def _print_text(summary: dict[str, Any]) -> None:
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what `summary_of` found, in lines."""
     smallest, median, largest, total = (
         units.format_bytes(summary[key])
         for key in ("smallest_bytes", "median_bytes", "largest_bytes", "total_bytes")

@@ -1,6 +1,6 @@
 """`earlybird predict collective`: the time of every algorithm of a collective operation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -81,37 +81,41 @@ def collective(
         forms, placed, size_bytes, None if algorithm is None else read_method(algorithm)
     )
     notes = [*notes, *answer.notes]
-    for reservation in notes:
+    value = {
+        "schema": SCHEMA,
+        "operation": op,
+        "ranks": placed.ranks,
+        "size_bytes": size_bytes,
+        "root": root,
+        "layout": placed.layout.text,
+        "map_by": placed.map_by,
+        "mpi": forms[0].mpi,
+        "algorithms": [_to_json(one, _left_out_error(forms, one)) for one in answer.predictions],
+        "references": [vars(one) for one in answer.references],
+        "profile_id": joined.id,
+        "notes": notes,
+    }
+    print_algorithms(value, Format.json if json else format, reference)
+
+
+def print_algorithms(value: Mapping[str, Any], format: Format, reference: bool = False) -> None:
+    """Print a prediction of collectives from its JSON object; `reference` adds published regressions."""
+    for reservation in value.get("notes", ()):
         note(f"warning: {reservation}")
-    if json or format is Format.json:
-        print_json(
-            {
-                "schema": SCHEMA,
-                "operation": op,
-                "ranks": placed.ranks,
-                "size_bytes": size_bytes,
-                "root": root,
-                "layout": placed.layout.text,
-                "map_by": placed.map_by,
-                "mpi": forms[0].mpi,
-                "algorithms": [_to_json(one) for one in answer.predictions],
-                "references": [vars(one) for one in answer.references],
-                "profile_id": joined.id,
-                "notes": notes,
-            }
-        )
+    if format is Format.json:
+        print_json(value)
     elif format is Format.csv:
-        print_csv(_COLUMNS, [_csv_row(one) for one in answer.predictions])
+        print_csv(_COLUMNS, [_csv_row(one) for one in value["algorithms"]])
     else:
-        shown = sorted(answer.predictions, key=lambda one: one.time_s)
-        rows = [_cells(one, _left_out_error(forms, one)) for one in shown]
+        shown = sorted(value["algorithms"], key=lambda one: one["time_s"])
         print_table(
             ["algorithm", "segments", "time", "95 %", "form", "held-out ranks", "extrapolated"],
-            rows + [_reference_cells(one) for one in answer.references if reference],
+            [_cells(one) for one in shown]
+            + [_reference_cells(Reference(**one)) for one in value["references"] if reference],
         )
         note(
-            f"{op} of {format_bytes(size_bytes)} among {placed.ranks} ranks on "
-            f"{placed.layout.text}, until the last rank is done"
+            f"{value['operation']} of {format_bytes(value['size_bytes'])} among {value['ranks']} ranks on "
+            f"{value['layout']}, until the last rank is done"
         )
 
 
@@ -130,15 +134,16 @@ def read_method(text: str) -> str:
     return f"{name}:{parse_bytes(segment, '--algorithm')}" if colon else name
 
 
-def _to_json(one: AlgorithmPrediction) -> dict[str, Any]:
-    value = {name: item for name, item in vars(one).items() if item is not None}
+def _to_json(one: AlgorithmPrediction, held_out_error: float | None) -> dict[str, Any]:
+    value = vars(one) | {"held_out_error": held_out_error}
+    value = {name: item for name, item in value.items() if item is not None}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in value.items()}
 
 
-def _csv_row(one: AlgorithmPrediction) -> list[Any]:
-    low, high = one.time_interval_s or (None, None)
-    return [one.method, one.algorithm, one.segment_bytes, one.time_s, low, high, one.form, one.tree,
-            " ".join(one.extrapolated)]  # fmt: skip
+def _csv_row(one: Mapping[str, Any]) -> list[Any]:
+    low, high = one.get("time_interval_s") or (None, None)
+    row = {**one, "time_low_s": low, "time_high_s": high, "extrapolated": " ".join(one["extrapolated"])}
+    return [row.get(name) for name in _COLUMNS]
 
 
 def _left_out_error(forms: Sequence[CollectiveForm], one: AlgorithmPrediction) -> float | None:
@@ -149,16 +154,16 @@ def _left_out_error(forms: Sequence[CollectiveForm], one: AlgorithmPrediction) -
     return next(form.extra.get("held_out_error") for form in forms if form.algorithm == one.algorithm)
 
 
-def _cells(one: AlgorithmPrediction, error: float | None) -> list[str]:
-    interval = one.time_interval_s and " .. ".join(map(format_seconds, one.time_interval_s))
+def _cells(one: Mapping[str, Any]) -> list[str]:
+    interval, error = one.get("time_interval_s"), one.get("held_out_error")
     return [
-        one.algorithm,
-        format_bytes(one.segment_bytes) if one.segment_bytes else "",
-        format_seconds(one.time_s),
-        interval or "",
-        one.form if one.tree is None else f"{one.form}, {one.tree}",
+        one["algorithm"],
+        format_bytes(one["segment_bytes"]) if one.get("segment_bytes") else "",
+        format_seconds(one["time_s"]),
+        " .. ".join(map(format_seconds, interval)) if interval else "",
+        f"{one['form']}, {one['tree']}" if "tree" in one else one["form"],
         "" if error is None else f"{100 * error:.1f} %",
-        ", ".join(one.extrapolated),
+        ", ".join(one["extrapolated"]),
     ]
 
 

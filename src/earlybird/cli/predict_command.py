@@ -53,9 +53,14 @@ def predict(
     joined = merge_profiles([load_profile(name) for name in profile])
     options = _model_options(model, share, mixed)
     prediction = predict_exchange(pattern, parse_layout(layout, map_by), joined, model, **options)
+    print_prediction(prediction, Format.json if json else format, pattern)
+
+
+def print_prediction(prediction: Prediction, format: Format, pattern: Pattern | None = None) -> None:
+    """Print the times of every rank; notes, and the amount of messages of a known pattern, on stderr."""
     for reservation in prediction.extra.get("notes", ()):
         note(f"warning: {reservation}")
-    if json or format is Format.json:
+    if format is Format.json:
         print_json(prediction.to_json())
     elif format is Format.csv:
         _print_csv(prediction)
@@ -103,7 +108,7 @@ def _print_csv(prediction: Prediction) -> None:
     print_csv(["rank", *columns], [[rank, *row] for rank, row in enumerate(rows)])
 
 
-def _print_table(prediction: Prediction, pattern: Pattern) -> None:
+def _print_table(prediction: Prediction, pattern: Pattern | None) -> None:
     time_s, columns = prediction.time_s, _columns(prediction)
     ranks = np.arange(len(time_s))
     if len(ranks) > MAX_TABLE_ROWS:
@@ -114,10 +119,12 @@ def _print_table(prediction: Prediction, pattern: Pattern) -> None:
         header, [[rank, *(format_seconds(values[rank]) for values in columns.values())] for rank in ranks]
     )
     slowest = prediction.slowest_rank
-    note(
-        f"{prediction.model}: the slowest rank is {slowest} with {format_seconds(time_s[slowest])}; "
-        f"{pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}"
+    amount = (
+        f"; {pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}"
+        if pattern is not None
+        else ""
     )
+    note(f"{prediction.model}: the slowest rank is {slowest} with {format_seconds(time_s[slowest])}{amount}")
 
 
 command = make_group(

@@ -1,5 +1,7 @@
 """`earlybird predict pipeline`: the time of every method to send a buffer in partitions."""
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +20,7 @@ from earlybird.cli.delay_rates import (
 from earlybird.cli.options import LevelOption, ProfilesOption
 from earlybird.data import labels
 from earlybird.data.errors import InputError
+from earlybird.data.files import with_present_keys
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 from earlybird.predict import merge_profiles
@@ -72,36 +75,43 @@ def pipeline(
     delay_s = rate * (size_bytes // num_partitions)
     chosen = _only(method, models, predict_methods(models, size_bytes, num_partitions, delay_s))
     notes = reservations([model for model, _ in chosen], size_bytes, num_partitions, rate)
-    for reservation in notes:
+    value = {
+        "schema": SCHEMA,
+        "level": level,
+        "threads": threads,
+        "partitions": num_partitions,
+        "size_bytes": size_bytes,
+        "gamma_s_per_byte": rate,
+        "delay_s": delay_s,
+        "methods": [_to_json(prediction) for _, prediction in chosen],
+        "profile_id": joined.id,
+        "notes": notes,
+    }
+    print_methods(value, Format.json if json else format)
+
+
+def print_methods(value: Mapping[str, Any], format: Format) -> None:
+    """Print a prediction of pipelines from its JSON object."""
+    for reservation in value.get("notes", ()):
         note(f"warning: {reservation}")
-    methods = [_to_json(prediction) for _, prediction in chosen]
-    if json or format is Format.json:
-        print_json(
-            {
-                "schema": SCHEMA,
-                "level": level,
-                "threads": threads,
-                "partitions": num_partitions,
-                "size_bytes": size_bytes,
-                "gamma_s_per_byte": rate,
-                "delay_s": delay_s,
-                "methods": methods,
-                "profile_id": joined.id,
-                "notes": notes,
-            }
-        )
+    methods = [with_present_keys(method) for method in value["methods"]]
+    if format is Format.json:
+        print_json(value)
     elif format is Format.csv:
         print_csv(_COLUMNS, [[row.get(name) for name in _COLUMNS] for row in map(_flat, methods)])
     else:
         print_table(
             ["method", "time", "95 %", "speed-up over single", "95 %", "messages", "largest", "source"],
-            [_cells(prediction) for _, prediction in chosen],
+            [_cells(MethodPrediction(**{key: row.get(key) for key in _FIELDS})) for row in methods],
         )
         note(
-            f"{labels.level(level)}: {format_bytes(size_bytes)} in {num_partitions} partitions, "
-            f"{labels.counted(threads, 'thread')}, the last partition {format_seconds(delay_s)} "
-            "late"
+            f"{labels.level(value['level'])}: {format_bytes(value['size_bytes'])} in {value['partitions']} "
+            f"partitions, {labels.counted(value['threads'], 'thread')}, the last partition "
+            f"{format_seconds(value['delay_s'])} late"
         )
+
+
+_FIELDS = tuple(field.name for field in fields(MethodPrediction))
 
 
 def load_profiles(names: list[str]) -> Profile:

@@ -132,10 +132,10 @@ def replay(
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if joined is None:
-        _show_measured(run, "json" if json else format)
+        print_measured(run, Format.json if json else format)
     else:
         compared = compare_run(run, messages, where, joined, predictions, profiles)
-        _show_comparison(compared, "json" if json else format)
+        print_comparison(compared, Format.json if json else format)
     note(f"samples are in {run.path}")
 
 
@@ -248,25 +248,27 @@ def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels
     return notes
 
 
-def _show_measured(run: Run, format: Format) -> None:
+def print_measured(run: Run, format: Format) -> None:
+    """Print the time of every rank of an exchange without prediction."""
     samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
     times_s = measured_times(samples)
-    if format is Format.json or format == "json":
+    if format is Format.json:
         print_json(
             {"run": str(run.path), "measured_s": times_s.tolist(), "slowest_rank": int(times_s.argmax())}
         )
-    elif format == "csv":
+    elif format is Format.csv:
         print_csv(["rank", "measured_s"], [[rank, time_s] for rank, time_s in enumerate(times_s)])
     else:
         _print_ranks({"measured": times_s})
         print("\nadd --profile PROFILE.json to compare with a prediction")
 
 
-def _show_comparison(comparison: Comparison, format: Format) -> None:
+def print_comparison(comparison: Comparison, format: Format) -> None:
+    """Print measured and predicted times of every rank, and the errors of the models."""
     columns = {"measured": comparison.measured_s} | dict(comparison.predicted_s)
-    if format == "json":
+    if format is Format.json:
         print_json(comparison.to_json())
-    elif format == "csv":
+    elif format is Format.csv:
         header = ["rank", *(f"{name.replace('-', '_')}_s" for name in columns)]
         print_csv(header, [[rank, *times] for rank, times in enumerate(zip(*columns.values(), strict=True))])
     else:

@@ -14,6 +14,7 @@ LEVELS = ("intra_socket", "inter_socket", "inter_node")
 # How tables and texts name them.
 LEVEL_LABELS = dict(zip(LEVELS, ("same socket", "across sockets", "between nodes"), strict=True))
 MAPPINGS = ("core", "socket", "node")
+LAYOUT_HEADER = "rank,node,socket"
 MAX_RANKS = 10_000_000
 
 
@@ -100,12 +101,12 @@ def save_layout(layout: Layout, path: str | Path) -> None:
         f"{rank},{node},{socket}\n"
         for rank, (node, socket) in enumerate(zip(layout.node, layout.socket, strict=True))
     ]
-    files.write_text(path, "rank,node,socket\n" + "".join(rows))
+    files.write_text(path, f"{LAYOUT_HEADER}\n{''.join(rows)}")
 
 
 def _load_csv(path: Path) -> Layout:
     place: dict[int, tuple[int, int]] = {}
-    for number, (rank, node, socket) in files.read_integer_rows(path, "layout", "rank,node,socket"):
+    for number, (rank, node, socket) in files.read_integer_rows(path, "layout", LAYOUT_HEADER):
         if min(rank, node, socket) < 0:
             raise InputError(
                 f"{path} line {number} has a negative number; ranks, nodes and sockets count from 0"

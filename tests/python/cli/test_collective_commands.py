@@ -106,6 +106,16 @@ def test_predict_gives_the_time_of_every_algorithm(earlybird):
     assert [row["method"] for row in rows] == ["linear", "pipeline:8192", "binomial"]
 
 
+def test_predictions_and_advice_are_shown_as_they_were_printed(earlybird, folder):
+    arguments = (*BCAST, "--ranks", 7, "--size", "64KiB", "--map-by", "node", "--profile", "p.json")
+    for command in ("predict", "advise"):
+        outputs = {format: earlybird(command, "collective", *arguments, "--format", format)[1]
+                   for format in ("table", "csv", "json")}  # fmt: skip
+        (folder / "answer.json").write_text(outputs["json"])
+        for format, output in outputs.items():
+            assert earlybird("show", "answer.json", "--format", format)[1] == output != ""
+
+
 def test_predict_beyond_the_machine_warns_and_prints_published_times(earlybird):
     arguments = ("--op", "bcast", "--ranks", 256, "--size", 1, "--map-by", "node", "--profile", "p.json")
     status, out, err = earlybird("predict", "collective", *arguments, "--reference")
