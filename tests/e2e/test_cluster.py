@@ -111,6 +111,15 @@ def test_clusters_stand_side_by_side_with_the_same_addresses(two_nodes, run_on, 
         assert "here" not in run_on(other, "node0", "ls", "/dev/shm")
 
 
+def test_the_end_of_a_command_is_printed_as_json(earlybird, two_nodes):
+    arguments = ("cluster", "run", "--json", "--name", two_nodes["name"], "1", "--")
+    done = earlybird(*arguments, "sh", "-c", "hostname; echo no >&2; exit 3", check=False)
+    assert done.returncode == 3
+    assert json.loads(done.stdout) == {
+        "node": "node1", "exit_status": 3, "stdout": "node1\n", "stderr": "no\n",
+    }  # fmt: skip
+
+
 def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
     before = devices_here()
     require_cluster()
@@ -122,7 +131,7 @@ def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
             ).stdout
         )
         assert len(processes_of(told)) == 4
-        earlybird("cluster", "down", "--name", name)
+        assert json.loads(earlybird("cluster", "down", "--name", name, "--json").stdout) == {"down": [name]}
         assert processes_of(told) == []
         assert devices_here() == before
         assert not folder_of(name).exists()

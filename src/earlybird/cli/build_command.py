@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli.common import make_command, note
+from earlybird.cli.common import AS_JSON, make_command, note, print_json
 from earlybird.machine import flavours
 from earlybird.toolchain.build import build_native
 from earlybird.toolchain.install import install_flavour
@@ -21,6 +21,7 @@ def build(
             "repeated."
         ),
     ] = ["mpich"],  # noqa: B006  typer only reads it
+    json: bool = AS_JSON,
 ) -> None:
     """Install an MPI flavour if needed and compile the native code for it. A repeated build does nothing."""
     for name in mpi:
@@ -28,7 +29,15 @@ def build(
     names = list(dict.fromkeys(mpi))
     # In parallel: CMake's probes and pip's downloads leave cores idle.
     with ThreadPoolExecutor(len(names)) as pool:
-        for flavour, prefix in pool.map(_prepare, names):
+        prepared = pool.map(_prepare, names)
+        if json:
+            built = [
+                {"name": one.name, "version": one.version, "mpicc": str(one.mpicc), "prefix": str(prefix)}
+                for one, prefix in prepared
+            ]
+            print_json({"built": built})
+            return
+        for flavour, prefix in prepared:
             print(f"{flavour.name} {flavour.version} is ready: {prefix}")
 
 

@@ -11,7 +11,17 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.cli.chosen_mpi import choose_flavour
-from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
+from earlybird.cli.common import (
+    AS_JSON,
+    FORMAT,
+    JSON,
+    Format,
+    make_group,
+    note,
+    print_csv,
+    print_json,
+    print_table,
+)
 from earlybird.cli.options import MpiOption, ThreadsOption
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
@@ -35,7 +45,7 @@ def up(
     ] = "200mbit",
     name: Annotated[str, typer.Option(help="Name of the cluster.")] = "virtual",
     check: Annotated[bool, typer.Option(help="Measure the links, which takes 3 s.")] = True,
-    json: bool = JSON,
+    json: bool = AS_JSON,
 ) -> None:
     """Start a cluster: each node has its own network, host name, processes and shared memory.
 
@@ -74,6 +84,9 @@ def run(
     node: Annotated[str, typer.Argument(help="Node, such as node0 or 0.")],
     command: Annotated[list[str], typer.Argument(help="Command to run on the node.")],
     name: NameOption = "",
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the exit status and output of the command as JSON.")
+    ] = False,
 ) -> None:
     """Run a command on a node; the exit status is that of the command."""
     cluster = state.find(name)
@@ -90,7 +103,13 @@ def run(
     # Joining a node's mounts changes to its root folder; the command must start in the current folder.
     shell = ["/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", os.getcwd()]
     arguments = [*cluster.node_words(nodes[node]), *shell, *arguments]
-    os.execvpe(arguments[0], arguments, os.environ | {"TMPDIR": TEMPORARY})
+    environment = os.environ | {"TMPDIR": TEMPORARY}
+    if not json:
+        os.execvpe(arguments[0], arguments, environment)
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, errors="replace")
+    streams = {"stdout": done.stdout, "stderr": done.stderr}
+    print_json({"node": nodes[node].name, "exit_status": done.returncode} | streams)
+    raise typer.Exit(done.returncode)
 
 
 def mpiexec(
@@ -130,6 +149,7 @@ def mpiexec(
 def down(
     name: NameOption = "",
     all_: Annotated[bool, typer.Option("--all", help="Stop all clusters of this user.")] = False,
+    json: bool = AS_JSON,
 ) -> None:
     """Stop a cluster and all its processes."""
     if all_ and name:
@@ -137,7 +157,10 @@ def down(
     names = [cluster.name for cluster in state.all_running()] if all_ else [state.find(name).name]
     for running in names:
         control.down(running)
-        print(f"{running} is down")
+        if not json:
+            print(f"{running} is down")
+    if json:
+        print_json({"down": names})
 
 
 def _parse_rate(text: str) -> float:

@@ -23,6 +23,7 @@ class Format(StrEnum):
 
 FORMAT = typer.Option(Format.table, "--format", help="How to print the result on stdout.")
 JSON = typer.Option(False, "--json", help="Short for --format json.")
+AS_JSON = typer.Option(False, "--json", help="Print the result as JSON.")  # of commands without --format
 
 
 def make_command(function: Callable[..., Any], *, name: str, example: str):
@@ -41,6 +42,11 @@ class _GroupWithDefault(TyperGroup):
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx, incomplete):
+        of_default = self.commands[self.default].shell_complete(ctx, incomplete)
+        found = [*super().shell_complete(ctx, incomplete), *of_default]
+        return list({item.value: item for item in found}.values())
 
 
 def make_group(

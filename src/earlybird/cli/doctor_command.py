@@ -3,7 +3,7 @@
 from typing import Any
 
 from earlybird import __version__
-from earlybird.cli.common import JSON, make_command, print_json, print_table
+from earlybird.cli.common import AS_JSON, make_command, print_json, print_table
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.units import format_bytes
@@ -23,7 +23,7 @@ _MEANS = {
 }
 
 
-def doctor(json: bool = JSON) -> None:
+def doctor(json: bool = AS_JSON) -> None:
     """Report what this machine can run and measure; each "no" with its cause and remedy."""
     rows = [_flavour(name) for name in flavours.NAMES]
     machine = hardware.describe()

@@ -3,9 +3,11 @@
 import importlib
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from earlybird.cli.main import COMMANDS, LOOP
+
+COMPLETION = "`earlybird --install-completion` makes your shell complete commands, suites and options."
 
 
 class _LazyGroup(TyperGroup):
@@ -21,12 +23,18 @@ class _LazyGroup(TyperGroup):
             return None
         return importlib.import_module(f"earlybird.cli.{name}_command").command
 
+    def shell_complete(self, ctx, incomplete):
+        # From COMMANDS: importing all commands for their help takes a second.
+        self.get_command = lambda ctx, name: TyperCommand(name, help=COMMANDS[name])
+        return super().shell_complete(ctx, incomplete)
+
     def format_help(self, ctx, formatter):
         formatter.write(LOOP + "\n\nCommands:\n")
         formatter.write("".join(f"  {name:<9} {text}\n" for name, text in COMMANDS.items()))
+        formatter.write(f"\n{COMPLETION}\n")
 
 
-app = typer.Typer(cls=_LazyGroup, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(cls=_LazyGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)

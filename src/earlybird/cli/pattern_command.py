@@ -10,7 +10,7 @@ import typer
 from earlybird.cli import common
 from earlybird.data import files, units
 from earlybird.data.errors import InputError
-from earlybird.data.pattern import Pattern, load_pattern, save_pattern
+from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
 
 DEFAULT_CELLS = 100_000
 
@@ -135,9 +135,15 @@ def convert(
     """Write a pattern in another format.
 
     In Matrix Market an entry is a message: the row sends that many bytes to the column; ranks count from 1.
+    Entries on the diagonal need no communication and are dropped.
     """
     _check_output(output)
-    pattern = load_pattern(source)
+    pattern, dropped = load_without_diagonal(source)
+    if dropped:
+        common.note(
+            f"dropped {dropped} entr{'y' if dropped == 1 else 'ies'} on the diagonal of {source}: messages "
+            "from a rank to itself"
+        )
     _finish(pattern, output, pattern.num_ranks_named, {}, format, json)
 
 

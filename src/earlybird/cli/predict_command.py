@@ -9,10 +9,10 @@ from earlybird.cli.options import MixedOption, ProfilesOption, ShareOption
 from earlybird.cli.predict_collective import collective
 from earlybird.cli.predict_pipeline import pipeline
 from earlybird.data.errors import InputError
-from earlybird.data.layout import parse_layout
+from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.profile import load_profile
+from earlybird.data.profile import Profile, load_profile
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict import MODELS, merge_profiles, predict_exchange
 
@@ -28,9 +28,13 @@ def predict(
     patterns: list[str] = PATTERNS,
     profile: ProfilesOption = [],  # noqa: B006
     layout: str | None = typer.Option(
-        None, "--layout", help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV."
+        None,
+        "--layout",
+        help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.  [default: one node for all ranks of PATTERN]",
     ),
-    map_by: str = typer.Option("core", "--map-by", help="How ranks fill the layout: core, socket or node."),
+    map_by: str | None = typer.Option(
+        None, "--map-by", help="How ranks fill --layout: core, socket or node.  [default: core]"
+    ),
     model: str = typer.Option("staircase", "--model", help=f"One of {', '.join(MODELS)}."),
     share: ShareOption = None,
     mixed: MixedOption = None,
@@ -46,14 +50,33 @@ def predict(
     describes the machine.
     """
     path = _pattern_path(patterns)
-    if not profile or layout is None:
-        option = "--layout, such as 1x1x4" if profile else "--profile, a file written by `earlybird fit`"
-        raise InputError(f"predict needs a profile and a layout; add {option}")
+    if not profile:
+        raise InputError("predict needs a profile; add --profile, a file written by `earlybird fit`")
+    if layout is None and map_by is not None:
+        raise InputError(
+            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
+        )
     pattern = load_pattern(path)
     joined = merge_profiles([load_profile(name) for name in profile])
     options = _model_options(model, share, mixed)
-    prediction = predict_exchange(pattern, parse_layout(layout, map_by), joined, model, **options)
+    where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
+    prediction = predict_exchange(pattern, where, joined, model, **options)
     print_prediction(prediction, Format.json if json else format, pattern)
+
+
+def _one_node(pattern: Pattern, profile: Profile) -> Layout:
+    """One node with the ranks of `pattern`, which fill the sockets of the measured machine one after the
+    other; all on one socket if these are unknown or messages between them were not measured."""
+    num_ranks = max(pattern.num_ranks_named, 1)
+    cores = profile.machine.get("cores_per_socket")
+    known = isinstance(cores, list) and len(cores) > 1 and "inter_socket" in profile.levels
+    per_socket = max(min(cores), -(-num_ranks // len(cores))) if known else num_ranks
+    rank = np.arange(num_ranks)
+    sockets = -(-num_ranks // per_socket)
+    text = f"1 node of {num_ranks} ranks"
+    filled = f"{sockets} sockets of at most {per_socket}" if sockets > 1 else "one socket"
+    note(f"no --layout is given: assuming {text} on {filled}")
+    return Layout(np.zeros_like(rank), rank // per_socket, text)
 
 
 def print_prediction(prediction: Prediction, format: Format, pattern: Pattern | None = None) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli import common
+from earlybird.data.errors import InputError
 
 
 def report(
@@ -22,8 +23,11 @@ def report(
     terminal: Annotated[
         bool, typer.Option("--terminal", help="Print the results; write the page only if -o is given.")
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the name of the page as JSON.")] = False,
 ) -> None:
     """Write one HTML page, readable offline, from any outputs of the other commands."""
+    if terminal and json:
+        raise InputError("--terminal and --json are both given; give one of them")
     from earlybird.cli.fitted_collectives import with_collectives
     from earlybird.cli.fitted_pipelines import with_fitted_pipelines
     from earlybird.report import material, page
@@ -33,6 +37,8 @@ def report(
     if output is not None or not terminal:
         output = output or Path("report.html")
         page.write_page(collected, output)
+        if json:
+            common.print_json({"page": str(output)})
         common.note(f"wrote {output}")
     if terminal:
         print(tables.render(collected), end="")

@@ -78,8 +78,19 @@ def load_pattern(path: str | Path) -> Pattern:
     if path.suffix == ".npz":
         return _load_npz(path)
     if path.suffix in MATRIX_MARKET_SUFFIXES:
-        return _load_matrix_market(path)
+        return _make(*_read_matrix_market(path))
     return _load_csv(path)
+
+
+def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:
+    """As `load_pattern`, but for a matrix without the entries on its diagonal, messages from a rank to
+    itself; and their number."""
+    path = Path(path)
+    if path.suffix not in MATRIX_MARKET_SUFFIXES:
+        return load_pattern(path), 0
+    table, where = _read_matrix_market(path)
+    kept = np.flatnonzero(table[:, 0] != table[:, 1])
+    return _make(table[kept], lambda k: where(int(kept[k]))), len(table) - len(kept)
 
 
 def save_pattern(pattern: Pattern, path: str | Path) -> None:
@@ -136,7 +147,8 @@ def _load_npz(path: Path) -> Pattern:
     return _make(np.column_stack([c.astype(np.int64) for c in columns]), lambda k: f"{path} message {k}")
 
 
-def _load_matrix_market(path: Path) -> Pattern:
+def _read_matrix_market(path: Path) -> tuple[np.ndarray, Callable[[int], str]]:
+    """The entries as rows src, dst, bytes, and the place of entry k for messages."""
     import scipy.io
     from scipy.sparse import coo_array
 
@@ -170,7 +182,7 @@ def _load_matrix_market(path: Path) -> Pattern:
             f"{where(k)} (row {matrix.row[k] + 1}, column {matrix.col[k] + 1}) has the size "
             f"{matrix.data[k]}; give whole bytes, at most {MAX_BYTES}"
         )
-    return _make(np.column_stack([matrix.row, matrix.col, matrix.data.real.astype(np.int64)]), where)
+    return np.column_stack([matrix.row, matrix.col, matrix.data.real.astype(np.int64)]), where
 
 
 def _line_of_entry(text: str, k: int) -> int:

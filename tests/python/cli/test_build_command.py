@@ -1,5 +1,6 @@
 """`earlybird build` prepares several MPIs in parallel; a failure does not affect the others."""
 
+import json
 import sys
 import threading
 from pathlib import Path
@@ -18,14 +19,14 @@ def build(monkeypatch, capsys):
     """build(prepare, *names) runs the command with `prepare(name)` in place of installing and compiling;
     returns the exit status, stdout and stderr."""
 
-    def run(prepare, *names):
+    def run(prepare, *names, json=False):
         mpicc = Path("/mpi/bin/mpicc")
         flavour_of = {name: Flavour(name, "mpich", "1.0", mpicc, mpicc.parent / "mpiexec") for name in names}
         monkeypatch.setattr(build_command, "install_flavour", lambda name, say: None)
         monkeypatch.setattr(build_command.flavours, "find_flavour", flavour_of.get)
         monkeypatch.setattr(build_command, "build_native", lambda flavour, say: prepare(flavour.name))
         arguments = [text for name in names for text in ("--mpi", name)]
-        monkeypatch.setattr(sys, "argv", ["earlybird", "build", *arguments])
+        monkeypatch.setattr(sys, "argv", ["earlybird", "build", *arguments, *(["--json"] if json else [])])
         with pytest.raises(SystemExit) as end:
             main.run()
         return end.value.code, *capsys.readouterr()
@@ -48,6 +49,16 @@ def test_mpis_are_prepared_in_parallel_and_reported_in_order(build):
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         f"{name} 1.0 is ready: /built/{name}" for name in ("mpich", "openmpi", "intel")
+    ]
+
+
+def test_the_builds_are_listed_as_json(build):
+    status, out, _ = build(lambda name: f"/built/{name}", "mpich", "intel", json=True)
+    built = json.loads(out)["built"]
+    assert status == 0
+    assert [(one["name"], one["version"], one["prefix"]) for one in built] == [
+        ("mpich", "1.0", "/built/mpich"),
+        ("intel", "1.0", "/built/intel"),
     ]
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from earlybird.cli.main import COMMANDS
+
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])
 def test_h_is_short_for_help(earlybird, command):
@@ -19,3 +21,31 @@ def test_a_misspelt_command_names_the_one_that_is_like_it(earlybird, typed, mean
         ended.stderr
         == f"earlybird: no such command {typed[-1]!r}, did you mean {meant!r}? See `{where} --help`\n"
     )
+
+
+def completed(own_process, *words):
+    """What the shell is offered for the last of `words`, by the protocol of typer's script for bash."""
+    line = {"COMP_WORDS": " ".join(("earlybird", *words)), "COMP_CWORD": str(len(words))}
+    return own_process(env={"_EARLYBIRD_COMPLETE": "complete_bash"} | line).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("me",), {"measure"}),
+        (("measure", "pi"), {"pingpong", "pipeline"}),
+        (("measure", "-o", "run", "cont"), {"contention"}),
+        (("measure", "pipeline", "--part"), {"--partitions"}),
+        (("measure", "pingpong", "--part"), set()),
+        (("measure", "--la"), {"--launcher", "--launches"}),
+        (("predict", "--prof"), {"--profile"}),
+        (("predict", "p"), {"pipeline"}),
+    ],
+)
+def test_the_shell_completes_commands_suites_and_options(own_process, words, offered):
+    assert set(completed(own_process, *words)) == offered
+
+
+def test_every_command_is_offered(own_process):
+    assert set(completed(own_process, "")) == set(COMMANDS)
+    assert "--install-completion" in own_process("--help").stdout

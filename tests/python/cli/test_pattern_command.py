@@ -188,3 +188,23 @@ def test_documented_examples_print_what_the_page_shows(pattern, of_norne):
         # Figures may differ with the versions of METIS and Qhull; the text may not.
         masked = [re.sub(r"[0-9.]+( (B|KiB|MiB))?", "#", text) for text in (out, shown)]
         assert masked[0] == masked[1]
+
+
+@pytest.mark.parametrize(("entries", "says"), [("1 1 9\n2 2 9\n", "2 entries"), ("2 2 9\n", "1 entry")])
+def test_the_diagonal_of_a_matrix_is_dropped_when_it_is_converted(pattern, tmp_path, entries, says):
+    rows = entries + "1 2 4\n"
+    Path("m.mtx").write_text(
+        f"%%MatrixMarket matrix coordinate integer general\n2 2 {rows.count(chr(10))}\n{rows}"
+    )
+    status, _, err = pattern("convert", "m.mtx", "-o", "m.csv")
+    assert status == 0 and f"dropped {says} on the diagonal of m.mtx" in err
+    assert Path("m.csv").read_text() == "src,dst,bytes\n0,1,4\n"
+
+
+def test_a_message_to_oneself_in_a_csv_and_other_bad_entries_of_a_matrix_are_refused(pattern):
+    Path("p.csv").write_text("src,dst,bytes\n0,1,4\n1,1,4\n")
+    status, _, err = pattern("convert", "p.csv", "-o", "q.csv")
+    assert status == 2 and "p.csv line 3" in err and "itself" in err
+    Path("m.mtx").write_text("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 1 4\n1 2 -4\n")
+    status, _, err = pattern("convert", "m.mtx", "-o", "m.csv")
+    assert status == 2 and "m.mtx line 4" in err and "negative" in err

@@ -183,9 +183,32 @@ def test_a_bad_pattern_is_refused_with_its_line(earlybird, tmp_path, text, messa
     assert message in _refusal(earlybird("predict", path, *WORKED[1:]))
 
 
-@pytest.mark.parametrize(("arguments", "missing"), [(WORKED[:3], "--layout"), (WORKED[:1], "--profile")])
+@pytest.mark.parametrize(
+    ("arguments", "missing"), [((*WORKED[:3], "--map-by", "node"), "--layout"), (WORKED[:1], "--profile")]
+)
 def test_a_missing_option_is_reported(earlybird, arguments, missing):
     assert missing in _refusal(earlybird("predict", *arguments))
+
+
+def test_without_a_layout_one_node_has_all_ranks(earlybird):
+    status, out, err = earlybird("predict", *WORKED[:3], "--json")
+    assert status == 0 and "no --layout is given: assuming 1 node of 4 ranks on one socket" in err
+    assert json.loads(out) == json.loads(earlybird("predict", *WORKED, "--json")[1])
+
+
+@pytest.mark.parametrize(("cores", "layout"), [([2, 2], "1x2x2"), ([1, 1], "1x2x2"), ([8, 8], "1x1x4")])
+def test_without_a_layout_ranks_fill_the_sockets_that_were_measured(earlybird, tmp_path, cores, layout):
+    path = tmp_path / "p.json"
+    profile = json.loads((ROOT / "examples" / "worked" / "profile.json").read_text())
+    slow = json.loads(json.dumps(profile["levels"]["intra_socket"]))
+    for protocol in slow["protocols"]:
+        protocol["latency_s"] *= 3
+    profile |= {"levels": profile["levels"] | {"inter_socket": slow}, "machine": {"cores_per_socket": cores}}
+    path.write_text(json.dumps(profile))
+    _, assumed, err = earlybird("predict", WORKED[0], "--profile", path, "--json")
+    given = earlybird("predict", WORKED[0], "--profile", path, "--layout", layout, "--json")[1]
+    assert json.loads(assumed) == json.loads(given)
+    assert ("2 sockets of at most 2" in err) == (layout == "1x2x2")
 
 
 @pytest.mark.parametrize("replicate", [7, {}, {"levels": {"intra_socket": {"protocols": []}}}])
