@@ -87,5 +87,6 @@ def _print_table(result: dict[str, float]) -> None:
 command = make_command(
     gain,
     name="gain",
+    long_tables=False,
     example="earlybird gain --threads 8 --theta 8 --bandwidth 25GB/s --gamma 1000us/MB --size 64MiB",
 )

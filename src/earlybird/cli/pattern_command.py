@@ -243,5 +243,6 @@ command = common.make_group(
         ("convert", convert, "earlybird pattern convert messages.mtx -o messages.csv"),
     ],
     name="pattern",
+    long_tables=False,
     help="Create or convert the pattern of an exchange: which rank sends how many bytes to which.",
 )

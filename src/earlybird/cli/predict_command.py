@@ -4,7 +4,17 @@ their own."""
 import numpy as np
 import typer
 
-from earlybird.cli.common import FORMAT, JSON, Format, make_group, note, print_csv, print_json, print_table
+from earlybird.cli.common import (
+    FORMAT,
+    JSON,
+    Format,
+    make_group,
+    note,
+    print_csv,
+    print_json,
+    print_table,
+    prints_all,
+)
 from earlybird.cli.options import MixedOption, ProfilesOption, ShareOption
 from earlybird.cli.predict_collective import collective
 from earlybird.cli.predict_pipeline import pipeline
@@ -134,9 +144,9 @@ def _print_csv(prediction: Prediction) -> None:
 def _print_table(prediction: Prediction, pattern: Pattern | None) -> None:
     time_s, columns = prediction.time_s, _columns(prediction)
     ranks = np.arange(len(time_s))
-    if len(ranks) > MAX_TABLE_ROWS:
+    if len(ranks) > MAX_TABLE_ROWS and not prints_all():
         ranks = np.argsort(-time_s, kind="stable")[:SLOWEST_ROWS]
-        note(f"the {SLOWEST_ROWS} slowest of {len(time_s)} ranks; --format csv prints all")
+        note(f"the {SLOWEST_ROWS} slowest of {len(time_s)} ranks; --all prints all")
     header = ["rank", *(name.removesuffix("_s").replace("_", "-") for name in columns)]
     print_table(
         header, [[rank, *(format_seconds(values[rank]) for values in columns.values())] for rank in ranks]

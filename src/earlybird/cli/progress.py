@@ -1,4 +1,5 @@
-"""Progress line: current point, last interval and remaining time; plain lines if stderr is no terminal."""
+"""Progress on stderr: a bar with the current point, last interval and remaining time on a terminal, otherwise
+plain lines."""
 
 import sys
 import time
@@ -18,6 +19,7 @@ class ProgressLine:
     def __init__(self, quiet: bool = False):
         self._quiet = quiet
         self._terminal = sys.stderr.isatty()
+        self._bar = None
         self._drawn_s = -_PLAIN_LINE_S
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
@@ -32,11 +34,35 @@ class ProgressLine:
             half_width = relative_half_width(last.steady_times_s())
             parts.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
         text = "  ".join(parts)
-        sys.stderr.write(f"\r\033[K{text}" if self._terminal else text + "\n")
-        sys.stderr.flush()
+        if self._terminal:
+            self._draw(done, total, text)
+        else:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
+
+    def _draw(self, done: int, total: int, text: str) -> None:
+        if self._bar is None:
+            self._bar = _new_bar()
+            self._task = self._bar.add_task(text, total=total)
+            self._bar.start()
+        self._bar.update(self._task, completed=done, description=text, refresh=True)
 
     def close(self) -> None:
         """Clear the line for the next output."""
-        if self._terminal and not self._quiet:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _new_bar():
+    # Only here: importing rich takes longer than many commands.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    text = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    # Without a thread of its own, which would disturb the ranks.
+    return Progress(
+        BarColumn(bar_width=20), TextColumn("{task.description}", markup=False, table_column=text),
+        console=Console(stderr=True), auto_refresh=False, transient=True, expand=True,
+    )  # fmt: skip

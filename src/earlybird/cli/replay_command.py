@@ -10,7 +10,17 @@ import numpy as np
 import typer
 
 from earlybird.cli import batch_script, measuring, options
-from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
+from earlybird.cli.common import (
+    FORMAT,
+    JSON,
+    Format,
+    make_command,
+    note,
+    print_csv,
+    print_json,
+    print_table,
+    prints_all,
+)
 from earlybird.cli.launchers import launcher_of, machine_of
 from earlybird.compare import compare_times, measured_times
 from earlybird.data import files, units
@@ -292,7 +302,7 @@ def print_errors(comparison: Comparison) -> None:
 def _print_ranks(columns: dict[str, np.ndarray]) -> None:
     measured = columns["measured"]
     shown: Sequence[int] = range(len(measured))
-    if len(measured) > MAX_TABLE_RANKS:
+    if len(measured) > MAX_TABLE_RANKS and not prints_all():
         shown = np.argsort(-measured, kind="stable")[:MAX_TABLE_RANKS]
         print(f"the {MAX_TABLE_RANKS} slowest of {len(measured)} ranks:")
     rows = [[int(rank), *(units.format_seconds(times[rank]) for times in columns.values())] for rank in shown]

@@ -1,0 +1,101 @@
+"""Tables fit a terminal and are cut there; elsewhere they are plain, complete and as wide as needed."""
+
+import io
+import re
+
+import pytest
+
+from earlybird.cli import common, progress
+from earlybird.cli.common import FIRST_ROWS, LONG_TABLE, print_table
+
+HEADER = ["name", "a long column", "n"]
+ROWS = [["first [bold]", "a sentence that is longer than all of the others", 1], ["second", "short", 10]]
+PLAIN = """\
+name                                             a long column   n
+first [bold]  a sentence that is longer than all of the others   1
+second                                                   short  10
+"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """terminal(columns) makes stdout and stderr a terminal of so many columns, and returns it."""
+
+    def open_terminal(columns=40):
+        stream = Terminal()
+        for name, value in {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("sys.stdout", stream)
+        monkeypatch.setattr("sys.stderr", stream)
+        return stream
+
+    return open_terminal
+
+
+def test_a_file_gets_plain_lines_of_any_width(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(HEADER, ROWS, left=("name",))
+    assert capsys.readouterr().out == PLAIN
+
+
+def plain(stream):
+    return re.sub("\x1b\\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())
+
+
+def test_a_terminal_gets_lines_of_its_width_with_the_same_cells(terminal):
+    stream = terminal()
+    print_table(HEADER, ROWS, left=("name",))
+    lines = plain(stream).splitlines()
+    assert len(lines) > 3 and max(map(len, lines)) <= 40
+    assert set(" ".join(lines).split()) >= {"name", "first", "[bold]", "second", "short", "10"}
+
+
+def test_a_table_that_fits_is_the_plain_one(terminal):
+    stream = terminal(200)
+    print_table(HEADER, ROWS, left=("name",))
+    assert [line.rstrip() for line in plain(stream).splitlines()] == PLAIN.splitlines()
+
+
+@pytest.mark.parametrize("num_rows", [LONG_TABLE, LONG_TABLE + 1])
+def test_a_long_table_is_cut_on_a_terminal_only(terminal, capsys, monkeypatch, num_rows):
+    rows = [[f"row{k}"] for k in range(num_rows)]
+    stream = terminal()
+    print_table(["name"], rows)
+    cut = num_rows > LONG_TABLE
+    assert stream.getvalue().count("row") == (FIRST_ROWS if cut else num_rows) + cut
+    assert (f"\n{num_rows - FIRST_ROWS} more rows; --all prints them\n" in stream.getvalue()) == cut
+    monkeypatch.setattr(common, "_prints_all", True)
+    print_table(["name"], rows)
+    assert f"row{num_rows - 1}" in stream.getvalue()
+    monkeypatch.undo()
+    print_table(["name"], rows)
+    assert capsys.readouterr().out.count("row") == num_rows
+
+
+def test_all_prints_all_ranks_and_holds_for_one_command(in_process, tmp_path):
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n" + "".join(f"{k},{k + 1},1000\n" for k in range(99)))
+    arguments = ("show", "p.csv")
+    assert "--all" in in_process("show", "--help").stdout
+    assert "--all" not in in_process("gain", "--help").stdout
+    in_process(*arguments, "--all")
+    assert common.prints_all()
+    in_process(*arguments)
+    assert not common.prints_all()
+
+
+def test_progress_on_a_terminal_is_one_line_that_fits_and_vanishes(terminal):
+    stream = terminal(80)
+    line = progress.ProgressLine()
+    line.update(1, 4, "collective of a description too long for a terminal 1x1x4 8 B", 3.0, None)
+    assert "\n" not in plain(stream)
+    drawn = plain(stream).rpartition("\r")[2]
+    assert "25 %" in drawn and "1 of 4" in drawn and "8 B" not in drawn and len(drawn) <= 80
+    before = len(stream.getvalue())
+    line.close()
+    assert "\x1b[2K" in stream.getvalue()[before:]
+    line.close()
