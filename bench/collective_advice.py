@@ -52,11 +52,11 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
             _environment(advice["config"]["use"].replace("FILE", str(config))),
         )  # fmt: skip
         for size in plain:
-            best = _advised(advice["crossovers"], advice["config"]["left_out"], size)
+            best = _advised(advice["size_ranges"], advice["config"]["left_out"], size)
             predicted = earlybird("advise", "collective", *about, "--size", size)["ranked"]
-            gain = next((one["gain"] for one in predicted if one["algorithm"] == best["algorithm"]), None)
+            speed_up = next((one["speed_up"] for one in predicted if one["algorithm"] == best["algorithm"]), None)
             rows.append([
-                operation, format_bytes(size), best["method"], "" if gain is None else f"{gain:.2f}",
+                operation, format_bytes(size), best["method"], "" if speed_up is None else f"{speed_up:.2f}",
                 f"{plain[size] / output[size]:.2f}",
             ])  # fmt: skip
     print(

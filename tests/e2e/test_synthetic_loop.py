@@ -152,8 +152,8 @@ def test_pipelines_alone_come_back_as_they_were_planted_and_are_advised_on(early
         assert times_s[1][method] == pytest.approx(times_s[0][method], rel=0.03)
     asked = ("--threads", "4", "--size", "4MiB", "--gamma", "250us/MB", "--profile", "fitted.json", "--json")
     advice = json.loads(earlybird("advise", "pipeline", *asked).stdout)
-    assert advice["ranked"][0]["method"] == "many" and advice["ranked"][0]["gain"] > 2
-    assert [one["method"] for one in advice["crossovers"]] == ["single", "many"]
+    assert advice["ranked"][0]["method"] == "many" and advice["ranked"][0]["speed_up"] > 2
+    assert [one["method"] for one in advice["size_ranges"]] == ["single", "many"]
 
 
 def test_resume_measures_only_what_is_missing(earlybird, tmp_path, planted):

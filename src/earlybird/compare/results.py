@@ -7,7 +7,7 @@ import numpy as np
 
 from earlybird.compare.intervals import over_launches
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
-from earlybird.data.collective_algorithms import COMPLETION, OWN, PROOF, REDUCE_LOCAL, ROOTED
+from earlybird.data.collective_algorithms import OWN, PROOF, REDUCE_LOCAL, ROOTED
 from earlybird.data.methods import REFERENCES
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
@@ -123,7 +123,7 @@ def _message_rate(samples: Sequence[Sample], _) -> dict[str, Any]:
 def _collective(samples: Sequence[Sample], _) -> dict[str, Any]:
     """The mean over ranks, as the OSU benchmarks report it, and when the root is done."""
     config = samples[0].config
-    if samples[0].quantity != COMPLETION or any(sample.rank_times_s is None for sample in samples):
+    if any(sample.rank_times_s is None for sample in samples):
         return {}
     of_ranks = rank_medians_of_launches(samples)
     rooted = config["operation"] in ROOTED
