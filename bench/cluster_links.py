@@ -102,16 +102,15 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
             )  # fmt: skip
             many = next(point for point in output["points"] if point["method"] == "many")
             rows.append([
-                words, f"{many['gamma_beta']:.2f}", f"{many['gain']:.2f}",
-                f"{many['gain_low']:.2f} .. {many['gain_high']:.2f}", f"{many['gain_theory']:.2f}",
-                f"{many['gain'] / many['gain_theory']:.3f}",
+                words, f"{many['speed_up']:.2f}", f"{many['speed_up_low']:.2f} .. {many['speed_up_high']:.2f}",
+                f"{many['ideal_speed_up']:.2f}", f"{many['speed_up'] / many['ideal_speed_up']:.3f}",
             ])  # fmt: skip
     print("\n1 MiB in 4 partitions, the last delayed: one message per partition against one for all")
-    print_table(["MPI", "gamma*beta", "gain", "launches from .. to", "equation (4)", "ratio"], rows)
+    print_table(["MPI", "speed-up over single", "interval", "equation (4)", "measured / equation"], rows)
 
 
 def _link_row(mpi: str, point: dict[str, Any], rate_bytes_per_s: float) -> list[Any]:
     received = point["bandwidth_bytes_per_s"]
     share = received / network.payload_bytes_per_s(rate_bytes_per_s)
     size = format_bytes(point["size_bytes"])
-    return [mpi, point["competitors"], size, format_bandwidth(received), f"{share:.3f}"]
+    return [mpi, point.get("competitors", 1), size, format_bandwidth(received), f"{share:.3f}"]
