@@ -102,8 +102,9 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
             )  # fmt: skip
             many = next(point for point in output["points"] if point["method"] == "many")
             rows.append([
-                words, f"{many['speed_up']:.2f}", f"{many['speed_up_low']:.2f} .. {many['speed_up_high']:.2f}",
-                f"{many['ideal_speed_up']:.2f}", f"{many['speed_up'] / many['ideal_speed_up']:.3f}",
+                words, f"{many['speed_up']:.2f}",
+                f"{many['speed_up_low']:.2f} .. {many['speed_up_high']:.2f}", f"{many['ideal_speed_up']:.2f}",
+                f"{many['speed_up'] / many['ideal_speed_up']:.3f}",
             ])  # fmt: skip
     print("\n1 MiB in 4 partitions, the last delayed: one message per partition against one for all")
     print_table(["MPI", "speed-up over single", "interval", "equation (4)", "measured / equation"], rows)

@@ -54,7 +54,8 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
         for size in plain:
             best = _advised(advice["size_ranges"], advice["config"]["left_out"], size)
             predicted = earlybird("advise", "collective", *about, "--size", size)["ranked"]
-            speed_up = next((one["speed_up"] for one in predicted if one["algorithm"] == best["algorithm"]), None)
+            alike = (one for one in predicted if one["algorithm"] == best["algorithm"])
+            speed_up = next(alike, {}).get("speed_up")
             rows.append([
                 operation, format_bytes(size), best["method"], "" if speed_up is None else f"{speed_up:.2f}",
                 f"{plain[size] / output[size]:.2f}",
