@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from earlybird.advise import options
+from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import Option
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of, mpi_algorithms
@@ -34,8 +34,6 @@ from earlybird.predict.measured_collectives import MeasuredCollectives
 from earlybird.predict.outlook import Outlook
 from earlybird.predict.profiles import measured_results
 
-# Candidate sizes per octave; bisection then locates a change to this relative accuracy.
-_PER_OCTAVE, _KNOWN_TO = 2, 0.01
 # At crossovers a method stays until another one takes less time by this share: similar methods must not
 # alternate.
 KEPT = 0.1
@@ -185,27 +183,7 @@ class _Question:
         smallest, largest = self.sizes_bytes
         if smallest == largest:  # a barrier has only size 0
             return [(smallest, largest, self.best(smallest).candidate)]
-        begin = max(smallest, 1)
-        octaves = max(float(np.log2(max(largest, begin) / begin)), 0.0)
-        sizes = begin * 2.0 ** (np.arange(int(np.ceil(octaves * _PER_OCTAVE)) + 1) / _PER_OCTAVE)
-        found = self.best(sizes[0]).candidate
-        begins = [(smallest, found)]
-        for low, high in pairwise(np.minimum(sizes, largest)):
-            if not self.keeps(found, high):
-                next_one = self.best(high).candidate
-                if next_one is found:
-                    continue
-                begins.append((self._first_left(found, low, high), next_one))
-                found = next_one
-        ends = [*(start for start, _ in begins[1:]), largest]
-        return [(start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
-
-    def _first_left(self, candidate: _Candidate, low: float, high: float) -> int:
-        """The size from which `candidate` is no longer kept; it is at `low` and is not at `high`."""
-        while high > low * (1 + _KNOWN_TO):
-            middle = (low * high) ** 0.5
-            low, high = (middle, high) if self.keeps(candidate, middle) else (low, middle)
-        return int(np.ceil(high))
+        return best_by_size(smallest, largest, lambda size: self.best(size).candidate, self.keeps)
 
 
 def advise_collective(

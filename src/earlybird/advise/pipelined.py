@@ -4,12 +4,10 @@ changes."""
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from earlybird.advise import options
+from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import WORTH, Option
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.methods import SINGLE
@@ -28,8 +26,6 @@ from earlybird.predict.profiles import measured_results
 
 # The sizes of the table of sizes if none was measured.
 SMALLEST_BYTES, LARGEST_BYTES = 512, 1 << 30
-# Candidate sizes per octave; bisection then locates a change to this relative accuracy.
-_PER_OCTAVE, _KNOWN_TO = 2, 0.01
 # At crossovers a method stays until another one takes less time by this share: similar methods must not
 # alternate.
 KEPT = 0.1
@@ -314,18 +310,12 @@ def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
 def _size_ranges(question: PipelineQuestion) -> list[SizeRange]:
     """Ranges from small to large sizes: a method stays until another is clearly faster, see
     `options.stays`."""
-    smallest, largest = question.sizes_bytes()
-    octaves = float(np.log2(largest / smallest))
-    sizes = smallest * 2.0 ** (np.arange(int(np.ceil(octaves * _PER_OCTAVE)) + 1) / _PER_OCTAVE)
-    found = _best(question, sizes[0])
-    begins = [(round(smallest), found)]
-    for low, high in pairwise(np.minimum(sizes, largest)):
-        if not _stays(question, found, high):
-            low = _last_kept(question, found, low, high)
-            found = _best(question, high)
-            begins.append((round(low), found))
-    ends = [*(start for start, _ in begins[1:]), round(largest)]
-    return [_range(question, start, end, one) for (start, one), end in zip(begins, ends, strict=True)]
+    found = best_by_size(
+        *question.sizes_bytes(),
+        lambda size_bytes: _best(question, size_bytes),
+        lambda candidate, size_bytes: _stays(question, candidate, size_bytes),
+    )
+    return [_range(question, *one) for one in found]
 
 
 def _best(question: PipelineQuestion, size_bytes: float) -> Candidate:
@@ -337,14 +327,6 @@ def _stays(question: PipelineQuestion, candidate: Candidate, size_bytes: float) 
     found = question.candidates(size_bytes)
     current = next(one for one in found if one.model is candidate.model)
     return options.stays(current.option, [one.option for one in found], KEPT)
-
-
-def _last_kept(question: PipelineQuestion, candidate: Candidate, low: float, high: float) -> float:
-    """The size up to which a method is kept; it is at `low` and is not at `high`."""
-    while high > low * (1 + _KNOWN_TO):
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if _stays(question, candidate, middle) else (low, middle)
-    return low
 
 
 def _range(question: PipelineQuestion, start: int, end: int, candidate: Candidate) -> SizeRange:
