@@ -1,13 +1,10 @@
-"""Message costs for libearlybird, EARLYBIRD_COSTS: from a profile, and back."""
+"""Message costs for libearlybird, EARLYBIRD_COSTS: from a profile."""
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile
-from earlybird.data.units import MAX_BYTES
 
 # The levels of a profile that belong to each network.
 NETWORKS = {"intra_node": ("intra_socket", "inter_socket"), "inter_node": ("inter_node",)}
@@ -68,47 +65,10 @@ def costs_of_profile(profile: Profile) -> MessageCosts:
     return MessageCosts(networks, levels)
 
 
-def parse_costs(text: str) -> MessageCosts:
-    """The inverse of `to_text`; InputError names the invalid entry."""
-    networks = {}
-    for entry in text.split():
-        key, _, value = entry.partition("=")
-        network = key.removesuffix("_protocols")
-        if network not in NETWORKS or key == network or network in networks:
-            raise InputError(
-                f"EARLYBIRD_COSTS has {entry!r}; give intra_node_protocols=, inter_node_protocols=, each once"
-            )
-        protocols = tuple(_parse_protocol(protocol) for protocol in value.split(","))
-        starts = [protocol.min_bytes for protocol in protocols]
-        if starts[0] != 0 or starts != sorted(set(starts)):
-            raise InputError(f"EARLYBIRD_COSTS: {key} begins at {starts}; it must begin at 0 and ascend")
-        networks[network] = protocols
-    if not networks:
-        raise InputError("EARLYBIRD_COSTS is empty; give intra_node_protocols= or leave it unset")
-    return MessageCosts(networks, dict.fromkeys(networks, ""))
-
-
 def _entry(protocol: ProtocolCost) -> str:
     # Nine digits: no measurement has more, and the library reads 1023 characters for a network.
     numbers = protocol.latency_s, protocol.overhead_s, protocol.bandwidth_bytes_per_s
     return ":".join([str(protocol.min_bytes), *(f"{number:.9g}" for number in numbers)])
-
-
-def _parse_protocol(entry: str) -> ProtocolCost:
-    words = entry.split(":")
-    if len(words) == 4 and re.fullmatch(r"[0-9]{1,19}", words[0]):
-        try:
-            latency_s, overhead_s, bandwidth = map(float, words[1:])
-        except ValueError:
-            pass
-        else:
-            times_fit = all(0 <= time < math.inf for time in (latency_s, overhead_s))
-            if times_fit and 0 < bandwidth < math.inf and int(words[0]) <= MAX_BYTES:
-                return ProtocolCost(int(words[0]), latency_s, overhead_s, bandwidth)
-    raise InputError(
-        f"EARLYBIRD_COSTS has the protocol {entry!r}; give MIN:LATENCY_S:OVERHEAD_S:BANDWIDTH in bytes, "
-        "seconds and bytes per second"
-    )
 
 
 def _protocols_of(level: Level) -> tuple[ProtocolCost, ...]:
