@@ -119,7 +119,7 @@ def profile_of(samples: Sequence[Sample], found: Sequence[Result]) -> Profile:
         for sample in samples
     ]  # fmt: skip
     table = pandas.DataFrame(rows, columns=list(COLUMNS))
-    forms = tuple(form.to_json() for form in pipeline_forms(table))
+    forms = tuple(pipeline_forms(table))
     return Profile({}, forms=forms, extra={"results": results_to_json(found)})
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from earlybird.data.collective_form import collective_forms
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
 from earlybird.fit.observations import read_runs
@@ -144,7 +143,7 @@ def _launch(name, mpi, library_version, node, socket, placement):
 
 def forms_of(*paths):
     """The forms fitted to runs, by algorithm."""
-    return {form.algorithm: form for form in collective_forms(fit_profile(read_runs(paths)))}
+    return {form.algorithm: form for form in fit_profile(read_runs(paths)).collectives}
 
 
 def rows_of(form, points):

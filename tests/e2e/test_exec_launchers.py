@@ -152,7 +152,7 @@ def test_exec_reads_its_options_as_the_parser_of_all_commands_does(any_mpi, earl
 
 def test_exec_starts_without_what_only_other_commands_need(any_mpi, tmp_path):
     """Each of these takes longer to import than all that `exec` needs."""
-    heavy = {"typer", "rich", "elftools", "numpy", "subprocess", "dataclasses"}
+    heavy = {"typer", "rich", "elftools", "numpy", "msgspec", "subprocess", "dataclasses"}
     program = (
         "import os, sys\n"
         "from earlybird.cli.main import run\n"

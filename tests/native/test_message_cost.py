@@ -47,8 +47,8 @@ def test_both_languages_agree_on_every_message(native, num_protocols):
     protocols = [
         {"min_bytes": start, "latency_s": latency, "bandwidth_bytes_per_s": {"1": bandwidth}}
         for start, latency, bandwidth in zip(
-            starts, random.uniform(1e-8, 1e-3, num_protocols), random.uniform(1e7, 1e11, num_protocols),
-            strict=True,
+            starts, random.uniform(1e-8, 1e-3, num_protocols).tolist(),
+            random.uniform(1e7, 1e11, num_protocols).tolist(), strict=True,
         )
     ]  # fmt: skip
     value = {"schema": "earlybird.profile/1", "levels": {"inter_node": {"protocols": protocols}}}

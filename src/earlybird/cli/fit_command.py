@@ -9,9 +9,9 @@ import typer
 from earlybird.cli.collective_fit import print_comparison, print_forms, print_regressions
 from earlybird.cli.common import FORMAT, JSON, Format, make_command, note, print_csv, print_json, print_table
 from earlybird.data import files
-from earlybird.data.collective_form import CollectiveForm, collective_forms
+from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import EarlybirdError, InputError
-from earlybird.data.pipeline_form import PipelineForm, pipeline_forms
+from earlybird.data.pipeline_form import PipelineForm
 from earlybird.data.profile import SCHEMA, Profile, Protocol, save_profile
 from earlybird.data.run import Run
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
@@ -68,7 +68,7 @@ def fit(
 
     times = MEAN if mean_over_ranks else COMPLETION
     profile = fit_profile(observations, paper=paper, collective_times=times)
-    collectives = collective_forms(profile)
+    collectives = profile.collectives
     choices = compare_segmentations(observations, paper=paper) if model_selection else []
     save_profile(profile, output)
     if as_json or output_format is Format.json:
@@ -83,7 +83,7 @@ def fit(
             note(f"wrote {output}; next: {_next(sources, profile, output, mpi)}")
         else:
             note(f"wrote {output}")
-        if pipeline_forms(profile):
+        if profile.pipelines:
             note(f"and: {_advise(profile, output)}")
         if collectives:
             note(f"next: {_advise_collective(collectives, output)}")
@@ -98,7 +98,7 @@ def print_profile(profile: Profile, format: Format, choices=()) -> None:
         return
     if profile.levels:
         _print_tables(profile, choices)
-    if collectives := collective_forms(profile):
+    if collectives := profile.collectives:
         print_forms(collectives)
 
 
@@ -149,7 +149,7 @@ def _next(sources: list[Path], profile: Profile, output: Path, mpi: str | None) 
 
 def _advise(profile: Profile, output: Path) -> str:
     """The command for advice on pipelines, at the size and thread count measured with the longest delay."""
-    form = max(pipeline_forms(profile), key=lambda one: one.range["gamma_s_per_byte"][1])
+    form = max(profile.pipelines, key=lambda one: one.range["gamma_s_per_byte"][1])
     size = form.threads * (round(form.range["size_bytes"][1]) // form.threads)
     return (
         f"earlybird advise pipeline --threads {form.threads} --size {size} "
@@ -233,7 +233,7 @@ def _print_tables(profile: Profile, choices) -> None:
         ),
         [row for name in profile.levels for row in _level_rows(profile, name)],
     )
-    if forms := pipeline_forms(profile):
+    if forms := profile.pipelines:
         print()
         print_table(
             ("pipelines", "method", "threads", "contexts", "messages", "protocols", "error",

@@ -9,7 +9,6 @@ import numpy as np
 from earlybird.cli.fitted_pipelines import profiles_of
 from earlybird.compare.trees import prove
 from earlybird.data.collective_algorithms import PROOF, parse_method
-from earlybird.data.collective_form import collective_forms
 from earlybird.data.insaghi import load_report
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
@@ -55,7 +54,7 @@ def with_collectives(material: Material) -> Material:
 
 
 def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> dict[tuple, float]:
-    forms = {(form.operation, form.algorithm, form.mpi): form for form in collective_forms(profile)}
+    forms = {(form.operation, form.algorithm, form.mpi): form for form in profile.collectives}
     launches = {str(launch.get("id")): launch for launch in run.launches}
     chosen: dict[tuple, dict[tuple, tuple[Hops, int, int]]] = {key: {} for key in forms}
     counted: dict[tuple, Hops] = {}

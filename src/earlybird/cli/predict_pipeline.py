@@ -20,7 +20,7 @@ from earlybird.cli.delay_rates import (
 from earlybird.cli.options import LevelOption, ProfilesOption
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.files import with_present_keys
+from earlybird.data.files import with_current_keys
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 from earlybird.predict import merge_profiles
@@ -94,7 +94,7 @@ def print_methods(value: Mapping[str, Any], format: Format) -> None:
     """Print a prediction of pipelines from its JSON object."""
     for reservation in value.get("notes", ()):
         note(f"warning: {reservation}")
-    methods = [with_present_keys(method) for method in value["methods"]]
+    methods = [with_current_keys(method) for method in value["methods"]]
     if format is Format.json:
         print_json(value)
     elif format is Format.csv:

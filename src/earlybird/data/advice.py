@@ -112,7 +112,7 @@ def load_advice(path: str | Path) -> Advice:
 def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Advice:
     """Build an Advice from its JSON object; raises InputError when a part is missing."""
     try:
-        value = files.with_present_keys(value)
+        value = files.with_current_keys(value)
         ranked = tuple(map(_alternative, value["ranked"]))
         size_ranges = tuple(map(_size_range, value.get("size_ranges", ())))
         operation, asked = str(value["operation"]), dict(value["asked"])
@@ -137,7 +137,7 @@ def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Adv
 
 
 def _alternative(value: Mapping[str, Any]) -> Alternative:
-    value = files.with_present_keys(value)
+    value = files.with_current_keys(value)
     time_s = _estimate(value, "time", "_s")
     if time_s is None:
         raise KeyError("time_s")
@@ -160,7 +160,7 @@ def _alternative(value: Mapping[str, Any]) -> Alternative:
 
 
 def _size_range(value: Mapping[str, Any]) -> SizeRange:
-    value = files.with_present_keys(value)
+    value = files.with_current_keys(value)
     known = {"from_bytes", "to_bytes", "method", "action"}
     return SizeRange(
         int(value["from_bytes"]),

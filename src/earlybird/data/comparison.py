@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.errors import InputError
+from earlybird.data.schema import Extra, Number, Record, decode
 
 SCHEMA = "earlybird.comparison/1"
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Record):
     """`error` is equation (11) of Thune et al. 2023, `slowest_error` its signed slowest-rank counterpart.
 
     Attributes
@@ -24,20 +24,19 @@ class Comparison:
     extra : further keys of the file; `replay` puts provenance here (pattern_sha256, layout, run_id, notes).
     """
 
-    measured_s: np.ndarray
-    predicted_s: Mapping[str, np.ndarray]
-    error: Mapping[str, float]
-    slowest_error: Mapping[str, float]
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    schema: ClassVar[str] = SCHEMA
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "measured_s": self.measured_s.tolist(),
-            "predicted_s": {model: times.tolist() for model, times in self.predicted_s.items()},
-            "error": dict(self.error),
-            "slowest_error": dict(self.slowest_error),
-        } | dict(self.extra)
+    measured_s: np.ndarray
+    predicted_s: dict[str, np.ndarray]
+    error: dict[str, Number]
+    slowest_error: dict[str, Number]
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self):
+        if any(times_s.shape != (len(self.measured_s),) for times_s in self.predicted_s.values()):
+            raise ValueError("measured_s and predicted_s have different lengths")
+        if not self.predicted_s.keys() == self.error.keys() == self.slowest_error.keys():
+            raise ValueError("predicted_s, error and slowest_error have different models")
 
 
 def load_comparison(path: str | Path) -> Comparison:
@@ -46,28 +45,4 @@ def load_comparison(path: str | Path) -> Comparison:
 
 def comparison_from_json(value: Mapping[str, Any], where: str = "the comparison") -> Comparison:
     """Build a Comparison from its JSON object; raises InputError when a part is missing or uneven."""
-    try:
-        measured_s = np.array(value["measured_s"], dtype=float)
-        predicted_s = {model: np.array(times, dtype=float) for model, times in value["predicted_s"].items()}
-        error = {model: float(value["error"][model]) for model in predicted_s}
-        slowest_error = {model: float(value["slowest_error"][model]) for model in predicted_s}
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise InputError(
-            f"{where} is incomplete ({problem}); make it again with `earlybird replay --profile`"
-        ) from problem
-    if measured_s.ndim != 1 or any(times.shape != measured_s.shape for times in predicted_s.values()):
-        raise InputError(
-            f"{where} has arrays of different lengths; make it again with `earlybird replay --profile`"
-        )
-    if not all(np.isfinite(times).all() for times in (measured_s, *predicted_s.values())):
-        raise InputError(
-            f"{where} has a time that is not a number; make it again with `earlybird replay --profile`"
-        )
-    known = {"schema", "measured_s", "predicted_s", "error", "slowest_error"}
-    return Comparison(
-        measured_s,
-        predicted_s,
-        error,
-        slowest_error,
-        {key: item for key, item in value.items() if key not in known},
-    )
+    return decode(value, Comparison, where, "make it again with `earlybird replay --profile`")

@@ -105,7 +105,7 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         ) from error
 
 
-# Keys in the files of earlier versions, and their present names.
+# Keys in the files of earlier versions, and their current names.
 FORMER_KEYS = {
     "way": "method",
     "ways": "methods",
@@ -119,8 +119,8 @@ FORMER_KEYS = {
 }
 
 
-def with_present_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with the present key names, regardless of the version that wrote it."""
+def with_current_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with the current names of its keys, regardless of the version that wrote it."""
     return {FORMER_KEYS.get(key, key): item for key, item in value.items()}
 
 

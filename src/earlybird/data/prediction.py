@@ -3,22 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.errors import InputError
+from earlybird.data.schema import Extra, Record, decode
 
 SCHEMA = "earlybird.prediction/1"
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(Record):
     """Per-rank times of one model, all arrays of shape (P,) in seconds.
 
     time_s = intra_node_s + inter_node_s, both with their tau and send waits; receive_s is without tau.
     """
+
+    schema: ClassVar[str] = SCHEMA
 
     model: str
     receive_s: np.ndarray
@@ -27,7 +29,14 @@ class Prediction:
     profile_id: str = ""
     pattern_sha256: str = ""
     time_interval_s: np.ndarray | None = None  # (P, 2)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self):
+        shape = (len(self.receive_s),)
+        if not self.receive_s.shape == self.intra_node_s.shape == self.inter_node_s.shape == shape:
+            raise ValueError("receive_s, intra_node_s and inter_node_s have different lengths")
+        if self.time_interval_s is not None and self.time_interval_s.shape != (*shape, 2):
+            raise ValueError("time_interval_s must give one [low, high] per rank")
 
     @property
     def time_s(self) -> np.ndarray:
@@ -39,21 +48,12 @@ class Prediction:
         return int(np.argmax(self.time_s))
 
     def to_json(self) -> dict[str, Any]:
-        value = {
-            "schema": SCHEMA,
-            "model": self.model,
+        derived = {
             "ranks": len(self.time_s),
             "time_s": self.time_s.tolist(),
-            "receive_s": self.receive_s.tolist(),
-            "intra_node_s": self.intra_node_s.tolist(),
-            "inter_node_s": self.inter_node_s.tolist(),
             "slowest_rank": self.slowest_rank,
-            "profile_id": self.profile_id,
-            "pattern_sha256": self.pattern_sha256,
         }
-        if self.time_interval_s is not None:
-            value["time_interval_s"] = self.time_interval_s.tolist()
-        return value | dict(self.extra)
+        return super().to_json() | derived
 
 
 def load_prediction(path: str | Path) -> Prediction:
@@ -62,44 +62,5 @@ def load_prediction(path: str | Path) -> Prediction:
 
 def prediction_from_json(value: Mapping[str, Any], where: str = "the prediction") -> Prediction:
     """Build a Prediction from its JSON object; raises InputError on a missing or uneven array."""
-    try:
-        arrays = {
-            name: np.array(value[name], dtype=float) for name in ("receive_s", "intra_node_s", "inter_node_s")
-        }
-        model = str(value["model"])
-        interval = value.get("time_interval_s")
-        interval = None if interval is None else np.array(interval, dtype=float)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{where} is incomplete ({error}); make it again with `earlybird predict --json`"
-        ) from error
-    if len({array.shape for array in arrays.values()}) != 1 or arrays["receive_s"].ndim != 1:
-        raise InputError(
-            f"{where} has arrays of different lengths; make it again with `earlybird predict --json`"
-        )
-    if interval is not None and interval.shape != (len(arrays["receive_s"]), 2):
-        raise InputError(
-            f"{where} needs one [low, high] per rank; make it again with `earlybird predict --json`"
-        )
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise InputError(
-            f"{where} has a time that is not a number; make it again with `earlybird predict --json`"
-        )
-    derived = {
-        "schema",
-        "model",
-        "ranks",
-        "time_s",
-        "slowest_rank",
-        "profile_id",
-        "pattern_sha256",
-        "time_interval_s",
-    }
-    return Prediction(
-        model=model,
-        **arrays,
-        profile_id=value.get("profile_id", ""),
-        pattern_sha256=value.get("pattern_sha256", ""),
-        time_interval_s=interval,
-        extra={key: item for key, item in value.items() if key not in derived and key not in arrays},
-    )
+    given = {key: item for key, item in value.items() if key not in ("ranks", "time_s", "slowest_rank")}
+    return decode(given, Prediction, where, "make it again with `earlybird predict --json`")

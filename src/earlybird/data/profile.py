@@ -1,85 +1,145 @@
 """Profile: the cost of MPI on a machine in one context, by level and protocol."""
 
-import itertools
-import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.collective_form import CollectiveForm, collective_form_from_json, is_collective
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
-from earlybird.data.units import MAX_BYTES
+from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
+from earlybird.data.schema import (
+    OMIT_EMPTY,
+    Bytes,
+    Extra,
+    NotNegative,
+    Positive,
+    Record,
+    decode,
+    require_ascending,
+    require_one_of,
+)
 
 SCHEMA = "earlybird.profile/1"
 # Defaults for a profile's context or a launch without these keys: threads per rank, and the network, which is
 # recorded only for a virtual cluster.
 USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's"}
 
+Competitors = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
 
-@dataclass(frozen=True)
-class Protocol:
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(Record):
     """One protocol of a level (short, eager, rendezvous): a straight line in the message size, for every N.
 
     Attributes
     ----------
     min_bytes : smallest size of the protocol; 0 for the first of a level.
     latency_s : tau, seconds per message.
-    sender_waits : whether a send completes only at delivery.
+    sender_waits : whether a send completes only at delivery; the default depends on `name`.
     bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
-    extra : unknown keys; they are preserved.
     """
 
-    name: str
-    min_bytes: int
-    latency_s: float
-    sender_waits: bool
-    bandwidth_bytes_per_s: Mapping[int, float]
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "rendezvous"
+    min_bytes: Bytes = 0
+    latency_s: NotNegative
+    sender_waits: bool | None = None
+    bandwidth_bytes_per_s: dict[Competitors, Positive]
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self):
+        if not self.bandwidth_bytes_per_s:
+            raise ValueError('bandwidth_bytes_per_s must map N to bytes per second, such as {"1": 1e10}')
+        if self.sender_waits is None:
+            object.__setattr__(self, "sender_waits", self.name == "rendezvous")
 
     def bandwidth_table(self) -> tuple[np.ndarray, np.ndarray]:
         """(N sorted, bytes/s), the two columns that the models interpolate."""
-        counts = sorted(self.bandwidth_bytes_per_s)
-        return np.array(counts), np.array([self.bandwidth_bytes_per_s[n] for n in counts], dtype=float)
+        counts, rates = zip(*sorted(self.bandwidth_bytes_per_s.items()), strict=True)
+        return np.array(counts), np.array(rates, dtype=float)
 
     def continues(self, before: "Protocol") -> bool:
         """Whether this is the same line as `before`, except for `sender_waits`."""
-        line, line_before = ((p.name, p.latency_s, dict(p.bandwidth_bytes_per_s)) for p in (self, before))
+        line, line_before = ((p.name, p.latency_s, p.bandwidth_bytes_per_s) for p in (self, before))
         return line == line_before
 
 
 @dataclass(frozen=True)
-class Level:
+class Level(Record):
     """The protocols of one level, by ascending `min_bytes`."""
 
     name: str
     protocols: tuple[Protocol, ...]
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self):
+        require_ascending([protocol.min_bytes for protocol in self.protocols])
 
     def protocol_index(self, size_bytes: np.ndarray) -> np.ndarray:
         """Which of `protocols` carries a message of each size."""
         starts = np.array([protocol.min_bytes for protocol in self.protocols])
         return np.searchsorted(starts, size_bytes, side="right") - 1
 
+    def to_json(self) -> dict[str, Any]:
+        value = super().to_json()
+        del value["name"]  # the key of the level in its profile
+        return value
+
 
 @dataclass(frozen=True)
-class Profile:
-    """The results of `fit` in one context. A hand-written file requires only `levels`, which may be empty if
-    there are `forms`."""
+class Replicate(Record):
+    """The levels of one draw of resampled launches."""
 
-    levels: Mapping[str, Level]
+    levels: dict[str, Level]
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Profile(Record):
+    """The results of `fit` in one context. A hand-written file requires only `levels`, which may be empty if
+    there are forms.
+
+    A form is a PipelineForm, a CollectiveForm or a JSON object: forms of a file are checked when `pipelines`
+    or `collectives` is first used.
+    """
+
+    schema: ClassVar[str] = SCHEMA
+
+    levels: dict[str, Level]
     id: str = ""
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
-    runs: tuple[Mapping[str, str], ...] = ()
-    forms: tuple[Mapping[str, Any], ...] = ()
-    intervals: Mapping[str, Any] = field(default_factory=dict)
-    replicates: tuple[Any, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+    runs: tuple[dict[str, str], ...] = ()
+    forms: tuple[Any, ...] = ()
+    intervals: dict[str, Any] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    replicates: tuple[Replicate, ...] = field(default=(), metadata=OMIT_EMPTY)
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in self.levels:
+            require_one_of("level", name, LEVELS)
+
+    @cached_property
+    def pipelines(self) -> list[PipelineForm]:
+        return self._typed(PipelineForm, is_pipeline, pipeline_form_from_json)
+
+    @cached_property
+    def collectives(self) -> list[CollectiveForm]:
+        return self._typed(CollectiveForm, is_collective, collective_form_from_json)
+
+    def _typed(self, kind, is_one, from_json) -> list:
+        where = f"the profile {self.id or '(no id)'}, form"
+        return [
+            form if isinstance(form, kind) else from_json(form, f"{where} {k}")
+            for k, form in enumerate(self.forms)
+            if isinstance(form, kind) or is_one(form)
+        ]
 
     def level(self, name: str) -> Level:
         """The level `name`; InputError when this profile has none."""
@@ -92,20 +152,7 @@ class Profile:
         return self.levels[name]
 
     def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {
-            "schema": SCHEMA,
-            "id": self.id,
-            "machine": self.machine,
-            "context": self.context,
-        }
-        value["runs"] = list(self.runs)
-        value["levels"] = {name: _level_to_json(level) for name, level in self.levels.items()}
-        value["forms"] = list(self.forms)
-        if self.intervals:
-            value["intervals"] = self.intervals
-        if self.replicates:
-            value["replicates"] = list(self.replicates)
-        return value | dict(self.extra)
+        return {"schema": SCHEMA, "id": self.id} | super().to_json()
 
 
 def load_profile(path: str | Path) -> Profile:
@@ -119,97 +166,19 @@ def save_profile(profile: Profile, path: str | Path) -> None:
 
 def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> Profile:
     """Build a Profile from its JSON object, checking every number."""
-    if value.get("schema") != SCHEMA:
-        raise InputError(f"{where} has the schema {value.get('schema')!r}; this version reads {SCHEMA!r}")
-    levels = value.get("levels")
-    if not isinstance(levels, dict) or not (levels or value.get("forms")):
+    if not value.get("levels") and not value.get("forms"):
         raise InputError(f"{where} has no 'levels'; give at least one of {', '.join(LEVELS)}")
-    unknown = [name for name in levels if name not in LEVELS]
-    if unknown:
-        raise InputError(f"{where} has the level {unknown[0]!r}; the levels are {', '.join(LEVELS)}")
-    known = {"schema", "id", "machine", "context", "runs", "levels", "forms", "intervals", "replicates"}
-    for name, kind in (("machine", dict), ("context", dict), ("intervals", dict), ("runs", list),
-                       ("forms", list), ("replicates", list), ("id", str)):  # fmt: skip
-        if not isinstance(value.get(name, kind()), kind):
-            raise InputError(
-                f"{where}: '{name}' must be a JSON {'object' if kind is dict else kind.__name__}"
-            )
-    return Profile(
-        levels={name: _level_from_json(name, level, where) for name, level in levels.items()},
-        id=value.get("id", ""),
-        machine=value.get("machine", {}),
-        context=value.get("context", {}),
-        runs=tuple(value.get("runs", ())),
-        forms=tuple(value.get("forms", ())),
-        intervals=value.get("intervals", {}),
-        replicates=tuple(value.get("replicates", ())),
-        extra={key: item for key, item in value.items() if key not in known},
-    )
+    named = {"levels": _named(value.get("levels"))}
+    if isinstance(replicates := value.get("replicates"), list):
+        named["replicates"] = [
+            one | {"levels": _named(one.get("levels"))} if isinstance(one, dict) else one
+            for one in replicates
+        ]
+    return decode(value | named, Profile, where)
 
 
-def _level_to_json(level: Level) -> dict[str, Any]:
-    return {"protocols": [_protocol_to_json(protocol) for protocol in level.protocols]} | dict(level.extra)
-
-
-def _protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    return {
-        "name": protocol.name,
-        "min_bytes": protocol.min_bytes,
-        "latency_s": protocol.latency_s,
-        "sender_waits": protocol.sender_waits,
-        "bandwidth_bytes_per_s": {str(n): b for n, b in sorted(protocol.bandwidth_bytes_per_s.items())},
-    } | dict(protocol.extra)
-
-
-def _level_from_json(name: str, value: Any, where: str) -> Level:
-    protocols = value.get("protocols") if isinstance(value, dict) else None
-    if not isinstance(protocols, list) or not protocols:
-        raise InputError(f"{where}, level {name}: 'protocols' must be a list with at least one protocol")
-    result = tuple(
-        _protocol_from_json(item, f"{where}, level {name}, protocol {k}") for k, item in enumerate(protocols)
-    )
-    starts = [protocol.min_bytes for protocol in result]
-    if starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
-        raise InputError(f"{where}, level {name}: min_bytes is {starts}; it must begin at 0 and ascend")
-    return Level(name, result, {key: item for key, item in value.items() if key != "protocols"})
-
-
-def _protocol_from_json(value: Any, where: str) -> Protocol:
-    if not isinstance(value, dict):
-        raise InputError(f"{where} is not a JSON object; give latency_s and bandwidth_bytes_per_s")
-    latency_s = value.get("latency_s")
-    if not _is_number(latency_s) or latency_s < 0:
-        raise InputError(f"{where}: latency_s is {latency_s!r}; give seconds, 0 or more")
-    table = value.get("bandwidth_bytes_per_s")
-    if not isinstance(table, dict) or not table:
-        raise InputError(
-            f'{where}: bandwidth_bytes_per_s must map N to bytes per second, such as {{"1": 1e10}}'
-        )
-    bandwidth: dict[int, float] = {}
-    for key, item in table.items():
-        if not re.fullmatch(r"[1-9][0-9]{0,8}", str(key)) or not _is_number(item) or item <= 0:
-            raise InputError(
-                f"{where}: bandwidth_bytes_per_s has {key!r}: {item!r}; give N >= 1 and a rate above 0"
-            )
-        bandwidth[int(key)] = float(item)
-    min_bytes = value.get("min_bytes", 0)
-    if isinstance(min_bytes, bool) or not isinstance(min_bytes, int) or not 0 <= min_bytes <= MAX_BYTES:
-        raise InputError(f"{where}: min_bytes is {min_bytes!r}; give whole bytes, 0 to {MAX_BYTES}")
-    name = value.get("name", "rendezvous")
-    sender_waits = value.get("sender_waits", name == "rendezvous")
-    if not isinstance(name, str) or not isinstance(sender_waits, bool):
-        raise InputError(f"{where}: name must be text and sender_waits true or false")
-    known = {"name", "min_bytes", "latency_s", "sender_waits", "bandwidth_bytes_per_s"}
-    return Protocol(
-        name,
-        min_bytes,
-        float(latency_s),
-        sender_waits,
-        bandwidth,
-        {k: v for k, v in value.items() if k not in known},
-    )
-
-
-def _is_number(value: Any) -> bool:
-    # abs() < inf, not isfinite(): a JSON integer may be too large for a float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max
+def _named(levels: Any) -> Any:
+    """The JSON object of levels with their names in them."""
+    if not isinstance(levels, dict):
+        return levels
+    return {name: one | {"name": name} if isinstance(one, dict) else one for name, one in levels.items()}

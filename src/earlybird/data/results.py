@@ -100,7 +100,7 @@ class Result:
 def result_from_json(value: Any, where: str = "the result") -> Result:
     """Build a Result from its JSON object; raises InputError if it is incomplete."""
     try:
-        value = files.with_present_keys(value)
+        value = files.with_current_keys(value)
         speed_up = None
         if value.get("speed_up") is not None:
             speed_up = _estimate(value["speed_up"], value["speed_up_low"], value["speed_up_high"])

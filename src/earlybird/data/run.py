@@ -7,21 +7,24 @@ import json
 import math
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.schema import Count, Extra, Record, decode
+from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(Record):
     """All iterations of one point in one launch.
 
     Attributes
@@ -36,18 +39,29 @@ class Sample:
 
     kernel: str
     quantity: str
-    config: Mapping[str, Any]
+    config: dict[str, str | int | float | bool | None]
     launch: str
     times_s: np.ndarray
-    warmup: int = 0
-    batch: int = 1
+    warmup: Annotated[int, msgspec.Meta(ge=0)] = 0
+    batch: Count = 1
     converged: bool = True
     oversubscribed: bool = False
     validated: bool = True
     method: str | None = None
     rounds: np.ndarray | None = None
     rank_times_s: np.ndarray | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self):
+        count = len(self.times_s)
+        if self.times_s.ndim != 1 or self.warmup >= count:
+            raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
+        if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):
+            raise ValueError("rank_times_s must hold one row of numbers per entry of times_s")
+        if self.rounds is not None:
+            if self.rounds.shape != (count,) or np.abs(self.rounds).max() > MAX_BYTES:
+                raise ValueError("rounds must hold one whole number per entry of times_s")
+            object.__setattr__(self, "rounds", self.rounds.astype(np.int64))
 
     def point(self) -> tuple:
         """Identifies the point: samples of one point differ only by launch."""
@@ -60,57 +74,10 @@ class Sample:
     def median_s(self) -> float:
         return float(np.median(self.steady_times_s()))
 
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {"kernel": self.kernel, "quantity": self.quantity}
-        if self.method is not None:
-            value["method"] = self.method
-        value |= {"config": dict(self.config), "launch": self.launch, "times_s": self.times_s.tolist()}
-        if self.rounds is not None:
-            value["rounds"] = self.rounds.tolist()
-        if self.rank_times_s is not None:
-            value["rank_times_s"] = self.rank_times_s.tolist()
-        for name in ("warmup", "batch", "converged", "oversubscribed", "validated"):
-            value[name] = getattr(self, name)
-        return value | dict(self.extra)
-
 
 def sample_from_json(value: Any, where: str = "the sample") -> Sample:
     """Build a Sample from one line's JSON object; raises InputError if it is invalid."""
-    known = {field.name for field in fields(Sample)} - {"extra"}
-    try:
-        value = files.with_present_keys(value)
-        times_s = np.array(value["times_s"], dtype=float)
-        sample = Sample(
-            kernel=value["kernel"],
-            quantity=value["quantity"],
-            config=value["config"],
-            launch=str(value["launch"]),
-            times_s=times_s,
-            warmup=int(value.get("warmup", 0)),
-            batch=int(value.get("batch", 1)),
-            converged=bool(value.get("converged", True)),
-            oversubscribed=bool(value.get("oversubscribed", False)),
-            validated=bool(value.get("validated", True)),
-            method=value.get("method"),
-            rounds=None if value.get("rounds") is None else np.array(value["rounds"], dtype=np.int64),
-            rank_times_s=None
-            if value.get("rank_times_s") is None
-            else np.array(value["rank_times_s"], dtype=float),
-            extra={key: item for key, item in value.items() if key not in known},
-        )
-        hash(sample.point())
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"{where} is not a sample ({error!r})") from error
-    if times_s.ndim != 1 or not 0 <= sample.warmup < len(times_s) or not np.isfinite(times_s).all():
-        raise InputError(
-            f"{where}: times_s must be finite numbers, more of them than warmup ({sample.warmup})"
-        )
-    ranks = sample.rank_times_s
-    if ranks is not None and (ranks.ndim != 2 or len(ranks) != len(times_s) or not np.isfinite(ranks).all()):
-        raise InputError(f"{where}: rank_times_s must hold one row of finite numbers per entry of times_s")
-    if sample.rounds is not None and sample.rounds.shape != times_s.shape:
-        raise InputError(f"{where}: rounds must hold one number per entry of times_s")
-    return sample
+    return decode(value, Sample, where)
 
 
 class Run:
@@ -165,7 +132,7 @@ class Run:
             )
         header = files.read_json(path / "run.json", "run", SCHEMA)
         if isinstance(header.get("settings"), dict):
-            header["settings"] = files.with_present_keys(header["settings"])
+            header["settings"] = files.with_current_keys(header["settings"])
         if not isinstance(header.get("id"), str):
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` wrote")
         return cls(path, header)

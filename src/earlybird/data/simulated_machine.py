@@ -2,22 +2,21 @@
 
 import hashlib
 import json
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAX_RANKS
+from earlybird.data.schema import Bytes, Count, NotNegative, Positive, Record, decode
 
 SCHEMA = "earlybird.simulated-machine/1"
 
 
 @dataclass(frozen=True)
-class LevelCost:
+class LevelCost(Record):
     """One message of a level with no other message in flight.
 
     Attributes
@@ -27,8 +26,8 @@ class LevelCost:
     bandwidth_bytes_per_s : that of a large message.
     """
 
-    latency_s: float
-    bandwidth_bytes_per_s: float
+    latency_s: Positive
+    bandwidth_bytes_per_s: Positive
 
 
 # Default: nodes of two AMD EPYC 7H12 (Rome, 64 cores), as in Insaghi (paper) on broadcasts and reductions;
@@ -53,7 +52,7 @@ _SOURCES = {
 
 
 @dataclass(frozen=True)
-class SimulatedMachine:
+class SimulatedMachine(Record):
     """`nodes` identical nodes, each with `sockets` of `cores`.
 
     Attributes
@@ -67,17 +66,40 @@ class SimulatedMachine:
     sources : where these numbers come from.
     """
 
-    nodes: int
-    sockets: int
-    cores: int
-    levels: Mapping[str, LevelCost] = field(default_factory=lambda: dict(_LEVELS))
-    socket_bandwidth_bytes_per_s: float = 51.0e9
-    sockets_bandwidth_bytes_per_s: float = 30.3e9
-    nic_bandwidth_bytes_per_s: float = 12.5e9
-    send_overhead_s: float = 0.157e-6
-    receive_overhead_s: float = 0.066e-6
-    eager_bytes: int = 4096
-    sources: Mapping[str, str] = field(default_factory=lambda: dict(_SOURCES))
+    schema: ClassVar[str] = SCHEMA
+
+    nodes: Count
+    sockets: Count
+    cores: Count
+    levels: dict[str, LevelCost] = field(default_factory=lambda: dict(_LEVELS))
+    socket_bandwidth_bytes_per_s: Positive = 51.0e9
+    sockets_bandwidth_bytes_per_s: Positive = 30.3e9
+    nic_bandwidth_bytes_per_s: Positive = 12.5e9
+    send_overhead_s: NotNegative = 0.157e-6
+    receive_overhead_s: NotNegative = 0.066e-6
+    eager_bytes: Bytes = 4096
+    sources: dict[str, str] = field(default_factory=lambda: dict(_SOURCES))
+
+    def __post_init__(self):
+        if self.levels.keys() != set(LEVELS):
+            raise ValueError(f"the levels are {', '.join(self.levels)}; give only {', '.join(LEVELS)}")
+        if self.nodes * self.sockets * self.cores > MAX_RANKS:
+            raise ValueError(f"it has more than {MAX_RANKS} cores; give a smaller one")
+        least_s, least = self.overheads_s, "the two overheads together"
+        fastest = self.levels["intra_socket"].bandwidth_bytes_per_s
+        for name in LEVELS:
+            cost = self.levels[name]
+            if cost.latency_s < least_s:
+                raise ValueError(
+                    f"{name} latency_s is {cost.latency_s:g}, less than {least} ({least_s:g}); "
+                    "give at least as much"
+                )
+            least_s, least = cost.latency_s, f"that of {name}"
+            if cost.bandwidth_bytes_per_s > fastest:
+                raise ValueError(
+                    f"{name} bandwidth_bytes_per_s is {cost.bandwidth_bytes_per_s:g}, more than inside a "
+                    f"socket ({fastest:g}); a core moves data no faster, give at most that"
+                )
 
     @property
     def shape(self) -> str:
@@ -92,15 +114,13 @@ class SimulatedMachine:
         text = json.dumps(self.to_json() | {"sources": None}, sort_keys=True)
         return f"simulated {self.shape}, machine {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
-    def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA} | asdict(self)
-
 
 def parse_simulated_machine(text: str) -> SimulatedMachine:
     """`2x2x64` (nodes x sockets x cores per socket) with the default costs, or the path of a JSON file."""
     match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
     if match:
-        return _checked(SimulatedMachine(*map(int, match.groups())), text)
+        shape = dict(zip(("nodes", "sockets", "cores"), map(int, match.groups()), strict=True))
+        return decode({"schema": SCHEMA} | shape, SimulatedMachine, f"the simulated machine {text}")
     if not text.endswith(".json"):
         raise InputError(
             f"the simulated machine is {text!r}; give NODESxSOCKETSxCORES, cores per socket, such as 2x2x64, "
@@ -111,71 +131,12 @@ def parse_simulated_machine(text: str) -> SimulatedMachine:
 
 def load_simulated_machine(path: str | Path) -> SimulatedMachine:
     """The machine of a file; missing values are those of `NODESxSOCKETSxCORES`."""
-    value = files.read_json(path, "simulated machine", SCHEMA)
-    known = {field.name for field in fields(SimulatedMachine)}
-    for name in value.keys() - known - {"schema"}:
-        raise InputError(f"{path} has the key {name!r}; a simulated machine has {', '.join(sorted(known))}")
-    for name in ("nodes", "sockets", "cores"):
-        if name not in value:
-            raise InputError(f"{path} has no key {name!r}; give the number of {name} as a whole number")
-    levels = dict(_LEVELS)
-    given_levels = _object(value.get("levels", {}), path, "levels")
-    for name, cost in given_levels.items():
-        if name not in LEVELS:
-            raise InputError(f"{path} has the level {name!r}; the levels are {', '.join(LEVELS)}")
-        cost = _object(cost, path, f"levels.{name}")
-        for key in cost.keys() - {"latency_s", "bandwidth_bytes_per_s"}:
-            raise InputError(f"{path} has {key!r} in {name}; give latency_s and bandwidth_bytes_per_s")
-        levels[name] = replace(levels[name], **cost)
-    given = {name: item for name, item in value.items() if name not in ("schema", "levels")}
     # The defaults' sources do not apply to given numbers.
-    sources = _object(value.get("sources", {}), path, "sources")
-    return _checked(SimulatedMachine(**(given | {"levels": levels, "sources": sources})), str(path))
-
-
-def _object(value: Any, path: str | Path, name: str) -> dict:
-    if not isinstance(value, dict):
-        raise InputError(f"{path} has {value!r} for {name}; give an object")
-    return value
-
-
-def _checked(machine: SimulatedMachine, name: str) -> SimulatedMachine:
-    """`machine`, or InputError for its first invalid number."""
-    for key in ("nodes", "sockets", "cores", "eager_bytes"):
-        value = getattr(machine, key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < (key != "eager_bytes"):
-            raise InputError(
-                f"the simulated machine {name} has {key} = {value!r}; give a whole number from 1 up"
-            )
-    if machine.nodes * machine.sockets * machine.cores > MAX_RANKS:
-        raise InputError(f"the simulated machine {name} has more than {MAX_RANKS} cores; give a smaller one")
-    numbers = {
-        key: getattr(machine, key)
-        for key in (
-            "socket_bandwidth_bytes_per_s", "sockets_bandwidth_bytes_per_s", "nic_bandwidth_bytes_per_s",
-            "send_overhead_s", "receive_overhead_s",
-        )
-    }  # fmt: skip
-    for level, cost in machine.levels.items():
-        numbers |= {f"{level} {key}": number for key, number in asdict(cost).items()}
-    for key, value in numbers.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not number or value < 0 or (value == 0 and not key.endswith("overhead_s")):
-            raise InputError(f"the simulated machine {name} has {key} = {value!r}; give a number above 0")
-    least_s, least = machine.overheads_s, "the two overheads together"
-    for level in LEVELS:
-        cost = machine.levels[level]
-        if cost.latency_s < least_s:
-            raise InputError(
-                f"the simulated machine {name} has {level} latency_s = {cost.latency_s:g}, less than {least} "
-                f"({least_s:g}); give at least as much"
-            )
-        least_s, least = cost.latency_s, f"that of {level}"
-        inside = machine.levels["intra_socket"].bandwidth_bytes_per_s
-        if cost.bandwidth_bytes_per_s > inside:
-            raise InputError(
-                f"the simulated machine {name} has {level} bandwidth_bytes_per_s = "
-                f"{cost.bandwidth_bytes_per_s:g}, more than inside a socket ({inside:g}); a core moves "
-                "data no faster, give at most that"
-            )
-    return machine
+    value = {"sources": {}} | files.read_json(path, "simulated machine", SCHEMA)
+    if isinstance(given := value.get("levels"), dict):
+        defaults = {name: cost.to_json() for name, cost in _LEVELS.items()}
+        value["levels"] = defaults | {
+            name: defaults.get(name, {}) | cost if isinstance(cost, dict) else cost
+            for name, cost in given.items()
+        }
+    return decode(value, SimulatedMachine, f"the simulated machine {path}")

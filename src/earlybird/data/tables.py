@@ -37,7 +37,7 @@ def load_thune_table(path: str | Path) -> dict[str, Profile]:
             extra["bandwidth_max_bytes_per_s"] = largest_gbs * 1e9
         else:
             bandwidth[cores] = largest_gbs * 1e9
-        protocol = Protocol("rendezvous", 0, latency_us * 1e-6, True, bandwidth, extra)
+        protocol = Protocol(latency_s=latency_us * 1e-6, bandwidth_bytes_per_s=bandwidth, extra=extra)
         levels.setdefault(row["cpu"], {})[name] = Level(name, (protocol,))
     return {
         cpu: Profile(

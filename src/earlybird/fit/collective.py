@@ -7,14 +7,14 @@ import numpy as np
 import pandas
 
 from earlybird.data.collective_algorithms import tree_of
-from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
+from earlybird.data.collective_form import Collective, CollectiveForm, CollectiveParameters
 from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.fit import resampling
 from earlybird.fit.collective_judgement import Judgement, judge
 from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.collective_search import Points, fit
 from earlybird.models.collective import (
     EMPIRICAL,
-    CollectiveCosts,
     count_hops,
     make_calls,
     term_names,
@@ -30,8 +30,10 @@ _WHOLE_BUFFER = ("bcast", "reduce")
 # Keys of a machine, in the order of a layout.
 _SHAPE = ("nodes", "sockets", "cores")
 
+# Launches that measured the same of these replace each other in a draw.
+_DRAWN = ["operation", "method", "map_by", "ranks"]
+
 MIN_POINTS = 4
-NUM_REPLICATES = 20
 SEED = 20240612
 
 
@@ -52,7 +54,7 @@ def collective_forms(collectives: Collectives) -> list[tuple[CollectiveForm, Jud
     as a bound, and the work of all ranks as a bound if they share cores.
     """
     gamma = gamma_r_s_per_byte(collectives.reductions)
-    draws, alone = _draws(collectives.table)
+    draws, alone = resampling.draws(collectives.table, _DRAWN, SEED)
     forms = []
     for key, rows in collectives.table.groupby(GROUP, sort=False):
         what, rows = dict(zip(GROUP, key, strict=True)), proper_rows(collectives, rows)
@@ -110,7 +112,7 @@ def warnings(collectives: Collectives) -> list[str]:
     if len(table) and table.groupby([*GROUP, *POINT]).launch.nunique().max() < 2:
         texts.append("collectives: one launch of every point, so no intervals; measure 5 launches or more")
         return texts
-    _, alone = _draws(table)
+    _, alone = resampling.draws(table, _DRAWN, SEED)
     fixed: dict[str, list[str]] = {}
     for (operation, algorithm, _), rows in table.groupby(GROUP, sort=False):
         if _has_fixed(proper_rows(collectives, rows), alone):
@@ -166,22 +168,6 @@ class PointReader:
         return self._hops[key]
 
 
-def _draws(table: pandas.DataFrame) -> tuple[list[list[str]], set[str]]:
-    """NUM_REPLICATES draws of launches, with replacement among those that measured the same methods at the
-    same process counts; and the launches without such a counterpart. All algorithms use the same draws, so
-    that their replicates are correlated like their launches."""
-    strata: dict[frozenset, list[str]] = {}
-    for launch, rows in table.groupby("launch"):
-        points = rows[["operation", "method", "map_by", "ranks"]].drop_duplicates()
-        strata.setdefault(frozenset(map(tuple, points.to_numpy())), []).append(launch)
-    random = np.random.default_rng(SEED)
-    draws = [
-        [launch for members in strata.values() for launch in random.choice(members, len(members))]
-        for _ in range(NUM_REPLICATES)
-    ]
-    return draws, {members[0] for members in strata.values() if len(members) == 1}
-
-
 def _has_fixed(rows: pandas.DataFrame, alone: set[str]) -> bool:
     """Whether some point has fewer than two launches that are not `alone`: no draw would vary it, and the
     interval would not include its variation."""
@@ -213,28 +199,32 @@ def _form(
         extra["oversubscribed"] = True
     if (family := rows.family.iloc[0]) != what["mpi"]:
         extra["family"] = family
+    ranges = {name: (int(rows[name].min()), int(rows[name].max())) for name in ("ranks", "size_bytes")}
     return CollectiveForm(
-        what["operation"],
-        what["algorithm"],
-        what["mpi"],
-        _parameters(structure, found.costs),
-        None if structure == EMPIRICAL else structure,
-        tuple(int(one) for one in np.unique(rows.segment_bytes)),
-        tuple(rows.map_by.unique()),
-        tuple(np.array(LEVELS)[(points.calls.alpha > 0).any(axis=(0, 1))].tolist()),
-        collectives.machine,
-        {name: (int(rows[name].min()), int(rows[name].max())) for name in ("ranks", "size_bytes")},
-        _measured(rows, collectives),
-        tuple(_parameters(structure, fit(drawn, found.structure, terms).costs) for drawn in resampled),
-        extra,
+        what=Collective(**what),
+        form="empirical" if structure == EMPIRICAL else "alpha-beta",
+        tree=None if structure == EMPIRICAL else structure,
+        parameters=CollectiveParameters.of_columns(structure, vars(found.costs)),
+        range=ranges | {"segments_bytes": tuple(np.unique(rows.segment_bytes).astype(int).tolist())},
+        map_by=tuple(rows.map_by.unique()),
+        levels=tuple(np.array(LEVELS)[(points.calls.alpha > 0).any(axis=(0, 1))].tolist()),
+        machine=collectives.machine,
+        measured=_measured(rows, collectives),
+        replicates=tuple(
+            CollectiveParameters.of_columns(structure, vars(fit(drawn, found.structure, terms).costs))
+            for drawn in resampled
+        ),
+        extra=extra,
     )
 
 
-def _measured(rows: pandas.DataFrame, collectives: Collectives) -> dict[tuple[int, int, int, str], float]:
+def _measured(
+    rows: pandas.DataFrame, collectives: Collectives
+) -> tuple[tuple[int, int, int, str, float], ...]:
     """Times of ranks placed in the order in which the machine is filled: with fewer nodes, or shared cores,
     ranks may have been placed differently."""
     if not collectives.machine:
-        return {}
+        return ()
     shape = "x".join(str(collectives.machine[name]) for name in _SHAPE)
     placed = list(zip(rows.placement, rows.map_by, strict=True))
     filled = {
@@ -244,7 +234,7 @@ def _measured(rows: pandas.DataFrame, collectives: Collectives) -> dict[tuple[in
     keys = ["ranks", "size_bytes", "segment_bytes", "map_by"]
     usual = (rows.root == 0) & np.array([filled[one] for one in placed], dtype=bool)
     medians = rows[usual].groupby(keys).time_s.median()
-    return {(*map(int, counts), map_by): float(time_s) for (*counts, map_by), time_s in medians.items()}
+    return tuple((*map(int, counts), map_by, float(time_s)) for (*counts, map_by), time_s in medians.items())
 
 
 def _same_placement(placement: tuple[np.ndarray, np.ndarray], whole: Layout) -> bool:
@@ -256,8 +246,3 @@ def _same_placement(placement: tuple[np.ndarray, np.ndarray], whole: Layout) -> 
     observed, asked = Layout(node, socket, ""), Layout(whole.node[ranks], whole.socket[ranks], "")
     pairs = ranks[:, None], ranks
     return np.array_equal(observed.level(*pairs), asked.level(*pairs))
-
-
-def _parameters(structure: str, costs: CollectiveCosts) -> CollectiveParameters:
-    values = vars(costs) | {"min_bytes": tuple(int(one) for one in costs.min_bytes)}
-    return CollectiveParameters(structure, **values)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import nnls
 
 from earlybird.models.collective import (
     BETWEEN_NODES,
@@ -13,6 +12,7 @@ from earlybird.models.collective import (
     collective_time_s,
     term_names,
 )
+from earlybird.models.regression import not_negative
 
 MAX_PROTOCOLS = 3
 POINTS_PER_PARAMETER = 3
@@ -255,7 +255,7 @@ def _most_likely(
     for _ in range(MAX_TURNS if path_alone and not absolute else MAX_TURNS_OF_PARTS):
         active = features[waits_for, points]
         rest_s = time_s - np.where(waits_for == _PATH, offset_s, 0.0)
-        found = _not_negative(active * weight[:, None], rest_s * weight)
+        found = not_negative(active * weight[:, None], rest_s * weight, PULL)
         parts_s = _parts_s(features, found, offset_s)
         predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
         logarithm = np.log(predicted_s / time_s)
@@ -296,21 +296,5 @@ def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:
     path = features[_PATH].any(axis=0)
     if free.sum() >= max(path.sum(), 1):
         path_features = features[_PATH][np.ix_(free, path)]
-        guess[path] = _not_negative(path_features / time_s[free, None], np.ones(free.sum()))
+        guess[path] = not_negative(path_features / time_s[free, None], np.ones(free.sum()), PULL)
     return guess
-
-
-def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Least squares with coefficients of 0 or more; columns are scaled, as they differ by ten powers of ten.
-
-    A small penalty towards 0 splits time evenly between coefficients that the points do not distinguish: two
-    types of hops that always occur together in equal numbers cost the same, instead of one nothing and the
-    other twice as much. With six hops of one type and one of the other, the single hop costs as much as the
-    six together.
-    """
-    scale = np.sqrt((features**2).sum(axis=0))
-    scale[scale == 0] = 1.0
-    count = features.shape[1]
-    pulled = np.concatenate([features / scale, PULL * np.eye(count)])
-    found, _ = nnls(pulled, np.concatenate([values, np.zeros(count)]), maxiter=30 * count)
-    return found / scale

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas
-from scipy.optimize import nnls
 
-from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, PipelineForm
+from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, Pipeline, PipelineForm
+from earlybird.fit import resampling
 from earlybird.models.pipelined import possible_messages, share_beyond
+from earlybird.models.regression import not_negative
 
 # The columns of a table of pipelines, one row per point and launch; `vcis` is 0 for the MPI's default.
 COLUMNS = ("method", "level", "threads", "vcis", "size_bytes", "partitions", "gamma_s_per_byte", "launch",
@@ -28,7 +29,6 @@ MIN_POINTS = 4
 MAX_PROTOCOLS = 3
 # There are always three parameters; more need this many points for each.
 POINTS_PER_PARAMETER = 3
-NUM_REPLICATES = 20
 ENOUGH_LAUNCHES = 5  # for a useful interval
 SEED = 20230807
 # A line that does not rise with the size does not determine the bandwidth. The bandwidth term then gets this
@@ -132,7 +132,7 @@ def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
     parameters). Methods with fewer than MIN_POINTS points are left out.
     """
     launches = _Launches(table)
-    draws = _draws(table)
+    draws, _ = resampling.draws(table, GROUP, SEED)
     forms = []
     for key, rows in table.groupby(GROUP, sort=False):
         points = launches.points(key)
@@ -194,14 +194,16 @@ def _form(
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
     return PipelineForm(
-        str(what["method"]),
-        str(what["level"]),
-        int(what["threads"]),
-        _parameters(points, fit.structure, fit.parameters),
-        int(what["vcis"]) or None,
-        {name: (_number(rows[name].min()), _number(rows[name].max())) for name in POINT},
-        tuple(_parameters(points, fit.structure, _refit(drawn, fit)) for drawn in resampled),
-        extra,
+        what=Pipeline(
+            method=str(what["method"]),
+            level=str(what["level"]),
+            threads=int(what["threads"]),
+            vcis=int(what["vcis"]) or None,
+        ),
+        parameters=_parameters(points, fit.structure, fit.parameters),
+        range={name: (_number(rows[name].min()), _number(rows[name].max())) for name in POINT},
+        replicates=tuple(_parameters(points, fit.structure, _refit(drawn, fit)) for drawn in resampled),
+        extra=extra,
     )
 
 
@@ -359,7 +361,7 @@ def _refine(
         error = np.abs(design.predict_s(parameters) / time_s - 1)
         weight = 1 / np.sqrt(np.maximum(error, 2 * ERROR_FLOOR)) / time_s
         features, offset_s = design.active(parameters)
-        found = _not_negative(features * weight[:, None], (time_s - offset_s) * weight)
+        found = not_negative(features * weight[:, None], (time_s - offset_s) * weight)
         if has_overlap:
             found[-1] = min(found[-1], 1.0)
         mean = float(np.mean(np.abs(design.predict_s(found) / time_s - 1)))
@@ -369,14 +371,6 @@ def _refine(
             break
         parameters = found
     return best, best_error
-
-
-def _not_negative(features: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Least squares with parameters of 0 or more; columns are scaled, as they differ by ten powers of ten."""
-    scale = np.sqrt((features**2).sum(axis=0))
-    scale[scale == 0] = 1.0
-    found, _ = nnls(features / scale, values)
-    return found / scale
 
 
 def _columns(structure: _Structure) -> list[tuple[str, int]]:
@@ -433,21 +427,6 @@ def _refit(points: _Points, fit: _Fit) -> np.ndarray:
     return _refine(design, points.time_s, fit.parameters, fit.structure.overlap)[0]
 
 
-def _draws(table: pandas.DataFrame) -> list[list[str]]:
-    """NUM_REPLICATES draws of launches, with replacement among those that measured the same methods.
-
-    All methods use the same draws, so that their replicates are correlated like their launches.
-    """
-    strata: dict[frozenset, list[str]] = {}
-    for launch, rows in table.groupby("launch"):
-        strata.setdefault(frozenset(map(tuple, rows[GROUP].to_numpy())), []).append(launch)
-    random = np.random.default_rng(SEED)
-    return [
-        [launch for members in strata.values() for launch in random.choice(members, len(members))]
-        for _ in range(NUM_REPLICATES)
-    ]
-
-
 def _parameters(points: _Points, structure: _Structure, parameters: np.ndarray) -> JoinedParameters:
     found = dict(zip(_columns(structure), (float(one) for one in parameters), strict=True))
     largest = [*(start - 1 for start in structure.min_bytes[1:]), int(points.size_bytes.max())]
@@ -457,7 +436,8 @@ def _parameters(points: _Points, structure: _Structure, parameters: np.ndarray) 
         overhead_s = found.get(("overhead", c), 0.0)
         least = MIN_BANDWIDTH_SHARE * (latency_s + overhead_s) / max(largest[c], 1)
         slope = max(found["slope", structure.shares_slope[c]], least, 1e-18)
-        protocols.append(JoinedProtocol(start, latency_s, overhead_s, 1 / slope))
+        cost = {"latency_s": latency_s, "overhead_s": overhead_s, "bandwidth_bytes_per_s": 1 / slope}
+        protocols.append(JoinedProtocol(min_bytes=start, **cost))
     return JoinedParameters(
         structure.messages,
         tuple(protocols),

@@ -10,7 +10,7 @@ import numpy as np
 
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
-from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.results import results_to_json
 from earlybird.data.units import format_bandwidth
 from earlybird.fit import collective, completion, pipelined, protocols, switches
@@ -116,9 +116,9 @@ def fit_profile(
     warnings += completion.warnings([part.level for part in fitted], waiting)
     warnings += _convergence_warnings(observations, usable)
     warnings += pipelined.warnings(observations.pipelines)
-    forms += [form.to_json() for form in pipelined.pipeline_forms(observations.pipelines)]
+    forms += pipelined.pipeline_forms(observations.pipelines)
     warnings += collective.warnings(observations.collectives)
-    forms += [form.to_json() for form in _collective_forms(observations.collectives, collective_times)]
+    forms += _collective_forms(observations.collectives, collective_times)
     if not fitted and not forms:
         raise InputError(
             f"nothing to fit: every algorithm was measured at fewer than {collective.MIN_POINTS} "
@@ -133,7 +133,7 @@ def fit_profile(
         runs=observations.runs,
         forms=tuple(forms),
         intervals={part.level.name: part.intervals for part in fitted if part.intervals},
-        replicates=tuple(_replicates(fitted)),
+        replicates=_replicates(fitted),
         extra={
             "fit": {
                 "method": method,
@@ -254,7 +254,11 @@ def _protocol(times, chosen, lines, q):
         extra["bounded_n"] = [int(n) for n in times.n[lines.bounded[q]]]
     bandwidth = {n: rate for n, rate, _ in measured}
     return Protocol(
-        name, chosen.min_bytes[q], float(lines.latency_s[q]), name == "rendezvous", bandwidth, extra
+        name=name,
+        min_bytes=chosen.min_bytes[q],
+        latency_s=float(lines.latency_s[q]),
+        bandwidth_bytes_per_s=bandwidth,
+        extra=extra,
     )
 
 
@@ -296,17 +300,13 @@ def _drawn(resampled: Lines, lines: Lines) -> list[Lines]:
     ]
 
 
-def _replicates(fitted: list[_FittedLevel]) -> list[dict[str, Any]]:
+def _replicates(fitted: list[_FittedLevel]) -> tuple[Replicate, ...]:
     """All levels of each draw together; a level without resamples keeps its fitted values."""
     count = max((len(part.replicates) for part in fitted), default=0)
-    return [
-        {
-            "levels": Profile(
-                {part.level.name: part.replicates[k] if part.replicates else part.level for part in fitted}
-            ).to_json()["levels"]
-        }
+    return tuple(
+        Replicate({part.level.name: part.replicates[k] if part.replicates else part.level for part in fitted})
         for k in range(count)
-    ]
+    )
 
 
 def _collective_forms(collectives: Collectives, times: str) -> list[CollectiveForm]:
@@ -329,7 +329,7 @@ def _collective_forms(collectives: Collectives, times: str) -> list[CollectiveFo
     ]
 
 
-def _pingpong_forms(observations: Observations, paper: bool) -> list[dict[str, Any]]:
+def _pingpong_forms(observations: Observations, paper: bool) -> list[Any]:
     """Ping-pongs of a single pair, with separate switches: they cover more sizes than contention data."""
     forms = []
     for times in pingpong_times(observations.table):

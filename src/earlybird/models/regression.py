@@ -61,6 +61,27 @@ def fit_slope(
     return np.maximum(slope, 0.0)
 
 
+def not_negative(features: np.ndarray, values: np.ndarray, pull: float = 0.0) -> np.ndarray:
+    """(p,) least squares of `features` (n, p) with coefficients of 0 or more; columns are scaled, as they may
+    differ by ten powers of ten.
+
+    The penalty `pull` towards 0, relative to the 1 of all points together, splits time evenly between
+    coefficients that the points do not distinguish: two types of hops that always occur together in equal
+    numbers cost the same, instead of one nothing and the other twice as much. With six hops of one type and
+    one of the other, the single hop costs as much as the six together.
+    """
+    from scipy.optimize import nnls  # the import takes longer than most commands
+
+    scale = np.sqrt((features**2).sum(axis=0))
+    scale[scale == 0] = 1.0
+    count = features.shape[1]
+    if pull:
+        features = np.concatenate([features, pull * np.diag(scale)])
+        values = np.concatenate([values, np.zeros(count)])
+    found, _ = nnls(features / scale, values, maxiter=30 * count)
+    return found / scale
+
+
 def _points(size_bytes, time_s, relative):
     time_s = np.asarray(time_s, dtype=float)
     x = np.broadcast_to(np.asarray(size_bytes, dtype=float), time_s.shape)

@@ -15,7 +15,7 @@ from earlybird.data.collective_algorithms import (
     parse_method,
     why_not,
 )
-from earlybird.data.collective_form import CollectiveForm, CollectiveParameters, collective_forms
+from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
 from earlybird.data.insaghi import Regression, load_report
 from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse_layout
@@ -31,8 +31,8 @@ from earlybird.models.collective import (
     make_calls,
     size_grid_us,
 )
+from earlybird.predict.ranges import extrapolations, interval
 
-INTERVAL_PERCENT = (2.5, 97.5)
 # 95 % of a normal distribution lie within this multiple of its median absolute deviation.
 _BOUND_OVER_MEDIAN = 2.9
 MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` add them"
@@ -180,7 +180,7 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
     """The forms of an operation; InputError with the available operations if the profile has none."""
     if operation not in OPERATIONS:
         raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
-    forms = collective_forms(profile)
+    forms = profile.collectives
     if not forms:
         raise InputError(f"the profile {profile.id or '(no id)'} holds no collectives; {MEASURE_HINT}")
     found = [form for form in forms if form.operation == operation]
@@ -290,7 +290,7 @@ def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarra
     if placed.shape != machine or placed.root:
         return {}
     found: dict[int, list[tuple[int, float]]] = {}
-    for (ranks, size_bytes, segment_bytes, map_by), time_s in sorted(form.measured.items()):
+    for ranks, size_bytes, segment_bytes, map_by, time_s in sorted(form.measured):
         if (ranks, map_by) == (placed.ranks, placed.map_by) and time_s:
             found.setdefault(segment_bytes, []).append((size_bytes, time_s))
     return {segment: tuple(np.array(points).T) for segment, points in found.items()}
@@ -329,17 +329,8 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
         ("process counts", "ranks", [placed.ranks], str),
         ("sizes", "size_bytes", sizes_bytes, format_bytes),
     ):
-        beyond: dict[tuple, list[str]] = {}
-        for model in models:
-            low, high = model.form.range[name]
-            if not all(low <= value <= high for value in values):
-                beyond.setdefault((low, high), []).append(model.form.algorithm)
-        for (low, high), names in beyond.items():
-            outside = ", ".join(dict.fromkeys(form(value) for value in values if not low <= value <= high))
-            notes.append(
-                f"{label} were measured from {form(low)} to {form(high)}; {outside} is extrapolated "
-                f"({_some(names, models)})"
-            )
+        measured = ((model.form.algorithm, model.form.range[name]) for model in models)
+        notes += extrapolations(label, values, measured, form, lambda names: _some(names, models))
     unmapped = [model.form.algorithm for model in models if not _is_mapped(model.form, placed.map_by)]
     if unmapped:
         notes.append(
@@ -394,11 +385,6 @@ def _predict(
     model: AlgorithmModel, placed: Placed, size_bytes: int, segment_bytes: int
 ) -> AlgorithmPrediction:
     form, time_s = model.form, model.time_s(size_bytes, segment_bytes)
-    interval = None
-    if model.replicates:
-        low, high = np.percentile(model.drawn_s(size_bytes, segment_bytes), INTERVAL_PERCENT)
-        # Resampled medians of few launches may all lie on one side of the fit.
-        interval = min(float(low), time_s), max(float(high), time_s)
     return AlgorithmPrediction(
         Method(form.algorithm, segment_bytes).text,
         form.algorithm,
@@ -406,7 +392,7 @@ def _predict(
         time_s,
         form_name(model, size_bytes, segment_bytes),
         form.tree,
-        interval,
+        interval(model.drawn_s(size_bytes, segment_bytes), time_s) if model.replicates else None,
         extrapolated(form, placed, size_bytes, segment_bytes),
     )
 

@@ -10,9 +10,9 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.profile import SCHEMA, Level, Profile, Protocol, profile_from_json
+from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.models import fair, maxrate, postal, staircase
-from earlybird.predict.profiles import replicate_levels
+from earlybird.predict.ranges import INTERVAL_PERCENT
 
 MODELS = ("staircase", "fair", "max-rate", "postal")
 SHARES = fair.SHARES
@@ -28,7 +28,6 @@ _ENOUGH_REPLICATES = 40
 _FAIR_EXACT_MESSAGES, _FAIR_BATCH_FRACTION = 2_000, 5e-3
 # The number of ranks that a note lists.
 _MOST_NAMED = 8
-INTERVAL_PERCENT = (2.5, 97.5)
 
 # Models in which messages from the own socket and from others compete.
 _SHARING = ("staircase", "fair")
@@ -332,11 +331,8 @@ def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
 def _replicates(profile: Profile, largest_number: int) -> list[Profile]:
     """The refitted parameter sets of a profile, the first ones."""
     return [
-        profile_from_json(
-            {"schema": SCHEMA, "id": f"{profile.id} (replicate {k})", "levels": replicate_levels(profile, k)},
-            f"the profile {profile.id}, replicate {k}",
-        )
-        for k in range(min(len(profile.replicates), largest_number))
+        Profile(replicate.levels, f"{profile.id} (replicate {k})")
+        for k, replicate in enumerate(profile.replicates[:largest_number])
     ]
 
 

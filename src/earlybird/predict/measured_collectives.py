@@ -10,8 +10,9 @@ import numpy as np
 from earlybird.data.collective_algorithms import Method, parse_method
 from earlybird.data.results import Estimate, Result
 from earlybird.models.residuals import Residuals, prediction_bound
-from earlybird.predict.collective import INTERVAL_PERCENT, AlgorithmModel, Placed
+from earlybird.predict.collective import AlgorithmModel, Placed
 from earlybird.predict.outlook import Outlook, ratio_of, within
+from earlybird.predict.ranges import INTERVAL_PERCENT
 
 Point = tuple[int, int]  # bytes of the buffer, bytes of a segment
 

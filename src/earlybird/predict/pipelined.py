@@ -9,16 +9,16 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.methods import SINGLE
-from earlybird.data.pipeline_form import JoinedParameters, PipelineForm, pipeline_forms
+from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages
+from earlybird.predict.ranges import extrapolations, interval
 
 # Methods that need no measurement, with their messages: the levels of the profile give the cost of any
 # message.
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
 MEASURED, FROM_LEVELS, FEW_POINTS = "measured", "levels", "levels, corrected by few measured points"
-INTERVAL_PERCENT = (2.5, 97.5)
 _BOUND_OVER_MEDIAN = 2.9
 
 
@@ -98,7 +98,7 @@ class MethodPrediction:
 
 def pipeline_level(profile: Profile, asked: str | None) -> str:
     """The level asked for, or the outermost one that has pipelines, or the outermost of all."""
-    forms = {form.level for form in pipeline_forms(profile)}
+    forms = {form.level for form in profile.pipelines}
     if asked is not None:
         if asked not in LEVELS:
             raise InputError(f"--level is {asked!r}; give one of {', '.join(LEVELS)}")
@@ -125,7 +125,7 @@ def method_models(
     to `threads`, and from latency and bandwidth those of `A_PRIORI` and of `measured_methods`, (method,
     contexts), that have too few points for a fit."""
     measured: dict[tuple[str, int | None], PipelineForm] = {}
-    for form in pipeline_forms(profile):
+    for form in profile.pipelines:
         key = form.method, form.vcis
         known = measured.get(key)
         if form.level == level and (known is None or _distance(form, threads) < _distance(known, threads)):
@@ -171,7 +171,7 @@ def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction
         single_s, single_drawn_s = times(single)
         speed_up = single_s / time_s
         if len(drawn_s) and len(drawn_s) == len(single_drawn_s):
-            speed_up_interval = _interval(single_drawn_s / drawn_s, speed_up)
+            speed_up_interval = interval(single_drawn_s / drawn_s, speed_up)
     return MethodPrediction(
         model.method,
         model.vcis,
@@ -179,7 +179,7 @@ def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction
         speed_up,
         *model.best_messages(size_bytes, partitions, delay_s),
         model.source,
-        _interval(drawn_s, time_s) if len(drawn_s) else None,
+        interval(drawn_s, time_s) if len(drawn_s) else None,
         speed_up_interval,
     )
 
@@ -208,16 +208,12 @@ def reservations(
         ("numbers of partitions", "partitions", partitions, str),
         ("delay rates", "gamma_s_per_byte", gamma_s_per_byte, lambda rate: f"{rate * 1e12:.4g} us/MB"),
     ):
-        beyond: dict[tuple, list[str]] = {}
-        for model in models:
-            low, high = model.measured.get(name, (value, value))
-            if not low <= value <= high and (name == "size_bytes" or model.messages != "one"):
-                beyond.setdefault((low, high), []).append(model.method)
-        for (low, high), methods in beyond.items():
-            notes.append(
-                f"{label} were measured from {form(low)} to {form(high)}; {form(value)} is extrapolated "
-                f"({', '.join(dict.fromkeys(methods))})"
-            )
+        measured = [
+            (model.method, model.measured[name])
+            for model in models
+            if name in model.measured and (name == "size_bytes" or model.messages != "one")
+        ]
+        notes += extrapolations(label, [value], measured, form)
     return notes
 
 
@@ -229,7 +225,7 @@ def _of_form(form: PipelineForm, threads: int) -> MethodModel:
         MEASURED if form.threads == threads else f"measured with {_counted(form.threads, 'thread')}",
         form.vcis,
         tuple(_costs(one) for one in form.replicates),
-        {name: (bounds[0], bounds[1]) for name, bounds in form.range.items()},
+        form.range,
         form.threads,
         max(float(form.extra.get(name, 0.0)) for name in ("error", "held_out_error", "held_out_error_sizes")),
     )
@@ -253,13 +249,6 @@ def _costs_of_level(level: Level) -> PipelineCosts:
 
 def _distance(form: PipelineForm, threads: int) -> float:
     return abs(math.log(form.threads / threads))
-
-
-def _interval(values: np.ndarray, found: float) -> tuple[float, float]:
-    """The interval of the replicates, extended to include the fitted value `found`: resampled medians of few
-    launches may all lie on one side of it."""
-    low, high = np.percentile(values, INTERVAL_PERCENT)
-    return min(float(low), found), max(float(high), found)
 
 
 def _counted(number: int, noun: str) -> str:

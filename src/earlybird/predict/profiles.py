@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from earlybird.data.errors import InputError
-from earlybird.data.profile import Level, Profile
+from earlybird.data.profile import Level, Profile, Replicate
 from earlybird.data.results import Result, results_from_json
 
 
@@ -46,25 +45,14 @@ def measured_results(profile: Profile) -> list[Result]:
     return results_from_json(profile.extra.get("results", []), where)
 
 
-def replicate_levels(profile: Profile, k: int) -> dict[str, Any]:
-    """The `levels` object of replicate k; InputError if it has none."""
-    item = profile.replicates[k]
-    if not isinstance(item, dict) or not isinstance(item.get("levels"), dict):
-        raise InputError(
-            f"the profile {profile.id}, replicate {k} has no 'levels'; fit again, or remove 'replicates'"
-        )
-    return item["levels"]
-
-
-def _merge_replicates(profiles: Sequence[Profile]) -> tuple[dict[str, Any], ...]:
-    drawn = [len(profile.replicates) for profile in profiles if profile.replicates]
-    if not drawn:
-        return ()
-    return tuple(
-        {"levels": {name: level for profile in profiles for name, level in _draw(profile, k).items()}}
-        for k in range(min(drawn))
-    )
-
-
-def _draw(profile: Profile, k: int) -> dict[str, Any]:
-    return replicate_levels(profile, k) if profile.replicates else profile.to_json()["levels"]
+def _merge_replicates(profiles: Sequence[Profile]) -> tuple[Replicate, ...]:
+    counts = [len(profile.replicates) for profile in profiles if profile.replicates]
+    draws = [
+        {
+            name: level
+            for profile in profiles
+            for name, level in (profile.replicates[k] if profile.replicates else profile).levels.items()
+        }
+        for k in range(min(counts, default=0))
+    ]
+    return tuple(map(Replicate, draws))

@@ -146,10 +146,16 @@ def test_the_quickest_barrier_is_advised_and_written():
 
 
 @pytest.mark.parametrize(
-    "points", [{}, [[8, 1024, 0, "node"]], [[8, 1024, 0, "moon", 1.0]], [[8, 1, 0, "node", -1]]]
+    ("points", "says"),
+    [
+        ({}, "measured is {}; give a JSON list"),
+        ([[8, 1024, 0, "node"]], "give a JSON list of length 5"),
+        ([[8, 1024, 0, "moon", 1.0]], "map_by is 'moon'"),
+        ([[8, 1, 0, "node", -1]], r"measured\[0\]\[4\] is -1"),
+    ],
 )
-def test_measured_points_that_make_no_sense_are_refused(points):
-    with pytest.raises(InputError, match="'measured' must list points"):
+def test_measured_points_that_make_no_sense_are_refused(points, says):
+    with pytest.raises(InputError, match=says):
         advise(form("linear", "linear", measured=points))
 
 

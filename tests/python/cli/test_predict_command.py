@@ -215,4 +215,4 @@ def test_without_a_layout_ranks_fill_the_sockets_that_were_measured(earlybird, t
 def test_a_broken_replicate_is_refused(earlybird, tmp_path, replicate):
     path = _write_profile(tmp_path / "p.json", "intra_socket", replicates=[replicate])
     refusal = _refusal(earlybird("predict", WORKED[0], "--layout", "1x1x4", "--profile", path))
-    assert "replicate 0" in refusal
+    assert "replicates[0]" in refusal

@@ -5,8 +5,8 @@ import copy
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.data.pipeline_form import pipeline_form_from_json, pipeline_forms
-from earlybird.data.profile import Profile
+from earlybird.data.pipeline_form import pipeline_form_from_json
+from earlybird.data.profile import profile_from_json
 
 FORM = {
     "what": {"operation": "pipeline", "method": "many", "level": "intra_socket", "threads": 4, "vcis": 16},
@@ -44,27 +44,38 @@ def test_a_form_with_the_keys_of_an_earlier_version_loads():
     assert pipeline_form_from_json(earlier).to_json() == FORM
 
 
-def test_other_forms_of_a_profile_are_passed_over():
-    others = ({"what": {"operation": "pingpong"}, "form": "piecewise_postal"}, {"what": 3}, "text")
-    assert [form.method for form in pipeline_forms(Profile({}, forms=(*others, FORM)))] == ["many"]
+def test_other_forms_of_a_profile_are_kept_as_they_are():
+    others = [{"what": {"operation": "pingpong"}, "form": "piecewise_postal"}, {"what": 3}, "text"]
+    value = {"schema": "earlybird.profile/1", "levels": {}, "forms": [*others, FORM]}
+    profile = profile_from_json(value)
+    assert [form.method for form in profile.pipelines] == ["many"]
+    assert profile.to_json()["forms"] == value["forms"]
 
 
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("what", "level"), "moon", "level 'moon'"),
-        (("what", "method"), 3, "method 3"),
-        (("what", "threads"), 0, "threads is 0"),
-        (("parameters", "messages"), "some", "messages is 'some'"),
-        (("parameters", "messages"), 0, "messages is 0"),
-        (("parameters", "overlap"), 2, "overlap is 2"),
-        (("parameters", "per_partition_s"), -1, "per_partition_s is -1"),
-        (("parameters", "protocols"), [], "'protocols'"),
-        (("parameters", "protocols", 0, "bandwidth_bytes_per_s"), 0, "a rate above 0"),
-        (("parameters", "protocols", 0, "latency_s"), "1us", "latency_s is '1us'"),
+        (("what", "level"), "moon", "what: level is 'moon'; give one of intra_socket"),
+        (("what", "method"), 3, "what.method is 3; give text"),
+        (("what", "threads"), 0, "what.threads is 0; give a whole number >= 1"),
+        (("parameters", "messages"), "some", "messages is 'some'; give one of one, each"),
+        (("parameters", "messages"), 0, "parameters.messages is 0; give a whole number >= 1"),
+        (("parameters", "overlap"), 2, "parameters.overlap is 2; give a number <= 1"),
+        (("parameters", "per_partition_s"), -1, "parameters.per_partition_s is -1; give a number >= 0"),
+        (("parameters", "protocols"), [], r"min_bytes is \[\]; it must begin at 0"),
+        (
+            ("parameters", "protocols", 0, "bandwidth_bytes_per_s"),
+            0,
+            r"protocols\[0\].bandwidth_bytes_per_s is 0; give a number > 0",
+        ),
+        (
+            ("parameters", "protocols", 0, "latency_s"),
+            "1us",
+            r"parameters.protocols\[0\].latency_s is \'1us\'; give a number",
+        ),
         (("parameters", "protocols", 0, "min_bytes"), 4, r"min_bytes is \[4, 8192\]"),
-        (("range", "partitions"), 4, "'range' must give partitions"),
-        (("replicates",), 3, "'replicates' must be"),
+        (("range", "partitions"), 4, "range.partitions is 4; give a JSON list"),
+        (("replicates",), 3, "replicates is 3; give a JSON list"),
     ],
 )
 def test_what_is_impossible_is_named(path, value, says):

@@ -88,31 +88,34 @@ GOOD = {
 }
 
 
+RACKS = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
+
+
 @pytest.mark.parametrize(
     ("path", "bad", "says"),
     [
         (["schema"], "earlybird.profile/2", "/2'; this version reads 'earlybird.profile/1'"),
         (["schema"], None, "schema"),
         (["levels"], {}, "no 'levels'"),
-        (["levels"], {"between_racks": {}}, "'between_racks'"),
-        (["levels", "intra_socket"], [], "'protocols' must be"),
-        (["levels", "intra_socket", "protocols"], [], "at least one"),
+        (["levels"], {"between_racks": RACKS}, "'between_racks'; give one of intra_socket"),
+        (["levels", "intra_socket"], [], r"levels.intra_socket is \[\]; give a JSON object"),
+        (["levels", "intra_socket", "protocols"], [], "levels.intra_socket: min_bytes is .*begin at 0"),
         (["levels", "intra_socket", "protocols", 0, "min_bytes"], 1, "begin at 0"),
         (["levels", "intra_socket", "protocols", 1, "min_bytes"], 0, "ascend"),
         (["levels", "intra_socket", "protocols", 1, "min_bytes"], 10**40, "min_bytes"),
         (["levels", "intra_socket", "protocols", 1, "min_bytes"], "8KiB", "min_bytes is '8KiB'"),
-        (["levels", "intra_socket", "protocols", 0, "latency_s"], "2us", "latency_s is '2us'"),
+        (["levels", "intra_socket", "protocols", 0, "latency_s"], "2us", "0..latency_s is '2us'; give"),
         (["levels", "intra_socket", "protocols", 0, "latency_s"], -1, "latency_s is -1"),
         (["levels", "intra_socket", "protocols", 0, "latency_s"], float("nan"), "latency_s is nan"),
         (["levels", "intra_socket", "protocols", 0, "latency_s"], 10**400, "latency_s"),
         (["levels", "intra_socket", "protocols", 0, "latency_s"], True, "latency_s is True"),
         (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {}, "must map N"),
-        (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"0": 1e9}, "'0'"),
+        (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"0": 1e9}, "key is '0'; give"),
         (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"two": 1e9}, "'two'"),
-        (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"1": 0}, "above 0"),
+        (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"1": 0}, "give a number > 0"),
         (["levels", "intra_socket", "protocols", 0, "sender_waits"], "yes", "sender_waits"),
-        (["machine"], [], "'machine' must be a JSON object"),
-        (["id"], 3, "'id'"),
+        (["machine"], [], r"machine is \[\]; give a JSON object"),
+        (["id"], 3, "id is 3; give text"),
     ],
 )  # fmt: skip
 def test_impossible_profile_is_refused(path, bad, says):

@@ -112,7 +112,7 @@ def test_digest_follows_the_samples(tmp_path):
         ("run.json", '{"schema": "earlybird.run/2", "id": "a"}', "'earlybird.run/2'"),
         ("run.json", '{"schema": "earlybird.run/1"}', "no id"),
         ("run.json", "not JSON", "not JSON"),
-        ("samples.ndjson", "{}\n", r"samples.ndjson line 1 is not a sample"),
+        ("samples.ndjson", "{}\n", r"samples.ndjson line 1 has no 'kernel'"),
         ("samples.ndjson", "\n", r"samples.ndjson line 1 is not JSON"),
         ("samples.ndjson", "[1]\n", r"samples.ndjson line 1 is not a JSON object"),
         ("launches.ndjson", '{"launch": "0"}\n3\n', r"launches.ndjson line 2 is not a JSON object"),

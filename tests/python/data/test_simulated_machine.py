@@ -49,7 +49,12 @@ def test_machines_are_described_alike_only_where_all_numbers_are_the_same(writte
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("2x64", "2x2x64"), ("0x1x1", "from 1 up"), ("9999x9999x9999", "cores"), ("absent.json", "not exist")],
+    [
+        ("2x64", "2x2x64"),
+        ("0x1x1", "nodes is 0; give a whole number >= 1"),
+        ("9999x9999x9999", "cores"),
+        ("absent.json", "not exist"),
+    ],
 )
 def test_what_is_no_machine_is_refused(text, word):
     with pytest.raises(InputError, match=word):
@@ -62,14 +67,14 @@ def test_what_is_no_machine_is_refused(text, word):
         ({"cores": 0}, "whole number"),
         ({"cores": True}, "whole number"),
         ({"speed": 1}, "'speed'"),
-        ({"levels": {"rack": {}}}, "'rack'"),
+        ({"levels": {"rack": {"latency_s": 1e-5, "bandwidth_bytes_per_s": 1e9}}}, "give only intra_socket"),
         ({"levels": {"inter_node": {"rate": 1}}}, "'rate'"),
-        ({"levels": []}, "an object"),
+        ({"levels": []}, "a JSON object"),
         ({"levels": {"inter_node": {"latency_s": 1e-9}}}, "less than that of inter_socket"),
         ({"levels": {"intra_socket": {"latency_s": 1e-9}}}, "less than the two overheads"),
         ({"levels": {"inter_node": {"bandwidth_bytes_per_s": 1e12}}}, "inside a socket"),
-        ({"nic_bandwidth_bytes_per_s": 0}, "above 0"),
-        ({"send_overhead_s": "slow"}, "above 0"),
+        ({"nic_bandwidth_bytes_per_s": 0}, "a number > 0"),
+        ({"send_overhead_s": "slow"}, "send_overhead_s is 'slow'; give a number"),
         ({"schema": "other/1"}, "schema"),
     ],
 )

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from earlybird.data.collective_form import collective_forms
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.profile import load_profile, save_profile
@@ -14,6 +13,7 @@ from earlybird.fit import collective as fitting
 from earlybird.fit.collective_comparison import ALL_SIZES, verdict
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
+from earlybird.fit.resampling import NUM_REPLICATES
 from earlybird.models.collective import CollectiveCosts, collective_time_s, count_hops, make_calls
 from tests.collective_runs import (
     ALPHA_S,
@@ -79,14 +79,14 @@ def test_every_tree_is_named_and_tells_where_it_holds(planted):
         "binomial": "binomial-doubling",
     }
     form = planted["pipeline"]
-    assert form.segments_bytes == (8192, 65536)
-    assert form.range == {"ranks": (2, 8), "size_bytes": (1, 4**9)}
+    assert form.range == {"ranks": (2, 8), "size_bytes": (1, 4**9), "segments_bytes": (8192, 65536)}
     placement = parse_layout("4x1x2", "node")
     exact_s = planted_s("bcast", "pipeline:8192", placement.node[:5], placement.socket[:5], 4**9)
-    assert form.measured[5, 4**9, 8192, "node"] == pytest.approx(exact_s, rel=0.1)
+    measured_s = {tuple(point): time_s for *point, time_s in form.measured}
+    assert measured_s[5, 4**9, 8192, "node"] == pytest.approx(exact_s, rel=0.1)
     assert form.map_by == ("node", "core")
     assert form.machine == {"nodes": 4, "sockets": 1, "cores": 2}
-    assert len(form.replicates) == fitting.NUM_REPLICATES
+    assert len(form.replicates) == NUM_REPLICATES
     drawn = [one.alpha_s[0, 0, INTER] for one in form.replicates]
     assert min(drawn) < form.parameters.alpha_s[0, 0, INTER] < max(drawn)
 
@@ -119,26 +119,26 @@ def test_a_profile_of_collectives_alone_loads_again(tmp_path):
     assert profile.context["flavour"] == "openmpi"
     save_profile(profile, tmp_path / "profile.json")
     again = load_profile(tmp_path / "profile.json")
-    assert [form.to_json() for form in collective_forms(again)] == list(profile.forms)
+    assert [form.to_json() for form in again.collectives] == profile.to_json()["forms"]
 
 
 def test_runs_that_also_have_ping_pongs_give_both(make_run, tmp_path):
     path = make_run("both", kernel="pingpong", ns=(1,), launch={"flavour": "openmpi", "version": "1.0"})
     profile = fit_profile(read_runs([path, write_run(tmp_path / "collectives", planted_s)]))
     assert list(profile.levels) == ["intra_socket"]
-    assert [form.algorithm for form in collective_forms(profile)] == ["binomial"]
+    assert [form.algorithm for form in profile.collectives] == ["binomial"]
 
 
 def test_one_launch_has_no_intervals_and_few_points_no_form(tmp_path):
     path = write_run(tmp_path / "run", planted_s, ranks=(2,), sizes=(1, 2, 4, 8, 1 << 16), launches=1)
     profile = fit_profile(read_runs([path]))
-    (form,) = collective_forms(profile)
+    (form,) = profile.collectives
     assert form.replicates == ()
     warnings = " ".join(profile.extra["warnings"])
     assert "one launch of every point" in warnings and "one process count" in warnings
     few = write_run(tmp_path / "few", planted_s, operations=("reduce",), ranks=(2,), sizes=(1, 64))
     both = fit_profile(read_runs([path, few]))
-    assert [form.operation for form in collective_forms(both)] == ["bcast"]
+    assert [form.operation for form in both.collectives] == ["bcast"]
     assert "reduce: binomial has fewer than 4 points" in " ".join(both.extra["warnings"])
     with pytest.raises(InputError, match="fewer than 4 points"):
         fit_profile(read_runs([few]))
@@ -149,7 +149,7 @@ def test_as_few_points_as_parameters_have_no_criterion_and_make_a_profile_all_th
         read_runs([write_run(tmp_path / "run", planted_s, ranks=(2, 4), sizes=(1024, 1 << 16))])
     )
     save_profile(profile, tmp_path / "profile.json")
-    (form,) = collective_forms(load_profile(tmp_path / "profile.json"))
+    (form,) = load_profile(tmp_path / "profile.json").collectives
     assert form.extra["points"] == 4 and "aicc" not in form.extra
 
 
@@ -158,7 +158,7 @@ def test_launches_of_different_points_are_not_drawn_again_for_intervals(tmp_path
         write_run(tmp_path / f"of-{ranks}", planted_s, ranks=(ranks,), sizes=(1, 64, 1 << 16), launches=1)
         for ranks in (2, 4)
     ]
-    (form,) = collective_forms(fit_profile(read_runs(paths)))
+    (form,) = fit_profile(read_runs(paths)).collectives
     assert form.replicates == ()
 
 
@@ -171,7 +171,7 @@ def test_points_of_a_single_launch_leave_their_algorithm_without_intervals(tmp_p
         write_run(tmp_path / "other", planted_s, ranks=(2, 4), methods=("linear",), **more),
     ]
     profile = fit_profile(read_runs(paths))
-    found = {form.algorithm: form for form in collective_forms(profile)}
+    found = {form.algorithm: form for form in profile.collectives}
     assert found["binomial"].replicates == () and found["linear"].replicates
     assert "bcast: binomial has points of a single launch, so no intervals" in " ".join(
         profile.extra["warnings"]
@@ -183,7 +183,7 @@ def test_points_that_an_interrupted_launch_did_not_reach_leave_no_intervals(tmp_
     samples = (path / "samples.ndjson").read_text().splitlines()
     (path / "samples.ndjson").write_text("\n".join(samples[:-1]) + "\n")
     profile = fit_profile(read_runs([path]))
-    (form,) = collective_forms(profile)
+    (form,) = profile.collectives
     assert form.replicates == () and "single launch" in " ".join(profile.extra["warnings"])
 
 
@@ -192,7 +192,7 @@ def test_a_launch_with_other_points_does_not_remove_intervals(tmp_path):
     both = write_run(tmp_path / "both", planted_s, methods=("binomial", "linear"), **more)
     again = write_run(tmp_path / "again", planted_s, launches=1, **more)
     profile = fit_profile(read_runs([both, again]))
-    assert all(form.replicates for form in collective_forms(profile))
+    assert all(form.replicates for form in profile.collectives)
     assert "single launch" not in " ".join(profile.extra["warnings"])
 
 
@@ -203,7 +203,7 @@ def test_times_of_ranks_that_sat_otherwise_are_not_those_of_the_machine(tmp_path
         write_run(tmp_path / "narrow", planted_s, ranks=(2, 4), shape="2x1x2", **more),
         write_run(tmp_path / "wide", planted_s, ranks=(8,), shape="2x1x4", **more),
     ]
-    (form,) = collective_forms(fit_profile(read_runs(paths)))
+    (form,) = fit_profile(read_runs(paths)).collectives
     assert form.machine["cores"] == 4
     assert {ranks for ranks, *_ in form.measured} == {2, 8}
 
@@ -214,7 +214,7 @@ def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_pat
 
     more = {"shape": "1x1x8", "map_by": ("core",), "oversubscribed": lambda ranks: ranks > 4}
     profile = fit_profile(read_runs([write_run(tmp_path / "inside", shared_s, **more)]))
-    (form,) = collective_forms(profile)
+    (form,) = profile.collectives
     assert form.parameters.alpha_s[0, 0, INTRA] == pytest.approx(ALPHA_S[INTRA], rel=0.05)
     assert form.range["ranks"] == (2, 4)
     assert (

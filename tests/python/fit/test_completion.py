@@ -6,7 +6,7 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.profile import Level, Protocol, profile_from_json
+from earlybird.data.profile import Level, Profile, Protocol, profile_from_json
 from earlybird.fit.completion import Waiting, find_waiting, with_senders
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
@@ -16,8 +16,13 @@ SIZES = np.array([4**k for k in range(12)])
 LINE = Level(
     "intra_socket",
     (
-        Protocol("eager", 0, 1e-6, False, {1: 4e9}, {"latency_n": 2}),
-        Protocol("rendezvous", 8192, 2e-6, True, {1: 1e10}, {"begins_between_bytes": [4096, 8192]}),
+        Protocol(name="eager", latency_s=1e-6, bandwidth_bytes_per_s={1: 4e9}, extra={"latency_n": 2}),
+        Protocol(
+            min_bytes=8192,
+            latency_s=2e-6,
+            bandwidth_bytes_per_s={1: 1e10},
+            extra={"begins_between_bytes": [4096, 8192]},
+        ),
     ),
 )
 
@@ -168,8 +173,7 @@ def test_a_fit_holds_what_was_measured_in_its_levels_and_in_every_replicate(make
     assert set(profile.intervals["intra_socket"]) == {"eager", "rendezvous"}
     assert len(profile.replicates) == 50
     for replicate in profile.replicates:
-        level = profile_from_json({"schema": "earlybird.profile/1", **replicate}).levels["intra_socket"]
-        assert protocols(level) == expected
+        assert protocols(replicate.levels["intra_socket"]) == expected
     assert profile_from_json(profile.to_json()).to_json() == profile.to_json()
 
 
@@ -177,21 +181,16 @@ def test_splitting_a_protocol_changes_no_time_but_the_senders(make_run):
     random = np.random.default_rng(5)
     pattern = Pattern([0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 2, 0], random.integers(1, 1 << 20, 6))
     bandwidth = {1: 1e10, 2: 1.5e10, 4: 1.8e10}
-    whole = Level("intra_socket", (Protocol("rendezvous", 0, 2e-6, False, bandwidth),))
+    line = Protocol(latency_s=2e-6, sender_waits=False, bandwidth_bytes_per_s=bandwidth)
+    whole = Level("intra_socket", (line,))
     split = with_senders(whole, waiting(".........ww."), {})
     assert len(split.protocols) == 3
-    one, other = (profile_from_json(_profile(level)) for level in (whole, split))
+    one, other = (Profile({level.name: level}) for level in (whole, split))
     for model in ("staircase", "max-rate", "postal"):
         a, b = (predict_exchange(pattern, parse_layout("1x1x4"), profile, model) for profile in (one, other))
         assert np.allclose(a.receive_s, b.receive_s, rtol=1e-12)
         if model != "staircase":
             assert np.allclose(a.time_s, b.time_s, rtol=1e-12)
-
-
-def _profile(level):
-    from earlybird.data.profile import Profile
-
-    return Profile({level.name: level}).to_json()
 
 
 def test_without_completions_the_name_decides_and_a_warning_says_so(make_run):

@@ -7,12 +7,12 @@ import pandas
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.data.pipeline_form import pipeline_forms as forms_of_profile
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run, Sample
 from earlybird.fit import pipelined as fitting
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
+from earlybird.fit.resampling import NUM_REPLICATES
 from earlybird.models.pipelined import PipelineCosts, pipeline_time_s
 
 SIZES = (512, 8 << 10, 128 << 10, 1 << 20, 16 << 20)
@@ -64,7 +64,7 @@ def test_costs_come_back_from_noisy_times():
     assert form.extra["held_out_error_sizes"] < 0.05
     assert form.range == {"size_bytes": (512, 16 << 20), "partitions": (1, 32), "gamma_s_per_byte": (0, 1e-9)}
     latencies = [one.protocols[0].latency_s for one in form.replicates]
-    assert len(latencies) == fitting.NUM_REPLICATES
+    assert len(latencies) == NUM_REPLICATES
     assert min(latencies) < 1.02e-6 and max(latencies) > 0.98e-6
 
 
@@ -180,7 +180,7 @@ def test_a_run_of_pipelines_alone_becomes_a_profile_with_the_level_of_single(tmp
     assert protocol.bandwidth_bytes_per_s[1] == pytest.approx(1e10, rel=1e-3)
     assert any("the method single of pipelines" in warning for warning in profile.extra["warnings"])
     (tmp_path / "p.json").write_text(json.dumps(profile.to_json()))
-    forms = forms_of_profile(load_profile(tmp_path / "p.json"))
+    forms = load_profile(tmp_path / "p.json").pipelines
     assert [(form.method, form.threads) for form in forms] == [("single", 1), ("many", 1)]
     assert forms[1].parameters.protocols[0].overhead_s == pytest.approx(4e-7, rel=0.01)
 
@@ -213,7 +213,7 @@ def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
         write_run(tmp_path / "four", threads=4),
         write_run(tmp_path / "contexts", threads=4, config={"threads": 4, "vcis": 4}, environment=contexts),
     ]
-    forms = forms_of_profile(fit_profile(read_runs(runs)))
+    forms = fit_profile(read_runs(runs)).pipelines
     assert [(form.method, form.threads, form.vcis) for form in forms] == [
         (method, threads, vcis)
         for threads, vcis in ((1, None), (4, None), (4, 4))

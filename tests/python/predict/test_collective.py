@@ -171,16 +171,16 @@ def test_the_published_regressions_are_added():
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"tree": "bush"}, "alpha-beta has one of"),
+        ({"tree": "bush"}, "alpha-beta is 'bush'; give one of linear"),
         ({"range": {"ranks": [2]}}, "'range' must give ranks"),
         ({"levels": ["moon"]}, "levels is"),
-        ({"map_by": ["moon"]}, "map_by has 'moon'"),
-        ({"machine": {"nodes": 0, "sockets": 1, "cores": 1}}, "'machine' must give"),
+        ({"map_by": ["moon"]}, "map_by is 'moon'; give one of core"),
+        ({"machine": {"nodes": 0, "sockets": 1, "cores": 1}}, "machine.nodes is 0; give a whole number >= 1"),
         ({"parameters": {"protocols": [{"min_bytes": 4}]}}, "it must begin at 0"),
         ({"parameters": {"protocols": [{"inter_node": {"alpha_s": -1}}]}}, "alpha_s is -1"),
         ({"parameters": {"protocols": [{}], "shared": "cake"}}, "shared is 'cake'"),
-        ({"what": {"operation": "bcast", "algorithm": 3}}, "algorithm 3"),
-        ({"what": {"operation": "allgather", "algorithm": "ring"}}, "has no root"),
+        ({"what": {"operation": "bcast", "algorithm": 3}}, "what.algorithm is 3; give text"),
+        ({"what": {"operation": "allgather", "algorithm": "ring"}}, "'allgather'; give one of bcast"),
     ],
 )
 def test_impossible_forms_are_refused_by_name(changed, text):

@@ -38,12 +38,9 @@ def test_the_same_level_twice_is_refused():
 
 def test_replicates_are_joined_one_by_one():
     merged = merge_profiles([_profile("a", "intra_socket", 3), _profile("b", "inter_node", 2)])
-    assert [sorted(item["levels"]) for item in merged.replicates] == [["inter_node", "intra_socket"]] * 2
+    assert [sorted(item.levels) for item in merged.replicates] == [["inter_node", "intra_socket"]] * 2
 
 
 def test_a_profile_without_replicates_keeps_its_fitted_level_in_each():
     merged = merge_profiles([_profile("a", "intra_socket", 2), _profile("b", "inter_node", latency_s=7e-6)])
-    assert [item["levels"]["inter_node"]["protocols"][0]["latency_s"] for item in merged.replicates] == [
-        7e-6,
-        7e-6,
-    ]
+    assert [item.levels["inter_node"].protocols[0].latency_s for item in merged.replicates] == [7e-6] * 2

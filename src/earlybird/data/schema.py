@@ -1,0 +1,200 @@
+"""Declared schemas of JSON files: typed records, unknown keys that survive, errors that name the value."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.files import FORMER_KEYS
+from earlybird.data.units import MAX_BYTES
+
+_LARGEST = sys.float_info.max
+Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]
+
+Extra = Mapping[str, Any]  # the unknown keys of a record
+# Metadata of a field that is written only if it is neither empty nor zero.
+OMIT_EMPTY = {"omit_empty": True}
+
+_JSON_NAMES = {
+    "float": "a number", "int": "a whole number", "str": "text", "bool": "true or false",
+    "object": "a JSON object", "array": "a JSON list",
+}  # fmt: skip
+_MOST_CHARACTERS = 60  # of a given value in an error
+
+
+class Record:
+    """Base of the dataclasses that describe a JSON object, with a field for each key.
+
+    A record with the field `extra` keeps unknown keys there; any other refuses them. `schema` names the
+    format if the record is a whole file. `__post_init__` raises ValueError for what types do not express.
+    """
+
+    schema: ClassVar[str] = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object; without values that are None, and without empty ones of OMIT_EMPTY."""
+        value: dict[str, Any] = {"schema": self.schema} if self.schema else {}
+        for one in fields(self):
+            item = getattr(self, one.name)
+            if one.name == "extra" or item is None or (one.metadata.get("omit_empty") and not item):
+                continue
+            value[one.name] = _plain(item)
+        return value | dict(getattr(self, "extra", {}))
+
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def _plain(item: Any) -> Any:
+    if isinstance(item, Record):
+        return item.to_json()
+    if isinstance(item, np.ndarray):
+        return item.tolist()
+    if isinstance(item, Mapping):
+        return {str(key): _plain(one) for key, one in item.items()}
+    return [_plain(one) for one in item] if isinstance(item, list | tuple) else item
+
+
+def decode(value: Any, kind: type[Kind], where: str, remedy: str = "") -> Kind:
+    """The record of a JSON value, of any version; InputError names `where`, the path in it, the value given
+    and the values allowed, then `remedy`."""
+    if kind.schema and isinstance(value, Mapping) and value.get("schema") != kind.schema:
+        raise InputError(
+            f"{where} has the schema {value.get('schema')!r}; this version reads {kind.schema!r}"
+        )
+    try:
+        value = _prepared(value, kind)
+        return _convert(value, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        reason = _explain(str(error), value, kind)
+        raise InputError(f"{where}{reason}{remedy and '; '}{remedy}") from error
+
+
+def require_one_of(name: str, given: Any, allowed: Iterable[str]) -> None:
+    """ValueError unless `given` is allowed."""
+    if given not in allowed:
+        raise ValueError(f"{name} is {given!r}; give one of {', '.join(allowed)}")
+
+
+def require_ascending(starts: Sequence[int]) -> None:
+    """ValueError unless `min_bytes` of protocols begins at 0 and ascends."""
+    if list(starts) != sorted({0, *starts}):
+        raise ValueError(f"min_bytes is {list(starts)}; it must begin at 0 and ascend")
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
+
+
+def _array(kind: type, value: Any) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.array(np.nan)
+    if not array.ndim or not np.isfinite(array).all():
+        raise ValueError("give a JSON list of numbers, or of such lists of one length")
+    return array
+
+
+def _prepared(value: Any, kind: Any) -> Any:
+    """`value` with the current names of keys, and with unknown keys in `extra`, in every record of `kind`."""
+    if _is_record(kind):
+        return _prepared_record(value, kind) if isinstance(value, dict) else value
+    inner = next(one for one in get_args(kind) if _holds_records(one))
+    if isinstance(value, list):
+        return [_prepared(item, inner) for item in value]
+    if isinstance(value, dict) and get_origin(kind) is dict:
+        return {key: _prepared(item, inner) for key, item in value.items()}
+    return _prepared(value, inner) if isinstance(kind, UnionType) else value
+
+
+def _prepared_record(value: dict[str, Any], kind: type[Record]) -> dict[str, Any]:
+    types = _types(kind)
+    known, unknown = {}, {}
+    for key, item in value.items():
+        name = key if key in types else FORMER_KEYS.get(key, key)
+        if name in types and name != "extra":
+            known[name] = item if types[name] is None else _prepared(item, types[name])
+        elif key != "schema" or not kind.schema:
+            unknown[key] = item
+    if unknown and "extra" not in types:
+        raise ValueError(f"it has the key {next(iter(unknown))!r}; the keys are {', '.join(types)}")
+    return known | {"extra": unknown} if "extra" in types else known
+
+
+@cache
+def _types(kind: type[Record]) -> dict[str, Any]:
+    """The type of each field that holds records, None of the others."""
+    types = get_type_hints(kind)
+    return {one.name: types[one.name] if _holds_records(types[one.name]) else None for one in fields(kind)}
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Record)
+
+
+def _holds_records(kind: Any) -> bool:
+    return _is_record(kind) or any(map(_holds_records, get_args(kind)))
+
+
+def _explain(message: str, value: Any, kind: Any) -> str:
+    """The message of msgspec, `Expected TYPE, got TYPE - at PATH`, in words and with the given value."""
+    reason, _, path = message.partition(" - at ")
+    names, given = "", value
+    for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]", path):
+        if index == "...":  # a key, which msgspec does not name
+            index = _culprit(given, lambda: _message(value, kind) == message)
+        key = name or (index if isinstance(given, dict) else int(index))
+        names += f"[{key}]" if isinstance(given, list) else f"{names and '.'}{key}"
+        given = given[key]
+    if path.startswith("`key`"):
+        given = _culprit(given, lambda: _message(value, kind) == message)
+        names += " key"
+    if missing := re.fullmatch(r"Object missing required field `(.+)`", reason):
+        return f"{names and ', '}{names} has no {missing[1]!r}; give it"
+    expected = re.fullmatch(r"Expected (.+?)(, got (.+))?|Number out of range", reason)
+    if expected is None:
+        return f"{names and ', '}{names}: {reason}"
+    shown = repr(given)
+    shown = shown if len(shown) <= _MOST_CHARACTERS else f"{shown[:_MOST_CHARACTERS]}..."
+    words = re.sub(
+        r"`([^`]+)`",
+        lambda types: " or ".join(_JSON_NAMES.get(one, one) for one in types[1].split(" | ")),
+        expected[1] or f"a number of at most {_LARGEST:g}",
+    ).removesuffix(".0")
+    return f": {names} is {shown}; give {words}" if names else f" is {shown}; give {words}"
+
+
+def _culprit(mapping: dict[str, Any], fails: Callable[[], bool]) -> str:
+    """The first key of `mapping` that alone `fails` as all keys do together."""
+    items = dict(mapping)
+    try:
+        for key, item in items.items():
+            mapping.clear()
+            mapping[key] = item
+            if fails():
+                return key
+    finally:
+        mapping.clear()
+        mapping.update(items)
+    return next(iter(items))
+
+
+def _message(value: Any, kind: Any) -> str:
+    try:
+        _convert(value, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
