@@ -6,7 +6,7 @@
 
 #include "harness/clock.hpp"
 #include "harness/clock_sync.hpp"
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 
 using namespace earlybird;
 

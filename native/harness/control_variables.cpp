@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "harness/json.hpp"
 
 namespace earlybird {

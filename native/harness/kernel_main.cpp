@@ -25,19 +25,18 @@ int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
 
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
                 const std::function<void(const Task &)> &measure,
-                const std::function<bool(const CommandLine &)> &from_threads, const std::function<void()> &end) {
-  const CommandLine line = read_command_line(argc, argv);
-  const bool multiple = line.threads > 1 || (from_threads && from_threads(line));
-  const int thread_level = start_mpi(&argc, &argv, line.threads, multiple);
-  const std::vector<Point> plan = read_plan(line.plan);
+                const std::function<bool(const Request &)> &from_threads, const std::function<void()> &end) {
+  const Request request = read_request(argc, argv);
+  const bool multiple = request.threads > 1 || (from_threads && from_threads(request));
+  const int thread_level = start_mpi(&argc, &argv, request.threads, multiple);
   {
     Team team(MPI_COMM_WORLD);
     accepts(team);
-    Crew crew(line.threads);
+    Crew crew(request.threads);
     const std::string record = record_launch(team, crew, thread_level);
     crew.set_yielding(team.oversubscribed());
-    Sampler sampler(team, line, record);
-    for (const Point &point : plan) measure({team, crew, sampler, line, point});
+    Sampler sampler(team, request, record);
+    for (const Point &point : request.points) measure({team, crew, sampler, request, point});
     if (end) end();
   }
   MPI_Finalize();

@@ -1,4 +1,4 @@
-// The main program of every kernel: read the arguments, start MPI, read the plan, measure each point.
+// The main program of every kernel: read the request, start MPI, measure each point.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ struct Task {
   Team &team;
   Crew &crew;
   Sampler &sampler;
-  const CommandLine &line;
+  const Request &request;
   const Point &point;
 };
 
@@ -22,7 +22,7 @@ struct Task {
 // frees what the kernel keeps between points, before MPI_Finalize. `from_threads` and `end` may be empty.
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
                 const std::function<void(const Task &)> &measure,
-                const std::function<bool(const CommandLine &)> &from_threads = {},
+                const std::function<bool(const Request &)> &from_threads = {},
                 const std::function<void()> &end = {});
 
 }  // namespace earlybird

@@ -1,5 +1,5 @@
 // Replaces control_variables.cpp if the MPI has no tool interface (MPI_T).
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/json.hpp"
 
@@ -10,7 +10,7 @@ struct ControlVariables::Variable {};
 std::string threshold_variables() { return JsonObject().str(); }
 
 ControlVariables::ControlVariables() {
-  refuse("this MPI has no tool interface (MPI_T), which is needed to set control variables; omit --settings");
+  refuse("this MPI has no tool interface (MPI_T), which is needed to set control variables; omit control_variables");
 }
 
 ControlVariables::~ControlVariables() = default;

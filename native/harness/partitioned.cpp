@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 

@@ -49,13 +49,13 @@ bool is_converged(const Series &series, double target, int min_iterations) {
 
 }  // namespace
 
-Sampler::Sampler(Team &team, const CommandLine &line, const std::string &launch_record)
-    : team_(team), rules_(line.rules) {
+Sampler::Sampler(Team &team, const Request &request, const std::string &launch_record)
+    : team_(team), rules_(request.rules) {
   const ClockQuality clock = measure_clock();
   clock_resolution_s_ = std::max(clock.resolution_s, clock.overhead_s);
   if (team.rank() == 0) {
-    out_ = std::fopen(line.out.c_str(), "w");
-    if (out_ == nullptr) std::fprintf(stderr, "earlybird kernel: cannot write %s: %s\n", line.out.c_str(), std::strerror(errno));
+    out_ = std::fopen(request.out.c_str(), "w");
+    if (out_ == nullptr) std::fprintf(stderr, "earlybird kernel: cannot write %s: %s\n", request.out.c_str(), std::strerror(errno));
   }
   if (!team.all(team.rank() != 0 || out_ != nullptr)) std::exit(1);
   if (out_ != nullptr) {

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "harness/clock_sync.hpp"
-#include "harness/command_line.hpp"
-#include "harness/plan.hpp"
+#include "harness/request.hpp"
 #include "harness/team.hpp"
 
 namespace earlybird {
@@ -60,7 +59,7 @@ struct Operation {
 class Sampler {
  public:
   // Opens the scratch file on rank 0 and writes `launch_record`, a JSON object, as its first line. Collective.
-  Sampler(Team &team, const CommandLine &line, const std::string &launch_record);
+  Sampler(Team &team, const Request &request, const std::string &launch_record);
   ~Sampler();
   Sampler(const Sampler &) = delete;
   Sampler &operator=(const Sampler &) = delete;

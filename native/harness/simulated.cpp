@@ -9,7 +9,7 @@
 #include <string>
 
 #include "harness/clock.hpp"
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "harness/cores.hpp"
 
 namespace earlybird {

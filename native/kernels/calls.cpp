@@ -31,7 +31,7 @@ constexpr double receiver_sleep_s = 400e-6;
 int integer_in_range(const Point &point, const std::string &key, int min_value, int max_value) {
   const long long value = point.integer(key);
   if (value < min_value || value > max_value)
-    refuse("the plan gives " + key + "=" + point.text(key) + "; give " + std::to_string(min_value) + " to " +
+    refuse("the request gives " + key + "=" + point.text(key) + "; give " + std::to_string(min_value) + " to " +
            std::to_string(max_value));
   return static_cast<int>(value);
 }
@@ -205,7 +205,7 @@ void measure(const Task &task) {
   series.times_s = entry->second(task);
   task.crew.run([](int) {});  // ends the spinning of idle threads
   series.warmup = warmup_count(series.times_s);
-  series.converged = stop_median(series.times_s, task.line.rules.target, 1);
+  series.converged = stop_median(series.times_s, task.request.rules.target, 1);
   task.sampler.write("calls", "time_per_call", task.point, series, Operation{}, true);
 }
 

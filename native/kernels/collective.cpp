@@ -1,5 +1,5 @@
 // Collective: one collective operation with several methods, interleaved; the time ends when the slowest rank has its
-// result. Methods are our own algorithms on point-to-point calls, the MPI's algorithms selected by kernel options or
+// result. Methods are our own algorithms on point-to-point calls, the MPI's algorithms selected by control variables or
 // environment, and the MPI's default; each has its own communicator.
 //
 // Each call is timed separately, after the harness's barrier: consecutive calls overlap, because a rank that has finished
@@ -45,15 +45,15 @@ void check_point(const Point &point, const Team &team, const std::string &operat
   const std::string size = point.text("size_bytes"), ranks = std::to_string(team.size());
   const long long size_bytes = point.integer("size_bytes");
   if (size_bytes < 0 || size_bytes > INT_MAX)
-    refuse("the plan gives size_bytes=" + size + "; give 0 to " + std::to_string(INT_MAX));
+    refuse("the request gives size_bytes=" + size + "; give 0 to " + std::to_string(INT_MAX));
   if (operation == "barrier" && size_bytes != 0)
-    refuse("the plan gives operation=barrier size_bytes=" + size + "; a barrier has no data: give size_bytes=0");
+    refuse("the request gives operation=barrier size_bytes=" + size + "; a barrier has no data: give size_bytes=0");
   if (point.has("ranks") && point.integer("ranks") != team.size())
-    refuse("the plan gives ranks=" + point.text("ranks") + " and the launch has " + ranks + " ranks; give the same number");
+    refuse("the request gives ranks=" + point.text("ranks") + " and the launch has " + ranks + " ranks; give the same number");
   const bool rooted = operation != reduce_local && has_root(operation);
   const long long root = rooted || point.has("root") ? point.integer("root") : 0;
   if (root < 0 || root >= team.size() || (!rooted && root != 0))
-    refuse("the plan gives operation=" + operation + " root=" + point.text("root") + " on " + ranks + " ranks; give " +
+    refuse("the request gives operation=" + operation + " root=" + point.text("root") + " on " + ranks + " ranks; give " +
            (rooted ? "0 to " + std::to_string(team.size() - 1) : "0 for an operation without a root"));
 }
 
@@ -61,7 +61,7 @@ void check_point(const Point &point, const Team &team, const std::string &operat
 Point with_datatype(const Point &point) {
   const Summands summands(static_cast<std::size_t>(point.integer("size_bytes")));
   if (point.has("datatype") && point.text("datatype") != summands.type_name())
-    refuse("the plan gives size_bytes=" + point.text("size_bytes") + " datatype=" + point.text("datatype") +
+    refuse("the request gives size_bytes=" + point.text("size_bytes") + " datatype=" + point.text("datatype") +
            "; this size is reduced as datatype=" + summands.type_name());
   return point.with("datatype", summands.type_name());
 }
@@ -94,7 +94,7 @@ void prove(const Task &task, const Point &point, std::vector<Operation> operatio
     all[k].warmup = 0;
     all[k].converged = true;
     operations[k].extra_members = {{"delayed_ranks", json_array(numbers)}};
-    task.sampler.write("collective", "delayed_completion", point.with("delay_s", json_number(late_s)), all[k],
+    task.sampler.write("collective", "delayed_completion", point.with("delay_s", late_s), all[k],
                        operations[k], all[k].delivered);
   }
 }
@@ -109,11 +109,11 @@ void measure_methods(const Task &task, const Point &point, MethodCommunicators &
 
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<Operation> operations;
-  for (std::size_t method = 0; method < task.line.methods.size(); ++method) {
+  for (std::size_t method = 0; method < task.request.methods.size(); ++method) {
     Algorithm &algorithm = *algorithms.emplace_back(
-        make_algorithm(read_method_name(task.line.methods[method]), name, *collective, communicators.of(method)));
+        make_algorithm(read_method_name(task.request.methods[method]), name, *collective, communicators.of(method)));
     Operation operation;
-    operation.method = task.line.methods[method];
+    operation.method = task.request.methods[method];
     operation.prepare = [&, method](int iteration) {
       communicators.begin(method);
       if (needs_rest(task.team)) sleep_until(now_s() + rest_s);
@@ -146,13 +146,13 @@ void measure(const Task &task, std::unique_ptr<MethodCommunicators> &communicato
       measure_reduce_local(task, point);
       return;
     }
-    if (task.line.threads > 1) refuse("collective uses one thread per rank; give --threads 1");
-    if (task.line.methods.empty()) refuse("collective needs --methods, such as --methods default,own-linear,own-pipeline:8192");
+    if (task.request.threads > 1) refuse("collective uses one thread per rank; give threads=1");
+    if (task.request.methods.empty()) refuse("collective needs methods, such as default, own-linear, own-pipeline:8192");
     // Created once for all points: creation takes long if there are more ranks than cores.
-    if (!communicators) communicators = std::make_unique<MethodCommunicators>(task.team, task.line);
+    if (!communicators) communicators = std::make_unique<MethodCommunicators>(task.team, task.request);
     measure_methods(task, point, *communicators);
   } catch (const std::bad_alloc &) {
-    refuse("the plan gives operation=" + operation + " size_bytes=" + point.text("size_bytes") + " for " +
+    refuse("the request gives operation=" + operation + " size_bytes=" + point.text("size_bytes") + " for " +
            std::to_string(task.team.size()) + " ranks: out of memory; give a smaller size");
   }
 }

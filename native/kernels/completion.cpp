@@ -83,14 +83,14 @@ void require_pair(const Team &team) {
 void measure(const Task &task) {
   const std::string receiver = task.point.text("receiver");
   if (receiver != "prompt" && receiver != "late")
-    refuse("the plan gives receiver=" + receiver + "; give prompt or late");
+    refuse("the request gives receiver=" + receiver + "; give prompt or late");
   OneMessage message(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")));
   Operation operation;
   double pause_s = 0;
   if (receiver == "late") {
     const double delivery_s = prompt_delivery_s(task.team, message);
     pause_s = std::max(min_pause_s, pause_per_delivery * delivery_s);
-    const double affordable = task.line.rules.budget_s / (pause_s + delivery_s);
+    const double affordable = task.request.rules.budget_s / (pause_s + delivery_s);
     operation.iterations =
         static_cast<int>(std::clamp<double>(affordable, min_late_iterations, max_late_iterations));
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/clock.hpp"
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 
@@ -109,7 +109,7 @@ class Noisy : public Computation {
 
 double not_negative(const Point &point, const std::string &key) {
   const double value = point.number(key);
-  if (value < 0) refuse("the plan gives " + key + "=" + point.text(key) + "; give 0 or more");
+  if (value < 0) refuse("the request gives " + key + "=" + point.text(key) + "; give 0 or more");
   return value;
 }
 
@@ -120,7 +120,7 @@ std::unique_ptr<Computation> make_computation(const Point &point, const Transfer
   if (!point.has("compute_s_per_byte"))
     return std::make_unique<LastLate>(transfer, not_negative(point, "gamma_s_per_byte") * partition_bytes);
   if (point.has("gamma_s_per_byte"))
-    refuse("the plan gives gamma_s_per_byte and compute_s_per_byte; give one of them: a delayed last partition, or noise");
+    refuse("the request gives gamma_s_per_byte and compute_s_per_byte; give one of them: a delayed last partition, or noise");
   const double mu_s_per_byte = not_negative(point, "compute_s_per_byte");
   const double deviation = (not_negative(point, "epsilon") + not_negative(point, "delta")) / 2;
   return std::make_unique<Noisy>(transfer, mu_s_per_byte, deviation);

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "harness/plan.hpp"
+#include "harness/request.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -171,7 +171,7 @@ class Exchange {
 void accept_any_team(const Team &) {}
 
 void measure(const Task &task) {
-  Exchange exchange(task.team, task.crew, read_pattern(task.line.pattern, task.team, task.crew.size()));
+  Exchange exchange(task.team, task.crew, read_pattern(task.request.pattern, task.team, task.crew.size()));
   Operation operation;
   operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
   operation.run = [&] { exchange.run(); };

@@ -31,7 +31,7 @@ struct Setting {
 Setting setting_of(const Point &point) {
   const long long size_bytes = point.integer("size_bytes"), window = point.integer("window");
   if (size_bytes < 0 || window < 1)
-    refuse("the plan gives size_bytes=" + point.text("size_bytes") + " window=" + point.text("window") +
+    refuse("the request gives size_bytes=" + point.text("size_bytes") + " window=" + point.text("window") +
            "; give at least 0 bytes and windows of at least 1 message");
   return {static_cast<std::size_t>(size_bytes), static_cast<std::size_t>(window),
           static_cast<int>(point.integer("threads"))};
@@ -180,7 +180,7 @@ class Windows {
   std::vector<double> times_s_;
 };
 
-bool of_processes(const CommandLine &line) { return line.methods == std::vector<std::string>{"processes"}; }
+bool of_processes(const Request &request) { return request.methods == std::vector<std::string>{"processes"}; }
 
 Communicators communicators_of(const std::string &method, const Task &task) {
   if (method == "shared" || method == "processes") return Communicators::shared(task.team, task.crew.size());
@@ -195,24 +195,24 @@ void require_pairs(const Team &team) {
 
 // The `threads` of a sample must be the number of senders.
 void require_threads(const Task &task, const Setting &setting) {
-  const bool processes = of_processes(task.line);
+  const bool processes = of_processes(task.request);
   if (!processes && task.team.size() != 2)
     refuse("msgrate needs exactly 2 ranks, except for the method processes, which is measured separately");
   const int sending = processes ? task.team.size() / 2 * task.crew.size() : task.crew.size();
   if (setting.threads != sending || (processes && task.crew.size() > 1))
-    refuse("the plan gives threads=" + task.point.text("threads") + " and the launch has " + std::to_string(sending) +
+    refuse("the request gives threads=" + task.point.text("threads") + " and the launch has " + std::to_string(sending) +
            (processes ? " single-threaded sending ranks" : " sending threads"));
 }
 
 void measure(const Task &task) {
   const Setting setting = setting_of(task.point);
   require_threads(task, setting);
-  if (task.line.methods.empty()) refuse("msgrate needs --methods, such as --methods shared,per-thread");
+  if (task.request.methods.empty()) refuse("msgrate needs methods, such as shared, per-thread");
   const double at_least_s = task.team.oversubscribed() ? shared_cores_region_s : region_s;
 
   std::vector<std::unique_ptr<Windows>> all;
   std::vector<Operation> operations;
-  for (const std::string &method : task.line.methods) {
+  for (const std::string &method : task.request.methods) {
     all.push_back(std::make_unique<Windows>(task.team, task.crew, setting, communicators_of(method, task)));
     Windows &windows = *all.back();
     Operation operation;
@@ -234,7 +234,7 @@ void measure(const Task &task) {
 }
 
 // The cost of MPI_THREAD_MULTIPLE is also measured with one thread.
-bool calls_from_threads(const CommandLine &line) { return !of_processes(line); }
+bool calls_from_threads(const Request &request) { return !of_processes(request); }
 
 }  // namespace
 

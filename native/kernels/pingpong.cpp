@@ -1,4 +1,4 @@
-// Ping-pong: half the round trip time of one message between ranks 0 and 1; the plan gives the sizes.
+// Ping-pong: half the round trip time of one message between ranks 0 and 1; the request gives the sizes.
 //
 // buffers=vary rewrites the send buffer before every timed region; buffers=reuse always sends the same bytes, as the OSU
 // and Intel benchmarks do.

@@ -78,14 +78,14 @@ void require_pair(const Team &team) {
 void check_partitions(const Point &point, int num_threads) {
   const long long size_bytes = point.integer("size_bytes"), num_partitions = point.integer("partitions");
   if (num_partitions < 1 || size_bytes < 0 || size_bytes % num_partitions != 0)
-    refuse("the plan gives size_bytes=" + point.text("size_bytes") + " partitions=" + point.text("partitions") +
+    refuse("the request gives size_bytes=" + point.text("size_bytes") + " partitions=" + point.text("partitions") +
            "; give at least 1 partition, and a size that is a multiple of the partitions");
   const std::string threads = std::to_string(num_threads);
   if (num_partitions % num_threads != 0)
-    refuse("the plan gives partitions=" + point.text("partitions") + " and there are " + threads +
+    refuse("the request gives partitions=" + point.text("partitions") + " and there are " + threads +
            " threads; give a multiple of " + threads);
   if (point.has("threads") && point.integer("threads") != num_threads)
-    refuse("the plan gives threads=" + point.text("threads") + " and --threads is " + threads + "; give the same");
+    refuse("the request gives threads=" + point.text("threads") + " and its options threads=" + threads + "; give the same");
 }
 
 void measure(const Task &task) {
@@ -97,7 +97,7 @@ void measure(const Task &task) {
 
   std::vector<std::unique_ptr<Template>> templates;
   std::vector<Operation> operations;
-  for (const std::string &name : task.line.methods) {
+  for (const std::string &name : task.request.methods) {
     const Kind kind = find_method(name);
     Template &instance = *templates.emplace_back(
         std::make_unique<Template>(transfer, kind.make(transfer), task.crew, *computation));
@@ -111,7 +111,7 @@ void measure(const Task &task) {
     operation.reduction = Reduction::delivery;
     operations.push_back(operation);
   }
-  if (operations.empty()) refuse("pipeline needs --methods, such as --methods single,many");
+  if (operations.empty()) refuse("pipeline needs methods, such as single, many");
 
   const std::vector<Series> all = task.sampler.take(operations);
   task.crew.run([](int) {});  // ends the spinning of idle threads

@@ -41,15 +41,13 @@ def allocated(slurm, tmp_path):
 
 
 def _ranks_of(folder) -> list[psutil.Process]:
-    """Kernel processes whose plan is in `folder`."""
+    """Kernel processes whose request is in `folder`."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             arguments = process.cmdline()
-            if process.status() != psutil.STATUS_ZOMBIE and "--plan" in arguments:
-                plan = arguments[arguments.index("--plan") + 1]
-                if plan.startswith(f"{folder}/") and process.name() == "exchange":
-                    found.append(process)
+            if process.status() != psutil.STATUS_ZOMBIE and process.name() == "exchange":
+                found += [process] if arguments[-1].startswith(f"{folder}/") else []
     return found
 
 

@@ -1,12 +1,12 @@
 """The collective kernel under mpiexec: every method of every operation gives the right result along the tree
-that its name says, and settings force the MPI's."""
+that its name says, and control variables force the MPI's."""
 
 import subprocess
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.layout import parse_layout
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
@@ -27,31 +27,29 @@ REST = ("allreduce", "allgather", "alltoall", "gather", "scatter")
 SIZES = (0, 1, 24, 1001, 10000)  # segments of 8 and 24 bytes do not divide all of them
 
 
-@dataclass(frozen=True)
-class WithSettings(Rules):
-    """The shortest series, with a settings file."""
-
-    budget_s: float = 0.001
-    min_iterations: int = 4
-    settings: str = ""
-
-    def words(self):
-        return super().words() + (["--settings", self.settings] if self.settings else [])
+SHORT = Rules(budget_s=0.001, min_iterations=4)
 
 
 def point(operation, size_bytes, root=0, **more):
     return {"mpi": "here", "operation": operation, "size_bytes": size_bytes, "root": root} | more
 
 
-def launch(mpi, scratch, ranks, points, methods=("default",), settings=None, threads=1):
+def launch(mpi, scratch, ranks, points, methods=("default",), forcing=None, threads=1):
     scratch.mkdir(exist_ok=True)
-    path = ""
-    if settings is not None:
-        path = scratch / "settings.txt"
-        path.write_text("\n".join(settings))
-    rules = WithSettings(settings=str(path))
     layout = parse_layout(f"1x1x{ranks}")
-    request = Request("0", "collective", points, layout, rules, None, 120, 60, methods, threads=threads)
+    request = Request(
+        "0",
+        "collective",
+        points,
+        layout,
+        SHORT,
+        None,
+        120,
+        60,
+        methods,
+        threads=threads,
+        settings=forcing or {},
+    )
     return MpiexecLauncher(find_flavour(mpi)).launch(request, scratch, lambda *_: None)
 
 
@@ -128,7 +126,7 @@ def test_barriers_wait_for_whoever_comes_late(mpi, tmp_path):
 FORCED = {
     "openmpi": (
         {"OMPI_MCA_coll": "^han"},
-        "",
+        "communicator",
         {
             "linear": {"bcast_algorithm": 1, "reduce_algorithm": 1},
             "pipeline:8": {"bcast_algorithm": 3, "reduce_algorithm": 3, "bcast_algorithm_segmentsize": 8},
@@ -142,7 +140,7 @@ FORCED = {
             "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
             "MPIR_CVAR_IREDUCE_TREE_TYPE": "kary",
         },
-        "@call ",
+        "call",
         {
             "linear": {"BCAST_INTRA_ALGORITHM": 7, "BCAST_TREE_KVAL": 3, "IREDUCE_TREE_KVAL": 3},
             "pipeline:8": {"BCAST_INTRA_ALGORITHM": 6, "BCAST_TREE_KVAL": 1, "IREDUCE_TREE_KVAL": 1},
@@ -154,17 +152,17 @@ FORCED = {
 
 
 @pytest.mark.parametrize("mpi", FORCED, indirect=True)
-def test_settings_force_the_mpis_algorithms(mpi, tmp_path, monkeypatch):
-    """Methods without settings between the others keep the MPI's choice."""
+def test_control_variables_force_the_mpis_algorithms(mpi, tmp_path, monkeypatch):
+    """Methods without control variables between the others keep the MPI's choice."""
     environment, when, methods, prefix, common = FORCED[mpi]
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    settings = [
-        f"{method} {when}" + " ".join(f"{prefix}{name}={value}" for name, value in (common | own).items())
+    forcing = {
+        method: Forcing(**{when: {prefix + name: str(value) for name, value in (common | own).items()}})
         for method, own in methods.items()
-    ]
+    }
     points = [point(operation, 64, prove=1) for operation in ("bcast", "reduce")]
-    launched = launch(mpi, tmp_path, 4, points, ("linear", "own-pipeline", "default", "pipeline:8"), settings)
+    launched = launch(mpi, tmp_path, 4, points, ("linear", "own-pipeline", "default", "pipeline:8"), forcing)
     assert launched.cause is None and all(sample.validated for sample in launched.samples)
     for operation in ("bcast", "reduce"):
         late = {
@@ -223,7 +221,7 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
         (point("barrier", 8), ("default",), "a barrier has no data"),
         (point("bcast", 8, ranks=3), ("default",), "ranks=3 and the launch has 2"),
         (point("reduce", 9, datatype="double"), ("default",), "reduced as datatype=byte"),
-        (point("bcast", 8), (), "--methods"),
+        (point("bcast", 8), (), "needs methods"),
         (point("bcast", 8), ("own-tree",), "no algorithm own-tree for bcast; give some of own-binomial"),
         (point("alltoall", 8), ("own-linear",), "for alltoall; give algorithms of the MPI or default"),
         (point("bcast", 8), ("own-linear:4",), "linear bcast has no segments"),
@@ -237,15 +235,15 @@ def test_what_cannot_be_measured_is_refused(any_mpi, tmp_path, config, methods, 
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("method", "name", "expected"),
     [
-        ("pipeline:8 a=1", "the method pipeline:8, which is not in --methods"),
-        ("default a", "contain 'a'; give NAME=VALUE"),
-        ("default EARLYBIRD_NOTHING=1", "no control variable EARLYBIRD_NOTHING"),
+        ("pipeline:8", "a", "the method pipeline:8, which is not in methods"),
+        ("default", "EARLYBIRD_NOTHING", "no control variable EARLYBIRD_NOTHING"),
     ],
 )
-def test_settings_that_force_nothing_are_refused(any_mpi, tmp_path, settings, expected):
-    launched = launch(any_mpi, tmp_path, 2, [point("bcast", 8)], ("default",), [settings])
+def test_control_variables_that_force_nothing_are_refused(any_mpi, tmp_path, method, name, expected):
+    forcing = {method: Forcing(communicator={name: "1"})}
+    launched = launch(any_mpi, tmp_path, 2, [point("bcast", 8)], ("default",), forcing)
     assert expected in launched.cause and launched.samples == []
 
 
@@ -260,12 +258,13 @@ def test_settings_that_force_nothing_are_refused(any_mpi, tmp_path, settings, ex
     indirect=["mpi"],
 )
 def test_values_that_a_control_variable_does_not_take_are_refused(mpi, tmp_path, setting, expected):
-    settings = [f"default {setting}"]
-    launched = launch(mpi, tmp_path, 2, [point("bcast", 8)], ("default",), settings)
-    assert expected in launched.cause and setting.split("=")[0] in launched.cause and launched.samples == []
+    name, value = setting.split("=")
+    forcing = {"default": Forcing(communicator={name: value})}
+    launched = launch(mpi, tmp_path, 2, [point("bcast", 8)], ("default",), forcing)
+    assert expected in launched.cause and name in launched.cause and launched.samples == []
 
 
 def test_more_than_one_thread_and_a_single_rank_are_refused(any_mpi, tmp_path):
     launched = launch(any_mpi, tmp_path / "threads", 2, [point("bcast", 8)], threads=2)
-    assert "--threads 1" in launched.cause
+    assert "threads=1" in launched.cause
     assert "at least 2 ranks" in launch(any_mpi, tmp_path / "one", 1, [point("bcast", 8)]).cause

@@ -145,10 +145,17 @@ def test_completion_refuses_what_it_cannot_measure(any_mpi, tmp_path, layout, re
     assert expected in launched.cause and launched.samples == []
 
 
-def test_values_of_a_plan_line_are_read_back_unchanged(any_mpi, tmp_path):
-    """A point that came back as text would never be recognised as measured."""
+def test_values_of_a_point_are_read_back_unchanged(any_mpi, tmp_path):
+    """A point that came back changed would never be recognised as measured."""
     values = {"rate": 1e-10, "half": 0.5, "whole": -3, "large": 1e22}
-    values |= {"padded": "007", "hex": "0x10", "open": "1.", "beyond": "1e999", "word": "nan", "sign": "+5"}
+    values |= {
+        "padded": "007",
+        "hex": "0x10",
+        "open": "1.",
+        "beyond": "1e999",
+        "word": "nan",
+        "blank": 'a "b" \u2028',
+    }
     points = [{"mpi": any_mpi, "level": "intra_socket", "size_bytes": 8, "buffers": "vary"} | values]
     (sample,) = launch(any_mpi, tmp_path, "pingpong", points, "1x1x2").samples
     assert sample.config == points[0]

@@ -81,7 +81,7 @@ def test_threads_with_contexts_of_the_mpi_deliver(mpi, tmp_path, methods):
         (point(2), BESIDE, "1x1x2", "threads=2 and the launch has 1 sending threads"),
         (point(2), ("processes",), "1x1x2", "threads=2 and the launch has 1 single-threaded"),
         (point(1), ("pigeon",), "1x1x2", "no method pigeon"),
-        (point(1), (), "1x1x2", "--methods"),
+        (point(1), (), "1x1x2", "needs methods"),
         (point(1), BESIDE, "1x1x3", "even number"),
         (point(1), BESIDE, "1x1x4", "exactly 2 ranks"),
     ],

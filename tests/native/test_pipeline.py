@@ -190,10 +190,10 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi
         (point(8, 2, -1e-9), TWO, "1x1x2", "gamma_s_per_byte=-1e-09"),
         (point(8, 2, "often"), TWO, "1x1x2", "gamma_s_per_byte=often"),
         (point(8, 2) | {"compute_s_per_byte": 0}, TWO, "1x1x2", "give one"),
-        (point(8, 2) | {"threads": 2}, TWO, "1x1x2", "threads=2 and --threads is 1"),
+        (point(8, 2) | {"threads": 2}, TWO, "1x1x2", "threads=2 and its options threads=1"),
         (point(8, 2), ("single", "earlybird:many"), "1x1x2", "no method earlybird:many"),
         (point(8, 2), ("single", "pigeon"), "1x1x2", "no method pigeon"),
-        (point(8, 2), (), "1x1x2", "--methods"),
+        (point(8, 2), (), "1x1x2", "needs methods"),
         (point(8, 2), TWO, "1x1x3", "exactly 2 ranks"),
     ],
 )

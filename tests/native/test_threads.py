@@ -14,7 +14,6 @@ from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
 from earlybird.measure.suites import exchange_group
-from earlybird.toolchain.build import kernel_path
 
 pytestmark = pytest.mark.mpi
 
@@ -211,15 +210,3 @@ def test_a_library_without_threads_is_refused_where_they_are_asked_for(any_mpi, 
     launched = exchange(any_mpi, tmp_path, [], 1, 2)
     assert launched.samples == [] and "--threads is 2" in launched.cause and "serialized" in launched.cause
     assert exchange(any_mpi, tmp_path, [], 1, 1).cause is None
-
-
-@pytest.mark.parametrize("count", ["0", "-1", "two", "2.5", "1e3", "100000", ""])
-def test_a_kernel_refuses_what_is_no_number_of_threads(any_mpi, tmp_path, count):
-    flavour = find_flavour(any_mpi)
-    command = [kernel_path(flavour, "exchange"), "--plan", "plan", "--out", "out", "--threads", count]
-    result = subprocess.run(
-        command, env=flavour.environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == 2
-    (sentence,) = result.stderr.splitlines()
-    assert f"--threads is {count}" in sentence and "give 1 to" in sentence

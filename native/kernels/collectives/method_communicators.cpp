@@ -3,14 +3,12 @@
 
 namespace earlybird {
 
-MethodCommunicators::MethodCommunicators(Team &team, const CommandLine &line)
-    : methods_(line.methods), options_(line.methods.size()), last_(line.methods.size()) {
-  if (!line.kernel_options.empty()) {
-    const std::map<std::string, MethodOptions> by_method = read_kernel_options(line.kernel_options, methods_);
-    variables_ = std::make_unique<ControlVariables>();
-    for (std::size_t method = 0; method < methods_.size(); ++method) {
-      if (const auto entry = by_method.find(methods_[method]); entry != by_method.end()) options_[method] = entry->second;
-    }
+MethodCommunicators::MethodCommunicators(Team &team, const Request &request)
+    : methods_(request.methods), options_(request.methods.size()), last_(request.methods.size()) {
+  const std::map<std::string, MethodOptions> &by_method = request.control_variables;
+  if (!by_method.empty()) variables_ = std::make_unique<ControlVariables>();
+  for (std::size_t method = 0; method < methods_.size(); ++method) {
+    if (const auto entry = by_method.find(methods_[method]); entry != by_method.end()) options_[method] = entry->second;
   }
   const Assignments before = complete(&MethodOptions::at_creation);
   complete(&MethodOptions::at_call);

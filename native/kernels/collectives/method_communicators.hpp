@@ -5,20 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "harness/command_line.hpp"
+#include "harness/request.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/duplicate.hpp"
-#include "harness/kernel_options.hpp"
 #include "harness/team.hpp"
 
 namespace earlybird {
 
-// A method does not inherit variables from another: if the kernel options set a variable for some methods, it has its
+// A method does not inherit variables from another: if the request sets a variable for some methods, it has its
 // previous value for the other methods, and again after all communicators are created.
 class MethodCommunicators {
  public:
   // Constructor and destructor are collective.
-  MethodCommunicators(Team &team, const CommandLine &line);
+  MethodCommunicators(Team &team, const Request &request);
 
   MPI_Comm of(std::size_t method) const { return communicators_[method]->comm(); }
 
@@ -29,10 +28,10 @@ class MethodCommunicators {
  private:
   Assignments complete(Assignments MethodOptions::*when);
   void write(const Assignments &assignments, std::size_t method);
-  std::string source(std::size_t method) const { return "the kernel options of the method " + methods_[method]; }
+  std::string source(std::size_t method) const { return "the control variables of the method " + methods_[method]; }
 
   const std::vector<std::string> methods_;
-  std::unique_ptr<ControlVariables> variables_;  // null without kernel options
+  std::unique_ptr<ControlVariables> variables_;  // null if no method has control variables
   std::vector<MethodOptions> options_;           // by method
   std::vector<std::unique_ptr<Duplicate>> communicators_;
   std::size_t last_;

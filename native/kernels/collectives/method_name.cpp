@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 

@@ -17,7 +17,7 @@ struct MethodName {
 };
 
 // Ends the program with a message if the text after the colon of an algorithm of ours is not a number of bytes. The names
-// of the MPI's algorithms are arbitrary: kernel options and environment select these algorithms.
+// of the MPI's algorithms are arbitrary: control variables and environment select these algorithms.
 MethodName read_method_name(const std::string &text);
 
 }  // namespace earlybird

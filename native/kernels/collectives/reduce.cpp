@@ -1,7 +1,7 @@
 // The trees of our own reductions.
 #include "kernels/collectives/reduce.hpp"
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "kernels/collectives/tree_reduce.hpp"
 
 namespace earlybird {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "kernels/collectives/allgather.hpp"
 #include "kernels/collectives/allreduce.hpp"
 #include "kernels/collectives/alltoall.hpp"
@@ -45,7 +45,7 @@ std::string names_of(const std::map<std::string, Value> &entries) {
 const Entry &find_operation(const std::string &operation) {
   const auto entry = known_operations.find(operation);
   if (entry == known_operations.end())
-    refuse("the plan gives operation=" + operation + "; give one of " + names_of(known_operations) +
+    refuse("the request gives operation=" + operation + "; give one of " + names_of(known_operations) +
            " and reduce_local");
   return entry->second;
 }

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "harness/partitioned.hpp"
 #include "kernels/methods/many.hpp"
 #include "kernels/methods/partitioned.hpp"

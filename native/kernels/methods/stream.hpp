@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/command_line.hpp"
+#include "harness/refuse.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -80,14 +80,10 @@ class Forcing:
     communicator: Mapping[str, str] = field(default_factory=dict)
     call: Mapping[str, str] = field(default_factory=dict)
 
-    def lines(self, method: str) -> list[str]:
-        """Lines of a kernel's --settings file."""
-        kinds = ((method, self.communicator), (f"{method} @call", self.call))
-        return [
-            " ".join([head, *(f"{name}={value}" for name, value in variables.items())])
-            for head, variables in kinds
-            if variables
-        ]
+    def variables(self) -> dict[str, dict[str, str]]:
+        """The control variables as in the request of a kernel."""
+        kinds = {"communicator": dict(self.communicator), "call": dict(self.call)}
+        return {kind: variables for kind, variables in kinds.items() if variables}
 
 
 # MPIs whose `default` stays their free choice in a launch that forces other methods.

@@ -1,10 +1,10 @@
-"""One launch of a kernel: its plan, process tree, provenance and samples."""
+"""One launch of a kernel: its request, process tree, provenance and samples."""
 
 import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from earlybird.data.clocks import residual_s
 from earlybird.data.errors import InputError
+from earlybird.data.files import read_whole_lines
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, mpiexec, placement
 from earlybird.launch.launcher import Heard, Launched, Request
@@ -48,25 +49,10 @@ class Job:
 def run_kernel(
     job: Job, invocation: Invocation, request: Request, scratch: Path, progress: Heard
 ) -> Launched:
-    """Write the plan, run the process tree, read the kernel's output."""
-    mpi = job.mpi
-    plan, out = scratch / "plan.txt", scratch / "samples.ndjson"
-    plan.write_text("".join(_plan_lines(request)))
+    """Write the kernel's request, run the process tree, read the kernel's output."""
+    mpi, out = job.mpi, scratch / "samples.ndjson"
     words = [*invocation.words, str(kernel_path(mpi, request.kernel)), *invocation.arguments]
-    words += ["--plan", str(plan), "--out", str(out)]
-    if request.pattern is not None:
-        pattern = scratch / "pattern.bin"
-        pattern.write_bytes(request.pattern.triples().tobytes())
-        words += ["--pattern", str(pattern)]
-    if request.methods:
-        words += ["--methods", ",".join(request.methods)]
-    if settings := [line for method, one in request.settings.items() for line in one.lines(method)]:
-        path = scratch / "settings.txt"
-        path.write_text("".join(f"{line}\n" for line in settings))
-        words += ["--settings", str(path)]
-    if job.threads > 1:
-        words += ["--threads", str(job.threads)]
-    words += request.rules.words()
+    words.append(str(_write_request(request, job.threads, out)))
     set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
     environment = mpi.environment() | set_by_us
@@ -159,10 +145,23 @@ def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | Non
     return max(residuals_s) if residuals_s else 0.0 if one_clock else None
 
 
-def _plan_lines(request: Request) -> Iterator[str]:
-    for index, point in enumerate(request.points):
-        proving = {"prove": 1} if request.proving and index == 0 else {}
-        yield " ".join(f"{key}={value}" for key, value in (point | proving).items()) + "\n"
+def _write_request(request: Request, threads: int, out: Path) -> Path:
+    """Write what the kernel reads next to `out`; return its path."""
+    options: dict[str, Any] = {"out": str(out), "threads": threads} | vars(request.rules)
+    if request.methods:
+        options["methods"] = list(request.methods)
+    if request.pattern is not None:
+        pattern = out.with_name("pattern.bin")
+        pattern.write_bytes(request.pattern.triples().tobytes())
+        options["pattern"] = str(pattern)
+    if variables := {method: one.variables() for method, one in request.settings.items() if one.variables()}:
+        options["control_variables"] = variables
+    points = [dict(point) for point in request.points]
+    if request.proving:
+        points[0]["prove"] = 1
+    path = out.with_name("request.json")
+    path.write_text(json.dumps({"options": options, "points": points}, allow_nan=False))
+    return path
 
 
 class _GrowingLines:
@@ -187,10 +186,7 @@ class _GrowingLines:
 def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
     """The launch record and the complete samples of a scratch file; a line cut short by a death is left
     out."""
-    if not path.exists():
-        return {}, []
-    text = path.read_text()
-    lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+    lines = [json.loads(line) for line in read_whole_lines(path, "scratch file")] if path.exists() else []
     if not lines:
         return {}, []
     samples = [sample_from_json(line | {"launch": launch_id}, f"{path}") for line in lines[1:]]

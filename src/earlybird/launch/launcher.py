@@ -27,18 +27,10 @@ class Rules:
     paper_retries: int = 50
     t_quantile: float = 1.655144534
 
-    def words(self) -> list[str]:
-        """As arguments of a kernel."""
-        return [
-            "--mode", self.mode, "--target", f"{self.target:g}", "--budget-s", f"{self.budget_s:g}",
-            "--min-iterations", str(self.min_iterations), "--paper-iterations", str(self.paper_iterations),
-            "--paper-retries", str(self.paper_retries), "--t-quantile", f"{self.t_quantile:.9g}",
-        ]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Request:
-    """One launch: `kernel` at each of `points` (key=value arguments), ranks placed as `layout` says.
+    """One launch: `kernel` at each of `points`, ranks placed as `layout` says.
 
     A kernel that knows several methods measures all of `methods` at every point and leaves a sample for each.
     `preload`: the ranks, and nothing else, get libearlybird. `threads` per rank, None: the launcher's

@@ -132,7 +132,7 @@ def _find(name: str) -> Flavour | None:
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"
         )
     if re.search(r"\s", str(mpicc)):
-        # A wrapper's own scripts break on one, and so does a plan of key=value words.
+        # A wrapper's own scripts break on one.
         raise InputError(f"the path {str(mpicc)!r} has a blank; give a path of this mpicc without one")
     return _describe_simgrid(str(mpicc), mpicc) if mpicc.name == "smpicc" else _describe(str(mpicc), mpicc)
 

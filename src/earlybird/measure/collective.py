@@ -300,7 +300,7 @@ def _groups(
             settings = {
                 method.text: made
                 for method in launch_methods
-                if (made := forcing(resources.family, operation, method, layout.num_ranks)).lines(method.text)
+                if (made := forcing(resources.family, operation, method, layout.num_ranks)).variables()
             }
             if not any(method.is_forced for method in launch_methods):
                 # Nothing to undo: `default` then follows the user's settings.

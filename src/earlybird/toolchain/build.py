@@ -130,7 +130,8 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     _run(
         [cmake, "-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
          f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release",
-         f"-DEARLYBIRD_VERSION={earlybird.__version__}", f"-DEARLYBIRD_MPI={flavour.name} {flavour.version}"],
+         f"-DEARLYBIRD_VERSION={earlybird.__version__}", f"-DEARLYBIRD_MPI={flavour.name} {flavour.version}",
+         *_json_header()],
         environment, folder / "log.txt", flavour,
     )  # fmt: skip
     _run(
@@ -139,6 +140,14 @@ def _compile(flavour: Flavour, folder: Path) -> None:
         folder / "log.txt",
         flavour,
     )
+
+
+def _json_header() -> list[str]:
+    """The option of CMake for nlohmann/json.hpp; without the Python package CMake looks for a system's."""
+    from importlib.util import find_spec
+
+    package = find_spec("nlohmann_json")
+    return [f"-DNLOHMANN_JSON_INCLUDE={Path(package.origin).parent / 'include'}"] if package else []
 
 
 def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour) -> None:

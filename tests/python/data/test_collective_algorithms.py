@@ -70,18 +70,18 @@ def test_the_free_choice_is_set_again_where_calls_differ_in_one_launch():
     assert openmpi["coll_tuned_use_dynamic_rules"] == "0" and openmpi["coll_tuned_bcast_algorithm"] == "0"
 
 
-def test_lines_of_settings_are_a_method_and_its_variables():
-    lines = forcing("openmpi", "reduce", Method("pipeline", 4096), 4).lines("pipeline:4096")
-    assert lines == [
-        "pipeline:4096 coll_tuned_use_dynamic_rules=1 coll_tuned_priority=90 coll_tuned_reduce_algorithm=3 "
-        "coll_tuned_reduce_algorithm_segmentsize=4096"
-    ]
-    assert (
-        forcing("mpich", "bcast", Method("binomial"), 4)
-        .lines("binomial")[0]
-        .startswith("binomial @call MPIR_")
-    )
-    assert forcing("intel", "bcast", Method("binomial"), 4).lines("binomial") == []
+def test_control_variables_are_of_the_communicator_or_of_calls():
+    assert forcing("openmpi", "reduce", Method("pipeline", 4096), 4).variables() == {
+        "communicator": {
+            "coll_tuned_use_dynamic_rules": "1",
+            "coll_tuned_priority": "90",
+            "coll_tuned_reduce_algorithm": "3",
+            "coll_tuned_reduce_algorithm_segmentsize": "4096",
+        }
+    }
+    (kind,) = forcing("mpich", "bcast", Method("binomial"), 4).variables()
+    assert kind == "call"
+    assert forcing("intel", "bcast", Method("binomial"), 4).variables() == {}
 
 
 @pytest.mark.parametrize(

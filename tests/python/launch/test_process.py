@@ -51,7 +51,7 @@ def test_a_good_end_has_no_cause():
     [
         ("exit 3", "it ended with status 3"),
         ("echo one; echo two >&2; exit 1", "it ended with status 1: two"),
-        ("echo noise; echo 'earlybird kernel: cannot read the plan' >&2; exit 1", "cannot read the plan"),
+        ("echo noise; echo 'earlybird kernel: cannot read r.json' >&2; exit 1", "cannot read r.json"),
         ("echo '=   BAD TERMINATION'; echo '= EXIT STRING: Killed (signal 9) ='; exit 9",
          "EXIT STRING: Killed (signal 9)"),
         ("echo 'Fatal error in MPI_Recv'; exit 1", "Fatal error in MPI_Recv"),
