@@ -76,9 +76,9 @@ def configuration(
         return _shell(family, operation, {}, regions, ())
     if family == "openmpi":
         return _rules(operation, regions, methods)
-    told = _intel_ranges(operation, regions, methods) if family == "intel" and len(regions) > 1 else None
-    if told is not None:
-        return _shell(family, operation, told, regions, ())
+    sizes = _intel_ranges(operation, regions, methods) if family == "intel" and len(regions) > 1 else None
+    if sizes is not None:
+        return _shell(family, operation, sizes, regions, ())
     if size_bytes is None:
         chosen = max(regions, key=_span)
     else:
