@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/launch_record.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 

@@ -1,58 +1,25 @@
 // Gathers the CPUs and sockets of each rank's threads, and the protocol thresholds of the MPI library.
 #include "harness/launch_record.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "harness/clock.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/cores.hpp"
 #include "harness/json.hpp"
+#include "harness/location.hpp"
 #include "harness/test_clock.hpp"
 
 namespace earlybird {
 
 namespace {
 
-// The host of a rank and the CPUs of its threads.
-struct Location {
-  std::string host;
-  std::vector<std::vector<Cpu>> threads;  // the CPUs of each thread
-};
-
-// "host / cpu:socket:core cpu:socket:core / cpu:socket:core": a slash precedes the CPUs of each thread.
-std::string to_text(const Location &location) {
-  std::ostringstream text;
-  text << location.host;
-  for (const std::vector<Cpu> &cpus : location.threads) {
-    text << " /";
-    for (const Cpu &cpu : cpus) text << ' ' << cpu.number << ':' << cpu.socket << ':' << cpu.core;
-  }
-  return text.str();
-}
-
-Location parse_location(const std::string &text) {
-  std::istringstream stream(text);
-  std::string item;
-  Location location;
-  stream >> location.host;
-  while (stream >> item) {
-    Cpu cpu;
-    if (std::sscanf(item.c_str(), "%d:%d:%d", &cpu.number, &cpu.socket, &cpu.core) == 3)
-      location.threads.back().push_back(cpu);
-    else
-      location.threads.emplace_back();
-  }
-  return location;
-}
-
 std::vector<Location> gather_locations(Team &team, const Crew &crew) {
   std::vector<Location> locations;
-  for (const std::string &text : team.gather(to_text({host_name(), crew.cpus()}))) locations.push_back(parse_location(text));
+  for (const std::string &text : team.gather(to_text({host_name(), crew.cpus()}))) locations.push_back(read_location(text));
   return locations;
 }
 

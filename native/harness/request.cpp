@@ -208,6 +208,10 @@ Request read_request(int argc, char **argv) {
   const std::string path = argv[1];
   std::ifstream stream(path);
   if (!stream) refuse("cannot read the request " + path);
+  return read_request(stream, path);
+}
+
+Request read_request(std::istream &stream, const std::string &path) {
   try {
     Keys keys(Json::parse(stream), "the request");
     Request request = options_of(keys.take("options"));

@@ -1,6 +1,7 @@
 // The request of a kernel, its only input: a JSON object {"options": {...}, "points": [{...}, ...]}.
 #pragma once
 
+#include <istream>
 #include <map>
 #include <string>
 #include <utility>
@@ -59,5 +60,7 @@ struct Request {
 // Reads the file that the only argument names; ends the program with a message that names the first key that is unknown,
 // absent or out of range. Called before MPI_Init_thread, which needs to know whether several threads call MPI.
 Request read_request(int argc, char **argv);
+// The same from a stream; messages call it `path`.
+Request read_request(std::istream &stream, const std::string &path);
 
 }  // namespace earlybird

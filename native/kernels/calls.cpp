@@ -12,6 +12,7 @@
 #include "harness/clock.hpp"
 #include "harness/kernel_main.hpp"
 #include "harness/partitioned.hpp"
+#include "harness/refuse.hpp"
 
 using namespace earlybird;
 
@@ -104,12 +105,13 @@ std::vector<double> pready(const Task &task) {
   MPI_Info_free(&info);
   ParallelTimer timer(task.crew, workers, mark_ready_job(partitions, workers, requests[1]));
   std::vector<double> times_s;
+  const int calls_per_worker = partitions / workers;
   for (int k = 0; k < starts_until_settled + iterations; ++k) {
     MPI_Startall(2, requests);
     const double time_s = timer.run();
     MPI_Pready(partitions - 1, requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    if (k >= starts_until_settled) times_s.push_back(time_s / (partitions / workers));
+    if (k >= starts_until_settled) times_s.push_back(time_s / calls_per_worker);
   }
   for (MPI_Request &request : requests) MPI_Request_free(&request);
   return times_s;

@@ -13,6 +13,7 @@
 #include "harness/clock.hpp"
 #include "harness/json.hpp"
 #include "harness/kernel_main.hpp"
+#include "harness/refuse.hpp"
 #include "kernels/collectives/late_ranks.hpp"
 #include "kernels/collectives/reduce_local.hpp"
 #include "kernels/collectives/registry.hpp"

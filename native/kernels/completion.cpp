@@ -13,6 +13,7 @@
 #include "harness/clock.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
+#include "harness/refuse.hpp"
 
 using namespace earlybird;
 

@@ -3,7 +3,6 @@
 // start or, if ranks share cores, from the start of the first rank. With several threads, the messages of a rank are
 // assigned to its threads in turn, and each thread does the same with its share.
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
+#include "harness/pattern.hpp"
 
 using namespace earlybird;
 
@@ -37,13 +37,13 @@ class Messages {
   Messages(int num_threads, std::int64_t num_tags)
       : num_tags_(num_tags), by_thread_(static_cast<std::size_t>(num_threads)) {}
 
-  void append(std::int64_t number, std::int64_t peer, std::int64_t size_bytes) {
+  void append(std::int64_t number, int peer, int size_bytes) {
     const auto size = static_cast<std::size_t>(size_bytes);
     Pair &pair = pairs_[peer];
     const auto which = static_cast<std::size_t>(pair.count++ % num_tags_);
     if (which == pair.thread_of_tag.size()) pair.thread_of_tag.push_back(num_assigned_++ % by_thread_.size());
     by_thread_[pair.thread_of_tag[which]].push_back(
-        {number, static_cast<int>(peer), first_tag + static_cast<int>(which), size, total_bytes_});
+        {number, peer, first_tag + static_cast<int>(which), size, total_bytes_});
     total_bytes_ += (size + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
   }
 
@@ -73,16 +73,13 @@ std::int64_t count_tags(MPI_Comm comm) {
   return (found ? *tag_ub : guaranteed_tag_ub) - first_tag + std::int64_t{1};
 }
 
-Neighbours read_pattern(const std::string &path, const Team &team, int num_threads) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse("cannot read the pattern " + path);
+Neighbours find_neighbours(const std::string &path, const Team &team, int num_threads) {
   const Messages none(num_threads, count_tags(team.comm()));
   Neighbours neighbours{none, none};
-  std::int64_t triple[3];
-  for (std::int64_t number = 0; file.read(reinterpret_cast<char *>(triple), sizeof triple); ++number) {
-    if (triple[0] == team.rank()) neighbours.sends.append(number, triple[1], triple[2]);
-    if (triple[1] == team.rank()) neighbours.receives.append(number, triple[0], triple[2]);
-  }
+  read_pattern(path, team.size(), [&](const PatternMessage &message) {
+    if (message.source == team.rank()) neighbours.sends.append(message.number, message.destination, message.size_bytes);
+    if (message.destination == team.rank()) neighbours.receives.append(message.number, message.source, message.size_bytes);
+  });
   return neighbours;
 }
 
@@ -171,7 +168,7 @@ class Exchange {
 void accept_any_team(const Team &) {}
 
 void measure(const Task &task) {
-  Exchange exchange(task.team, task.crew, read_pattern(task.request.pattern, task.team, task.crew.size()));
+  Exchange exchange(task.team, task.crew, find_neighbours(task.request.pattern, task.team, task.crew.size()));
   Operation operation;
   operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
   operation.run = [&] { exchange.run(); };

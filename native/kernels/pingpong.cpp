@@ -5,6 +5,7 @@
 #include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
+#include "harness/refuse.hpp"
 
 using namespace earlybird;
 

@@ -9,6 +9,7 @@
 #include "harness/buffer.hpp"
 #include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
+#include "harness/refuse.hpp"
 #include "kernels/computation.hpp"
 #include "kernels/methods/registry.hpp"
 

@@ -1,6 +1,7 @@
 """The kernels under mpiexec: they deliver what they send, notice what is wrong, and record where they ran."""
 
 import itertools
+import json
 import os
 import subprocess
 
@@ -13,6 +14,7 @@ from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
 from earlybird.measure.suites import exchange_group
+from earlybird.toolchain.build import kernel_path
 
 pytestmark = pytest.mark.mpi
 RULES = Rules(budget_s=0.02)
@@ -213,3 +215,28 @@ def test_a_flipped_bit_is_noticed(mpi, tmp_path, monkeypatch, kernel, extra):
     points = [{"mpi": mpi, "level": "intra_socket", "size_bytes": size} | extra for size in (99, 100)]
     launched = launch(mpi, tmp_path, kernel, points, "1x1x2")
     assert [sample.validated for sample in launched.samples] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([0, 1, 8, 1, 0], "message 1 of the pattern is cut off"),
+        ([0, 2, 8], "message 0 of the pattern goes from rank 0 to rank 2; start more than 2 ranks"),
+        ([0, 1, 8, -1, 0, 8], "message 1 of the pattern goes from rank -1 to rank 0"),
+        ([0, 1, -8], "message 0 of the pattern has -8 bytes"),
+        ([0, 1, 1 << 31], "message 0 of the pattern has 2147483648 bytes"),
+    ],
+)
+def test_patterns_that_the_exchange_cannot_send_are_refused(any_mpi, tmp_path, numbers, expected):
+    flavour = find_flavour(any_mpi)
+    request = {"options": {"out": "out", "pattern": "pattern"}, "points": [{"note": "pattern"}]}
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    np.array(numbers, dtype=np.int64).tofile(tmp_path / "pattern")
+    command = [
+        flavour.mpiexec, "-n", "2", kernel_path(flavour, "exchange"), "request.json",
+    ]  # fmt: skip
+    result = subprocess.run(
+        command, env=flavour.environment(), cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode != 0
+    assert expected in result.stderr

@@ -69,3 +69,10 @@ def test_both_languages_agree_on_every_message(native, num_protocols):
     assert found == pytest.approx(expected, rel=1e-8)
     overhead_s = native.eb_cost_overhead_s(ctypes.byref(cost), ctypes.c_int64(0))
     assert overhead_s == pytest.approx(lines[0].overhead_s, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "text", [b"0:1e-6:0:1e9,0.5:1e-6:0:1e9", b"-0.5:1e-6:0:1e9", b"0:1e-6:0:1e9,64.5:1e-6:0:1e9"]
+)
+def test_sizes_that_are_no_whole_bytes_are_refused(native, text):
+    assert not native.eb_cost_parse(text, len(text), ctypes.byref(Cost()))

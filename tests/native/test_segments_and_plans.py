@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.core_library import (
+    CUT_MAX_SEGMENTS,
     PLAN_FIRST_PLACES,
     PLAN_MAX_CUTS,
     SEGMENT_MAX_BYTES,
@@ -320,6 +321,54 @@ def test_first_segments_are_more_than_one_where_that_is_clearly_faster(core):
         assert set(numbers) == {1}
 
 
+def first_numbers_by_rule(lines):
+    """The number of segments at each place: twice as many where they save 15 % and 0.2 us, at most 4."""
+    found = []
+    for place in range(PLAN_FIRST_PLACES):
+        size, number = ((5 + place % 4) << (4 + place // 4)) - 1, 1
+        best_s = naive_timeline_s(lines, [0.0], [size])
+        for num in (2, 4):
+            taken_s = naive_timeline_s(lines, [0.0] * num, [size // num] * num)
+            if best_s - taken_s >= max(0.15 * best_s, 0.2e-6):
+                best_s, number = taken_s, num
+        found.append(number)
+    return found
+
+
+@QUICK
+@given(lines=protocols)
+@example(lines=[(0, 1e-6, 0.1e-6, 1e10), (2048, 50e-6, 1e-6, 1e10)])
+def test_the_first_number_of_segments_of_every_size_is_the_rule(core, lines):
+    numbers = (c_ubyte * PLAN_FIRST_PLACES)()
+    core.eb_planner_first_numbers(byref(cost_of(lines)), numbers)
+    assert list(numbers) == first_numbers_by_rule(lines)
+
+
+# Two eager messages are much faster than one that is not.
+EAGER_TO_2_KIB = [(0, 1e-6, 0.1e-6, 1e10), (2049, 50e-6, 0.1e-6, 1e10)]
+
+
+def test_a_partition_of_two_of_the_least_pieces_is_cut(core):
+    cost = cost_of(EAGER_TO_2_KIB)
+    assert core.eb_planner_can_gain(byref(cost), 4096, 4096)
+    assert not core.eb_planner_can_gain(byref(cost), 4095, 4095)
+    assert propose(core, cost, [0.0], 4096, 126)[0][0] == [2048, 4096]
+
+
+def test_each_of_as_many_partitions_as_the_planner_distinguishes_can_end_a_segment(core):
+    ready_s = [0.0] * 15 + [1e-3] * (CUT_MAX_SEGMENTS - 15)
+    ready_s[24] = 1.01e-3  # the latest one can end a segment in any case
+    best, _ = propose(core, cost_of(EVERYDAY), ready_s, 1 << 16, 126)[0]
+    assert 15 << 16 in best
+
+
+def test_of_more_partitions_the_latest_one_can_still_be_a_segment(core):
+    ready_s = [0.0] * 1000
+    ready_s[501] = 1e-2  # after all others have been sent
+    best, _ = propose(core, cost_of(EVERYDAY), ready_s, 1 << 14, 126)[0]
+    assert {501 << 14, 502 << 14} <= set(best)
+
+
 # Is it worth while to look at the clock? --------------------------------------------------------------------
 
 
@@ -348,6 +397,7 @@ def test_the_least_planned_size_is_the_first_that_can_gain(core):
     least_bytes = core.eb_planner_least_bytes(byref(cost))
     assert core.eb_planner_can_gain(byref(cost), least_bytes, 1)
     assert not core.eb_planner_can_gain(byref(cost), least_bytes // 2, 1)
+    assert least_bytes.bit_count() == 1
     assert core.eb_planner_least_bytes(byref(cost_of([]))) == 0
 
 

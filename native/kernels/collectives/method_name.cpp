@@ -1,8 +1,9 @@
 // Splits a method name at the colon.
 #include "kernels/collectives/method_name.hpp"
 
-#include <cstdlib>
+#include <optional>
 
+#include "harness/numbers.hpp"
 #include "harness/refuse.hpp"
 
 namespace earlybird {
@@ -14,11 +15,12 @@ MethodName read_method_name(const std::string &text) {
   name.algorithm = text.substr(0, colon);
   if (!name.is_own() || colon == std::string::npos) return name;
   const std::string bytes = text.substr(colon + 1);
-  if (bytes.empty() || bytes.size() > 18 || bytes.find_first_not_of("0123456789") != std::string::npos)
+  const std::optional<long long> segment_bytes = read_integer(bytes);
+  if (!segment_bytes || *segment_bytes < 0)
     refuse("the method " + text + " has an invalid segment size; give bytes after the colon, such as " + name.algorithm +
            ":8192; 0 means one segment");
   name.is_segmented = true;
-  name.segment_bytes = static_cast<std::size_t>(std::atoll(bytes.c_str()));
+  name.segment_bytes = static_cast<std::size_t>(*segment_bytes);
   return name;
 }
 

@@ -87,7 +87,7 @@ static bool value_of(const char *line, const char *key, char *value, size_t size
 static void publish_by_pmi(void) {
   char line[1024], status[16];
   struct stat about;
-  pmi_fd = atoi(getenv("PMI_FD"));
+  pmi_fd = (int)strtol(getenv("PMI_FD"), NULL, 10);
   /* An outer launcher's descriptor may have been closed, and its number be another file's. */
   if (fstat(pmi_fd, &about) != 0 || !S_ISSOCK(about.st_mode)) return;
   if (ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", line, sizeof line) &&

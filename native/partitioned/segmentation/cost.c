@@ -46,8 +46,9 @@ bool eb_cost_parse(const char *text, int length, eb_cost *cost) {
       if (!at || (v < 3 && *at++ != ':')) return false;
     }
     const double previous = read.num ? (double)read.protocols[read.num - 1].min_bytes : -1;
-    const bool sound = values[0] > previous && (read.num > 0 || values[0] == 0) && values[0] < 9e18 && values[2] >= 0 &&
-                       values[3] > 0 && read.num < EB_COST_MAX_PROTOCOLS;
+    const bool sound = values[0] > previous && (read.num > 0 || values[0] == 0) && values[0] < 9e18 &&
+                       (double)(int64_t)values[0] == values[0] && values[2] >= 0 && values[3] > 0 &&
+                       read.num < EB_COST_MAX_PROTOCOLS;
     if (!sound) return false;
     read.protocols[read.num++] = (eb_protocol){(int64_t)values[0], values[1], values[2], values[3]};
     if (*at == '\0') break;
