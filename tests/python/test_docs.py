@@ -209,6 +209,14 @@ def test_the_example_without_mpi_runs(tmp_path):
     assert min(errors, key=errors.get) == "staircase"
 
 
+def test_the_tutorial_shows_what_the_advice_prints(in_process, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (shown,) = [text for text in blocks(ROOT / "docs" / "tutorial.md", "console") if "advise" in text]
+    command, expected = shown.split("\n", 1)
+    printed = in_process(*shlex.split(command.removeprefix("$ earlybird "))).stdout
+    assert [line.rstrip() for line in printed.splitlines()] == expected.splitlines()
+
+
 @pytest.mark.mpi
 def test_a_kernel_runs_by_hand_as_described(tmp_path, any_mpi):
     (script,) = blocks(FILES_PAGE, "bash")

@@ -36,8 +36,9 @@ def speeds(point: Mapping[str, Result]) -> dict[str, Estimate]:
         method: Estimate.exact(1.0) if method == result.reference else result.speed_up
         for method, result in point.items()
     }
-    if None not in found.values() and any(method == result.reference for method, result in point.items()):
-        return found
+    known = {method: speed for method, speed in found.items() if speed is not None}
+    if len(known) == len(found) and any(method == result.reference for method, result in point.items()):
+        return known
     return {method: result.time_s.inverse() for method, result in point.items() if result.time_s.low > 0}
 
 
@@ -52,7 +53,13 @@ def best_methods(of_sizes: Sequence[Speeds], first: str) -> list[str]:
             for method, speed in at_size.items()
             if previous not in at_size or is_clearly_faster(speed, at_size[previous])
         }
-        best.append(max(better, key=better.get) if better else previous if previous in at_size else "")
+        best.append(
+            max(better, key=lambda method: better[method])
+            if better
+            else previous
+            if previous in at_size
+            else ""
+        )
     return best
 
 
@@ -73,7 +80,7 @@ def _crossover(sizes: Sequence[int], of_sizes: Sequence[Speeds], before: str, af
     j = slower[-1] if slower else k - 1
     low, high = sizes[j], sizes[min(j + 1, k)]
     ends = ratios[j], ratios[min(j + 1, k)]
-    if not slower or ends[1] is None or low < 1:
+    if not slower or ends[0] is None or ends[1] is None or low < 1:
         return Crossover(before, after, float(high), (low, high))
     share = -math.log(ends[0]) / (math.log(ends[1]) - math.log(ends[0]))
     return Crossover(before, after, low * (high / low) ** share, (low, high))

@@ -22,7 +22,7 @@ def results(samples: Iterable[Sample]) -> list[Result]:
 
     The checks of collective algorithms are no times of a method and are left out.
     """
-    points: dict[tuple, dict[str | None, list[Sample]]] = {}
+    points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
         if sample.quantity != PROOF:
             kernel, quantity, method, config = sample.point()
@@ -72,21 +72,22 @@ def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio 
         return ratio, ""
     for name, common in point.items():
         if (name or "").startswith(OWN) and (ratio := chained_ratio(of_reference, common, samples)):
-            return ratio, name
+            return ratio, name or ""
     return None, ""
 
 
-def _bandwidth(samples: Sequence[Sample], _) -> dict[str, Any]:
+def _bandwidth(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """Bytes per second that all receivers together receive."""
     config, time_s = samples[0].config, _median_s(samples)
     size_bytes = config.get("competitors", 1) * config["size_bytes"]
     return {"bandwidth_bytes_per_s": size_bytes / time_s if time_s > 0 else None}
 
 
-def _completion(samples: Sequence[Sample], _) -> dict[str, Any]:
+def _completion(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """When the send completes and when its message is received, and the ratio of the two."""
     send_s, receive_s = rank_medians_of_launches(samples).tolist()
-    fractions = [np.median(np.divide(*sample.rank_times_s[sample.warmup :].T)) for sample in samples]
+    rank_times = [(sample, sample.rank_times_s) for sample in samples if sample.rank_times_s is not None]
+    fractions = [np.median(np.divide(*times_s[sample.warmup :].T)) for sample, times_s in rank_times]
     return {"send_complete_s": send_s, "received_s": receive_s, "fraction": float(np.median(fractions))}
 
 
@@ -106,10 +107,10 @@ def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str,
     }
 
 
-def _message_rate(samples: Sequence[Sample], _) -> dict[str, Any]:
+def _message_rate(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """Messages per second of all threads until the last one is done, and of each thread over its time."""
     threads, window = samples[0].config["threads"], samples[0].config["window"]
-    times_s, _ = over_launches([np.maximum(sample.steady_times_s(), 1e-12) for sample in samples])
+    times_s = over_launches([np.maximum(sample.steady_times_s(), 1e-12) for sample in samples])[0]
     rate, low, high = (threads * window * one for one in times_s.inverse())
     of_threads = thread_medians_of_launches(samples)
     return {
@@ -120,7 +121,7 @@ def _message_rate(samples: Sequence[Sample], _) -> dict[str, Any]:
     }
 
 
-def _collective(samples: Sequence[Sample], _) -> dict[str, Any]:
+def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """The mean over ranks, as the OSU benchmarks report it, and when the root is done."""
     config = samples[0].config
     if any(sample.rank_times_s is None for sample in samples):

@@ -17,15 +17,17 @@ def measured_times(samples: Iterable[Sample]) -> np.ndarray:
     none, or if they differ in the number of ranks.
     """
     launches = list(samples)
+    num_ranks = set()
     for sample in launches:
         if sample.rank_times_s is None:
             raise InputError(
                 f"a sample of {sample.kernel} has no rank_times_s; "
                 "give the run of an exchange, made by `earlybird replay`"
             )
+        num_ranks.add(sample.rank_times_s.shape[1])
     if not launches:
         raise InputError("the run has no samples of an exchange; make one with `earlybird replay`")
-    if len({sample.rank_times_s.shape[1] for sample in launches}) > 1:
+    if len(num_ranks) > 1:
         raise InputError("the samples differ in their number of ranks; compare the launches of one exchange")
     return rank_medians_of_launches(launches)
 

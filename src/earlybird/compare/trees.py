@@ -14,6 +14,8 @@ from earlybird.models.tree_proof import CONTRADICTED, NOT_VERIFIED, PROVEN, Tree
 from earlybird.models.trees import TREES
 
 TREE_VERDICTS = (PROVEN, CONTRADICTED)
+# operation, method, ranks, map_by, root
+Key = tuple[str, str, int, str, int]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class MethodProof:
     proof: TreeProof
 
     @property
-    def key(self) -> tuple:
+    def key(self) -> Key:
         """The key that it shares with the samples of its times."""
         return self.operation, self.method, self.ranks, self.map_by, self.root
 
@@ -48,7 +50,7 @@ class MethodProof:
         )
 
 
-def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> dict[tuple, MethodProof]:
+def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> dict[Key, MethodProof]:
     """Proofs by `MethodProof.key`; if a method was tried several times, the last conclusive one counts.
 
     Parameters
@@ -57,7 +59,7 @@ def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> d
     launches : launch records, which give the MPI of each sample's `launch`.
     """
     families = {launch["id"]: family_of(launch) for launch in launches}
-    found: dict[tuple, MethodProof] = {}
+    found: dict[Key, MethodProof] = {}
     for sample in samples:
         if sample.quantity != PROOF or sample.config["operation"] not in ROOTED:
             continue
@@ -67,7 +69,7 @@ def prove(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> d
     return found
 
 
-def with_trees(results: Iterable[Result], proofs: Mapping[tuple, MethodProof]) -> list[Result]:
+def with_trees(results: Iterable[Result], proofs: Mapping[Key, MethodProof]) -> list[Result]:
     """The results, those of collectives with what is known of the tree of their algorithm: `proof`,
     `tree_asked`, `tree_seen`, `edges_seen` and `proof_ranks`, the number of ranks of that observation."""
     found = list(proofs.values())
@@ -104,12 +106,15 @@ def _prove(sample: Sample, family: str | None) -> MethodProof:
     operation, root = config["operation"], config["root"]
     delayed = np.array(sample.extra.get("delayed_ranks", ()), dtype=int)
     times_s = sample.rank_times_s
+    method = sample.method
+    if method is None:
+        raise InputError(f"a sample {PROOF} names no method; the file was changed by hand")
     if times_s is None or delayed.shape != (len(times_s),) or not (delayed >= 0).all():
         raise InputError(
-            f"a sample {PROOF} of {sample.method} does not record which ranks were delayed; the file was "
+            f"a sample {PROOF} of {method} does not record which ranks were delayed; the file was "
             "changed by hand"
         )
-    tree = tree_of(family, operation, parse_method(sample.method).name)
+    tree = tree_of(family, operation, parse_method(method).name)
     late = late_ranks(times_s, delayed, config["delay_s"])
     proof = judge_tree(late, delayed, tree, root, upward=operation not in DOWNWARD)
-    return MethodProof(operation, sample.method, config["ranks"], config["map_by"], root, tree, proof)
+    return MethodProof(operation, method, config["ranks"], config["map_by"], root, tree, proof)

@@ -117,7 +117,7 @@ def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Adv
         size_ranges = tuple(map(_size_range, value.get("size_ranges", ())))
         operation, asked = str(value["operation"]), dict(value["asked"])
         baseline, notes = str(value.get("baseline", "")), tuple(map(str, value.get("notes", ())))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"{where} is incomplete ({error!r}); make it again with `earlybird advise --json`"
         ) from error

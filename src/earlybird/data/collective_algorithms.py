@@ -107,18 +107,18 @@ def own_algorithms(operation: str) -> tuple[str, ...]:
 
 def mpi_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
     """Names of the algorithms that an MPI of `family` (mpich, openmpi, intel) can be forced to use."""
-    return tuple(FAMILIES.get(family, {}).get(operation, ()))
+    return tuple(FAMILIES.get(family or "", {}).get(operation, ()))
 
 
 def find_algorithm(family: str | None, operation: str, name: str) -> Algorithm:
     """The MPI's algorithm `name`; InputError lists the known ones."""
-    known = FAMILIES.get(family, {}).get(operation, {})
+    known = FAMILIES.get(family or "", {}).get(operation, {})
     if name in known:
         return known[name]
     available = ", ".join((*known, *own_algorithms(operation), DEFAULT))
     raise InputError(
-        f"there is no algorithm {name!r} of {operation} that {FAMILY_NAMES.get(family)} can be forced to "
-        f"use; give {available}"
+        f"there is no algorithm {name!r} of {operation} that {FAMILY_NAMES.get(family or '')} can be forced "
+        f"to use; give {available}"
     )
 
 
@@ -134,7 +134,7 @@ def tree_of(family: str | None, operation: str, name: str) -> str | None:
     those or unknown."""
     if name.startswith(OWN):
         return _OWN_TREES.get(name)
-    algorithm = FAMILIES.get(family, {}).get(operation, {}).get(name)
+    algorithm = FAMILIES.get(family or "", {}).get(operation, {}).get(name)
     return None if algorithm is None else algorithm.tree
 
 
@@ -209,7 +209,9 @@ def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Fo
     if algorithm is None:
         return Forcing()
     forced = {operation.upper(): str(algorithm.choice)} if algorithm.choice else {}
-    forced |= algorithm.more | ((algorithm.segmented or {}) if filling.segment_bytes else {})
+    forced |= algorithm.more
+    if filling.segment_bytes:
+        forced |= algorithm.segmented or {}
     return Forcing(environment=filling.fill(forced, "I_MPI_ADJUST_"))
 
 

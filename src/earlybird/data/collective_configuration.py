@@ -1,7 +1,7 @@
 """Configuration that makes an MPI use the advised algorithms: a file of rules, or variables."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from earlybird.data.collective_algorithms import (
@@ -113,7 +113,13 @@ def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[
     return variables | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
 
 
-def _shell(family, operation, variables, regions, left_out) -> Configuration:
+def _shell(
+    family: str,
+    operation: str,
+    variables: Mapping[str, str],
+    regions: Sequence[Region],
+    left_out: Sequence[Region],
+) -> Configuration:
     description = "; ".join(region.describe() for region in regions)
     lines = [f"# {FAMILY_NAMES[family]}, {operation} on {regions[0].ranks} ranks: {description}"]
     lines += [
@@ -128,7 +134,7 @@ def _shell(family, operation, variables, regions, left_out) -> Configuration:
     return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out), not variables)
 
 
-def _smpirun_words(variables: dict[str, str]) -> list[str]:
+def _smpirun_words(variables: Mapping[str, str]) -> list[str]:
     return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 

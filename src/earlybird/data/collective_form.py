@@ -62,7 +62,7 @@ class CollectiveParameters(Record):
     burst_bytes: NotNegative = field(default=0.0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_ascending(self.min_bytes)
         if self.shared is not None:
             require_one_of("shared", self.shared, _SHARED)
@@ -155,7 +155,7 @@ class CollectiveForm(Record):
     replicates: tuple[CollectiveParameters, ...] = field(default=(), metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.form == "alpha-beta":
             require_one_of(f"the operation of the form {self.form}", self.operation, ROOTED)
             require_one_of(f"the tree of the form {self.form}", self.tree, TREES)
@@ -174,7 +174,7 @@ class CollectiveForm(Record):
             of_protocols = self.parameters.protocols
             used = (any(any(getattr(one, level).values()) for one in of_protocols) for level in LEVELS)
             object.__setattr__(self, "levels", tuple(itertools.compress(LEVELS, used)))
-        for level in self.levels:
+        for level in self.levels or ():
             require_one_of("levels", level, LEVELS)
 
     @property
@@ -201,12 +201,14 @@ class CollectiveForm(Record):
 def collective_form_from_json(value: Mapping[str, Any], where: str = "the form") -> CollectiveForm:
     """Build a CollectiveForm from its JSON object, checking every number."""
     structure = {"structure": value.get("tree") or "empirical"}
-    changed = {}
+    changed: dict[str, Any] = {}
     if isinstance(parameters := value.get("parameters"), Mapping):
-        changed["parameters"] = parameters | structure
+        changed["parameters"] = {**parameters, **structure}
     if isinstance(replicates := value.get("replicates"), list):
-        changed["replicates"] = [one | structure if isinstance(one, Mapping) else one for one in replicates]
-    return decode(value | changed, CollectiveForm, where)
+        changed["replicates"] = [
+            {**one, **structure} if isinstance(one, Mapping) else one for one in replicates
+        ]
+    return decode({**value, **changed}, CollectiveForm, where)
 
 
 def is_collective(form: Any) -> bool:

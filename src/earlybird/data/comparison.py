@@ -32,7 +32,7 @@ class Comparison(Record):
     slowest_error: dict[str, Number]
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if any(times_s.shape != (len(self.measured_s),) for times_s in self.predicted_s.values()):
             raise ValueError("measured_s and predicted_s have different lengths")
         if not self.predicted_s.keys() == self.error.keys() == self.slowest_error.keys():

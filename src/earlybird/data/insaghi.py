@@ -40,6 +40,13 @@ class Report:
     regressions: tuple[Regression, ...]
 
 
+def _regression(value: dict[str, Any]) -> Regression:
+    items: dict[str, Any] = {
+        key: tuple(item) if isinstance(item, list) else item for key, item in value.items()
+    }
+    return Regression(**items)
+
+
 @cache
 def load_report() -> Report:
     """The published regressions of Insaghi (paper), from a file of the package."""
@@ -49,8 +56,5 @@ def load_report() -> Report:
         value["break_ranks"],
         value["machine"],
         tuple(value["ranks"]),
-        tuple(
-            Regression(**{key: tuple(item) if isinstance(item, list) else item for key, item in one.items()})
-            for one in value["regressions"]
-        ),
+        tuple(map(_regression, value["regressions"])),
     )

@@ -5,7 +5,7 @@ Determined for MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.18.1 from their l
 delaying one rank and observing which ranks wait for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 _LINEAR, _CHAIN, _DOUBLING, _HALVING = "linear", "chain", "binomial-doubling", "binomial-halving"
@@ -49,7 +49,7 @@ class Asked:
 
 # What a reduction adds up; 1 byte of an exclusive or.
 _ELEMENT = "an element (8 bytes where 8 divides the size, else 1)"
-NEEDS = {
+NEEDS: dict[str, tuple[str, Callable[[Asked], bool]]] = {
     "power": ("a power of two of ranks", lambda asked: _is_power(asked.ranks)),
     "even": ("an even number of ranks", lambda asked: asked.ranks % 2 == 0),
     "two": ("two ranks", lambda asked: asked.ranks == 2),

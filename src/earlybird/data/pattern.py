@@ -3,7 +3,7 @@
 import hashlib
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Pattern:
     dst: np.ndarray
     bytes: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("src", "dst", "bytes"):
             array = np.array(getattr(self, name), dtype=np.int64)  # a copy: the caller's array stays writable
             array.flags.writeable = False
@@ -100,10 +100,10 @@ def save_pattern(pattern: Pattern, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix == ".npz":
-        stream = io.BytesIO()
-        np.savez_compressed(stream, src=pattern.src, dst=pattern.dst, bytes=pattern.bytes)
+        archive = io.BytesIO()
+        np.savez_compressed(archive, src=pattern.src, dst=pattern.dst, bytes=pattern.bytes)
         with files.replace_when_complete(path) as temporary:
-            temporary.write_bytes(stream.getvalue())
+            temporary.write_bytes(archive.getvalue())
         return
     stream = io.StringIO()
     if path.suffix in MATRIX_MARKET_SUFFIXES:
@@ -193,11 +193,11 @@ def _line_of_entry(text: str, k: int) -> int:
     return filled[k + 1]
 
 
-def _make(rows, where: Callable[[int], str]) -> Pattern:
+def _make(rows: np.ndarray | Sequence[Sequence[int]], where: Callable[[int], str]) -> Pattern:
     """Build a Pattern; an error names `where(k)` of the invalid message in its file."""
-    table = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
-    _check(*table.T, where)
-    return Pattern(*table.T)
+    src, dst, size = np.asarray(rows, dtype=np.int64).reshape(-1, 3).T
+    _check(src, dst, size, where)
+    return Pattern(src, dst, size)
 
 
 def _check(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[int], str]) -> None:

@@ -56,7 +56,7 @@ class JoinedParameters(Record):
     post_burst_s_per_byte: NotNegative = field(default=0.0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if isinstance(self.messages, str):
             require_one_of("messages", self.messages, (*_MESSAGES, "the bytes to aggregate up to"))
         require_ascending([one.min_bytes for one in self.protocols])
@@ -87,7 +87,7 @@ class Pipeline(Record):
     vcis: Count | None = None
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_one_of("level", self.level, LEVELS)
 
 
@@ -103,13 +103,13 @@ class PipelineForm(Record):
     """
 
     what: Pipeline
-    form: Literal["joined"] = FORM
+    form: Literal["joined"] = "joined"
     parameters: JoinedParameters
     range: dict[str, tuple[Bytes | NotNegative, Bytes | NotNegative]]
     replicates: tuple[JoinedParameters, ...] = field(default=(), metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if missing := [name for name in RANGES if name not in self.range]:
             raise ValueError(f"'range' must give {missing[0]} as [lowest, highest]")
 

@@ -31,7 +31,7 @@ class Prediction(Record):
     time_interval_s: np.ndarray | None = None  # (P, 2)
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shape = (len(self.receive_s),)
         if not self.receive_s.shape == self.intra_node_s.shape == self.inter_node_s.shape == shape:
             raise ValueError("receive_s, intra_node_s and inter_node_s have different lengths")

@@ -1,10 +1,10 @@
 """Profile: the cost of MPI on a machine in one context, by level and protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from earlybird.data.schema import (
 )
 
 SCHEMA = "earlybird.profile/1"
+Form = TypeVar("Form", PipelineForm, CollectiveForm)
 # Defaults for a profile's context or a launch without these keys: threads per rank, and the network, which is
 # recorded only for a virtual cluster.
 USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's"}
@@ -53,7 +54,7 @@ class Protocol(Record):
     bandwidth_bytes_per_s: dict[Competitors, Positive]
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.bandwidth_bytes_per_s:
             raise ValueError('bandwidth_bytes_per_s must map N to bytes per second, such as {"1": 1e10}')
         if self.sender_waits is None:
@@ -78,7 +79,7 @@ class Level(Record):
     protocols: tuple[Protocol, ...]
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_ascending([protocol.min_bytes for protocol in self.protocols])
 
     def protocol_index(self, size_bytes: np.ndarray) -> np.ndarray:
@@ -121,7 +122,7 @@ class Profile(Record):
     replicates: tuple[Replicate, ...] = field(default=(), metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in self.levels:
             require_one_of("level", name, LEVELS)
 
@@ -133,7 +134,9 @@ class Profile(Record):
     def collectives(self) -> list[CollectiveForm]:
         return self._typed(CollectiveForm, is_collective, collective_form_from_json)
 
-    def _typed(self, kind, is_one, from_json) -> list:
+    def _typed(
+        self, kind: type[Form], is_one: Callable[[Any], bool], from_json: Callable[[Any, str], Form]
+    ) -> list[Form]:
         where = f"the profile {self.id or '(no id)'}, form"
         return [
             form if isinstance(form, kind) else from_json(form, f"{where} {k}")
@@ -174,7 +177,7 @@ def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> P
             one | {"levels": _named(one.get("levels"))} if isinstance(one, dict) else one
             for one in replicates
         ]
-    return decode(value | named, Profile, where)
+    return decode({**value, **named}, Profile, where)
 
 
 def _named(levels: Any) -> Any:

@@ -68,7 +68,7 @@ class Result:
     fitted_s: float | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
 
-    def point(self) -> tuple:
+    def point(self) -> tuple[Any, ...]:
         """What `Sample.point` of its samples is."""
         return self.kernel, self.quantity, self.method or None, tuple(sorted(self.config.items()))
 

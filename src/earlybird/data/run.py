@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -21,6 +21,12 @@ from earlybird.data.schema import Count, Extra, Record, decode
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
+
+
+if TYPE_CHECKING:
+    Scalar = Any  # which type a key has depends on the kernel, which its readers know
+else:
+    Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +45,7 @@ class Sample(Record):
 
     kernel: str
     quantity: str
-    config: dict[str, str | int | float | bool | None]
+    config: dict[str, Scalar]
     launch: str
     times_s: np.ndarray
     warmup: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -52,7 +58,7 @@ class Sample(Record):
     rank_times_s: np.ndarray | None = None
     extra: Extra = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         count = len(self.times_s)
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
@@ -63,7 +69,7 @@ class Sample(Record):
                 raise ValueError("rounds must hold one whole number per entry of times_s")
             object.__setattr__(self, "rounds", self.rounds.astype(np.int64))
 
-    def point(self) -> tuple:
+    def point(self) -> tuple[Any, ...]:
         """Identifies the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
@@ -93,7 +99,7 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, machine: Mapping, command: list[str], seed: int, **extra: Any
+        cls, path: str | Path, *, machine: Mapping[str, Any], command: list[str], seed: int, **extra: Any
     ) -> "Run":
         """Make the folder with its `run.json`; InputError when anything is already there."""
         path = Path(path)
@@ -228,7 +234,7 @@ def round_ratios(a: Sample, b: Sample) -> np.ndarray:
 def rank_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray:
     """(P,) seconds per rank, median over steady iterations, then over launches; each sample must have
     `rank_times_s` of the same P ranks."""
-    return np.median([np.median(s.rank_times_s[s.warmup :], axis=0) for s in samples], axis=0)
+    return np.median([np.median(np.asarray(s.rank_times_s)[s.warmup :], axis=0) for s in samples], axis=0)
 
 
 def thread_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray | None:

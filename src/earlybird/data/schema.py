@@ -46,7 +46,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The JSON object; without values that are None, and without empty ones of OMIT_EMPTY."""
         value: dict[str, Any] = {"schema": self.schema} if self.schema else {}
-        for one in fields(self):
+        for one in fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
             item = getattr(self, one.name)
             if one.name == "extra" or item is None or (one.metadata.get("omit_empty") and not item):
                 continue
@@ -121,7 +121,7 @@ def _prepared(value: Any, kind: Any) -> Any:
 
 
 def _prepared_record(value: dict[str, Any], kind: type[Record]) -> dict[str, Any]:
-    types = _types(kind)
+    types = _types(kind)  # type: ignore[arg-type]  # a class is hashable
     known, unknown = {}, {}
     for key, item in value.items():
         name = key if key in types else FORMER_KEYS.get(key, key)
@@ -138,7 +138,7 @@ def _prepared_record(value: dict[str, Any], kind: type[Record]) -> dict[str, Any
 def _types(kind: type[Record]) -> dict[str, Any]:
     """The type of each field that holds records, None of the others."""
     types = get_type_hints(kind)
-    return {one.name: types[one.name] if _holds_records(types[one.name]) else None for one in fields(kind)}
+    return {one.name: types[one.name] if _holds_records(types[one.name]) else None for one in fields(kind)}  # type: ignore[arg-type]
 
 
 def _is_record(kind: Any) -> bool:

@@ -80,7 +80,7 @@ class SimulatedMachine(Record):
     eager_bytes: Bytes = 4096
     sources: dict[str, str] = field(default_factory=lambda: dict(_SOURCES))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.levels.keys() != set(LEVELS):
             raise ValueError(f"the levels are {', '.join(self.levels)}; give only {', '.join(LEVELS)}")
         if self.nodes * self.sockets * self.cores > MAX_RANKS:

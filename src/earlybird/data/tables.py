@@ -4,14 +4,20 @@ import csv
 import io
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Level, Profile, Protocol
 
+if TYPE_CHECKING:
+    import pandas
+
 THUNE_HEADER = ["cpu", "level", "latency_us", "bw_sp_gbs", "bw_mp_2_gbs", "bw_mp_4_gbs", "bw_mp_8_gbs",
                 "bw_mp_16_gbs", "bw_max_gbs"]  # fmt: skip
+Row = dict[str, str]
+
 PINGPONG_HEADER = ["level", "placement", "pairs", "bytes", "time_s"]
 
 # BW_max was measured with every core of a socket receiving (Thune et al. 2023, section II-C).
@@ -50,7 +56,7 @@ def load_thune_table(path: str | Path) -> dict[str, Profile]:
     }
 
 
-def load_pingpong_table(path: str | Path):
+def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
     """Ping-pong times with several pairs at once as a pandas table of observations, one row per line.
 
     The file has the header `level,placement,pairs,bytes,time_s`; time_s is half a round trip.
@@ -79,7 +85,7 @@ def load_pingpong_table(path: str | Path):
     return pandas.DataFrame(rows)
 
 
-def _rows(path, header):
+def _rows(path: str | Path, header: list[str]) -> list[tuple[int, Row]]:
     text = files.read_text(path, "table")
     reader = csv.DictReader(io.StringIO(text))
     if reader.fieldnames != header:
@@ -97,7 +103,7 @@ def _rows(path, header):
     return rows
 
 
-def _level(row, path, number):
+def _level(row: Row, path: str | Path, number: int) -> str:
     if row["level"] not in LEVELS:
         raise InputError(
             f"the table {path}, line {number}: the level is {row['level']!r}; "
@@ -106,7 +112,9 @@ def _level(row, path, number):
     return row["level"]
 
 
-def _positive(row, column, path, number, *, whole=False, zero=False):
+def _positive(
+    row: Row, column: str, path: str | Path, number: int, *, whole: bool = False, zero: bool = False
+) -> float:
     try:
         value = float(row[column])
     except ValueError:

@@ -6,6 +6,7 @@ kB, MB, GB are decimal, KiB, MiB, GiB binary, gbit is 1e9 bit/s, a bare number i
 import functools
 import math
 import re
+from typing import Any
 
 from earlybird.data.errors import InputError
 
@@ -16,6 +17,8 @@ _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNOREC
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 _PLAIN = re.compile(rf"\s*({_NUMBER})\s*(\S+)\s*")
+# pint evaluates expressions: of 2**9999**9999 it would compute every digit.
+_ONE_NUMBER = re.compile(rf"\s*{_NUMBER}[A-Za-zµ\s/*]*")
 _SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SIZES |= {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
@@ -53,11 +56,11 @@ hertz = 1 / second = Hz
 
 
 @functools.cache
-def _registry():
+def _registry() -> Any:
     import pint  # imported late: it takes longer than most commands
 
     # Not pint's own units: there a bit has no dimension, so 1GHz passes for a bandwidth, an angle for a size.
-    registry = pint.UnitRegistry(None)
+    registry: Any = pint.UnitRegistry(None)
     registry.load_definitions(_UNITS.strip().splitlines())
     return registry
 
@@ -79,6 +82,8 @@ def _value_in(text: str | float, unit: str) -> float | None:
     match = _PLAIN.fullmatch(text)
     if match and (factor := EVERYDAY.get(unit, {}).get(match[2])) is not None:
         return float(match[1]) * factor
+    if not _ONE_NUMBER.fullmatch(text):
+        return None
     try:
         return float(_registry().Quantity(text).to(unit).magnitude)
     except Exception:  # pint raises many unrelated kinds for text it cannot read

@@ -314,7 +314,9 @@ def by_node_us(ranks: np.ndarray, coefficients: Sequence[float], *, logarithm: b
     return slope * ranks
 
 
-def size_grid_us(ranks: np.ndarray, size_bytes: np.ndarray, per_doubling: float, per_byte: float):
+def size_grid_us(
+    ranks: np.ndarray, size_bytes: np.ndarray, per_doubling: float, per_byte: float
+) -> np.ndarray:
     """log2 T = a*log2 P + b*m, T in microseconds: the report's tables 7 and 8.
 
     The report does not state the base of its logarithm; 2 fits its own times of one byte, e does not. T of

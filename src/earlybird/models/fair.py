@@ -63,8 +63,8 @@ def completion_times_s(
         used, message_class = np.unique(message_class[competing], return_inverse=True)
         receiving = bandwidth_bytes_per_s[..., used]
         sending = receiving if sending_bytes_per_s is None else sending_bytes_per_s[..., used]
-        columns = (values[competing] for values in (src, dst, size_bytes))
-        run = _Run(_Flows(*columns, message_class, group, share), sending, receiving)
+        flows = _Flows(src[competing], dst[competing], size_bytes[competing], message_class, group, share)
+        run = _Run(flows, sending, receiving)
         while len(run.rows):
             run.step(max(batch_fraction, _ROUNDING))
         finished_s[:, competing] = run.finished_s
@@ -78,7 +78,15 @@ class _Flows:
     the same number of bytes at any time, and complete in order of size: one number describes all of them.
     """
 
-    def __init__(self, src, dst, size_bytes, message_class, group, share):
+    def __init__(
+        self,
+        src: np.ndarray,
+        dst: np.ndarray,
+        size_bytes: np.ndarray,
+        message_class: np.ndarray,
+        group: np.ndarray,
+        share: str,
+    ) -> None:
         src_groups, src_group = np.unique(group[src], return_inverse=True)
         dst_groups, dst_group = np.unique(group[dst], return_inverse=True)
         senders, self.message_src = np.unique(src, return_inverse=True)
@@ -163,7 +171,7 @@ class _Run:
         self.now_s += last_s
         unfinished = self.num_receivers.any(axis=1)
         if not unfinished.all():
-            self._keep(unfinished)
+            self._keep(np.asarray(unfinished))
 
     def _complete(self, left_s: np.ndarray, rate: np.ndarray, until_s: np.ndarray) -> np.ndarray:
         """Take out the messages complete within `until_s` from now; (R,) when the last of them is."""
@@ -246,7 +254,9 @@ def _fill(
     return result
 
 
-def _count_down(left: np.ndarray, active: np.ndarray, row: np.ndarray, process: np.ndarray, end: np.ndarray):
+def _count_down(
+    left: np.ndarray, active: np.ndarray, row: np.ndarray, process: np.ndarray, end: np.ndarray
+) -> None:
     """Take one message each from `left` (R, processes), and from `active` (R, ends) the processes without any
     left."""
     np.subtract.at(left, (row, process), 1)

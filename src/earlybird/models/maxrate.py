@@ -49,8 +49,8 @@ def extended_time_s(
     Parameters
     ----------
     volume_bytes : (N, C) bytes received per process and protocol, each process with something to receive.
-    single_bandwidth_bytes_per_s, max_bandwidth_bytes_per_s : (..., C) BW(1) and the largest BW of each
-    protocol.
+    single_bandwidth_bytes_per_s, max_bandwidth_bytes_per_s : (..., C) BW(1) and the largest BW of
+        each protocol.
 
     Returns
     -------

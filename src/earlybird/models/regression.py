@@ -82,7 +82,9 @@ def not_negative(features: np.ndarray, values: np.ndarray, pull: float = 0.0) ->
     return found / scale
 
 
-def _points(size_bytes, time_s, relative):
+def _points(
+    size_bytes: np.ndarray, time_s: np.ndarray, relative: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     time_s = np.asarray(time_s, dtype=float)
     x = np.broadcast_to(np.asarray(size_bytes, dtype=float), time_s.shape)
     present = np.isfinite(time_s)
@@ -90,7 +92,7 @@ def _points(size_bytes, time_s, relative):
     return x, np.where(present, 1 / t**2 if relative else 1.0, 0.0), t
 
 
-def _different_sizes(x, weight):
+def _different_sizes(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     missing = -1.0
     ordered = np.sort(np.where(weight > 0, x, missing), axis=-1)
     return (np.diff(ordered, axis=-1, prepend=missing) > 0).sum(axis=-1)

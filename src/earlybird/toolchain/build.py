@@ -131,7 +131,7 @@ def _compile(flavour: Flavour, folder: Path) -> None:
         [cmake, "-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
          f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release",
          f"-DEARLYBIRD_VERSION={earlybird.__version__}", f"-DEARLYBIRD_MPI={flavour.name} {flavour.version}",
-         *_json_header()],
+         *json_header()],
         environment, folder / "log.txt", flavour,
     )  # fmt: skip
     _run(
@@ -142,12 +142,14 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     )
 
 
-def _json_header() -> list[str]:
+def json_header() -> list[str]:
     """The option of CMake for nlohmann/json.hpp; without the Python package CMake looks for a system's."""
     from importlib.util import find_spec
 
     package = find_spec("nlohmann_json")
-    return [f"-DNLOHMANN_JSON_INCLUDE={Path(package.origin).parent / 'include'}"] if package else []
+    if package is None or package.origin is None:
+        return []
+    return [f"-DNLOHMANN_JSON_INCLUDE={Path(package.origin).parent / 'include'}"]
 
 
 def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour) -> None:
@@ -205,8 +207,12 @@ def _cache_key(flavour: Flavour) -> str:
 
 
 def _files(folder: str) -> list[str]:
-    """The path of every file below `folder`, folder by folder."""
-    found = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
+    """The path of every file below `folder`, folder by folder; no build needs the fuzz targets."""
+    found = []
+    for above, folders, names in os.walk(folder):
+        if above == folder and "fuzz" in folders:
+            folders.remove("fuzz")
+        found += [os.path.join(above, name) for name in names]
     return sorted(found, key=lambda path: path.split(os.sep))
 
 

@@ -70,3 +70,8 @@ def test_other_samples_are_ignored():
 def test_a_proof_without_its_ranks_is_refused():
     with pytest.raises(InputError, match="does not record which ranks were delayed"):
         prove([proof("linear", "linear", delayed_ranks=[0])], LAUNCHES)
+
+
+def test_a_sample_without_a_method_is_refused():
+    with pytest.raises(InputError, match="names no method"):
+        prove([proof(None, "binomial-halving")], LAUNCHES)

@@ -58,6 +58,8 @@ def test_text_becomes_si(parse, text, value):
         (units.parse_bytes, "1e400"),
         (units.parse_bytes, "1e30"),
         (units.parse_bytes, "64MiB)"),
+        (units.parse_bytes, "2**9999**9999"),
+        (units.parse_bandwidth, "9GB/s**9**9**9"),
         (units.parse_bandwidth, "0"),
         (units.parse_bandwidth, "0gbit"),
         (units.parse_bandwidth, "-2gbit"),

@@ -201,3 +201,24 @@ def test_all_tables_of_the_report_are_there():
     assert {one.table for one in found} == {*(f"{k}{part}" for k in range(1, 7) for part in "ab"), "7", "8"}
     for one in found:
         assert len(one.terms) == len(one.estimates) == len(one.std_errors)
+
+
+def test_a_constant_is_paid_once_per_call():
+    assert time_s("chain", 4, 1000, constant_s=1e-3) == pytest.approx(time_s("chain", 4, 1000) + 1e-3)
+
+
+def test_the_grid_of_the_report_doubles_with_ranks_and_bytes():
+    assert size_grid_us(8, 100, 0.5, 0.03) == pytest.approx(2 ** (0.5 * 3 + 0.03 * 100))
+
+
+@pytest.mark.parametrize(("segment", "num_segments"), [(0, 1), (1000, 1), (300, 4)])
+def test_every_segment_of_every_edge_is_a_message(segment, num_segments):
+    layout = parse_layout("1x1x5")
+    hops = count_hops("chain", layout.node, layout.socket)
+    assert make_calls([hops], [1000], [segment]).messages.tolist() == [4 * num_segments]
+
+
+def test_without_a_known_tree_messages_cross_sockets_where_there_are_several():
+    one, several = (parse_layout(text) for text in ("1x1x4", "1x2x2"))
+    assert count_hops(EMPIRICAL, one.node, one.socket).once[0].tolist() == [1, 0, 0]
+    assert count_hops(EMPIRICAL, several.node, several.socket).once[0].tolist() == [0, 1, 0]

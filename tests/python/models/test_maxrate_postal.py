@@ -42,3 +42,7 @@ def test_extended_model_is_the_same_however_equal_protocols_are_split():
         np.array([[1000, 2000], [5000, 0]]), np.array([2e9, 2e9]), np.array([3e9, 3e9])
     )
     assert two == pytest.approx(one)
+
+
+def test_every_message_of_the_slowest_process_costs_its_latency():
+    assert maxrate.slowest_time_s(3, 14_000, 9000, 5e-6, 2e9, 3e9) == pytest.approx(15e-6 + 14 / 3 * 1e-6)

@@ -52,3 +52,18 @@ def test_many_lines_at_once_equal_one_by_one():
     for index in np.ndindex(2, 3):
         alone = np.array(fit_line(SIZES, times[index]))
         assert np.array([intercepts[index], slopes[index]]) == pytest.approx(alone, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_a_line_that_would_begin_below_zero_goes_through_the_origin(relative):
+    sizes = np.array([64, 4096, 65536])
+    times = 1e-10 * sizes - 2e-9
+    weight = 1 / times if relative else np.ones(len(sizes))
+    expected = (weight**2 * sizes * times).sum() / (weight**2 * sizes**2).sum()
+    intercept, slope = fit_line(sizes, times, relative=relative)
+    assert intercept == 0 and slope == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_two_sizes_make_a_line():
+    intercept, slope = fit_line(np.array([0, 1]), np.array([3e-6, 5e-6]))
+    assert intercept == pytest.approx(3e-6) and slope == pytest.approx(2e-6)

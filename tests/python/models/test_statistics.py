@@ -89,3 +89,20 @@ def test_the_median_lies_in_its_interval_and_warmup_leaves_half(values):
     low, high = statistics.median_interval(times)
     assert low <= np.median(times) <= high
     assert 0 <= statistics.warmup_count(times) <= len(times) // 2
+
+
+def test_the_quartiles_of_the_fence_are_interpolated():
+    # Second half 1, 2, 3, 5: quartiles 1.75 and 3.5, fence 6.125.
+    assert statistics.warmup_count(np.array([6.125, 1, 1, 1, 1, 2, 3, 5])) == 0
+    assert statistics.warmup_count(np.array([6.126, 1, 1, 1, 1, 2, 3, 5])) == 1
+
+
+def test_a_half_width_of_exactly_the_target_is_enough():
+    times = np.array([1.0, 2, 3, 2, 1, 2, 3, 2, 1, 2, 3, 2])
+    assert statistics.stop_median(times, statistics.relative_half_width(times))
+    assert statistics.stop_paper(times, 1.8, statistics.student_t_half_width(times, 1.8))
+
+
+def test_the_target_of_the_paper_is_5_per_cent():
+    times = np.array([1.0, 1.1])  # half-width 0.05 * t, mean 1.05
+    assert statistics.stop_paper(times, 1.04) and not statistics.stop_paper(times, 1.06)

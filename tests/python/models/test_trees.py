@@ -88,3 +88,13 @@ def test_no_hops_without_edges():
     hops, on_path = critical_path(*edges("chain", 1), np.array([], dtype=int), 3)
     assert hops.tolist() == [0, 0, 0]
     assert on_path.tolist() == []
+
+
+def test_the_root_is_rank_0_unless_another_is_given():
+    for tree in TREES:
+        assert [one.tolist() for one in edges(tree, 6)] == [one.tolist() for one in edges(tree, 6, 0)]
+
+
+@pytest.mark.parametrize("tree", ["linear", "chain"])
+def test_linear_trees_and_chains_have_a_round_per_edge_from_0_on(tree):
+    assert edge_rounds(tree, 5).tolist() == [0, 1, 2, 3]

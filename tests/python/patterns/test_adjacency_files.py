@@ -57,6 +57,7 @@ def test_every_form_of_a_graph_reads_the_same(tmp_path, text):
         ("", "line 1 is ''; a METIS graph begins"),
         ("% only\n", "line 2 is ''"),
         ("three 2\n", "line 1 .*whole numbers"),
+        ("% only a comment", "has only comments"),
         ("2\n", "line 1 is '2'"),
         ("0 0\n", "has 0 cells"),
         ("3 2 200\n2\n1 3\n2\n", "the format is 200"),

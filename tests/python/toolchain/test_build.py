@@ -122,6 +122,13 @@ def test_a_build_of_new_sources_leaves_the_old_one_to_whoever_runs_it(flavour, s
     assert sorted(path.name for path in old.parent.iterdir()) == sorted([old.name, new.name])
 
 
+def test_a_fuzz_target_is_no_part_of_a_build(flavour, sources):
+    prefix = build.build_native(flavour, silent)
+    (sources / "fuzz").mkdir()
+    (sources / "fuzz" / "target.cpp").write_text("")
+    assert build.native_prefix(flavour) == prefix
+
+
 def test_mpis_with_long_like_ended_paths_keep_a_build_each(flavour, tmp_path):
     ending = "share/" + "x" * 60 + "/bin/mpicc"
     first, second = (flavour._replace(name=f"/opt/{which}/{ending}") for which in ("one", "two"))

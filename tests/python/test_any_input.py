@@ -1,0 +1,235 @@
+"""Whatever a file or an argument contains, its parser returns an object or raises InputError."""
+
+import copy
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from earlybird.data import units
+from earlybird.data.advice import load_advice
+from earlybird.data.collective_algorithms import parse_method
+from earlybird.data.comparison import load_comparison
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.message_costs import costs_of_profile
+from earlybird.data.pattern import load_pattern
+from earlybird.data.prediction import load_prediction
+from earlybird.data.profile import load_profile
+from earlybird.data.run import Run
+from earlybird.data.simulated_machine import load_simulated_machine, parse_simulated_machine
+from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
+from earlybird.patterns.actnum import read_actnum
+from earlybird.patterns.graph_files import read_graph
+
+GOLDEN = Path(__file__).parents[1] / "recorded" / "golden"
+MANY = settings(
+    max_examples=80, deadline=None, derandomize=True, database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+
+
+def accepts_or_refuses(parse, *arguments):
+    """The object that `parse` returns, or None when it raises InputError. Other errors fail the test."""
+    try:
+        return parse(*arguments)
+    except InputError as error:
+        assert str(error).strip() and "\n" not in str(error).strip()
+        return None
+
+
+# Numbers in text -----------------------------------------------------------------------------------------
+
+FRAGMENTS = [
+    "", "0", "-1", "1e400", "1e-400", "nan", "inf", "25", "64", "1/0", "2**9999", "**9999", "k", "M",
+    "Gi", "B", "GB/s", "gbit", "us/MB", "s", "ms", "GHz", "meter", "/", "*", "**", "(", ")", " ", "\t",
+    "x", ":", ",", "=", "µs", "٣", "\x00", "'", '"', "[]", "{}", "lambda: 0", "__import__", "degC", "%",
+    "1_000", "own-binomial", "pipeline",
+]  # fmt: skip
+texts = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join))
+QUANTITIES = [
+    units.parse_bytes, units.parse_bandwidth, units.parse_delay_rate, units.parse_frequency,
+    units.parse_duration,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parse", QUANTITIES, ids=lambda parse: parse.__name__)
+@MANY
+@given(text=texts)
+def test_quantities(parse, text):
+    value = accepts_or_refuses(parse, text)
+    assert value is None or (np.isfinite(value) and value >= 0)
+
+
+@pytest.mark.parametrize("parse", [parse_layout, parse_method], ids=lambda parse: parse.__name__)
+@MANY
+@given(text=texts.filter(lambda text: "/" not in text))
+@example(text="99999x99999x99999")
+@example(text="1x1x9999999999999999999999")
+def test_arguments(parse, text):
+    accepts_or_refuses(parse, text)
+
+
+# JSON ----------------------------------------------------------------------------------------------------
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.sampled_from([10**400, 2**63, -1, 0, 1e308, float("nan"), float("inf"), "1", "nan", "x" * 70]),
+)  # fmt: skip
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def paths_of(value, path=()):
+    """The path of every part of a JSON value, including itself."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from paths_of(item, (*path, key))
+
+
+@st.composite
+def changed(draw, original):
+    """`original` with up to three of its parts replaced or removed."""
+    value = copy.deepcopy(original)
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(list(paths_of(value))))
+        if not path:
+            return draw(values)
+        parent = value
+        for key in path[:-1]:
+            parent = parent[key]
+        if draw(st.booleans()):
+            parent[path[-1]] = draw(values)
+        else:
+            del parent[path[-1]]
+    return value
+
+
+def golden(name):
+    return json.loads((GOLDEN / name).read_text())
+
+
+def profile_and_what_is_read_from_it(path):
+    profile = load_profile(path)
+    for read in (lambda one: one.collectives, lambda one: one.pipelines, costs_of_profile):
+        accepts_or_refuses(read, profile)
+    return profile
+
+
+JSON_FILES = {
+    "advice": (load_advice, golden("advice-1.json")),
+    "comparison": (load_comparison, golden("comparison-1.json")),
+    "prediction": (load_prediction, golden("prediction-1.json")),
+    "profile": (profile_and_what_is_read_from_it, golden("profile-1.json")),
+    "simulated-machine": (load_simulated_machine, golden("simulated-machine-1.json")),
+}
+
+
+@pytest.mark.parametrize("name", JSON_FILES)
+@MANY
+@given(data=st.data())
+def test_json_files(tmp_path, name, data):
+    load, original = JSON_FILES[name]
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(data.draw(changed(original))))
+    loaded = accepts_or_refuses(load, path)
+    if loaded is not None and hasattr(loaded, "to_json"):
+        json.dumps(loaded.to_json())
+
+
+@MANY
+@given(text=texts)
+@example(text='{"shape": "4x2x16"')
+def test_simulated_machines_given_as_text(text):
+    accepts_or_refuses(parse_simulated_machine, text)
+
+
+def everything_of_a_run(path):
+    run = Run.open(path)
+    return run, run.launches(), run.samples(), run.sha256()
+
+
+RUN = {name: (GOLDEN / "run-1" / name) for name in ("run.json", "launches.ndjson", "samples.ndjson")}
+HEADER = golden("run-1/run.json")
+SAMPLES = [json.loads(line) for line in RUN["samples.ndjson"].read_text().splitlines()[:2]]
+
+
+@MANY
+@given(data=st.data())
+def test_runs(tmp_path, data):
+    sample = data.draw(changed(data.draw(st.sampled_from(SAMPLES))))
+    header = data.draw(st.one_of(st.just(HEADER), changed(HEADER)))
+    (tmp_path / "run.json").write_text(json.dumps(header))
+    (tmp_path / "launches.ndjson").write_text(json.dumps(data.draw(values)) + "\n")
+    (tmp_path / "samples.ndjson").write_text(json.dumps(sample) + "\n")
+    accepts_or_refuses(lambda: Run.open(tmp_path).launches())
+    (tmp_path / "launches.ndjson").write_text("{}\n")
+    accepts_or_refuses(everything_of_a_run, tmp_path)
+
+
+# Any bytes -----------------------------------------------------------------------------------------------
+
+
+def npz(**arrays):
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+MTX = b"%%MatrixMarket matrix coordinate real general\n% a remark\n4 4 2\n1 4 100000\n2 1 200000\n"
+THUNE = (",".join(THUNE_HEADER) + "\nOther,intra_socket,1,2,3,4,5,6,7\n").encode()
+PINGPONG = (",".join(PINGPONG_HEADER) + "\ninter_node,3,2,0,4e-6\n").encode()
+GRAPH_MTX = b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n"
+FILES = {
+    "pattern.csv": (load_pattern, (GOLDEN / "pattern-1.csv").read_bytes()),
+    "pattern.npz": (load_pattern, npz(src=np.array([0, 1]), dst=np.array([1, 0]), bytes=np.array([8, 8]))),
+    "pattern.mtx": (load_pattern, MTX),
+    "layout.csv": (lambda path: parse_layout(str(path)), (GOLDEN / "layout-1.csv").read_bytes()),
+    "graph.graph": (read_graph, b"% a mesh\n3 2\n2\n1 3\n2\n"),
+    "graph.mtx": (read_graph, GRAPH_MTX),
+    "cells.actnum": (lambda path: read_actnum(path, (2, 2, 2)), b"ACTNUM\n 3*1 0 4*1 /\n"),
+    "thune.csv": (load_thune_table, THUNE),
+    "pingpong.csv": (load_pingpong_table, PINGPONG),
+    "profile.json": (load_profile, (GOLDEN / "profile-1.json").read_bytes()),
+}
+
+
+@st.composite
+def damaged(draw, original):
+    """`original` with up to three stretches replaced by other bytes, or any bytes at all."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(st.binary(max_size=200))
+    data = bytearray(original)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        end = draw(st.integers(at, min(at + 8, len(data))))
+        new = st.one_of(st.binary(max_size=8), st.sampled_from([text.encode() for text in FRAGMENTS]))
+        data[at:end] = draw(new)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", FILES)
+@MANY
+@given(data=st.data())
+def test_files_of_any_bytes(tmp_path, name, data):
+    load, original = FILES[name]
+    path = tmp_path / name
+    path.write_bytes(data.draw(damaged(original)))
+    accepts_or_refuses(load, path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_as_they_should_be_are_accepted(tmp_path, name):
+    load, original = FILES[name]
+    (tmp_path / name).write_bytes(original)
+    assert accepts_or_refuses(load, tmp_path / name) is not None
