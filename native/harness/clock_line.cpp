@@ -19,9 +19,8 @@ double weight(const ClockPoint &point) {
 }  // namespace
 
 ClockPoint shortest(const std::vector<ClockPoint> &points) {
-  return *std::min_element(points.begin(), points.end(), [](const ClockPoint &a, const ClockPoint &b) {
-    return a.round_trip_s < b.round_trip_s;
-  });
+  return *std::min_element(points.begin(), points.end(),
+                           [](const ClockPoint &a, const ClockPoint &b) { return a.round_trip_s < b.round_trip_s; });
 }
 
 double mean_round_trip_s(const std::vector<ClockPoint> &points) {

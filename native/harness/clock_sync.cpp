@@ -46,8 +46,7 @@ std::size_t count_distinct(std::vector<int> values) {
 ClockSync::ClockSync(Team &team) : team_(team) {
   std::vector<int> leaders = node_leaders(team);
   const std::vector<TestClock> simulated = test_clocks();
-  if (!simulated.empty() && count_distinct(leaders) != simulated.size())
-    leaders = simulated_leaders(team, simulated.size());
+  if (!simulated.empty() && count_distinct(leaders) != simulated.size()) leaders = simulated_leaders(team, simulated.size());
   for (int r = 0; r < team.size(); ++r) {
     const int leader = leaders[static_cast<std::size_t>(r)];
     if (leader == r) {

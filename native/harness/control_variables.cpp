@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "harness/refuse.hpp"
 #include "harness/json.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 
@@ -121,8 +121,7 @@ std::string threshold_variables() {
     Description description;
     if (!describe(k, description) || description.bind != MPI_T_BIND_NO_OBJECT || !mentions_threshold(description.name)) continue;
     const MPI_Datatype type = description.type;
-    const bool whole = type == MPI_INT || type == MPI_UNSIGNED || type == MPI_UNSIGNED_LONG ||
-                       type == MPI_UNSIGNED_LONG_LONG;
+    const bool whole = type == MPI_INT || type == MPI_UNSIGNED || type == MPI_UNSIGNED_LONG || type == MPI_UNSIGNED_LONG_LONG;
     if (!whole) continue;
     MPI_T_cvar_handle handle;
     int elements;
@@ -184,8 +183,7 @@ void ControlVariables::write(const std::string &name, const std::string &value, 
   const auto capacity = static_cast<std::size_t>(variable.elements);
   if (variable.type == MPI_CHAR && capacity > 1) {
     if (bytes.size() > capacity)
-      refuse(source + " set " + name + "=" + value + "; give a string of at most " + std::to_string(capacity - 1) +
-             " characters");
+      refuse(source + " set " + name + "=" + value + "; give a string of at most " + std::to_string(capacity - 1) + " characters");
     bytes.resize(capacity, '\0');
   }
   if (MPI_T_cvar_write(variable.handle, bytes.data()) != MPI_SUCCESS)

@@ -16,17 +16,16 @@ int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
   int thread_level;
   MPI_Init_thread(argc, argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
   if (multiple && thread_level != MPI_THREAD_MULTIPLE)
-    refuse("--threads is " + std::to_string(threads) + " and this MPI provides thread level " +
-           thread_level_name(thread_level) + "; multiple is required; give " +
-           (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
+    refuse("--threads is " + std::to_string(threads) + " and this MPI provides thread level " + thread_level_name(thread_level) +
+           "; multiple is required; give " + (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
   return thread_level;
 }
 
 }  // namespace
 
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
-                const std::function<void(const Task &)> &measure,
-                const std::function<bool(const Request &)> &from_threads, const std::function<void()> &end) {
+                const std::function<void(const Task &)> &measure, const std::function<bool(const Request &)> &from_threads,
+                const std::function<void()> &end) {
   const Request request = read_request(argc, argv);
   const bool multiple = request.threads > 1 || (from_threads && from_threads(request));
   const int thread_level = start_mpi(&argc, &argv, request.threads, multiple);

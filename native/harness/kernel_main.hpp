@@ -21,8 +21,7 @@ struct Task {
 // point. MPI is initialized with MPI_THREAD_MULTIPLE if there are several threads or `from_threads` returns true. `end`
 // frees what the kernel keeps between points, before MPI_Finalize. `from_threads` and `end` may be empty.
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
-                const std::function<void(const Task &)> &measure,
-                const std::function<bool(const Request &)> &from_threads = {},
+                const std::function<void(const Task &)> &measure, const std::function<bool(const Request &)> &from_threads = {},
                 const std::function<void()> &end = {});
 
 }  // namespace earlybird

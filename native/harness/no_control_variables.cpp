@@ -1,7 +1,7 @@
 // Replaces control_variables.cpp if the MPI has no tool interface (MPI_T).
-#include "harness/refuse.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/json.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 

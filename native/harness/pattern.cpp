@@ -19,8 +19,8 @@ void read_pattern(std::istream &stream, int num_ranks, const std::function<void(
   std::int64_t triple[3], number = 0;
   for (; stream.read(reinterpret_cast<char *>(triple), sizeof triple); ++number) {
     if (!has_rank(triple[0]) || !has_rank(triple[1]))
-      refuse(name_of(number) + " goes from rank " + std::to_string(triple[0]) + " to rank " + std::to_string(triple[1]) + "; start more than " +
-             std::to_string(num_ranks) + " ranks or give ranks from 0");
+      refuse(name_of(number) + " goes from rank " + std::to_string(triple[0]) + " to rank " + std::to_string(triple[1]) +
+             "; start more than " + std::to_string(num_ranks) + " ranks or give ranks from 0");
     if (triple[2] < 0 || triple[2] > std::numeric_limits<int>::max())
       refuse(name_of(number) + " has " + std::to_string(triple[2]) + " bytes; give 0 to 2^31 - 1");
     take({number, static_cast<int>(triple[0]), static_cast<int>(triple[1]), static_cast<int>(triple[2])});

@@ -49,8 +49,7 @@ bool is_converged(const Series &series, double target, int min_iterations) {
 
 }  // namespace
 
-Sampler::Sampler(Team &team, const Request &request, const std::string &launch_record)
-    : team_(team), rules_(request.rules) {
+Sampler::Sampler(Team &team, const Request &request, const std::string &launch_record) : team_(team), rules_(request.rules) {
   const ClockQuality clock = measure_clock();
   clock_resolution_s_ = std::max(clock.resolution_s, clock.overhead_s);
   if (team.rank() == 0) {
@@ -145,8 +144,7 @@ void Sampler::measure_rounds(const std::vector<Operation> &operations, int first
 // One warm-up iteration, then the counted iterations. The entries of earlier attempts are kept but not used.
 bool Sampler::apply_paper_rule(Series &series) const {
   series.warmup = series.times_s.size() - static_cast<std::size_t>(rules_.paper_iterations);
-  const std::vector<double> counted(series.times_s.begin() + static_cast<std::ptrdiff_t>(series.warmup),
-                                    series.times_s.end());
+  const std::vector<double> counted(series.times_s.begin() + static_cast<std::ptrdiff_t>(series.warmup), series.times_s.end());
   return series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
 }
 
@@ -248,10 +246,8 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
     if (operation.delay_s) {
       object.add("delay_s", json_number(requested_delay_s)).add("delays_s", json_array(series.delays_s));
     }
-    if (compares_ranks(operation))
-      object.add("clock", json_text(team_.one_clock() ? "one" : "synchronised"));
-    else if (operation.reduction == Reduction::slowest_from_first)
-      object.add("clock", json_text("each rank's own"));
+    if (compares_ranks(operation)) object.add("clock", json_text(team_.one_clock() ? "one" : "synchronised"));
+    else if (operation.reduction == Reduction::slowest_from_first) object.add("clock", json_text("each rank's own"));
     if (needs_synchronising(operation)) {
       object.add("clock_residual_s", json_number(series.clock_residual_s));
       object.add("clock_round_trip_s", json_number(series.clock_round_trip_s));

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "harness/clock.hpp"
-#include "harness/refuse.hpp"
 #include "harness/cores.hpp"
+#include "harness/refuse.hpp"
 
 namespace earlybird {
 

@@ -17,8 +17,8 @@ int main() {
     const std::size_t warmup = warmup_count(times_s);
     const std::vector<double> steady(times_s.begin() + static_cast<std::ptrdiff_t>(warmup), times_s.end());
     const Interval interval = median_interval(steady);
-    std::printf("%zu %.17g %.17g %.17g %.17g %d %d\n", warmup, interval.low, interval.high,
-                median_relative_half_width(steady), student_t_relative_half_width(times_s, t_quantile),
-                stop_median(times_s, target, 10), stop_paper(times_s, t_quantile, target));
+    std::printf("%zu %.17g %.17g %.17g %.17g %d %d\n", warmup, interval.low, interval.high, median_relative_half_width(steady),
+                student_t_relative_half_width(times_s, t_quantile), stop_median(times_s, target, 10),
+                stop_paper(times_s, t_quantile, target));
   }
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr int barrier_tag = 1;
 constexpr int value_tag = 2;
 constexpr double simulated_pause_s = 10e-3;  // longer than a broadcast
-}
+}  // namespace
 
 Team::Team(MPI_Comm comm) {
   MPI_Comm_dup(comm, &comm_);
@@ -80,8 +80,7 @@ std::vector<std::string> Team::gather(const std::string &text) {
     total += rank_ == 0 ? lengths[static_cast<std::size_t>(r)] : 0;
   }
   std::string joined(static_cast<std::size_t>(total), '\0');
-  MPI_Igatherv(text.data(), length, MPI_CHAR, joined.data(), lengths.data(), offsets.data(), MPI_CHAR, 0, comm_,
-               &request);
+  MPI_Igatherv(text.data(), length, MPI_CHAR, joined.data(), lengths.data(), offsets.data(), MPI_CHAR, 0, comm_, &request);
   wait(&request, 1);
   std::vector<std::string> texts;
   for (int r = 0; rank_ == 0 && r < size_; ++r) {

@@ -165,8 +165,7 @@ EB_APART static int test_any(int count, MPI_Request requests[], int *index, int 
 }
 
 EB_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
-  return eb_none_live() ? PMPI_Testany(count, requests, index, flag, status)
-                        : test_any(count, requests, index, flag, status);
+  return eb_none_live() ? PMPI_Testany(count, requests, index, flag, status) : test_any(count, requests, index, flag, status);
 }
 
 /* Yields the core from time to time: the awaited sender may need it. */

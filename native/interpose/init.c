@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/objects/fortran_bindings.h"
 #include "interpose/interpose.h"
+#include "interpose/objects/fortran_bindings.h"
 #include "interpose/objects/loaded.h"
 #include "partitioned/library.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "interpose/complete.h"
-#include "interpose/objects/fortran_bindings.h"
 #include "interpose/interpose.h"
+#include "interpose/objects/fortran_bindings.h"
 #include "interpose/objects/loaded.h"
 #include "partitioned/domain/domain.h"
 
@@ -23,9 +23,9 @@ typedef int precv_init_fn(void *, int, EB_PARTITIONED_COUNT, MPI_Datatype, int, 
 typedef int pready_fn(int, MPI_Request);
 typedef int parrived_fn(MPI_Request, int, int *);
 
-#define OWN(type, name)              \
-  static type *own_##type(void) {    \
-    static void *known;              \
+#define OWN(type, name)               \
+  static type *own_##type(void) {     \
+    static void *known;               \
     return (type *)own(&known, name); \
   }
 OWN(psend_init_fn, "PMPI_Psend_init")
@@ -82,8 +82,10 @@ int eb_raise_for(eb_channel *channel, int code) {
 static void note_unserved(int peer) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
   if (atomic_flag_test_and_set(&is_noted)) return;
-  fprintf(stderr, "earlybird: rank %d of MPI_COMM_WORLD uses the MPI's own partitioned communication with a rank that does not "
-                  "have libearlybird (rank %d of their communicator)\n", eb_world.rank, peer);
+  fprintf(stderr,
+          "earlybird: rank %d of MPI_COMM_WORLD uses the MPI's own partitioned communication with a rank that does not "
+          "have libearlybird (rank %d of their communicator)\n",
+          eb_world.rank, peer);
 }
 
 /* The view of a communicator if its peer is ours to serve, whose rank in the domain is filled in; NULL: both ranks know

@@ -63,9 +63,7 @@ EB_APART static int free_one(MPI_Request *request) {
   return eb_channel_free(channel, request);
 }
 
-EB_EXPORT int MPI_Request_free(MPI_Request *request) {
-  return eb_none_live() ? PMPI_Request_free(request) : free_one(request);
-}
+EB_EXPORT int MPI_Request_free(MPI_Request *request) { return eb_none_live() ? PMPI_Request_free(request) : free_one(request); }
 
 /* An inactive or complete request cannot be cancelled; programs try this in their cleanup. */
 EB_EXPORT int MPI_Cancel(MPI_Request *request) {

@@ -15,10 +15,10 @@
 #include "harness/kernel_main.hpp"
 #include "harness/refuse.hpp"
 #include "kernels/collectives/late_ranks.hpp"
+#include "kernels/collectives/method_communicators.hpp"
 #include "kernels/collectives/reduce_local.hpp"
 #include "kernels/collectives/registry.hpp"
 #include "kernels/collectives/summands.hpp"
-#include "kernels/collectives/method_communicators.hpp"
 
 using namespace earlybird;
 
@@ -70,8 +70,7 @@ Point with_datatype(const Point &point) {
 // A barrier transfers no data that could be checked. Instead the last rank is late, and no rank may finish before it
 // arrives. The start of a rank may be slightly after the start of the late rank.
 bool barrier_waits(const Task &task, const Operation &barrier) {
-  const Operation late =
-      with_late_ranks({barrier}, task.team, {task.team.size() - 1}, barrier_delay_s).front();
+  const Operation late = with_late_ranks({barrier}, task.team, {task.team.size() - 1}, barrier_delay_s).front();
   const Series series = task.sampler.take(late);
   bool waited = true;
   for (const double time_s : series.rank_times_s) waited = waited && time_s > barrier_delay_s / 2;
@@ -95,8 +94,7 @@ void prove(const Task &task, const Point &point, std::vector<Operation> operatio
     all[k].warmup = 0;
     all[k].converged = true;
     operations[k].extra_members = {{"delayed_ranks", json_array(numbers)}};
-    task.sampler.write("collective", "delayed_completion", point.with("delay_s", late_s), all[k],
-                       operations[k], all[k].delivered);
+    task.sampler.write("collective", "delayed_completion", point.with("delay_s", late_s), all[k], operations[k], all[k].delivered);
   }
 }
 
@@ -111,8 +109,8 @@ void measure_methods(const Task &task, const Point &point, MethodCommunicators &
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<Operation> operations;
   for (std::size_t method = 0; method < task.request.methods.size(); ++method) {
-    Algorithm &algorithm = *algorithms.emplace_back(
-        make_algorithm(read_method_name(task.request.methods[method]), name, *collective, communicators.of(method)));
+    Algorithm &algorithm = *algorithms.emplace_back(make_algorithm(read_method_name(task.request.methods[method]), name,
+                                                                   *collective, communicators.of(method)));
     Operation operation;
     operation.method = task.request.methods[method];
     operation.prepare = [&, method](int iteration) {
@@ -162,6 +160,6 @@ void measure(const Task &task, std::unique_ptr<MethodCommunicators> &communicato
 
 int main(int argc, char **argv) {
   std::unique_ptr<MethodCommunicators> communicators;
-  return kernel_main(argc, argv, require_two_ranks, [&](const Task &task) { measure(task, communicators); }, {},
-                     [&] { communicators.reset(); });
+  return kernel_main(
+      argc, argv, require_two_ranks, [&](const Task &task) { measure(task, communicators); }, {}, [&] { communicators.reset(); });
 }

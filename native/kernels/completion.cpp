@@ -45,9 +45,7 @@ class OneMessage {
     MPI_Wait(&request_, MPI_STATUS_IGNORE);
   }
 
-  bool received(int iteration) const {
-    return sends_ || holds(data_.data(), size_bytes_, content_key(0, 0, iteration));
-  }
+  bool received(int iteration) const { return sends_ || holds(data_.data(), size_bytes_, content_key(0, 0, iteration)); }
 
  private:
   void post() {
@@ -83,8 +81,7 @@ void require_pair(const Team &team) {
 
 void measure(const Task &task) {
   const std::string receiver = task.point.text("receiver");
-  if (receiver != "prompt" && receiver != "late")
-    refuse("the request gives receiver=" + receiver + "; give prompt or late");
+  if (receiver != "prompt" && receiver != "late") refuse("the request gives receiver=" + receiver + "; give prompt or late");
   OneMessage message(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")));
   Operation operation;
   double pause_s = 0;
@@ -92,8 +89,7 @@ void measure(const Task &task) {
     const double delivery_s = prompt_delivery_s(task.team, message);
     pause_s = std::max(min_pause_s, pause_per_delivery * delivery_s);
     const double affordable = task.request.rules.budget_s / (pause_s + delivery_s);
-    operation.iterations =
-        static_cast<int>(std::clamp<double>(affordable, min_late_iterations, max_late_iterations));
+    operation.iterations = static_cast<int>(std::clamp<double>(affordable, min_late_iterations, max_late_iterations));
   }
   operation.prepare = [&](int iteration) { message.prepare(iteration, pause_s); };
   operation.run = [&] { message.run(pause_s); };

@@ -34,8 +34,7 @@ Setting setting_of(const Point &point) {
   if (size_bytes < 0 || window < 1)
     refuse("the request gives size_bytes=" + point.text("size_bytes") + " window=" + point.text("window") +
            "; give at least 0 bytes and windows of at least 1 message");
-  return {static_cast<std::size_t>(size_bytes), static_cast<std::size_t>(window),
-          static_cast<int>(point.integer("threads"))};
+  return {static_cast<std::size_t>(size_bytes), static_cast<std::size_t>(window), static_cast<int>(point.integer("threads"))};
 }
 
 // The communicator of each thread, and whether to free them.
@@ -54,9 +53,7 @@ class Communicators {
     }
     return Communicators(std::move(comms), true);
   }
-  Communicators(Communicators &&other) noexcept : comms_(std::move(other.comms_)), owned_(other.owned_) {
-    other.owned_ = false;
-  }
+  Communicators(Communicators &&other) noexcept : comms_(std::move(other.comms_)), owned_(other.owned_) { other.owned_ = false; }
   ~Communicators() {
     for (std::size_t k = 0; owned_ && k < comms_.size(); ++k) MPI_Comm_free(&comms_[k]);
   }
@@ -85,8 +82,7 @@ class Communicators {
 class Windows {
  public:
   Windows(Team &team, Crew &crew, const Setting &setting, Communicators comms)
-      : team_(team), crew_(crew), setting_(setting), comms_(std::move(comms)),
-        times_s_(static_cast<std::size_t>(crew.size())) {
+      : team_(team), crew_(crew), setting_(setting), comms_(std::move(comms)), times_s_(static_cast<std::size_t>(crew.size())) {
     for (int thread = 0; thread < crew.size(); ++thread)
       buffers_.push_back(std::make_unique<Buffer>(setting.size_bytes * setting.window));
   }
@@ -95,8 +91,7 @@ class Windows {
   void write(int iteration) {
     if (!sends()) return;
     const std::function<void(int)> job = [&](int thread) {
-      for (std::size_t k = 0; k < setting_.window; ++k)
-        fill(message(thread, k), setting_.size_bytes, key(thread, k, iteration));
+      for (std::size_t k = 0; k < setting_.window; ++k) fill(message(thread, k), setting_.size_bytes, key(thread, k, iteration));
     };
     crew_.run(job, Crew::Then::stand_by);
   }
@@ -140,10 +135,8 @@ class Windows {
     const double begin_s = now_s();
     for (int number = 0; number < count; ++number) {
       for (std::size_t k = 0; k < setting_.window; ++k) {
-        if (sends())
-          MPI_Isend(message(thread, k), size_bytes, MPI_BYTE, team_.rank() + half, tag, comm, &requests[k]);
-        else
-          MPI_Irecv(message(thread, k), size_bytes, MPI_BYTE, team_.rank() - half, tag, comm, &requests[k]);
+        if (sends()) MPI_Isend(message(thread, k), size_bytes, MPI_BYTE, team_.rank() + half, tag, comm, &requests[k]);
+        else MPI_Irecv(message(thread, k), size_bytes, MPI_BYTE, team_.rank() - half, tag, comm, &requests[k]);
       }
       MPI_Waitall(window, requests.data(), MPI_STATUSES_IGNORE);
     }

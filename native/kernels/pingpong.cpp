@@ -15,8 +15,7 @@ constexpr int tag = 7;
 
 class PingPong {
  public:
-  PingPong(Team &team, std::size_t size_bytes)
-      : team_(team), size_bytes_(size_bytes), out_(size_bytes), in_(size_bytes) {}
+  PingPong(Team &team, std::size_t size_bytes) : team_(team), size_bytes_(size_bytes), out_(size_bytes), in_(size_bytes) {}
 
   void write_message(int iteration) { fill(out_.data(), size_bytes_, content_key(team_.rank(), 0, iteration)); }
 

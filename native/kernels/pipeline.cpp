@@ -22,11 +22,9 @@ namespace {
 class Template {
  public:
   Template(Transfer &transfer, std::unique_ptr<Method> method, Crew &crew, Computation &computation)
-      : transfer_(transfer),
-        method_(std::move(method)),
-        crew_(crew),
-        computation_(computation),
-        share_([this](int thread) { ready(thread); }) {}
+      : transfer_(transfer), method_(std::move(method)), crew_(crew), computation_(computation), share_([this](int thread) {
+          ready(thread);
+        }) {}
 
   void prepare(int iteration) {
     method_->prepare();
@@ -100,8 +98,8 @@ void measure(const Task &task) {
   std::vector<Operation> operations;
   for (const std::string &name : task.request.methods) {
     const Kind kind = find_method(name);
-    Template &instance = *templates.emplace_back(
-        std::make_unique<Template>(transfer, kind.make(transfer), task.crew, *computation));
+    Template &instance = *templates.emplace_back(std::make_unique<Template>(transfer, kind.make(transfer), task.crew,
+                                                                            *computation));
     Operation operation;
     operation.method = name;
     operation.settling = kind.settling;

@@ -99,8 +99,10 @@ void eb_library_begin(void) {
   const bool begins = eb_domain_begin(&members, &eb_world.config);
   free(members.words);
   if (!begins) {
-    fprintf(stderr, "earlybird: rank %d: a rank is out of communicators or memory; the MPI's own partitioned communication is "
-                    "used\n", eb_world.rank);
+    fprintf(stderr,
+            "earlybird: rank %d: a rank is out of communicators or memory; the MPI's own partitioned communication is "
+            "used\n",
+            eb_world.rank);
     return;
   }
   eb_calibrate(&eb_world.config.intra_node, &eb_world.config.inter_node);

@@ -11,8 +11,8 @@
 #include "partitioned/adaptation/feedback.h"
 #include "partitioned/channel/requests.h"
 #include "partitioned/domain/domain.h"
-#include "partitioned/matching/matching.h"
 #include "partitioned/domain/send_queue.h"
+#include "partitioned/matching/matching.h"
 #include "partitioned/process/world.h"
 
 /* Between polls: short against the transfer of the segments that are worth sending early (64 KiB take 5 us). */
@@ -43,8 +43,7 @@ static void *poll_mpi(void *unused) {
 
 void eb_progress_thread_begin(void) {
   if (!eb_world.multiple) {
-    if (eb_world.rank == 0)
-      fprintf(stderr, "earlybird: no progress thread: this MPI does not provide MPI_THREAD_MULTIPLE\n");
+    if (eb_world.rank == 0) fprintf(stderr, "earlybird: no progress thread: this MPI does not provide MPI_THREAD_MULTIPLE\n");
     return;
   }
   atomic_store(&running, true);

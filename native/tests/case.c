@@ -51,8 +51,7 @@ void pattern_fill(unsigned char *bytes, size_t size, uint64_t iteration, uint64_
   }
 }
 
-ptrdiff_t pattern_first_wrong(const unsigned char *bytes, size_t from, size_t to, uint64_t iteration,
-                              uint64_t channel) {
+ptrdiff_t pattern_first_wrong(const unsigned char *bytes, size_t from, size_t to, uint64_t iteration, uint64_t channel) {
   for (size_t at = from - from % 8; at < to; at += 8) {
     const uint64_t word = pattern_word(at / 8, iteration, channel);
     unsigned char right[8];
@@ -82,8 +81,8 @@ static void lay_out(const struct side *side, unsigned char *memory, uint64_t ite
   for (int k = 0; k < side->shape.num_partitions && part > 0; k++) {
     int position = 0;
     MPI(MPI_Unpack(packed + (size_t)k * (size_t)part, part, &position,
-                   buffer + (ptrdiff_t)k * (ptrdiff_t)side->shape.count * extent, (int)side->shape.count,
-                   side->shape.type, MPI_COMM_SELF));
+                   buffer + (ptrdiff_t)k * (ptrdiff_t)side->shape.count * extent, (int)side->shape.count, side->shape.type,
+                   MPI_COMM_SELF));
   }
   free(packed);
 }
@@ -109,14 +108,12 @@ void side_create(struct side *side, struct shape shape, bool sends) {
 
 void side_send_init(struct side *side, struct shape shape, int peer, int tag, MPI_Comm comm) {
   side_create(side, shape, true);
-  MPI(MPI_Psend_init(side->buffer, shape.num_partitions, shape.count, shape.type, peer, tag, comm, MPI_INFO_NULL,
-                     &side->request));
+  MPI(MPI_Psend_init(side->buffer, shape.num_partitions, shape.count, shape.type, peer, tag, comm, MPI_INFO_NULL, &side->request));
 }
 
 void side_recv_init(struct side *side, struct shape shape, int peer, int tag, MPI_Comm comm) {
   side_create(side, shape, false);
-  MPI(MPI_Precv_init(side->buffer, shape.num_partitions, shape.count, shape.type, peer, tag, comm, MPI_INFO_NULL,
-                     &side->request));
+  MPI(MPI_Precv_init(side->buffer, shape.num_partitions, shape.count, shape.type, peer, tag, comm, MPI_INFO_NULL, &side->request));
 }
 
 void side_prepare(struct side *side, uint64_t iteration, uint64_t channel) {
@@ -140,8 +137,7 @@ bool side_check(struct side *side, uint64_t iteration, uint64_t channel) {
     for (size_t at = 0; at < side->span && wrong < 0; at++)
       if (side->memory[at] != side->expected[at]) wrong = (ptrdiff_t)at;
   }
-  EXPECT(wrong < 0, "byte %td of %zu is wrong in iteration %d of channel %d", wrong, side->span, (int)iteration,
-         (int)channel);
+  EXPECT(wrong < 0, "byte %td of %zu is wrong in iteration %d of channel %d", wrong, side->span, (int)iteration, (int)channel);
   return wrong < 0;
 }
 

@@ -29,7 +29,8 @@ struct test_case {
 
 /* Each family ends with a case without a name. */
 extern const struct test_case order_cases[], type_cases[], communicator_cases[], matching_cases[], mixture_cases[],
-    progress_cases[], error_cases[], ending_cases[], thread_cases[], level_cases[], memory_cases[], lane_cases[], counting_cases[], size_cases[];
+    progress_cases[], error_cases[], ending_cases[], thread_cases[], level_cases[], memory_cases[], lane_cases[], counting_cases[],
+    size_cases[];
 
 /* Remembers the first reason on this rank why the case fails; the case goes on, so that no other rank waits. */
 void case_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -37,15 +38,15 @@ void case_fail(const char *file, int line, const char *format, ...) __attribute_
 void case_skip(const char *why);
 bool case_failed(void);
 
-#define EXPECT(condition, ...)                             \
-  do {                                                     \
+#define EXPECT(condition, ...)                                    \
+  do {                                                            \
     if (!(condition)) case_fail(__FILE__, __LINE__, __VA_ARGS__); \
   } while (0)
 
 /* An MPI call that must succeed. */
-#define MPI(call)                                                        \
-  do {                                                                   \
-    const int code_ = (call);                                            \
+#define MPI(call)                                                                \
+  do {                                                                           \
+    const int code_ = (call);                                                    \
     if (code_ != MPI_SUCCESS) case_mpi_failed(__FILE__, __LINE__, #call, code_); \
   } while (0)
 void case_mpi_failed(const char *file, int line, const char *call, int code);
@@ -59,8 +60,7 @@ void random_shuffle(uint64_t *state, int *values, int count);
 /* Bytes that depend on iteration, channel and offset. */
 void pattern_fill(unsigned char *bytes, size_t size, uint64_t iteration, uint64_t channel);
 /* The offset of the first byte that differs from the pattern of [from, to), or -1. */
-ptrdiff_t pattern_first_wrong(const unsigned char *bytes, size_t from, size_t to, uint64_t iteration,
-                              uint64_t channel);
+ptrdiff_t pattern_first_wrong(const unsigned char *bytes, size_t from, size_t to, uint64_t iteration, uint64_t channel);
 
 struct shape {
   int num_partitions;

@@ -161,8 +161,8 @@ static void intercommunicator(const struct context *context) {
       MPI(MPI_Startall(2, both));
       MPI(MPI_Pready_range(0, PARTITIONS - 1, both[0]));
       MPI(MPI_Waitall(2, both, statuses));
-      EXPECT(statuses[1].MPI_SOURCE == here && statuses[1].MPI_TAG == 13, "the status says source %d, tag %d", statuses[1].MPI_SOURCE,
-             statuses[1].MPI_TAG);
+      EXPECT(statuses[1].MPI_SOURCE == here && statuses[1].MPI_TAG == 13, "the status says source %d, tag %d",
+             statuses[1].MPI_SOURCE, statuses[1].MPI_TAG);
       for (int k = 0; k < PARTITIONS * INTS && !case_failed(); k++)
         EXPECT(received[k] == 100000 * (2 - side) + 10000 * c + 3 * k + start, "item %d of start %d is %d", k, start, received[k]);
     }
@@ -240,10 +240,9 @@ static void isolation(const struct context *context) {
     MPI(MPI_Send(&second, 1, MPI_INT, next, tag, context->world));
     MPI_Status statuses[2];
     MPI(MPI_Waitall(2, any, statuses));
-    EXPECT(words[0] == 100 + before && words[1] == 200 + before, "the ordinary messages are %d and %d", words[0],
-           words[1]);
-    EXPECT(statuses[0].MPI_TAG == tag && statuses[0].MPI_SOURCE == before, "status has tag %d, source %d",
-           statuses[0].MPI_TAG, statuses[0].MPI_SOURCE);
+    EXPECT(words[0] == 100 + before && words[1] == 200 + before, "the ordinary messages are %d and %d", words[0], words[1]);
+    EXPECT(statuses[0].MPI_TAG == tag && statuses[0].MPI_SOURCE == before, "status has tag %d, source %d", statuses[0].MPI_TAG,
+           statuses[0].MPI_SOURCE);
     side_destroy(&sends);
     side_destroy(&receives);
     MPI(MPI_Barrier(context->world));

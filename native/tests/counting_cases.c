@@ -21,8 +21,7 @@ static void *next_symbol(const char *name) {
   return found;
 }
 
-EXPORTED int PMPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
-                        MPI_Request *request) {
+EXPORTED int PMPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request *request) {
   num_messages++;
   return FORWARD_TO(PMPI_Isend, data, count, type, target, tag, comm, request);
 }
@@ -69,10 +68,8 @@ static void count(const struct context *context, int tag, MPI_Info info, int exp
     const bool sends = context->rank % 2 == 0;
     struct side transfer;
     side_create(&transfer, shape, sends);
-    if (sends)
-      MPI(MPI_Psend_init(transfer.buffer, 32, 4096, MPI_BYTE, 1, tag, pair, info, &transfer.request));
-    else
-      MPI(MPI_Precv_init(transfer.buffer, 32, 4096, MPI_BYTE, 0, tag, pair, info, &transfer.request));
+    if (sends) MPI(MPI_Psend_init(transfer.buffer, 32, 4096, MPI_BYTE, 1, tag, pair, info, &transfer.request));
+    else MPI(MPI_Precv_init(transfer.buffer, 32, 4096, MPI_BYTE, 0, tag, pair, info, &transfer.request));
     for (uint64_t i = 0; i < 12; i++) {
       side_prepare(&transfer, i, 1);
       num_messages = 0;
@@ -84,10 +81,9 @@ static void count(const struct context *context, int tag, MPI_Info info, int exp
       if (!sends) side_check(&transfer, i, 1);
       /* The first iterations wait for the receiver's part of the setup, or for the first plan. */
       if (sends && i >= 4 && expected)
-        EXPECT(num_messages == expected, "32 partitions became %d messages instead of %d in iteration %d",
-               num_messages, expected, (int)i);
-      if (sends && !expected)
-        EXPECT(num_messages >= 1 && num_messages <= 32, "32 partitions became %d messages", num_messages);
+        EXPECT(num_messages == expected, "32 partitions became %d messages instead of %d in iteration %d", num_messages, expected,
+               (int)i);
+      if (sends && !expected) EXPECT(num_messages >= 1 && num_messages <= 32, "32 partitions became %d messages", num_messages);
       MPI(MPI_Barrier(pair));
     }
     side_destroy(&transfer);
@@ -104,12 +100,8 @@ static void by_info(const struct context *context) {
   static const struct {
     const char *key, *value;
     int messages;
-  } hints[] = {{"earlybird_segments", "4", 4},
-               {"earlybird_segments", "partition", 32},
-               {"earlybird_segments", "1", 1},
-               {"earlybird_aggr_size", "16384", 8},
-               {"earlybird_aggr_size", "20000", 8},
-               {"earlybird_aggr_size", "100", 32},
+  } hints[] = {{"earlybird_segments", "4", 4},       {"earlybird_segments", "partition", 32}, {"earlybird_segments", "1", 1},
+               {"earlybird_aggr_size", "16384", 8},  {"earlybird_aggr_size", "20000", 8},     {"earlybird_aggr_size", "100", 32},
                {"earlybird_aggr_size", "1000000", 1}};
   /* A small tag space holds fewer segments than partitions. */
   if (promised() || environment_number("EARLYBIRD_TAG_BITS", 31) < 19) {

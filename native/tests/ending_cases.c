@@ -7,9 +7,7 @@
 enum { TAG = 81, FAR_TAG = 30081, PARTITIONS = 4 };
 
 static int next_of(const struct context *context) { return (context->rank + 1) % context->num_ranks; }
-static int before_of(const struct context *context) {
-  return (context->rank + context->num_ranks - 1) % context->num_ranks;
-}
+static int before_of(const struct context *context) { return (context->rank + context->num_ranks - 1) % context->num_ranks; }
 
 static void wait_until_arrived(struct side *receives) {
   for (int k = 0; k < receives->shape.num_partitions; k++)

@@ -34,8 +34,8 @@ static void expect_class(const char *what, int code, int class) {
    (MPICH 5.0 returns MPI_SUCCESS). */
 static void expect_handled(const char *what, int code, int class) {
   (void)code;
-  EXPECT(num_handled == 1 && error_class(last_handled) == class, "%s calls the error handler %d times, with class %d for %d",
-         what, num_handled, num_handled ? error_class(last_handled) : 0, class);
+  EXPECT(num_handled == 1 && error_class(last_handled) == class, "%s calls the error handler %d times, with class %d for %d", what,
+         num_handled, num_handled ? error_class(last_handled) : 0, class);
   num_handled = 0;
 }
 
@@ -48,10 +48,10 @@ static void every_init_error(MPI_Comm comm, check_fn *check) {
   MPI(MPI_Comm_size(comm, &num_ranks));
   MPI(MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &flag));
   const MPI_Info info = MPI_INFO_NULL;
-#define BOTH(class, partitions, count, type, peer, tag)                                                  \
-  check("MPI_Psend_init(" #partitions ", " #count ", " #type ", " #peer ", " #tag ")",                   \
-        MPI_Psend_init(data, partitions, count, type, peer, tag, comm, info, &request), class);          \
-  check("MPI_Precv_init(" #partitions ", " #count ", " #type ", " #peer ", " #tag ")",                   \
+#define BOTH(class, partitions, count, type, peer, tag)                                         \
+  check("MPI_Psend_init(" #partitions ", " #count ", " #type ", " #peer ", " #tag ")",          \
+        MPI_Psend_init(data, partitions, count, type, peer, tag, comm, info, &request), class); \
+  check("MPI_Precv_init(" #partitions ", " #count ", " #type ", " #peer ", " #tag ")",          \
         MPI_Precv_init(data, partitions, count, type, peer, tag, comm, info, &request), class)
   BOTH(MPI_ERR_ARG, 0, 1, MPI_BYTE, 0, TAG);
   BOTH(MPI_ERR_ARG, -3, 1, MPI_BYTE, 0, TAG);
@@ -239,7 +239,9 @@ static void null_after_free(const struct context *context) {
 /* The receiver gets the error, whosever total is larger and whatever becomes of errors elsewhere in the program. The sender
  * gets it too where the receiver's refusal has arrived before the transfer completes there, even before it starts. */
 static void different_totals(const struct context *context) {
-  static const struct { int sent, received; } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}, {17000, 66000}, {100, 200}};
+  static const struct {
+    int sent, received;
+  } counts[] = {{50, 100}, {100, 50}, {50000, 100000}, {200, 300000}, {17000, 66000}, {100, 200}};
   enum { PARTITIONS = 4, NUM_COUNTS = sizeof counts / sizeof *counts };
   if (context->rank > 1) return;
   unsigned char *data = calloc(PARTITIONS, 300000);
@@ -248,8 +250,7 @@ static void different_totals(const struct context *context) {
     MPI_Request request;
     if (context->rank == 0)
       MPI(MPI_Psend_init(data, PARTITIONS, counts[c].sent, MPI_BYTE, 1, TAG + c, context->world, MPI_INFO_NULL, &request));
-    else
-      MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
+    else MPI(MPI_Precv_init(data, PARTITIONS, counts[c].received, MPI_BYTE, 0, TAG + c, context->world, MPI_INFO_NULL, &request));
     int code = MPI_Start(&request);
     /* Where the sender has announced the transfer, either side may know when it starts. */
     const bool is_refused = code != MPI_SUCCESS;
@@ -277,7 +278,8 @@ static void different_totals_announced(const struct context *context) {
     MPI_Request request;
     int code;
     if (context->rank == 0) {
-      MPI(MPI_Psend_init(data, PARTITIONS, c ? LARGE / 2 : LARGE, MPI_BYTE, 1, 30000 + TAG, context->world, MPI_INFO_NULL, &request));
+      MPI(MPI_Psend_init(data, PARTITIONS, c ? LARGE / 2 : LARGE, MPI_BYTE, 1, 30000 + TAG, context->world, MPI_INFO_NULL,
+                         &request));
       if (c == REFUSED_BEFORE_START) MPI(MPI_Recv(word, 1, MPI_CHAR, 1, TAG, context->world, MPI_STATUS_IGNORE));
       code = MPI_Start(&request);
       if (code == MPI_SUCCESS) {
@@ -286,7 +288,8 @@ static void different_totals_announced(const struct context *context) {
       }
       if (code != MPI_SUCCESS) expect_class("a send whose total differs", code, MPI_ERR_TRUNCATE);
     } else {
-      MPI(MPI_Precv_init(data, PARTITIONS, c ? LARGE : LARGE / 2, MPI_BYTE, 0, 30000 + TAG, context->world, MPI_INFO_NULL, &request));
+      MPI(MPI_Precv_init(data, PARTITIONS, c ? LARGE : LARGE / 2, MPI_BYTE, 0, 30000 + TAG, context->world, MPI_INFO_NULL,
+                         &request));
       code = MPI_Start(&request);
       if (c == REFUSED_BEFORE_START) MPI(MPI_Send(word, 1, MPI_CHAR, 0, TAG, context->world));
       if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);

@@ -63,8 +63,7 @@ static void spread(const struct context *context, int tag) {
     for (int c = 0; c < NUM_CHANNELS; c++) side_check(&receives[c], i, (uint64_t)c);
   }
   const long num_lanes = environment_number("EARLYBIRD_TESTS_LACKING_LANE", 0) ? 1 : environment_number("EARLYBIRD_LANES", 1);
-  EXPECT(num_seen == num_lanes, "requests of tag %d went to %d communicators, and there are %ld lanes", tag, num_seen,
-         num_lanes);
+  EXPECT(num_seen == num_lanes, "requests of tag %d went to %d communicators, and there are %ld lanes", tag, num_seen, num_lanes);
   for (int c = 0; c < NUM_CHANNELS; c++) {
     side_destroy(&sends[c]);
     side_destroy(&receives[c]);

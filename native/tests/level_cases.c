@@ -55,8 +55,7 @@ static void team_end(struct team *team) {
 /* Neighbours in one segment belong to different threads. */
 static void make_ready(struct team *team, int index) {
   for (int r = 0; r < team->num_requests; r++)
-    for (int k = index; k < team->sends[r].shape.num_partitions; k += team->num_threads)
-      MPI(MPI_Pready(k, team->sends[r].request));
+    for (int k = index; k < team->sends[r].shape.num_partitions; k += team->num_threads) MPI(MPI_Pready(k, team->sends[r].request));
 }
 
 static void make_ready_and_poll(struct team *team, int index) {

@@ -4,9 +4,7 @@
 #include "case.h"
 
 static int next_of(const struct context *context) { return (context->rank + 1) % context->num_ranks; }
-static int before_of(const struct context *context) {
-  return (context->rank + context->num_ranks - 1) % context->num_ranks;
-}
+static int before_of(const struct context *context) { return (context->rank + context->num_ranks - 1) % context->num_ranks; }
 
 /* Channel c has data of its own, and its own start order on either side. */
 static void many_channels(const struct context *context, int num_channels, int (*tag_of)(int channel)) {
@@ -68,8 +66,7 @@ static void every_tag(const struct context *context) {
   struct side sends[80], receives[80];
   for (int t = 0; t < n; t++) {
     side_send_init(&sends[t], (struct shape){4, 5, MPI_BYTE}, next_of(context), tags[t], context->world);
-    side_recv_init(&receives[n - 1 - t], (struct shape){4, 5, MPI_BYTE}, before_of(context), tags[n - 1 - t],
-                   context->world);
+    side_recv_init(&receives[n - 1 - t], (struct shape){4, 5, MPI_BYTE}, before_of(context), tags[n - 1 - t], context->world);
   }
   for (uint64_t i = 0; i < 5; i++) {
     MPI_Status status;
@@ -84,8 +81,8 @@ static void every_tag(const struct context *context) {
     }
     for (int t = 0; t < n; t++) {
       MPI(MPI_Wait(&receives[t].request, &status));
-      EXPECT(status.MPI_TAG == tags[t] && status.MPI_SOURCE == before_of(context), "status of tag %d has %d, source %d",
-             tags[t], status.MPI_TAG, status.MPI_SOURCE);
+      EXPECT(status.MPI_TAG == tags[t] && status.MPI_SOURCE == before_of(context), "status of tag %d has %d, source %d", tags[t],
+             status.MPI_TAG, status.MPI_SOURCE);
       MPI(MPI_Wait(&sends[t].request, MPI_STATUS_IGNORE));
       side_check(&receives[t], i, (uint64_t)tags[t]);
     }
@@ -132,16 +129,12 @@ static void freed_early_on_one_side(const struct context *context) {
   for (int tag = 2; tag <= 20000; tag *= 10000)
     for (int early = 0; early < 2; early++) { /* 0: senders are early, 1: receivers are */
       struct side freed[2], sends, receives;
-      if (early == 0)
-        side_send_init(&freed[0], (struct shape){1, 64, MPI_BYTE}, next_of(context), tag, context->world);
-      else
-        side_recv_init(&freed[0], (struct shape){1, 64, MPI_BYTE}, before_of(context), tag, context->world);
+      if (early == 0) side_send_init(&freed[0], (struct shape){1, 64, MPI_BYTE}, next_of(context), tag, context->world);
+      else side_recv_init(&freed[0], (struct shape){1, 64, MPI_BYTE}, before_of(context), tag, context->world);
       side_destroy(&freed[0]);
       MPI(MPI_Barrier(context->world));
-      if (early == 0)
-        side_recv_init(&freed[1], (struct shape){1, 64, MPI_BYTE}, before_of(context), tag, context->world);
-      else
-        side_send_init(&freed[1], (struct shape){1, 64, MPI_BYTE}, next_of(context), tag, context->world);
+      if (early == 0) side_recv_init(&freed[1], (struct shape){1, 64, MPI_BYTE}, before_of(context), tag, context->world);
+      else side_send_init(&freed[1], (struct shape){1, 64, MPI_BYTE}, next_of(context), tag, context->world);
       side_recv_init(&receives, (struct shape){1, 64, MPI_BYTE}, before_of(context), tag, context->world);
       side_send_init(&sends, (struct shape){1, 64, MPI_BYTE}, next_of(context), tag, context->world);
       for (uint64_t i = 0; i < 4; i++) {
@@ -277,8 +270,7 @@ static void hundred_thousand(const struct context *context, bool same) {
       const int tag = same ? 19 : (int)(((int64_t)made * 7919) % ((int64_t)bound + 1));
       const int pair = c == 0 ? 0 : 1;
       MPI(MPI_Psend_init(sent[pair], 2, 8, MPI_BYTE, next_of(context), tag, context->world, MPI_INFO_NULL, &sends[c]));
-      MPI(MPI_Precv_init(received[pair], 4, 4, MPI_BYTE, before_of(context), tag, context->world, MPI_INFO_NULL,
-                         &receives[c]));
+      MPI(MPI_Precv_init(received[pair], 4, 4, MPI_BYTE, before_of(context), tag, context->world, MPI_INFO_NULL, &receives[c]));
     }
     for (int pair = 0; pair < 2; pair++) {
       const int c = pair ? BATCH - 1 : 0;

@@ -18,16 +18,16 @@ static void set_access(int protection) {
 }
 
 #define EXPORTED __attribute__((visibility("default")))
-#define DURING(name, ...)                                              \
-  do {                                                                 \
-    static __typeof__(&name) next;                                     \
-    if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);      \
-    if (!next) abort();                                                \
-    if (!device) return next(__VA_ARGS__);                             \
-    set_access(PROT_READ | PROT_WRITE);                                \
-    const int code = next(__VA_ARGS__);                                \
-    set_access(PROT_NONE);                                             \
-    return code;                                                       \
+#define DURING(name, ...)                                         \
+  do {                                                            \
+    static __typeof__(&name) next;                                \
+    if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
+    if (!next) abort();                                           \
+    if (!device) return next(__VA_ARGS__);                        \
+    set_access(PROT_READ | PROT_WRITE);                           \
+    const int code = next(__VA_ARGS__);                           \
+    set_access(PROT_NONE);                                        \
+    return code;                                                  \
   } while (0)
 
 EXPORTED int PMPI_Pack(const void *data, int count, MPI_Datatype type, void *packed, int size, int *at, MPI_Comm comm) {
@@ -59,8 +59,7 @@ static void transfer(const struct context *context, struct shape shape, size_t s
   if (!sends && is_behind) MPI(MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, context->world, MPI_STATUS_IGNORE));
   if (sends)
     MPI(MPI_Psend_init(buffer, shape.num_partitions, shape.count, shape.type, 1, tag, context->world, MPI_INFO_NULL, &request));
-  else
-    MPI(MPI_Precv_init(buffer, shape.num_partitions, shape.count, shape.type, 0, tag, context->world, MPI_INFO_NULL, &request));
+  else MPI(MPI_Precv_init(buffer, shape.num_partitions, shape.count, shape.type, 0, tag, context->world, MPI_INFO_NULL, &request));
   memset(buffer, sends ? 7 : 0, span);
   if (is_device) {
     device = mapped;
@@ -75,7 +74,8 @@ static void transfer(const struct context *context, struct shape shape, size_t s
     device = NULL;
   }
   if (!sends)
-    EXPECT(buffer[0] == 7 && buffer[span - 1] == 7, "the first and last bytes are %d and %d instead of 7", buffer[0], buffer[span - 1]);
+    EXPECT(buffer[0] == 7 && buffer[span - 1] == 7, "the first and last bytes are %d and %d instead of 7", buffer[0],
+           buffer[span - 1]);
   MPI(MPI_Request_free(&request));
   munmap(mapped, DEVICE_BYTES);
   free(host);

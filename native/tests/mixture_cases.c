@@ -16,8 +16,20 @@ struct mixture {
 };
 
 /* The place of each in the array that is handed to the MPI. */
-enum { SEND_0, NULL_0, RECEIVE_0, ORDINARY_RECEIVE, ORDINARY_SEND, RECEIVE_1, PERSISTENT_RECEIVE, INACTIVE,
-       PERSISTENT_SEND, SEND_1, IDLE_PARTITIONED, LENGTH };
+enum {
+  SEND_0,
+  NULL_0,
+  RECEIVE_0,
+  ORDINARY_RECEIVE,
+  ORDINARY_SEND,
+  RECEIVE_1,
+  PERSISTENT_RECEIVE,
+  INACTIVE,
+  PERSISTENT_SEND,
+  SEND_1,
+  IDLE_PARTITIONED,
+  LENGTH
+};
 
 static void mixture_create(struct mixture *m, const struct context *context) {
   m->comm = context->world;
@@ -41,7 +53,7 @@ static void mixture_start(struct mixture *m, uint64_t i, MPI_Request *array, MPI
     side_prepare(&m->sends[c], i, (uint64_t)(2 * m->rank + c));
     side_prepare(&m->receives[c], i, 0);
   }
-  MPI_Request started[6] = {m->receives[1].request, m->persistent[0], m->sends[1].request,
+  MPI_Request started[6] = {m->receives[1].request, m->persistent[0],    m->sends[1].request,
                             m->receives[0].request, m->sends[0].request, m->persistent[1]};
   MPI(MPI_Startall(6, started));
   EXPECT(started[0] == m->receives[1].request && started[4] == m->sends[0].request, "MPI_Startall changed a handle");
@@ -179,10 +191,8 @@ static void some(struct mixture *m, uint64_t i, MPI_Request *array, bool waits) 
   MPI_Status statuses[LENGTH];
   pready_both(m, i);
   while (done < NUM_REQUESTS && !case_failed()) {
-    if (waits)
-      MPI(MPI_Waitsome(LENGTH, array, &count, indices, statuses));
-    else
-      MPI(MPI_Testsome(LENGTH, array, &count, indices, statuses));
+    if (waits) MPI(MPI_Waitsome(LENGTH, array, &count, indices, statuses));
+    else MPI(MPI_Testsome(LENGTH, array, &count, indices, statuses));
     EXPECT(count >= (waits ? 1 : 0) && count <= NUM_REQUESTS - done, "%d requests complete after %d", count, done);
     for (int n = 0; n < count && !case_failed(); n++) {
       EXPECT(indices[n] >= 0 && indices[n] < LENGTH && !seen[indices[n]], "place %d completes (again)", indices[n]);
@@ -222,8 +232,7 @@ static void one_by_one(struct mixture *m, uint64_t i, MPI_Request *array) {
     flag = 0;
     MPI(MPI_Test(&array[place], &flag, &status)); /* inactive now: true, with an empty status */
     EXPECT(flag && status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG,
-           "a test of place %d after completion tells %d, source %d, tag %d", place, flag, status.MPI_SOURCE,
-           status.MPI_TAG);
+           "a test of place %d after completion tells %d, source %d, tag %d", place, flag, status.MPI_SOURCE, status.MPI_TAG);
     MPI(MPI_Wait(&array[place], MPI_STATUS_IGNORE));
   }
 }
@@ -282,8 +291,7 @@ static void any_does_not_wait_for_all(const struct context *context) {
     for (int n = 0; n < 4; n++) {
       int index = -7;
       MPI(MPI_Waitany(LENGTH, array, &index, MPI_STATUS_IGNORE));
-      EXPECT(index == ORDINARY_RECEIVE || index == ORDINARY_SEND || index == PERSISTENT_RECEIVE ||
-                 index == PERSISTENT_SEND,
+      EXPECT(index == ORDINARY_RECEIVE || index == ORDINARY_SEND || index == PERSISTENT_RECEIVE || index == PERSISTENT_SEND,
              "place %d completes while nothing is ready", index);
     }
     MPI(MPI_Barrier(m.comm)); /* or the next rank's transfer could be ready before this rank looked */
@@ -360,10 +368,9 @@ static void parrived_means_data(const struct context *context) {
           if (!flag) continue;
           left--;
           const size_t from = (size_t)(k % receivers) * (size_t)part;
-          const ptrdiff_t wrong =
-              pattern_first_wrong(receives.buffer, from, from + (size_t)part, i, (uint64_t)before);
-          EXPECT(wrong < 0, "partition %d of %d (%d at the sender) has arrived and byte %td is wrong", k % receivers,
-                 receivers, senders, wrong);
+          const ptrdiff_t wrong = pattern_first_wrong(receives.buffer, from, from + (size_t)part, i, (uint64_t)before);
+          EXPECT(wrong < 0, "partition %d of %d (%d at the sender) has arrived and byte %td is wrong", k % receivers, receivers,
+                 senders, wrong);
         }
         MPI(MPI_Wait(&receives.request, MPI_STATUS_IGNORE));
         MPI(MPI_Wait(&sends.request, MPI_STATUS_IGNORE));
@@ -395,10 +402,8 @@ static void parrived_early(const struct context *context) {
       for (int k = 0; k < receivers; k++) {
         int flag = 0;
         const bool ready = (k + 1) * 8 <= 6 * receivers;
-        for (int n = 0; !flag && !case_failed() && (ready || n < 20); n++)
-          MPI(MPI_Parrived(receives.request, k, &flag));
-        EXPECT(flag == ready, "with 6 of 8 partitions ready, partition %d of %d has%s arrived", k, receivers,
-               flag ? "" : " not");
+        for (int n = 0; !flag && !case_failed() && (ready || n < 20); n++) MPI(MPI_Parrived(receives.request, k, &flag));
+        EXPECT(flag == ready, "with 6 of 8 partitions ready, partition %d of %d has%s arrived", k, receivers, flag ? "" : " not");
       }
       MPI(MPI_Barrier(context->world));
       for (int k = 7; k >= 6; k--) MPI(MPI_Pready(k, sends.request));
@@ -434,8 +439,8 @@ static void typed_statuses(const struct context *context) {
     MPI(MPI_Get_count(&status, pair, &count));
     MPI(MPI_Get_elements(&status, pair, &elements));
     MPI(MPI_Test_cancelled(&status, &cancelled));
-    EXPECT(count == 12 && elements == 24 && cancelled == 0, "the status counts %d, %d elements, cancelled %d", count,
-           elements, cancelled);
+    EXPECT(count == 12 && elements == 24 && cancelled == 0, "the status counts %d, %d elements, cancelled %d", count, elements,
+           cancelled);
     side_check(&receives, i, 5);
   }
   side_destroy(&sends);

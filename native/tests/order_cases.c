@@ -3,9 +3,7 @@
 
 #include "case.h"
 
-static struct shape bytes(int num_partitions, MPI_Count count) {
-  return (struct shape){num_partitions, count, MPI_BYTE};
-}
+static struct shape bytes(int num_partitions, MPI_Count count) { return (struct shape){num_partitions, count, MPI_BYTE}; }
 
 static void every_shape(const struct context *context, enum order order) {
   static const int partitions[] = {1, 2, 3, 7, 32, 128};
@@ -64,12 +62,8 @@ static void prime_counts(const struct context *context) {
 }
 
 static void many_partitions(const struct context *context) {
-  ring_run(&(struct ring){.comm = context->world,
-                          .sends = bytes(10000, 3),
-                          .receives = bytes(10000, 3),
-                          .tag = 3,
-                          .iterations = 3,
-                          .order = RANDOM});
+  ring_run(&(struct ring){
+      .comm = context->world, .sends = bytes(10000, 3), .receives = bytes(10000, 3), .tag = 3, .iterations = 3, .order = RANDOM});
 }
 
 static void several_megabytes(const struct context *context) {
@@ -82,18 +76,10 @@ static void several_megabytes(const struct context *context) {
 }
 
 static void empty(const struct context *context) {
-  ring_run(&(struct ring){.comm = context->world,
-                          .sends = bytes(4, 0),
-                          .receives = bytes(4, 0),
-                          .tag = 4,
-                          .iterations = 5,
-                          .order = RANDOM});
-  ring_run(&(struct ring){.comm = context->world,
-                          .sends = bytes(3, 0),
-                          .receives = bytes(8, 0),
-                          .tag = 4,
-                          .iterations = 5,
-                          .order = LIST});
+  ring_run(&(struct ring){
+      .comm = context->world, .sends = bytes(4, 0), .receives = bytes(4, 0), .tag = 4, .iterations = 5, .order = RANDOM});
+  ring_run(&(struct ring){
+      .comm = context->world, .sends = bytes(3, 0), .receives = bytes(8, 0), .tag = 4, .iterations = 5, .order = LIST});
   /* MPI 4.1, 4.2.1: count may be zero; then the buffer may be anything. */
   const int next = (context->rank + 1) % context->num_ranks;
   const int before = (context->rank + context->num_ranks - 1) % context->num_ranks;
@@ -107,8 +93,8 @@ static void empty(const struct context *context) {
     MPI(MPI_Waitall(2, both, statuses));
     int count = -1;
     MPI(MPI_Get_count(&statuses[1], MPI_INT, &count));
-    EXPECT(count == 0 && statuses[1].MPI_SOURCE == before && statuses[1].MPI_TAG == 4,
-           "status has count %d, source %d, tag %d", count, statuses[1].MPI_SOURCE, statuses[1].MPI_TAG);
+    EXPECT(count == 0 && statuses[1].MPI_SOURCE == before && statuses[1].MPI_TAG == 4, "status has count %d, source %d, tag %d",
+           count, statuses[1].MPI_SOURCE, statuses[1].MPI_TAG);
   }
   MPI(MPI_Request_free(&both[0]));
   MPI(MPI_Request_free(&both[1]));
@@ -181,8 +167,8 @@ static void send_waits_for_pready(const struct context *context) {
         MPI(MPI_Test(&sends.request, &test, MPI_STATUS_IGNORE));
         MPI(MPI_Testall(1, &sends.request, &testall, MPI_STATUSES_IGNORE));
         MPI(MPI_Request_get_status(sends.request, &status, MPI_STATUS_IGNORE));
-        EXPECT(!test && !testall && !status, "complete with %d of %d partitions ready (%d %d %d)", k, partitions, test,
-               testall, status);
+        EXPECT(!test && !testall && !status, "complete with %d of %d partitions ready (%d %d %d)", k, partitions, test, testall,
+               status);
         MPI(MPI_Pready(k, sends.request));
       }
       MPI(MPI_Wait(&sends.request, MPI_STATUS_IGNORE));

@@ -70,15 +70,13 @@ int main(int argc, char **argv) {
   if (MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
       MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
       MPI_Comm_rank(MPI_COMM_WORLD, &context.rank) != MPI_SUCCESS ||
-      MPI_Comm_size(MPI_COMM_WORLD, &context.num_ranks) != MPI_SUCCESS ||
-      MPI_Comm_dup(MPI_COMM_WORLD, &reports) != MPI_SUCCESS)
+      MPI_Comm_size(MPI_COMM_WORLD, &context.num_ranks) != MPI_SUCCESS || MPI_Comm_dup(MPI_COMM_WORLD, &reports) != MPI_SUCCESS)
     return 1;
   report_begin(reports);
   int num_failed = 0;
   for (int f = 0; f < NUM_FAMILIES; f++)
     for (const struct test_case *one = families[f]; one->name; one++)
-      if (is_chosen(one, families[f] == size_cases, argv + first, argc - first) && !run_case(one, &context))
-        num_failed++;
+      if (is_chosen(one, families[f] == size_cases, argv + first, argc - first) && !run_case(one, &context)) num_failed++;
   report_case_begin("finalize_returns", 0);
   if (MPI_Comm_free(&reports) != MPI_SUCCESS || MPI_Finalize() != MPI_SUCCESS) num_failed++;
   if (context.rank == 0) puts("ok finalize_returns (0 s)");

@@ -60,10 +60,8 @@ int main(int argc, char **argv) {
   report_begin(MPI_COMM_WORLD);
   report_case_begin("segments_travel_while_the_sender_computes", 60);
   const struct shape shape = {PARTITIONS, atoi(argv[1]), MPI_BYTE};
-  if (rank == 0)
-    side_send_init(&side, shape, 1, 0, MPI_COMM_WORLD);
-  else
-    side_recv_init(&side, shape, 0, 0, MPI_COMM_WORLD);
+  if (rank == 0) side_send_init(&side, shape, 1, 0, MPI_COMM_WORLD);
+  else side_recv_init(&side, shape, 0, 0, MPI_COMM_WORLD);
   for (uint64_t i = 0; i < WARM_UPS; i++) transfer(&side, i, NULL, 0);
   transfer(&side, WARM_UPS, argv[3], atof(argv[2]));
   side_destroy(&side);

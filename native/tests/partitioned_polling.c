@@ -60,7 +60,9 @@ static void *work(void *index) {
   return NULL;
 }
 
-static int compare(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int compare(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 int main(int argc, char **argv) {
   int level, num_ranks;
@@ -74,7 +76,8 @@ int main(int argc, char **argv) {
   sent = malloc((size_t)(num_partitions * partition_bytes));
   received = calloc((size_t)num_partitions, (size_t)partition_bytes);
   times_s = calloc((size_t)num_starts, sizeof *times_s);
-  check(MPI_Precv_init(received, num_partitions, partition_bytes, MPI_BYTE, 1 - rank, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]));
+  check(MPI_Precv_init(received, num_partitions, partition_bytes, MPI_BYTE, 1 - rank, 5, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[0]));
   check(MPI_Psend_init(sent, num_partitions, partition_bytes, MPI_BYTE, 1 - rank, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]));
   pthread_barrier_init(&barrier, NULL, (unsigned)num_threads);
   pthread_t *threads = calloc((size_t)num_threads, sizeof *threads);

@@ -18,8 +18,8 @@ int PMPI_Psend_init(const void *buffer, int partitions, EB_PARTITIONED_COUNT cou
   return MPI_ERR_UNSUPPORTED_OPERATION;
 }
 
-int PMPI_Precv_init(void *buffer, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype type, int peer, int tag,
-                    MPI_Comm comm, MPI_Info info, MPI_Request *request) {
+int PMPI_Precv_init(void *buffer, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+                    MPI_Info info, MPI_Request *request) {
   return PMPI_Psend_init(buffer, partitions, count, type, peer, tag, comm, info, request);
 }
 
@@ -27,8 +27,12 @@ int PMPI_Precv_init(void *buffer, int partitions, EB_PARTITIONED_COUNT count, MP
 static void transfers_are_ours(MPI_Comm comm) {
   const int before = num_own;
   for (int tag = 3; tag <= 30000; tag *= 10000)
-    ring_run(&(struct ring){.comm = comm, .sends = {4, 40000, MPI_BYTE}, .receives = {2, 80000, MPI_BYTE}, .tag = tag,
-                            .iterations = 12, .order = REVERSE});
+    ring_run(&(struct ring){.comm = comm,
+                            .sends = {4, 40000, MPI_BYTE},
+                            .receives = {2, 80000, MPI_BYTE},
+                            .tag = tag,
+                            .iterations = 12,
+                            .order = REVERSE});
   EXPECT(num_own == before, "%d requests within one world were made by the MPI", num_own - before);
 }
 

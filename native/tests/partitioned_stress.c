@@ -33,9 +33,7 @@ struct stress {
   uint64_t num_made;
 };
 
-static int rank_in(const struct stress *s, int comm, int rank) {
-  return comm == NUM_COMMS - 1 ? s->num_ranks - 1 - rank : rank;
-}
+static int rank_in(const struct stress *s, int comm, int rank) { return comm == NUM_COMMS - 1 ? s->num_ranks - 1 - rank : rank; }
 
 /* A shape of `elements` int in `partitions`, with the gapped type or without. */
 static struct shape draw_shape(struct stress *s, int partitions, int elements) {
@@ -50,8 +48,10 @@ static void draw_channel(struct stress *s, struct channel *c) {
   const int senders = partitions[random_below(&s->shared, 7)], receivers = partitions[random_below(&s->shared, 7)];
   const int kind = random_below(&s->shared, 100);
   /* Mostly small, now and then empty, or large enough for several segments and for the MPI's rendezvous. */
-  const int unit = kind < 4 ? 0 : kind < 80 ? 1 + random_below(&s->shared, 12) : kind < 99 ? random_below(&s->shared, 300)
-                                                                                         : random_below(&s->shared, 3000);
+  const int unit = kind < 4    ? 0
+                   : kind < 80 ? 1 + random_below(&s->shared, 12)
+                   : kind < 99 ? random_below(&s->shared, 300)
+                               : random_below(&s->shared, 3000);
   *c = (struct channel){.lives = true, .id = s->num_made++};
   c->source = random_below(&s->shared, s->num_ranks);
   c->target = random_below(&s->shared, s->num_ranks);
@@ -62,13 +62,11 @@ static void draw_channel(struct stress *s, struct channel *c) {
 }
 
 static void make_send(struct stress *s, struct channel *c) {
-  if (c->source == s->rank)
-    side_send_init(&c->send, c->sends, rank_in(s, c->comm, c->target), c->tag, s->comms[c->comm]);
+  if (c->source == s->rank) side_send_init(&c->send, c->sends, rank_in(s, c->comm, c->target), c->tag, s->comms[c->comm]);
 }
 
 static void make_receive(struct stress *s, struct channel *c) {
-  if (c->target == s->rank)
-    side_recv_init(&c->receive, c->receives, rank_in(s, c->comm, c->source), c->tag, s->comms[c->comm]);
+  if (c->target == s->rank) side_recv_init(&c->receive, c->receives, rank_in(s, c->comm, c->source), c->tag, s->comms[c->comm]);
 }
 
 static void free_channel(struct stress *s, struct channel *c) {
@@ -164,8 +162,7 @@ static void draw_ready(struct stress *s, struct round *r) {
     struct channel *c = &s->channels[i];
     if (!c->runs || c->source != s->rank) continue;
     if (whole) {
-      pready_all(c->send.request, c->sends.num_partitions, (enum order)random_below(&s->own, NUM_ORDERS),
-                 random_next(&s->own));
+      pready_all(c->send.request, c->sends.num_partitions, (enum order)random_below(&s->own, NUM_ORDERS), random_next(&s->own));
       continue;
     }
     for (int k = 0; k < c->sends.num_partitions; k++, r->num_ready++) {
@@ -198,13 +195,11 @@ static void complete(struct stress *s, struct round *r) {
   } else if (method == 1) {
     while (index != MPI_UNDEFINED && !case_failed()) MPI(MPI_Waitany(n, r->requests, &index, MPI_STATUS_IGNORE));
   } else if (method == 2) {
-    while (count != MPI_UNDEFINED && !case_failed())
-      MPI(MPI_Waitsome(n, r->requests, &count, indices, MPI_STATUSES_IGNORE));
+    while (count != MPI_UNDEFINED && !case_failed()) MPI(MPI_Waitsome(n, r->requests, &count, indices, MPI_STATUSES_IGNORE));
   } else if (method == 3) {
     while (!flag && !case_failed()) MPI(MPI_Testall(n, r->requests, &flag, MPI_STATUSES_IGNORE));
   } else if (method == 4) {
-    while (count != MPI_UNDEFINED && !case_failed())
-      MPI(MPI_Testsome(n, r->requests, &count, indices, MPI_STATUSES_IGNORE));
+    while (count != MPI_UNDEFINED && !case_failed()) MPI(MPI_Testsome(n, r->requests, &count, indices, MPI_STATUSES_IGNORE));
   } else {
     for (int i = 0; i < n; i++) {
       if (r->receives[i])
@@ -289,8 +284,7 @@ int main(int argc, char **argv) {
   int *bound = NULL, flag = 0;
   if (MPI_Init_thread(&argc, &argv, s.level, &s.level) != MPI_SUCCESS ||
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
-      MPI_Comm_rank(MPI_COMM_WORLD, &s.rank) != MPI_SUCCESS ||
-      MPI_Comm_size(MPI_COMM_WORLD, &s.num_ranks) != MPI_SUCCESS ||
+      MPI_Comm_rank(MPI_COMM_WORLD, &s.rank) != MPI_SUCCESS || MPI_Comm_size(MPI_COMM_WORLD, &s.num_ranks) != MPI_SUCCESS ||
       MPI_Comm_dup(MPI_COMM_WORLD, &reports) != MPI_SUCCESS ||
       MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag) != MPI_SUCCESS)
     return 1;

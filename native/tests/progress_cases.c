@@ -11,10 +11,8 @@ typedef void meet_fn(MPI_Comm pair, int side, MPI_Win window);
 static void by_message(MPI_Comm pair, int side, MPI_Win window) {
   int word = 5;
   (void)window;
-  if (side == SENDER)
-    MPI(MPI_Send(&word, 1, MPI_INT, RECEIVER, 1, pair));
-  else
-    MPI(MPI_Recv(&word, 1, MPI_INT, SENDER, 1, pair, MPI_STATUS_IGNORE));
+  if (side == SENDER) MPI(MPI_Send(&word, 1, MPI_INT, RECEIVER, 1, pair));
+  else MPI(MPI_Recv(&word, 1, MPI_INT, SENDER, 1, pair, MPI_STATUS_IGNORE));
 }
 
 static void by_probe(MPI_Comm pair, int side, MPI_Win window) {
@@ -36,10 +34,8 @@ static void by_matched_probe(MPI_Comm pair, int side, MPI_Win window) {
 static void by_synchronous_send(MPI_Comm pair, int side, MPI_Win window) {
   int word = 5;
   (void)window;
-  if (side == SENDER)
-    MPI(MPI_Recv(&word, 1, MPI_INT, RECEIVER, 1, pair, MPI_STATUS_IGNORE));
-  else
-    MPI(MPI_Ssend(&word, 1, MPI_INT, SENDER, 1, pair));
+  if (side == SENDER) MPI(MPI_Recv(&word, 1, MPI_INT, RECEIVER, 1, pair, MPI_STATUS_IGNORE));
+  else MPI(MPI_Ssend(&word, 1, MPI_INT, SENDER, 1, pair));
 }
 
 static void by_barrier(MPI_Comm pair, int side, MPI_Win window) {
@@ -62,10 +58,8 @@ static void by_ordinary_wait(MPI_Comm pair, int side, MPI_Win window) {
   int word = 5;
   MPI_Request request;
   (void)window;
-  if (side == SENDER)
-    MPI(MPI_Isend(&word, 1, MPI_INT, RECEIVER, 1, pair, &request));
-  else
-    MPI(MPI_Irecv(&word, 1, MPI_INT, SENDER, 1, pair, &request));
+  if (side == SENDER) MPI(MPI_Isend(&word, 1, MPI_INT, RECEIVER, 1, pair, &request));
+  else MPI(MPI_Irecv(&word, 1, MPI_INT, SENDER, 1, pair, &request));
   MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
@@ -87,10 +81,8 @@ static void textbook(const struct context *context, meet_fn *meet) {
         const int iterations = s == 2 ? 2 : 12; /* the plan may change on the way */
         const struct shape shape = {4, sizes[s] / 4, MPI_BYTE};
         struct side transfer;
-        if (side == SENDER)
-          side_send_init(&transfer, shape, RECEIVER, tags[t], pair);
-        else
-          side_recv_init(&transfer, shape, SENDER, tags[t], pair);
+        if (side == SENDER) side_send_init(&transfer, shape, RECEIVER, tags[t], pair);
+        else side_recv_init(&transfer, shape, SENDER, tags[t], pair);
         for (uint64_t i = 0; i < (uint64_t)iterations; i++) {
           side_prepare(&transfer, i, (uint64_t)s);
           MPI(MPI_Start(&transfer.request));
@@ -158,10 +150,8 @@ static void many_in_flight(const struct context *context) {
     for (int c = 0; c < CHANNELS; c++) {
       const struct shape shape = {2, 2048, MPI_BYTE};
       const int tag = c % 2 ? 6 : 50000;
-      if (side == SENDER)
-        side_send_init(&transfers[c], shape, RECEIVER, tag, pair);
-      else
-        side_recv_init(&transfers[c], shape, SENDER, tag, pair);
+      if (side == SENDER) side_send_init(&transfers[c], shape, RECEIVER, tag, pair);
+      else side_recv_init(&transfers[c], shape, SENDER, tag, pair);
     }
     for (uint64_t i = 0; i < 6; i++) {
       for (int c = 0; c < CHANNELS; c++) {

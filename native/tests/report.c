@@ -104,12 +104,9 @@ bool report_case_end(void) {
     snprintf(why, sizeof why, "the ranks cannot agree on the outcome (MPI returned %d)", code);
   }
   if (this_rank == 0) {
-    if (!first.ok)
-      printf("failed %s: %s\n", case_name, why);
-    else if (why_skipped[0])
-      printf("skipped %s: %s\n", case_name, why_skipped);
-    else
-      printf("ok %s (%.3f s)\n", case_name, took_s);
+    if (!first.ok) printf("failed %s: %s\n", case_name, why);
+    else if (why_skipped[0]) printf("skipped %s: %s\n", case_name, why_skipped);
+    else printf("ok %s (%.3f s)\n", case_name, took_s);
     fflush(stdout);
   }
   return first.ok;

@@ -14,10 +14,8 @@ static void large(const struct context *context, int senders, int receivers) {
     const int partitions = sends ? senders : receivers;
     const struct shape shape = {partitions, total / partitions, MPI_BYTE};
     struct side transfer;
-    if (sends)
-      side_send_init(&transfer, shape, 1, 71, pair);
-    else
-      side_recv_init(&transfer, shape, 0, 71, pair);
+    if (sends) side_send_init(&transfer, shape, 1, 71, pair);
+    else side_recv_init(&transfer, shape, 0, 71, pair);
     for (uint64_t i = 0; i < 2; i++) {
       MPI_Status status;
       if (sends) side_prepare(&transfer, i, 1);

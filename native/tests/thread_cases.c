@@ -43,9 +43,7 @@ static bool lacks_level(const struct context *context, int level) {
 }
 
 static int next_of(const struct context *context) { return (context->rank + 1) % context->num_ranks; }
-static int before_of(const struct context *context) {
-  return (context->rank + context->num_ranks - 1) % context->num_ranks;
-}
+static int before_of(const struct context *context) { return (context->rank + context->num_ranks - 1) % context->num_ranks; }
 
 struct ready_work {
   struct side *sends;
@@ -72,15 +70,14 @@ static void threads_make_ready(const struct context *context, int num_requests, 
   MPI_Request requests[16];
   for (int size = 1; size <= 8192; size *= 8192)
     for (int partitions = 4; partitions <= 64; partitions *= 4) {
-      struct ready_work work = {.sends = sends, .num_sends = num_requests, .num_partitions = partitions,
-                                .serialised = serialised};
+      struct ready_work work = {.sends = sends, .num_sends = num_requests, .num_partitions = partitions, .serialised = serialised};
       pthread_barrier_init(&work.barrier, NULL, NUM_THREADS);
       pthread_mutex_init(&work.mutex, NULL);
       for (int c = 0; c < num_requests; c++) {
         const int tag = c % 2 ? 51 : 30051;
         side_send_init(&sends[c], (struct shape){partitions, size, MPI_BYTE}, next_of(context), tag, context->world);
-        side_recv_init(&receives[c], (struct shape){partitions / 2, 2 * (MPI_Count)size, MPI_BYTE}, before_of(context),
-                       tag, context->world);
+        side_recv_init(&receives[c], (struct shape){partitions / 2, 2 * (MPI_Count)size, MPI_BYTE}, before_of(context), tag,
+                       context->world);
       }
       for (uint64_t i = 0; i < NUM_STARTS; i++) {
         for (int c = 0; c < num_requests; c++) {
@@ -165,8 +162,7 @@ static void send_and_poll(struct worker *worker) {
   const int senders = work->sends->shape.num_partitions / NUM_THREADS;
   const int receivers = work->receives->shape.num_partitions / NUM_THREADS;
   const size_t part = work->receives->size / (size_t)work->receives->shape.num_partitions;
-  for (int k = worker->index * senders; k < (worker->index + 1) * senders; k++)
-    MPI(MPI_Pready(k, work->sends->request));
+  for (int k = worker->index * senders; k < (worker->index + 1) * senders; k++) MPI(MPI_Pready(k, work->sends->request));
   for (int k = worker->index * receivers; k < (worker->index + 1) * receivers; k++) {
     int flag = 0;
     while (!flag && !case_failed()) MPI(MPI_Parrived(work->receives->request, k, &flag));
@@ -183,8 +179,7 @@ static void threads_poll(const struct context *context) {
     for (int receivers = 4; receivers <= 32; receivers *= 8) {
       struct side sends, receives;
       side_send_init(&sends, (struct shape){16, size, MPI_BYTE}, next_of(context), 53, context->world);
-      side_recv_init(&receives, (struct shape){receivers, 16 * size / receivers, MPI_BYTE}, before_of(context), 53,
-                     context->world);
+      side_recv_init(&receives, (struct shape){receivers, 16 * size / receivers, MPI_BYTE}, before_of(context), 53, context->world);
       for (uint64_t i = 0; i < NUM_STARTS; i++) {
         struct arrival_work work = {&sends, &receives, i, (uint64_t)before_of(context), 0};
         side_prepare(&sends, i, (uint64_t)context->rank);
@@ -235,8 +230,8 @@ static void threads_poll_beside_wait(const struct context *context) {
   MPI(MPI_Type_commit(&gapped));
   MPI(MPI_Psend_init(sent, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, next_of(context), 54, context->world, MPI_INFO_NULL,
                      &sends));
-  MPI(MPI_Precv_init(received, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, before_of(context), 54, context->world,
-                     MPI_INFO_NULL, &receives));
+  MPI(MPI_Precv_init(received, GAPPED_PARTITIONS, GAPPED_ELEMENTS, gapped, before_of(context), 54, context->world, MPI_INFO_NULL,
+                     &receives));
   for (int i = 0; i < 6; i++) {
     struct gapped_work work = {receives, received, i};
     for (size_t at = 0; at < num; at++) sent[at] = i, received[at] = -1;
@@ -274,8 +269,7 @@ static void own_channels(struct worker *worker) {
       MPI_Request both[2] = {receives.request, sends.request};
       MPI(MPI_Startall(2, both));
       pready_all(both[1], 5, RANDOM, i);
-      if (i % 2)
-        MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+      if (i % 2) MPI(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
       else
         for (int flag = 0; !flag && !case_failed();) MPI(MPI_Testall(2, both, &flag, MPI_STATUSES_IGNORE));
       side_check(&receives, i, (uint64_t)worker->index);
@@ -305,8 +299,8 @@ static void own_channels_or_messages(struct worker *worker) {
   const MPI_Comm comm = work->own[worker->index];
   for (int i = 0; i < 200; i++) {
     int sent = i, received = -1;
-    MPI(MPI_Sendrecv(&sent, 1, MPI_INT, next_of(work->context), 1, &received, 1, MPI_INT, before_of(work->context), 1,
-                     comm, MPI_STATUS_IGNORE));
+    MPI(MPI_Sendrecv(&sent, 1, MPI_INT, next_of(work->context), 1, &received, 1, MPI_INT, before_of(work->context), 1, comm,
+                     MPI_STATUS_IGNORE));
     EXPECT(received == i, "message %d is %d", i, received);
     if (i % 50 == 0) {
       MPI_Comm made;

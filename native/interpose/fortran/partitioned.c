@@ -31,7 +31,7 @@ EB_EXPORT void mpi_psend_init_(void *buf, MPI_Fint *partitions, MPI_Count *count
                                MPI_Fint *comm, MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror) {
   MPI_Request made;
   *ierror = MPI_Psend_init(address_of(buf), *partitions, *count, F2C(Type, *datatype), *dest, *tag, F2C(Comm, *comm),
-                            F2C(Info, *info), &made);
+                           F2C(Info, *info), &made);
   if (*ierror == MPI_SUCCESS) *request = REQUEST_C2F(made);
 }
 
@@ -39,7 +39,7 @@ EB_EXPORT void mpi_precv_init_(void *buf, MPI_Fint *partitions, MPI_Count *count
                                MPI_Fint *tag, MPI_Fint *comm, MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror) {
   MPI_Request made;
   *ierror = MPI_Precv_init(address_of(buf), *partitions, *count, F2C(Type, *datatype), *source, *tag, F2C(Comm, *comm),
-                            F2C(Info, *info), &made);
+                           F2C(Info, *info), &made);
   if (*ierror == MPI_SUCCESS) *request = REQUEST_C2F(made);
 }
 

@@ -130,8 +130,10 @@ bool eb_identity_can_be_called(const eb_objects *objects) {
     const eb_object *other = &objects->at[o];
     if (!mpi || other == mpi || other->is_program || !eb_object_defines(other, "PMPI_Init")) continue;
     if (kind_of(other) == KIND_UNKNOWN || kind_of(other) == kind_of(mpi) || !preloaded || !strstr(preloaded, mpi->path)) continue;
-    fprintf(stderr, "earlybird: this process has two MPIs, %s and %s, whose handles differ; select the program's MPI with "
-                    "`earlybird exec --mpi`\n", mpi->path, other->path);
+    fprintf(stderr,
+            "earlybird: this process has two MPIs, %s and %s, whose handles differ; select the program's MPI with "
+            "`earlybird exec --mpi`\n",
+            mpi->path, other->path);
     return false;
   }
   /* A program that contains its MPI shows no more of it than libraries ask for, but then its <mpi.h> is that MPI's. */
@@ -163,7 +165,9 @@ bool eb_identity_is_complete(const eb_object *self, bool says) {
   char version[VERSION_BYTES];
   read_version(version);
   if (says)
-    fprintf(stderr, "earlybird: this process runs %.60s, which has no %s: the MPI's own partitioned communication is used; "
-                    "select the build with `earlybird exec --mpi`, or build libearlybird for this MPI\n", version, name);
+    fprintf(stderr,
+            "earlybird: this process runs %.60s, which has no %s: the MPI's own partitioned communication is used; "
+            "select the build with `earlybird exec --mpi`, or build libearlybird for this MPI\n",
+            version, name);
   return false;
 }

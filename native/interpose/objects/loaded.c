@@ -148,13 +148,27 @@ const char *eb_loaded_hidden_call(const char **by) {
 }
 
 static bool passes_us_by(const char *name, void *with) {
-  static const char *const calls[] = {
-      "mpi_wait",     "mpi_waitall",        "mpi_waitany",          "mpi_waitsome",
-      "mpi_test",     "mpi_testall",        "mpi_testany",          "mpi_testsome",
-      "mpi_start",    "mpi_startall",       "mpi_request_free",     "mpi_request_get_status",
-      "mpi_pready",   "mpi_pready_range",   "mpi_pready_list",      "mpi_parrived",
-      "mpi_cancel",   "mpi_request_get_status_all", "mpi_request_get_status_any", "mpi_request_get_status_some",
-      NULL};
+  static const char *const calls[] = {"mpi_wait",
+                                      "mpi_waitall",
+                                      "mpi_waitany",
+                                      "mpi_waitsome",
+                                      "mpi_test",
+                                      "mpi_testall",
+                                      "mpi_testany",
+                                      "mpi_testsome",
+                                      "mpi_start",
+                                      "mpi_startall",
+                                      "mpi_request_free",
+                                      "mpi_request_get_status",
+                                      "mpi_pready",
+                                      "mpi_pready_range",
+                                      "mpi_pready_list",
+                                      "mpi_parrived",
+                                      "mpi_cancel",
+                                      "mpi_request_get_status_all",
+                                      "mpi_request_get_status_any",
+                                      "mpi_request_get_status_some",
+                                      NULL};
   const search *in = with;
   const bool is_profiling = (name[0] | 0x20) == 'p';
   char plain[32];
@@ -213,8 +227,10 @@ static bool is_first_rank(void) {
 
 static void say_hidden(const char *name, const char *by) {
   if (is_first_rank())
-    fprintf(stderr, "earlybird: %s of %s precedes libearlybird's: the MPI's own partitioned communication is used; to use "
-                    "libearlybird's, load or link libearlybird first\n", name, by);
+    fprintf(stderr,
+            "earlybird: %s of %s precedes libearlybird's: the MPI's own partitioned communication is used; to use "
+            "libearlybird's, load or link libearlybird first\n",
+            name, by);
 }
 
 static bool was_asked;
@@ -234,8 +250,10 @@ static bool may_serve(void) {
   }
   if ((name = eb_loaded_bypass(&by)) != NULL) {
     if (is_first_rank())
-      fprintf(stderr, "earlybird: %s calls %s, which bypasses libearlybird: the MPI's own partitioned "
-                      "communication is used\n", by, name);
+      fprintf(stderr,
+              "earlybird: %s calls %s, which bypasses libearlybird: the MPI's own partitioned "
+              "communication is used\n",
+              by, name);
     return false;
   }
   return eb_loaded_mpi_is_supported();

@@ -17,9 +17,9 @@ typedef struct {
   const char *path; /* as known to the loader; glibc's name for the program is empty */
   bool is_program;  /* the executable: the first of all */
   uintptr_t base;
-  const ElfW(Phdr) *segments;
+  const ElfW(Phdr) * segments;
   int num_segments;
-  const ElfW(Sym) *symbols; /* NULL: it has none */
+  const ElfW(Sym) * symbols; /* NULL: it has none */
   const char *names;
   const void *gnu_hash, *sysv_hash;
   eb_relocations relocations[3];
@@ -40,7 +40,7 @@ const eb_object *eb_objects_at(const eb_objects *objects, const void *address);
 
 /* The entry of a name in the hash table of the object; NULL: none. A program that is not position independent has
  * entries there for functions of others, too, whose address it took: st_shndx is SHN_UNDEF then. */
-const ElfW(Sym) *eb_object_find(const eb_object *object, const char *name);
+const ElfW(Sym) * eb_object_find(const eb_object *object, const char *name);
 
 /* Does it define a name for others? */
 bool eb_object_defines(const eb_object *object, const char *name);

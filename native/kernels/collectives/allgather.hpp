@@ -10,9 +10,7 @@ class Allgather : public Collective {
  public:
   explicit Allgather(const Shape &shape) : Collective(shape, shape.size_bytes, shape.all_blocks_bytes()) {}
 
-  void prepare(int iteration) override {
-    fill(in_.data(), shape_.size_bytes, content_key(shape_.team.rank(), 0, iteration));
-  }
+  void prepare(int iteration) override { fill(in_.data(), shape_.size_bytes, content_key(shape_.team.rank(), 0, iteration)); }
   void call(MPI_Comm comm) override {
     MPI_Allgather(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, comm);
   }

@@ -32,8 +32,7 @@ class Collective {
   using Maker = std::function<std::unique_ptr<Algorithm>(const MethodName &, MPI_Comm)>;
 
   // Each rank contributes `in_bytes` and receives `out_bytes`.
-  Collective(const Shape &shape, std::size_t in_bytes, std::size_t out_bytes)
-      : shape_(shape), in_(in_bytes), out_(out_bytes) {}
+  Collective(const Shape &shape, std::size_t in_bytes, std::size_t out_bytes) : shape_(shape), in_(in_bytes), out_(out_bytes) {}
   virtual ~Collective() = default;
   Collective(const Collective &) = delete;
   Collective &operator=(const Collective &) = delete;

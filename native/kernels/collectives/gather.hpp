@@ -8,19 +8,15 @@ namespace earlybird {
 
 class Gather : public Collective {
  public:
-  explicit Gather(const Shape &shape)
-      : Collective(shape, shape.size_bytes, shape.at_root() ? shape.all_blocks_bytes() : 0) {}
+  explicit Gather(const Shape &shape) : Collective(shape, shape.size_bytes, shape.at_root() ? shape.all_blocks_bytes() : 0) {}
 
-  void prepare(int iteration) override {
-    fill(in_.data(), shape_.size_bytes, content_key(shape_.team.rank(), 0, iteration));
-  }
+  void prepare(int iteration) override { fill(in_.data(), shape_.size_bytes, content_key(shape_.team.rank(), 0, iteration)); }
   void call(MPI_Comm comm) override {
     MPI_Gather(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, shape_.root, comm);
   }
   bool received(int iteration) const override {
     const Blocks blocks{shape_.size_bytes, shape_.team.size()};
-    return !shape_.at_root() ||
-           blocks.hold_all(out_.data(), [=](int from) { return content_key(from, 0, iteration); });
+    return !shape_.at_root() || blocks.hold_all(out_.data(), [=](int from) { return content_key(from, 0, iteration); });
   }
 
   std::map<std::string, Maker> own_algorithms() override;

@@ -15,8 +15,8 @@ std::vector<int> spread_ranks(int num_ranks, int max_ranks) {
   return ranks;
 }
 
-std::vector<Operation> with_late_ranks(const std::vector<Operation> &operations, const Team &team,
-                                       const std::vector<int> &late, double delay_s) {
+std::vector<Operation> with_late_ranks(const std::vector<Operation> &operations, const Team &team, const std::vector<int> &late,
+                                       double delay_s) {
   std::vector<Operation> delayed = operations;
   for (Operation &operation : delayed) {
     const auto num_begun = std::make_shared<std::size_t>(0);  // number of iterations of this operation

@@ -13,7 +13,7 @@ std::vector<int> spread_ranks(int num_ranks, int max_ranks);
 
 // Copies of `operations` in which rank late[k] is `delay_s` late in round k: one iteration per element of `late`, keeping
 // the times of all ranks.
-std::vector<Operation> with_late_ranks(const std::vector<Operation> &operations, const Team &team,
-                                       const std::vector<int> &late, double delay_s);
+std::vector<Operation> with_late_ranks(const std::vector<Operation> &operations, const Team &team, const std::vector<int> &late,
+                                       double delay_s);
 
 }  // namespace earlybird

@@ -5,15 +5,9 @@
 
 namespace earlybird {
 
-LinearBlocks::LinearBlocks(Team &team, MPI_Comm comm, Direction direction, int root, std::size_t block_bytes,
-                           std::byte *blocks, std::byte *own)
-    : team_(team),
-      comm_(comm),
-      direction_(direction),
-      root_(root),
-      block_bytes_(block_bytes),
-      blocks_(blocks),
-      own_(own) {
+LinearBlocks::LinearBlocks(Team &team, MPI_Comm comm, Direction direction, int root, std::size_t block_bytes, std::byte *blocks,
+                           std::byte *own)
+    : team_(team), comm_(comm), direction_(direction), root_(root), block_bytes_(block_bytes), blocks_(blocks), own_(own) {
   requests_.reserve(static_cast<std::size_t>(team.size()));
 }
 

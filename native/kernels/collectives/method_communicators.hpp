@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/request.hpp"
 #include "harness/control_variables.hpp"
 #include "harness/duplicate.hpp"
+#include "harness/request.hpp"
 #include "harness/team.hpp"
 
 namespace earlybird {

@@ -11,8 +11,8 @@ namespace {
 void require_whole_elements(const MethodName &name, std::size_t size_bytes, const Summands &summands) {
   if (name.segment_bytes < size_bytes && name.segment_bytes % summands.element_bytes() != 0)
     refuse("the method " + name.text + " splits doubles: size_bytes=" + std::to_string(size_bytes) +
-           " is reduced as doubles; give a segment size that is a multiple of " +
-           std::to_string(summands.element_bytes()) + " bytes");
+           " is reduced as doubles; give a segment size that is a multiple of " + std::to_string(summands.element_bytes()) +
+           " bytes");
 }
 
 }  // namespace
@@ -23,8 +23,7 @@ std::map<std::string, Collective::Maker> Reduce::own_algorithms() {
       require_whole_elements(name, shape_.size_bytes, summands_);
       Team &team = shape_.team;
       return std::make_unique<TreeReduce>(team, comm, tree(team.rank(), team.size(), shape_.root),
-                                          Segments(shape_.size_bytes, name.segment_bytes), summands_, in_.data(),
-                                          out_.data());
+                                          Segments(shape_.size_bytes, name.segment_bytes), summands_, in_.data(), out_.data());
     };
   };
   return {{"own-linear", up(linear_tree)}, {"own-pipeline", up(chain_tree)}, {"own-binomial", up(binomial_tree)}};

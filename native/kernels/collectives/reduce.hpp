@@ -13,8 +13,7 @@ class Reduce : public Collective {
 
   void prepare(int iteration) override { summands_.fill(in_.data(), shape_.team.rank(), iteration); }
   void call(MPI_Comm comm) override {
-    MPI_Reduce(in_.data(), out_.data(), summands_.count(shape_.size_bytes), summands_.type(), summands_.op(),
-               shape_.root, comm);
+    MPI_Reduce(in_.data(), out_.data(), summands_.count(shape_.size_bytes), summands_.type(), summands_.op(), shape_.root, comm);
   }
   bool received(int iteration) const override {
     return !shape_.at_root() || summands_.hold(out_.data(), shape_.team.size(), iteration);

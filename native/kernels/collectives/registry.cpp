@@ -29,10 +29,10 @@ std::unique_ptr<Collective> make(const Shape &shape) {
 }
 
 const std::map<std::string, Entry> known_operations = {
-    {"allgather", {make<Allgather>}},          {"allreduce", {make<Allreduce>, false, true}},
-    {"alltoall", {make<Alltoall>}},            {"barrier", {make<Barrier>}},
-    {"bcast", {make<Bcast>, true}},            {"gather", {make<Gather>, true}},
-    {"reduce", {make<Reduce>, true, true}},    {"scatter", {make<Scatter>, true}},
+    {"allgather", {make<Allgather>}},       {"allreduce", {make<Allreduce>, false, true}},
+    {"alltoall", {make<Alltoall>}},         {"barrier", {make<Barrier>}},
+    {"bcast", {make<Bcast>, true}},         {"gather", {make<Gather>, true}},
+    {"reduce", {make<Reduce>, true, true}}, {"scatter", {make<Scatter>, true}},
 };
 
 template <class Value>
@@ -45,8 +45,7 @@ std::string names_of(const std::map<std::string, Value> &entries) {
 const Entry &find_operation(const std::string &operation) {
   const auto entry = known_operations.find(operation);
   if (entry == known_operations.end())
-    refuse("the request gives operation=" + operation + "; give one of " + names_of(known_operations) +
-           " and reduce_local");
+    refuse("the request gives operation=" + operation + "; give one of " + names_of(known_operations) + " and reduce_local");
   return entry->second;
 }
 

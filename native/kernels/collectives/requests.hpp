@@ -17,9 +17,7 @@ class Requests {
  public:
   // `width` requests for each of `num_segments` segments.
   Requests(std::size_t width, std::size_t num_segments)
-      : width_(width),
-        rows_(std::min(num_segments, max_segments_in_flight)),
-        all_(width_ * rows_, MPI_REQUEST_NULL) {}
+      : width_(width), rows_(std::min(num_segments, max_segments_in_flight)), all_(width_ * rows_, MPI_REQUEST_NULL) {}
 
   // The width() requests of segment k.
   MPI_Request *of(std::size_t k) { return all_.data() + k % rows_ * width_; }

@@ -8,8 +8,7 @@ namespace earlybird {
 
 class Scatter : public Collective {
  public:
-  explicit Scatter(const Shape &shape)
-      : Collective(shape, shape.at_root() ? shape.all_blocks_bytes() : 0, shape.size_bytes) {}
+  explicit Scatter(const Shape &shape) : Collective(shape, shape.at_root() ? shape.all_blocks_bytes() : 0, shape.size_bytes) {}
 
   void prepare(int iteration) override {
     const Blocks blocks{shape_.size_bytes, shape_.at_root() ? shape_.team.size() : 0};

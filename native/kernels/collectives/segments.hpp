@@ -11,8 +11,7 @@ class Segments {
   // Segments of `segment_bytes`; the last one is shorter if they do not divide the size. One segment if `segment_bytes` is 0
   // or at least the size. An empty buffer is one empty segment, which is still sent.
   Segments(std::size_t size_bytes, std::size_t segment_bytes)
-      : size_bytes_(size_bytes),
-        segment_bytes_(segment_bytes == 0 ? size_bytes : std::min(segment_bytes, size_bytes)) {}
+      : size_bytes_(size_bytes), segment_bytes_(segment_bytes == 0 ? size_bytes : std::min(segment_bytes, size_bytes)) {}
 
   std::size_t size_bytes() const { return size_bytes_; }
   std::size_t count() const { return segment_bytes_ == 0 ? 1 : (size_bytes_ + segment_bytes_ - 1) / segment_bytes_; }

@@ -24,9 +24,7 @@ std::uint64_t rank_mask(int rank, int iteration) {
   return key ^ (key >> 29);
 }
 
-double weight(int rank, int iteration) {
-  return static_cast<double>(rank_mask(rank, iteration) >> 20 & (weight_range - 1));
-}
+double weight(int rank, int iteration) { return static_cast<double>(rank_mask(rank, iteration) >> 20 & (weight_range - 1)); }
 
 double total(std::uint64_t word, double share, double weight) {
   const auto base = static_cast<double>(word >> 40 & (base_range - 1));
@@ -51,8 +49,7 @@ void Summands::fill(std::byte *data, int rank, int iteration) const {
   }
 }
 
-bool Summands::hold_total(const std::byte *data, double share, double weight, std::uint64_t mask,
-                          int iteration) const {
+bool Summands::hold_total(const std::byte *data, double share, double weight, std::uint64_t mask, int iteration) const {
   const std::uint64_t key = element_key(iteration);
   bool same = true;
   for (std::size_t k = 0; 8 * k < size_bytes_; ++k) {

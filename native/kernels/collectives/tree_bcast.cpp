@@ -27,8 +27,7 @@ void TreeBcast::run() {
     MPI_Request *const sends = sends_.of(k);
     team_.wait(sends, sends_.width());
     for (std::size_t child = 0; child < tree_.children.size(); ++child)
-      MPI_Isend(data_ + segments_.offset(k), segments_.bytes(k), MPI_BYTE, tree_.children[child], tag, comm_,
-                &sends[child]);
+      MPI_Isend(data_ + segments_.offset(k), segments_.bytes(k), MPI_BYTE, tree_.children[child], tag, comm_, &sends[child]);
   }
   team_.wait(sends_.all(), sends_.count());
 }

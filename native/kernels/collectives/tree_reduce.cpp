@@ -6,8 +6,8 @@
 
 namespace earlybird {
 
-TreeReduce::TreeReduce(Team &team, MPI_Comm comm, Tree tree, Segments segments, const Summands &summands,
-                       const std::byte *own, std::byte *result)
+TreeReduce::TreeReduce(Team &team, MPI_Comm comm, Tree tree, Segments segments, const Summands &summands, const std::byte *own,
+                       std::byte *result)
     : team_(team),
       comm_(comm),
       tree_(std::move(tree)),
@@ -42,8 +42,7 @@ const std::byte *TreeReduce::sum_up(std::size_t k) {
   std::byte *const sum = received_.front() + offset;
   for (std::size_t child = 0; child < received_.size(); ++child) {
     team_.wait(receives_.of(k) + child, 1);
-    MPI_Reduce_local(child == 0 ? own_ + offset : received_[child] + offset, sum, count, summands_.type(),
-                     summands_.op());
+    MPI_Reduce_local(child == 0 ? own_ + offset : received_[child] + offset, sum, count, summands_.type(), summands_.op());
   }
   return sum;
 }

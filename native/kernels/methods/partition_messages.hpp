@@ -16,10 +16,8 @@ class PartitionMessages {
     for (int k = 0; k < transfer.num_partitions; ++k) {
       const int thread = transfer.thread_of(k), tag = first_tag + k - transfer.first_of(thread);
       const MPI_Comm comm = comm_of_thread[static_cast<std::size_t>(thread)];
-      if (transfer.sends())
-        MPI_Send_init(transfer.partition(k), count, MPI_BYTE, transfer.peer(), tag, comm, request(k));
-      else
-        MPI_Recv_init(transfer.partition(k), count, MPI_BYTE, transfer.peer(), tag, comm, request(k));
+      if (transfer.sends()) MPI_Send_init(transfer.partition(k), count, MPI_BYTE, transfer.peer(), tag, comm, request(k));
+      else MPI_Recv_init(transfer.partition(k), count, MPI_BYTE, transfer.peer(), tag, comm, request(k));
     }
   }
   ~PartitionMessages() {

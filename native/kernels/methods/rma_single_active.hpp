@@ -8,21 +8,16 @@ namespace earlybird {
 
 class RmaSingleActive : public Method {
  public:
-  RmaSingleActive(Transfer &transfer, const std::string &name)
-      : Method(transfer), window_(transfer, name), peer_(transfer) {}
+  RmaSingleActive(Transfer &transfer, const std::string &name) : Method(transfer), window_(transfer, name), peer_(transfer) {}
 
   void start() override {
-    if (transfer_.sends())
-      MPI_Win_start(peer_.group(), 0, window_.win());
-    else
-      MPI_Win_post(peer_.group(), 0, window_.win());
+    if (transfer_.sends()) MPI_Win_start(peer_.group(), 0, window_.win());
+    else MPI_Win_post(peer_.group(), 0, window_.win());
   }
   void ready(int partition) override { window_.put(partition); }
   void wait() override {
-    if (transfer_.sends())
-      MPI_Win_complete(window_.win());
-    else
-      MPI_Win_wait(window_.win());
+    if (transfer_.sends()) MPI_Win_complete(window_.win());
+    else MPI_Win_wait(window_.win());
   }
 
  private:

@@ -8,8 +8,7 @@ namespace earlybird {
 
 class RmaSinglePassive : public Method {
  public:
-  RmaSinglePassive(Transfer &transfer, const std::string &name)
-      : Method(transfer), window_(transfer, name), exposure_(transfer) {
+  RmaSinglePassive(Transfer &transfer, const std::string &name) : Method(transfer), window_(transfer, name), exposure_(transfer) {
     window_.require_unified_memory(name);
     // No other rank locks the window, so MPI_MODE_NOCHECK is valid.
     if (transfer.sends()) MPI_Win_lock(MPI_LOCK_SHARED, transfer.peer(), MPI_MODE_NOCHECK, window_.win());

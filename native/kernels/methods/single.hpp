@@ -11,8 +11,7 @@ class Single : public Method {
     const int count = static_cast<int>(transfer.size_bytes);
     if (transfer.sends())
       MPI_Send_init(transfer.buffer.data(), count, MPI_BYTE, transfer.peer(), tag, transfer.team.comm(), &request_);
-    else
-      MPI_Recv_init(transfer.buffer.data(), count, MPI_BYTE, transfer.peer(), tag, transfer.team.comm(), &request_);
+    else MPI_Recv_init(transfer.buffer.data(), count, MPI_BYTE, transfer.peer(), tag, transfer.team.comm(), &request_);
   }
   ~Single() override { MPI_Request_free(&request_); }
 

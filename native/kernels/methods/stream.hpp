@@ -60,8 +60,7 @@ class Stream : public Method {
       MPI_Irecv(transfer_.partition(k), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(k), request(k));
   }
   void ready(int partition) override {
-    MPI_Isend(transfer_.partition(partition), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(partition),
-              request(partition));
+    MPI_Isend(transfer_.partition(partition), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(partition), request(partition));
   }
   // A stream must not be used by two threads at a time, so each thread waits for its own sends.
   void all_of_thread_ready(int thread) override { wait_for(thread); }
@@ -72,9 +71,7 @@ class Stream : public Method {
 
  private:
   int count() const { return static_cast<int>(transfer_.partition_bytes()); }
-  MPI_Comm comm_of(int partition) const {
-    return streams_[static_cast<std::size_t>(transfer_.thread_of(partition))]->comm();
-  }
+  MPI_Comm comm_of(int partition) const { return streams_[static_cast<std::size_t>(transfer_.thread_of(partition))]->comm(); }
   MPI_Request *request(int k) { return &requests_[static_cast<std::size_t>(k)]; }
   void wait_for(int thread) {
     MPI_Waitall(transfer_.partitions_per_thread(), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);

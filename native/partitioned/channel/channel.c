@@ -88,8 +88,7 @@ int eb_channel_start(eb_channel *channel) {
 }
 
 /* Kept out of the way of the ordinary Pready. */
-__attribute__((noinline))
-static void note_ready(eb_channel *channel, int partition) {
+__attribute__((noinline)) static void note_ready(eb_channel *channel, int partition) {
   if (eb_adaptation_is_observed(&channel->adaptation)) eb_adaptation_note_ready(&channel->adaptation, partition);
   if (eb_statistics_on) eb_statistics_pready(&channel->statistics, partition);
 }

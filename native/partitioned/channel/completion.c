@@ -80,9 +80,7 @@ static int test_all(eb_channel *channel, bool *done) {
 
 /* Acquires a channel for this thread; false while another one has it: the status of a request and the arrival of a
  * partition may be asked for while another thread waits. */
-static bool acquire(eb_channel *channel) {
-  return !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire);
-}
+static bool acquire(eb_channel *channel) { return !atomic_flag_test_and_set_explicit(&channel->testing, memory_order_acquire); }
 
 static void release(eb_channel *channel) { atomic_flag_clear_explicit(&channel->testing, memory_order_release); }
 

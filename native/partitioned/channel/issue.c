@@ -31,9 +31,7 @@ static atomic_int num_open; /* started senders that have segments left to send; 
 /* Below MPI_THREAD_MULTIPLE all channels share one lock, because it guards the MPI itself. */
 static int lane_of(const eb_channel *channel) { return eb_world.multiple ? eb_wire_lane(&channel->wire) : 0; }
 
-static bool try_lock(int lane) {
-  return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst);
-}
+static bool try_lock(int lane) { return !atomic_flag_test_and_set_explicit(&lanes[lane].sending, memory_order_seq_cst); }
 
 static waiting *place_of(int lane, uint64_t number) { return &lanes[lane].ring[number % RING_SIZE]; }
 

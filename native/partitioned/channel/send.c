@@ -26,7 +26,6 @@ bool eb_channel_send(eb_channel *channel, int segment) {
   if (eb_wire_is_copying(wire)) await_answer(channel, eb_wire_segment_bytes(wire, segment));
   eb_wire_send(wire, segment);
   if (is_observed) eb_adaptation_note_sent(&channel->adaptation, begin_s);
-  if (eb_statistics_on)
-    eb_statistics_segment_sent(&channel->statistics, segment, eb_wire_segment_bytes(wire, segment), traced_s);
+  if (eb_statistics_on) eb_statistics_segment_sent(&channel->statistics, segment, eb_wire_segment_bytes(wire, segment), traced_s);
   return eb_wire_count_sent(wire);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partitioned/process/clock.h"
 #include "partitioned/domain/domain.h"
+#include "partitioned/process/clock.h"
 #include "partitioned/process/world.h"
 
 /* Dense where MPIs change from eager to rendezvous (between 4 KiB and 64 KiB), then the long messages. */

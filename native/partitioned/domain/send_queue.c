@@ -26,9 +26,7 @@ enum { MAX_TESTED = 16 };
 
 int eb_send_queue_num_data(void) { return atomic_load_explicit(&num_pending[EB_SEND_DATA], memory_order_relaxed); }
 
-int eb_send_queue_num_control(void) {
-  return atomic_load_explicit(&num_pending[EB_SEND_CONTROL], memory_order_relaxed);
-}
+int eb_send_queue_num_control(void) { return atomic_load_explicit(&num_pending[EB_SEND_CONTROL], memory_order_relaxed); }
 
 static void append(eb_pending_send *made) {
   made->next = NULL;

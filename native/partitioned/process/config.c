@@ -71,9 +71,8 @@ bool eb_config_read(eb_config *config, char *problem, int problem_size) {
   *config = (eb_config){.mode = {EB_AUTO, 0}, .num_lanes = 1};
   int64_t number;
   const char *name, *text, *allowed;
-#define REFUSE_UNLESS(variable_name, reads, what)                             \
-  if ((text = variable(name = variable_name)) && (allowed = what) && !(reads)) \
-  goto refused
+#define REFUSE_UNLESS(variable_name, reads, what) \
+  if ((text = variable(name = variable_name)) && (allowed = what) && !(reads)) goto refused
   REFUSE_UNLESS(EARLYBIRD_ENV_SEGMENTS, read_segments(text, &config->mode), "auto, partition or a number of segments");
   REFUSE_UNLESS(EARLYBIRD_ENV_AGGR_SIZE, read_aggregate(text, &config->mode), "a number of bytes, such as 16384");
   REFUSE_UNLESS(EARLYBIRD_ENV_PROGRESS_THREAD, read_switch(text, &config->progress_thread), "0 or 1");

@@ -22,9 +22,7 @@ double eb_cost_time_s(const eb_cost *cost, int64_t bytes) {
 
 double eb_cost_overhead_s(const eb_cost *cost, int64_t bytes) { return protocol_of(cost, bytes)->overhead_s; }
 
-double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost) {
-  return protocol_of(cost, INT64_MAX)->bandwidth_bytes_per_s;
-}
+double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost) { return protocol_of(cost, INT64_MAX)->bandwidth_bytes_per_s; }
 
 /* One number and the character behind it; NULL when there is no finite number. */
 static const char *read_number(const char *at, double *value) {

@@ -92,8 +92,7 @@ static void write_trace(const char *text, const int *lengths, int64_t lost) {
     fprintf(stderr, "earlybird: cannot write the trace %s (%s); the program is not affected\n", eb_world.config.trace,
             strerror(why));
   }
-  if (lost > 0)
-    fprintf(stderr, "earlybird: the trace omits %lld events of ranks that exceeded 100 MB\n", (long long)lost);
+  if (lost > 0) fprintf(stderr, "earlybird: the trace omits %lld events of ranks that exceeded 100 MB\n", (long long)lost);
 }
 
 static void gather_trace(void) {

@@ -38,8 +38,7 @@ static int64_t insert(eb_ids *ids, int at, int64_t first, int64_t num, void *own
 
 int64_t eb_ids_take(eb_ids *ids, int64_t num, void *owner) {
   if (num < 1 || num >= ids->end) return -1;
-  const int64_t last_end =
-      ids->num_ranges ? ids->ranges[ids->num_ranges - 1].first + ids->ranges[ids->num_ranges - 1].num : 1;
+  const int64_t last_end = ids->num_ranges ? ids->ranges[ids->num_ranges - 1].first + ids->ranges[ids->num_ranges - 1].num : 1;
   /* The usual case: behind the last range. */
   if (last_end + num <= ids->end) return insert(ids, ids->num_ranges, last_end, num, owner);
   int64_t free_from = 1;

@@ -7,10 +7,8 @@
 MPI_Fint c_make(int sends, double *buffer, int partitions, int count, int peer, int tag, MPI_Fint comm) {
   MPI_Request request;
   int rc;
-  if (sends)
-    rc = MPI_Psend_init(buffer, partitions, count, MPI_DOUBLE, peer, tag, MPI_Comm_f2c(comm), MPI_INFO_NULL, &request);
-  else
-    rc = MPI_Precv_init(buffer, partitions, count, MPI_DOUBLE, peer, tag, MPI_Comm_f2c(comm), MPI_INFO_NULL, &request);
+  if (sends) rc = MPI_Psend_init(buffer, partitions, count, MPI_DOUBLE, peer, tag, MPI_Comm_f2c(comm), MPI_INFO_NULL, &request);
+  else rc = MPI_Precv_init(buffer, partitions, count, MPI_DOUBLE, peer, tag, MPI_Comm_f2c(comm), MPI_INFO_NULL, &request);
   return MPI_Request_c2f(rc == MPI_SUCCESS ? request : MPI_REQUEST_NULL);
 }
 
@@ -57,9 +55,7 @@ static int sentences_are_kept(void) {
 }
 
 /* A sentence of libearlybird's is the code's: then the request it was raised for is ours. */
-int c_says(int code, const char *text) {
-  return sentences_are_kept() ? sentence_has(code, text) : code != MPI_SUCCESS;
-}
+int c_says(int code, const char *text) { return sentences_are_kept() ? sentence_has(code, text) : code != MPI_SUCCESS; }
 
 void c_pause(int milliseconds) {
   const struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000L};

@@ -17,10 +17,8 @@ int main(int argc, char **argv) {
   if (!plugin) printf("failed: %s\n", dlerror());
   if (!plugin) MPI_Abort(MPI_COMM_WORLD, 1);
   void (*complete)(MPI_Fint *) = (void (*)(MPI_Fint *))dlsym(plugin, "complete");
-  if (rank == 0)
-    MPI_Psend_init(data, PARTITIONS, BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-  else
-    MPI_Precv_init(data, PARTITIONS, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  if (rank == 0) MPI_Psend_init(data, PARTITIONS, BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  else MPI_Precv_init(data, PARTITIONS, BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   MPI_Fint handle = MPI_Request_c2f(request);
   for (int time = 1; time <= 3; time++) {
     for (int b = 0; b < PARTITIONS * BYTES; b++) data[b] = rank == 0 ? (char)(b + time) : -1;
