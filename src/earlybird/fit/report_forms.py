@@ -7,6 +7,7 @@ import pandas
 
 from earlybird.fit.collective import POINT
 from earlybird.fit.collective_search import aicc
+from earlybird.models.regression import least_squares
 
 US = 1e6
 # The report does not state the base of its logarithm of times; 2 fits its times of one byte.
@@ -200,9 +201,6 @@ def smallest_size(rows: pandas.DataFrame) -> int:
 
 def _regression(operation: str, what: str, points: Grid, form: int, method: str) -> Regression | None:
     """None if there are no more points than coefficients."""
-    # The import takes half a second and is needed only here.
-    import statsmodels.api as statsmodels
-
     algorithm = method.partition(":")[0]
     columns = _independent(design(points, form, algorithm)) if len(points.ranks) else {}
     if len(points.ranks) <= len(columns) or len(np.unique(points.ranks)) < 2:
@@ -210,14 +208,14 @@ def _regression(operation: str, what: str, points: Grid, form: int, method: str)
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T
     # Columns of sizes and of logarithms differ by orders of magnitude: scaling keeps the rank test reliable.
     scale = np.abs(x).max(axis=0)
-    result = statsmodels.OLS(y, x / scale).fit()
-    residual = float((result.resid**2).sum())
+    fitted = least_squares(x / scale, y)
+    residual = float((fitted.residuals**2).sum())
     centred = 1 - residual / max(float(((y - y.mean()) ** 2).sum()), np.finfo(float).tiny)
     plain = 1 - residual / max(float((y**2).sum()), np.finfo(float).tiny)
     rows = tuple(
         Row(name, float(b / s), float(e / s), float(t), float(p))
         for name, b, e, t, p, s in zip(
-            columns, result.params, result.bse, result.tvalues, result.pvalues, scale, strict=True
+            columns, fitted.coefficients, fitted.standard_errors, fitted.t, fitted.p, scale, strict=True
         )
     )
     logarithm = {1: "ln T", 2: "ln T", 3: "log2 T"}[form] if is_logarithmic(form, algorithm) else "T"

@@ -1,5 +1,7 @@
 """Straight lines through times against sizes, in relative or absolute error, many at once."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 
@@ -59,6 +61,35 @@ def fit_slope(
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = (weight * x * rest_s).sum(axis=-1) / (weight * x * x).sum(axis=-1)
     return np.maximum(slope, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Ordinary least squares with p coefficients of n > p values: (p,) each but the (n,) residuals.
+
+    `t` is coefficient / standard error, `p` the probability of such a |t| or a larger one if the coefficient
+    is 0, by Student's t with n - p degrees of freedom."""
+
+    coefficients: np.ndarray
+    standard_errors: np.ndarray
+    t: np.ndarray
+    p: np.ndarray
+    residuals: np.ndarray
+
+
+def least_squares(features: np.ndarray, values: np.ndarray) -> LeastSquares:
+    """Coefficients of `features`, (n, p) of rank p, that minimise the squared residuals of `values`, (n,)."""
+    from scipy.stats import t as student  # the import takes longer than most commands
+
+    count, num_coefficients = features.shape
+    coefficients, *_ = np.linalg.lstsq(features, values, rcond=None)
+    residuals = values - features @ coefficients
+    freedom = count - num_coefficients
+    variance = float(residuals @ residuals) / freedom
+    errors = np.sqrt(np.diag(np.linalg.pinv(features.T @ features)) * variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = coefficients / errors
+    return LeastSquares(coefficients, errors, ratio, 2 * student.sf(np.abs(ratio), freedom), residuals)
 
 
 def not_negative(features: np.ndarray, values: np.ndarray, pull: float = 0.0) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from earlybird.models.regression import fit_line, fit_slope
+from earlybird.models.regression import fit_line, fit_slope, least_squares
 
 SIZES = np.array([0, 64, 4096, 65536, 1 << 20])
 
@@ -67,3 +67,15 @@ def test_a_line_that_would_begin_below_zero_goes_through_the_origin(relative):
 def test_two_sizes_make_a_line():
     intercept, slope = fit_line(np.array([0, 1]), np.array([3e-6, 5e-6]))
     assert intercept == pytest.approx(3e-6) and slope == pytest.approx(2e-6)
+
+
+def test_errors_and_probabilities_of_least_squares_are_those_of_the_closed_form():
+    """y = (0, 1, 2, 4) at x = (0, 1, 2, 3): 1.3 x - 0.2 with residuals whose squares add up to 0.3."""
+    x = np.arange(4.0)
+    fitted = least_squares(np.array([np.ones(4), x]).T, np.array([0.0, 1, 2, 4]))
+    assert fitted.coefficients == pytest.approx([-0.2, 1.3])
+    assert fitted.residuals == pytest.approx([0.2, -0.1, -0.4, 0.3])
+    assert fitted.standard_errors == pytest.approx([np.sqrt(0.15 * 0.7), np.sqrt(0.15 / 5)])
+    # Student's t with 2 degrees of freedom: P(|T| > t) = 1 - t/sqrt(t^2 + 2).
+    t = 1.3 / np.sqrt(0.15 / 5)
+    assert (fitted.t[1], fitted.p[1]) == (pytest.approx(t), pytest.approx(1 - t / np.sqrt(t**2 + 2)))
