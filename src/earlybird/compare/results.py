@@ -127,8 +127,9 @@ def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any
     if any(sample.rank_times_s is None for sample in samples):
         return {}
     of_ranks = rank_medians_of_launches(samples)
-    rooted = config["operation"] in ROOTED
-    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config["root"]]) if rooted else None}
+    if config["operation"] not in ROOTED:
+        return {"mean_s": float(of_ranks.mean()), "root": None, "root_s": None}
+    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config["root"]])}
 
 
 def _median_s(samples: Sequence[Sample]) -> float:

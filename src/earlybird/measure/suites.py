@@ -165,7 +165,7 @@ SUITES = {
         ),
         Suite(
             "collective",
-            "broadcast, reduce and others by each algorithm, the MPI's forced and ours",
+            "broadcast, reduce and others by each algorithm of the MPI and by Earlybird's",
             collective.COLLECTIVE_OPTIONS,
             collective.collective_groups,
             "earlybird measure collective --op bcast,reduce --ranks 2..4 --sizes 1..1MiB -o run",
