@@ -17,9 +17,9 @@ from earlybird.measure.groups import Group
 def print_beside_paper(run: Run) -> None:
     """Print the paper's figures next to those of the run; the page and the formats csv and json have the
     rest."""
-    from earlybird.report.gillis import brief_paper_tables
     from earlybird.report.material import collect
     from earlybird.report.pipelines import pipelines
+    from earlybird.report.tables.gillis import brief_paper_tables
 
     for table in brief_paper_tables(pipelines(collect([run.path]))):
         print(f"\n{table.caption}")

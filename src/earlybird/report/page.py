@@ -5,8 +5,8 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.data import files
-from earlybird.report.axes import PALETTE
-from earlybird.report.chapters import chapters
+from earlybird.report.contents import chapters
+from earlybird.report.figures.axes import PALETTE
 from earlybird.report.material import Material
 from earlybird.report.parts import Chapter
 

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from earlybird.report.chapters import chapters
+from earlybird.report.contents import chapters
 from earlybird.report.material import Material
 from earlybird.report.parts import Chapter, Step, Table
 

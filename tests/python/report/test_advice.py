@@ -6,8 +6,9 @@ import plotly.graph_objects as go
 
 from earlybird.data.advice import Advice, Alternative, SizeRange
 from earlybird.data.results import Estimate
-from earlybird.report import axes, page
-from earlybird.report.chapters import chapters
+from earlybird.report import page
+from earlybird.report.contents import chapters
+from earlybird.report.figures import axes
 from earlybird.report.material import Material
 from earlybird.report.terminal import render
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from earlybird.report import axes
+from earlybird.report.figures import axes
 
 
 def test_size_axis_has_binary_ticks_and_a_tick_for_0_bytes():

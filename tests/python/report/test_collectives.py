@@ -12,12 +12,13 @@ from earlybird.data import labels
 from earlybird.data.mpi_algorithms import FAMILIES
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
-from earlybird.report import axes, page
-from earlybird.report.chapters import chapters
-from earlybird.report.collective_chapter import MAX_SETTINGS
+from earlybird.report import page
+from earlybird.report.chapters.collectives import MAX_SETTINGS
 from earlybird.report.collective_choices import MAX_SIZES
-from earlybird.report.collective_figures import MAX_LINES
 from earlybird.report.collectives import collectives
+from earlybird.report.contents import chapters
+from earlybird.report.figures import axes
+from earlybird.report.figures.collectives import MAX_LINES
 from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
 from earlybird.report.terminal import render
 

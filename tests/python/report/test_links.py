@@ -5,7 +5,7 @@ import pytest
 
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
-from earlybird.report.chapters import chapters
+from earlybird.report.contents import chapters
 from earlybird.report.exchanges import exchanges
 from earlybird.report.links import exchange_share
 from earlybird.report.material import Material, MeasuredRun

@@ -8,10 +8,10 @@ import pytest
 
 from earlybird.data import labels
 from earlybird.data.run import Sample
-from earlybird.report import axes
-from earlybird.report.chapters import chapters
+from earlybird.report.contents import chapters
+from earlybird.report.figures import axes
+from earlybird.report.figures.msgrates import MAX_SETTINGS
 from earlybird.report.material import Material, MeasuredRun, collect
-from earlybird.report.msgrate_figures import MAX_SETTINGS
 from earlybird.report.msgrates import message_rates
 from earlybird.report.terminal import render
 

@@ -13,7 +13,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Run, Sample
 from earlybird.report import page
-from earlybird.report.chapters import QUESTIONS, chapters
+from earlybird.report.contents import QUESTIONS, chapters
 from earlybird.report.material import Material, collect
 
 HOSTILE = '<script>alert("x")</script><img src=http://example.org/a.png>'

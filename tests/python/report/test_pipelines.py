@@ -9,10 +9,11 @@ import pytest
 
 from earlybird.data import labels
 from earlybird.data.run import Sample
-from earlybird.report import axes, page
-from earlybird.report.chapters import chapters
+from earlybird.report import page
+from earlybird.report.contents import chapters
+from earlybird.report.figures import axes
+from earlybird.report.figures.pipelines import MAX_SETTINGS
 from earlybird.report.material import Material, MeasuredRun
-from earlybird.report.pipeline_figures import MAX_SETTINGS
 from earlybird.report.pipelines import pipelines
 from earlybird.report.terminal import render
 

@@ -1,7 +1,7 @@
 """The terminal output has the same answers, in at most 100 columns of plain text."""
 
 from earlybird.report import terminal
-from earlybird.report.chapters import chapters
+from earlybird.report.contents import chapters
 from earlybird.report.material import Material, collect
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes
-from earlybird.report import axes
 from earlybird.report.collective_choices import drawn_sizes, sized
-from earlybird.report.collective_figures import hover
 from earlybird.report.collectives import Collective, CollectivePoint, base, map_order
+from earlybird.report.figures import axes
+from earlybird.report.figures.collectives import hover
 from earlybird.report.parts import Figure
 
 LOOKS = {"core": ("solid", "circle"), "socket": ("dash", "square"), "node": ("dot", "diamond")}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from earlybird.compare.ranking import MIN_EFFECT
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import axes
-from earlybird.report.method_map import Cell, MethodMap
+from earlybird.report.figures import axes
+from earlybird.report.figures.method_map import Cell, MethodMap
 from earlybird.report.parts import Figure
 from earlybird.report.pipeline_choices import choice, setting_text
 from earlybird.report.pipelines import Pipeline

@@ -7,12 +7,12 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import axes
 from earlybird.report.collective_choices import choice, drawn_sizes, setting_text, sized
 from earlybird.report.collectives import Collective, CollectivePoint, is_own
+from earlybird.report.figures import axes
+from earlybird.report.figures.spread_lines import fitted_trace, spread_traces
 from earlybird.report.material import ReferenceCurve
 from earlybird.report.parts import Figure
-from earlybird.report.spread_lines import fitted_trace, spread_traces
 
 MAX_LINES = 10  # visible lines; the legend shows the others on request
 # From this number of ranks, published regressions (fitted to hundreds of ranks) are visible by default.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earlybird.data import labels
-from earlybird.report import axes
+from earlybird.report.figures import axes
 
 MAX_TICKS = 9
 _WIDE_COLUMNS = 8  # with more columns, only the letters of a cell fit on a phone

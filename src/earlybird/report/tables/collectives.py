@@ -7,7 +7,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.collectives import Collective, CollectivePoint
 from earlybird.report.material import Proof
 from earlybird.report.parts import Table
-from earlybird.report.pipeline_tables import about
+from earlybird.report.tables.pipelines import about
 
 MAX_ROWS = 1200  # per table on the page
 BRIEF_SIZES, BRIEF_SETTINGS = 4, 6

@@ -5,8 +5,8 @@ import numpy as np
 from earlybird.data import labels
 from earlybird.data.pattern import Pattern
 from earlybird.data.units import format_bytes
-from earlybird.report import axes
 from earlybird.report.exchanges import Exchange
+from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 
 MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell

@@ -7,7 +7,7 @@ from earlybird.data import labels
 from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import advice_text
-from earlybird.report.advice_figure import strip_figure
+from earlybird.report.figures.advice import strip_figure
 from earlybird.report.parts import Chapter, Step, Table
 
 ID = "advice"

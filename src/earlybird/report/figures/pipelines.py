@@ -8,11 +8,11 @@ from earlybird.data import labels
 from earlybird.data.methods import SINGLE
 from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import axes
+from earlybird.report.figures import axes
+from earlybird.report.figures.spread_lines import fitted_trace, spread_traces
 from earlybird.report.parts import Figure
 from earlybird.report.pipeline_choices import choice, setting_text
 from earlybird.report.pipelines import Pipeline, PipelinePoint, Setting
-from earlybird.report.spread_lines import fitted_trace, spread_traces
 
 MAX_SETTINGS = 60  # settings with figures, one shown at a time; the table has all
 CROWDED = "More threads than cores: these times include context switches."

@@ -5,15 +5,20 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.collective_choices import choices
-from earlybird.report.collective_figures import collective_figures, fastest_text
-from earlybird.report.collective_forms import brief_forms_table, collective_forms, forms_sentence, forms_table
-from earlybird.report.collective_mapping_figures import mapping_figures
-from earlybird.report.collective_maps import map_figures
-from earlybird.report.collective_residuals import residual_figures
-from earlybird.report.collective_tables import brief_table, crossovers_table, proofs_table, times_tables
 from earlybird.report.collectives import Collective, collectives
+from earlybird.report.figures.collective_mappings import mapping_figures
+from earlybird.report.figures.collective_maps import map_figures
+from earlybird.report.figures.collective_residuals import residual_figures
+from earlybird.report.figures.collectives import collective_figures, fastest_text
 from earlybird.report.material import Material, Proof
 from earlybird.report.parts import Chapter, Figure
+from earlybird.report.tables.collective_forms import (
+    brief_forms_table,
+    collective_forms,
+    forms_sentence,
+    forms_table,
+)
+from earlybird.report.tables.collectives import brief_table, crossovers_table, proofs_table, times_tables
 
 ID = "collectives"
 QUESTION = "Which algorithm should a collective use?"

@@ -7,9 +7,9 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import axes
 from earlybird.report.collective_choices import choice, setting_text
 from earlybird.report.collectives import Collective, CollectivePoint
+from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 
 MAX_POINTS = 800  # drawn at most, an even selection

@@ -8,10 +8,10 @@ from typing import Any
 from earlybird.compare.ranking import MIN_EFFECT
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import axes
 from earlybird.report.collective_choices import choice, setting_text
 from earlybird.report.collectives import Collective, CollectivePoint, base
-from earlybird.report.method_map import MAX_TICKS, Cell, MethodMap, band_axis
+from earlybird.report.figures import axes
+from earlybird.report.figures.method_map import MAX_TICKS, Cell, MethodMap, band_axis
 from earlybird.report.parts import Figure
 
 MAX_ROWS = 16  # rank counts drawn

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.units import format_seconds
-from earlybird.report import axes
 from earlybird.report.exchanges import Exchange
+from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 
 MAX_BARS = 32  # ranks drawn as bars in rank order; more are drawn as a line and points, slowest first

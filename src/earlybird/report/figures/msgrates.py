@@ -6,7 +6,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report import axes
+from earlybird.report.figures import axes
 from earlybird.report.msgrates import METHODS, MessageRates, RatePoint, millions
 from earlybird.report.parts import Figure, Table
 

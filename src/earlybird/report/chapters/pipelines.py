@@ -6,19 +6,19 @@ from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
-from earlybird.report import gillis
-from earlybird.report.best_method_figure import best_method_figures
+from earlybird.report.figures.best_method import best_method_figures
+from earlybird.report.figures.pipelines import pipeline_figures
 from earlybird.report.material import Material
 from earlybird.report.parts import Chapter
 from earlybird.report.pipeline_choices import choices, headline
-from earlybird.report.pipeline_figures import pipeline_figures
-from earlybird.report.pipeline_tables import (
+from earlybird.report.pipelines import Pipeline, pipelines
+from earlybird.report.tables import gillis
+from earlybird.report.tables.pipelines import (
     brief_crossovers_table,
     brief_pipelines_table,
     crossovers_table,
     pipelines_table,
 )
-from earlybird.report.pipelines import Pipeline, pipelines
 
 ID = "pipelines"
 QUESTION = "How should threads send a buffer?"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from earlybird.data.results import Estimate
-from earlybird.report import axes
+from earlybird.report.figures import axes
 
 
 def spread_traces(

@@ -6,7 +6,8 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import Advice, SizeRange
 from earlybird.data.units import format_bytes
-from earlybird.report import advice_text, axes
+from earlybird.report import advice_text
+from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 
 _HEIGHT = 150  # pixels with axis and legend

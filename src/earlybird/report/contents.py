@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS
-from earlybird.report import advice_chapter, provenance, sentences, tables
-from earlybird.report.collective_chapter import collective_chapter
-from earlybird.report.curve_figures import level_figures
+from earlybird.report import provenance
+from earlybird.report.chapters import advice as advice_chapter
+from earlybird.report.chapters import sentences
+from earlybird.report.chapters.collectives import collective_chapter
+from earlybird.report.chapters.pipelines import pipeline_chapter
 from earlybird.report.curves import (
     contentions,
     fits,
@@ -15,14 +17,15 @@ from earlybird.report.curves import (
     pingpong_curves,
     profile_labels,
 )
-from earlybird.report.exchange_figures import ranks_figure, scatter_figure, waiting_figure
 from earlybird.report.exchanges import Exchange, exchanges
+from earlybird.report.figures.curves import level_figures
+from earlybird.report.figures.exchanges import ranks_figure, scatter_figure, waiting_figure
+from earlybird.report.figures.matrix import matrix_figure
+from earlybird.report.figures.msgrates import brief_rates_table, rate_figures, rates_table
 from earlybird.report.material import Material
-from earlybird.report.matrix_figure import matrix_figure
-from earlybird.report.msgrate_figures import brief_rates_table, rate_figures, rates_table
 from earlybird.report.msgrates import message_rates, rates_sentences
 from earlybird.report.parts import Chapter, Figure, Light, Table
-from earlybird.report.pipeline_chapter import pipeline_chapter
+from earlybird.report.tables import measurements as tables
 
 QUESTIONS = {
     "measured": "What was measured?",

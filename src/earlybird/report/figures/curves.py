@@ -7,7 +7,6 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.report import axes
 from earlybird.report.curves import (
     Contention,
     Curve,
@@ -17,6 +16,7 @@ from earlybird.report.curves import (
     rate,
     received_bandwidth,
 )
+from earlybird.report.figures import axes
 from earlybird.report.material import Material
 from earlybird.report.parts import Figure
 

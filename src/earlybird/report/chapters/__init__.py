@@ -1,0 +1,1 @@
+"""Chapters of the report: a question each, answered by sentences, figures and tables."""

@@ -1,0 +1,1 @@
+"""Figures of the report as plain data for plotly."""

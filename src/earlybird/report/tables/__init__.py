@@ -1,0 +1,1 @@
+"""Tables of the report: text cells with the numbers of the figures."""
