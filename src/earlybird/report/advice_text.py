@@ -74,8 +74,13 @@ def speed_up(advice: Advice, alternative: Alternative) -> str:
     interval = _interval(alternative.speed_up, "{:.2f}".format)
     return (
         f"speed-up {alternative.speed_up.value:.2f} over {labels.method(advice.baseline)}{interval}, "
-        f"{BASES.get(alternative.basis, alternative.basis)}"
+        f"{basis(alternative)}"
     )
+
+
+def basis(alternative: Alternative) -> str:
+    """What the values are based on: `measured`, `extrapolated`."""
+    return BASES.get(alternative.basis, alternative.basis)
 
 
 def takes(alternative: Alternative) -> str:

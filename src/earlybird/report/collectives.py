@@ -87,6 +87,11 @@ class Collective:
         """The best of `methods` at each size; the MPI's default until another is clearly faster."""
         return best_methods(self._speeds(ranks, methods), DEFAULT)
 
+    def best_at(self, point: CollectivePoint) -> str:
+        """The best method at one point, the same as in tables and maps."""
+        best = self.best_methods(point.ranks, self.methods())
+        return best[self.of_ranks(point.ranks).index(point)] or point.fastest()
+
     def crossovers(self, ranks: int, methods: Sequence[str]) -> list[Crossover]:
         sizes = [point.size_bytes for point in self.of_ranks(ranks)]
         return crossovers(sizes, self._speeds(ranks, methods), DEFAULT)

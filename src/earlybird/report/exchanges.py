@@ -1,14 +1,16 @@
 """Exchanges of chapters 3 and 4: each pattern with its measured and predicted times per rank."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
 from earlybird.data.pattern import Pattern
+from earlybird.data.results import Estimate
 from earlybird.data.run import Sample, rank_medians_of_launches
 from earlybird.report import links
 from earlybird.report.material import Material, MeasuredRun
@@ -35,6 +37,7 @@ class Exchange:
     name: str = ""
     link: tuple[int, float] | None = None  # busiest link: node and utilization (`links.exchange_share`)
     load: float | None = None  # at the start of the run, if other work kept all cores busy
+    slowest_s: Estimate | None = None  # measured time of the slowest rank with its interval over launches
 
     @property
     def title(self) -> str:
@@ -108,11 +111,8 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
                 used.add(k)
                 predicted_s.setdefault(prediction.model, prediction.time_s)
         run = runs.get(str(comparison.extra.get("run_id", "")))
-        mpi = (
-            next((str(s.config.get("mpi", "")) for s in run.samples if s.kernel == "exchange"), "")
-            if run
-            else ""
-        )
+        samples = _timed_samples(run, len(comparison.measured_s)) if run else []
+        mpi = str(samples[0].config.get("mpi", "")) if samples else ""
         oversubscribed = comparison.extra.get("oversubscribed") is True
         notes = comparison.extra.get("notes", ())
         result.append(
@@ -129,6 +129,7 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
                 layout=str(comparison.extra.get("layout", "")),
                 mpi=mpi,
                 run=run,
+                samples=samples,
             )
         )
     return result, used
@@ -138,6 +139,18 @@ def _launch_of(run: MeasuredRun | None) -> Mapping[str, Any] | None:
     """The last launch of a run that has a placement."""
     launches = run.launches if run else ()
     return next((launch for launch in reversed(launches) if launch.get("placement")), None)
+
+
+def _timed_samples(run: MeasuredRun, num_ranks: int) -> list[Sample]:
+    """The exchanges of a run with the times of `num_ranks` ranks."""
+    return [
+        sample
+        for sample in run.samples
+        if sample.kernel == "exchange"
+        and sample.rank_times_s is not None
+        and sample.rank_times_s.shape[1:] == (num_ranks,)
+        and sample.rank_times_s.size
+    ]
 
 
 def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
@@ -162,6 +175,7 @@ def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exc
             mpi=mpi,
             oversubscribed=any(sample.oversubscribed for sample in group),
             run=run,
+            samples=group,
         )
         for (mpi, layout, digest, num_ranks), group in groups.items()
     ]
@@ -181,6 +195,7 @@ def _exchange(
     layout: str = "",
     mpi: str = "",
     run: MeasuredRun | None = None,
+    samples: Sequence[Sample] = (),
 ) -> Exchange:
     digest = digest or (pattern.sha256() if pattern is not None else "")
     parts = (
@@ -206,7 +221,17 @@ def _exchange(
             else links.exchange_share(pattern, _launch_of(run), float(measured_s.max()))
         ),
         load=load_of(run.machine) if run is not None and is_loaded(run.machine) else None,
+        slowest_s=None if measured_s is None else _slowest_s(samples, measured_s),
     )
+
+
+def _slowest_s(samples: Sequence[Sample], measured_s: np.ndarray) -> Estimate:
+    """The time of the slowest rank; without an interval if the samples are not those of `measured_s`."""
+    rank, exact = int(measured_s.argmax()), Estimate.exact(float(measured_s.max()))
+    if not samples:
+        return exact
+    time_s, _ = over_launches([sample.rank_times_s[sample.warmup :, rank] for sample in samples])
+    return time_s if time_s.low <= exact.value <= time_s.high else exact
 
 
 def _named(all_exchanges: list[Exchange]) -> list[Exchange]:

@@ -13,6 +13,7 @@ from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.report.curves import number_or_none
 from earlybird.report.material import Material
+from earlybird.report.parts import Answer
 
 # The methods in display order; the last one is the upper bound of the others.
 METHODS = {
@@ -88,19 +89,41 @@ def message_rates(material: Material) -> list[MessageRates]:
     )
 
 
+def rates_answers(all_rates: Sequence[MessageRates]) -> list[Answer]:
+    """The highest rate of threads per MPI, level and size, of the numbers of threads in the sentences."""
+    answers = []
+    for series in all_rates:
+        rates = _rates_to_report(series)
+        method = max(rates, key=lambda name: (name != PROCESSES, rates[name].rate_per_s.value))
+        rate, low, high = map(millions, rates[method].rate_per_s)
+        answers.append(
+            Answer(
+                f"{labels.counted(rates[method].threads, 'thread')} of {series.label} with messages of "
+                f"{format_bytes(series.size_bytes)}, {labels.level(series.level)}",
+                f"{rate} million/s",
+                f"{low} to {high}" if low != high else "",
+                f"{labels.capital(METHODS.get(method, method))} has the highest message rate.",
+            )
+        )
+    return answers
+
+
+def _rates_to_report(series: MessageRates) -> dict[str, RatePoint]:
+    """method -> its rate with the most threads that had a core each, or with the fewest threads."""
+    methods = series.drawn()
+    threads = _threads_to_report(methods)
+    return {
+        method: point for method, points in methods.items() for point in points if point.threads == threads
+    }
+
+
 def rates_sentences(all_rates: Sequence[MessageRates]) -> list[str]:
     """One sentence per MPI, level and size: the rates with the most threads that had a core each, or with the
     fewest threads if none had."""
     sentences = []
     for series in all_rates:
-        methods = series.drawn()
-        threads = _threads_to_report(methods)
-        rates = {
-            method: point
-            for method, points in methods.items()
-            for point in points
-            if point.threads == threads
-        }
+        rates = _rates_to_report(series)
+        threads = next(iter(rates.values())).threads
         texts = [f"{millions(rates[method].rate_per_s[0])} with {name}" for method, name in METHODS.items()
                  if method in rates and method != PROCESSES]  # fmt: skip
         if PROCESSES in rates:

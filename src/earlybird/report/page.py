@@ -1,11 +1,12 @@
 """The page: one HTML file that works offline, from the chapters, a template and the script of plotly."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from earlybird import __version__
 from earlybird.data import files
-from earlybird.report.contents import chapters
+from earlybird.report.contents import contents
 from earlybird.report.figures.axes import PALETTE
 from earlybird.report.material import Material
 from earlybird.report.parts import Chapter
@@ -24,7 +25,8 @@ def render(material: Material) -> str:
     import jinja2  # imported late: both imports are slow
     from plotly.offline import get_plotlyjs
 
-    all_chapters = chapters(material)
+    report = contents(material)
+    figures = _figures(report.chapters.values())
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -34,14 +36,14 @@ def render(material: Material) -> str:
     )
     return environment.get_template("page.html").render(
         title=_title(material),
-        chapters=all_chapters,
-        figures=_figures(all_chapters),
+        report=report,
+        figures=figures,
         palette=PALETTE,
         faint=_faint,
         choosers=_choosers,
         style=_text("page.css"),
         watch_script=_text("watch.js"),
-        plotly_script=get_plotlyjs() if _figures(all_chapters) else "",
+        plotly_script=get_plotlyjs() if figures else "",
         page_script=_text("page.js"),
         version=__version__,
     )
@@ -52,7 +54,7 @@ def _title(material: Material) -> str:
     return "MPI communication" + (f" on {', '.join(hosts)}" if hosts else "")
 
 
-def _figures(all_chapters: list[Chapter]) -> dict[str, dict[str, Any]]:
+def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
     """id -> plotly figure, for the figures that can be drawn."""
     return {
         figure.id: {"data": list(figure.data), "layout": dict(figure.layout)}

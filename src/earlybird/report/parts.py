@@ -1,4 +1,4 @@
-"""The parts of a chapter: sentences, lights, tables and figures, for the page and the terminal."""
+"""The parts of the report: answers, chapters, lights, tables and figures, for the page and the terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,18 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     wide: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One line of the first screen: what was asked, the number and its interval ("" if unknown), the finding
+    in one sentence, and what to do, with commands between backquotes."""
+
+    what: str
+    number: str
+    interval: str
+    sentence: str
+    do: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,15 +45,6 @@ class Figure:
     wide: bool = False
     sentence: str = ""
     choice: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One recommended change: its purpose, its predicted speed-up, and the setting or command to use."""
-
-    what: str
-    gain: str
-    do: str
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,16 @@ class Light:
 
 @dataclass(frozen=True)
 class Chapter:
-    """One of the five questions with its answer.
+    """One question with its answer.
 
     Attributes
     ----------
-    sentence : the answer.
-    lines : provenance and remarks below it.
+    sentence : the answer in full; "" if the chapter has no data and is not shown.
+    answers : the same for the first screen, one per line.
+    lines : provenance and remarks below the sentence.
+    warnings : doubts and their remedies; the report lists those of all chapters in one place.
     tables : tables with all numbers, folded on the page. `shown` are open before the figures, `closing` open
         after them, `brief` are for the terminal.
-    steps : recommended changes, in order.
     listings : texts to copy, as pairs (caption, text), for the page.
     absent : missing inputs, as pairs (remark, command that produces them or "").
     choices : selectors of the figures: name -> values in order. The page first selects the choice of the
@@ -95,9 +99,9 @@ class Chapter:
     question: str
     sentence: str
     lines: Sequence[str] = ()
+    answers: Sequence[Answer] = ()
+    warnings: Sequence[str] = ()
     lights: Sequence[Light] = ()
-    remedies: Sequence[str] = ()
-    steps: Sequence[Step] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     shown: Sequence[Table] = ()

@@ -1,34 +1,52 @@
-"""The report for the terminal: the sentences of the page, and short tables of at most 100 columns."""
+"""The report for the terminal: the answers and sentences of the page, and tables of at most 100 columns."""
 
 import textwrap
 
-from earlybird.report.contents import chapters
+from earlybird.report.contents import Absent, Contents, contents
 from earlybird.report.material import Material
-from earlybird.report.parts import Chapter, Step, Table
+from earlybird.report.parts import Answer, Chapter, Table
 
 WIDTH = 100
 
 
 def render(material: Material) -> str:
     """The report as plain text with a final newline; control characters from files are replaced."""
-    blocks = [_chapter(number, chapter) for number, chapter in enumerate(chapters(material), start=1)]
+    report = contents(material)
+    blocks = [_answers(report)]
+    blocks += [_chapter(number, chapter) for number, chapter in enumerate(report.chapters.values(), start=1)]
+    blocks += _list("Warnings", report.warnings) + _list("Not in this report", map(_missing, report.absent))
     return "\n\n".join(blocks) + "\n"
 
 
+def _answers(report: Contents) -> str:
+    return "\n\n".join([_heading("Answers"), *map(_answer, report.answers), _wrapped(report.trust_line)])
+
+
+def _answer(answer: Answer) -> str:
+    number = f": {answer.number}" * bool(answer.number) + f" ({answer.interval})" * bool(answer.interval)
+    text = _wrapped(answer.what + number)
+    text += "\n" + _wrapped(answer.sentence, "  ")
+    return text + ("\n" + _wrapped(f"Do: {answer.do}", "  ") if answer.do else "")
+
+
+def _missing(absent: Absent) -> str:
+    return f"{absent.question} {absent.remark} {f'`{absent.command}`' if absent.command else ''}".rstrip()
+
+
+def _list(title: str, texts) -> list[str]:
+    lines = [_wrapped(f"- {text}") for text in texts]
+    return ["\n".join([_heading(title), *lines])] if lines else []
+
+
+def _heading(title: str) -> str:
+    return f"{title}\n{'-' * len(title)}"
+
+
 def _chapter(number: int, chapter: Chapter) -> str:
-    title = f"{number}. {chapter.question}"
-    blocks = [f"{title}\n{'-' * len(title)}\n{_wrapped(chapter.sentence)}"]
-    blocks += [_step(number, step) for number, step in enumerate(chapter.steps, start=1)]
+    blocks = [f"{_heading(f'{number}. {chapter.question}')}\n{_wrapped(chapter.sentence)}"]
     blocks += [_wrapped(line) for line in chapter.lines]
     blocks += [_table(table) for table in chapter.brief]
-    notes = list(chapter.remedies)
-    notes += [f"{remark} {f'`{command}`' if command else ''}".strip() for remark, command in chapter.absent]
-    blocks += [_wrapped(note) for note in notes]
     return "\n\n".join(blocks)
-
-
-def _step(number: int, step: Step) -> str:
-    return _wrapped(f"{number}. {step.what} {step.gain}".rstrip()) + "\n" + _wrapped(f"Do: {step.do}")
 
 
 def _table(table: Table) -> str:
@@ -51,8 +69,10 @@ def _fitted(cell: str, width: int, column: int) -> str:
     return cell.ljust(width) if column == 0 else cell.rjust(width)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(_plain(text), WIDTH, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(
+        _plain(text), WIDTH, break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent
+    )
 
 
 def _plain(text: str) -> str:

@@ -7,14 +7,14 @@ import plotly.graph_objects as go
 from earlybird.data.advice import Advice, Alternative, SizeRange
 from earlybird.data.results import Estimate
 from earlybird.report import page
-from earlybird.report.contents import chapters
+from earlybird.report.contents import contents
 from earlybird.report.figures import axes
 from earlybird.report.material import Material
 from earlybird.report.terminal import render
 
 
 def chapter(*pieces):
-    return next(one for one in chapters(Material(advice=pieces)) if one.id == "advice")
+    return contents(Material(advice=pieces)).chapters["advice"]
 
 
 def bcast(**more):
@@ -42,10 +42,12 @@ def test_advice_is_sorted_by_speed_up_with_interval_and_setting(make):
     result = chapter(make.advice(1.4), bcast())
     assert "speed-up 1.90 over the MPI's default (95 %: 1.70 to 2.10), measured" in result.sentence
     assert "Broadcast: 64 KiB, 8 ranks, mapped by node" in result.sentence
-    assert [step.do for step in result.steps] == ["use FILE", "set A=1"]
-    assert "pipeline in segments of 8 KiB" in result.steps[0].what
-    assert "6 ms (95 %: 5.8 ms to 6.2 ms), speed-up 1.40 over single message" in result.steps[1].gain
-    assert "message per partition, 16 contexts" in result.steps[1].what
+    first, second = result.answers
+    assert (first.do, second.do) == ("use FILE", "set A=1")
+    assert "pipeline in segments of 8 KiB" in first.sentence
+    assert (second.number, second.interval) == ("speed-up 1.40", "1.30 to 1.50")
+    assert "With message per partition, 16 contexts instead of single message" in second.sentence
+    assert "6 ms (95 %: 5.8 ms to 6.2 ms)" in second.sentence
     assert [row[2] for row in result.shown[1].rows] == ["1.40 (1.30 to 1.50)", "1.00"]
     assert result.shown[0].rows[0][2:] == ["1.90 (1.70 to 2.10)"] * 2 + ["-", "measured", "use FILE"]
     assert result.shown[0].caption.endswith("; speed-up over the MPI's default")
@@ -60,7 +62,7 @@ def test_the_mapping_is_not_repeated_if_the_layout_includes_it():
         "default",
         (Alternative("default", Estimate.exact(1e-6), Estimate.exact(1.0), "nothing"),),
     )
-    assert chapter(advice).steps[0].what.startswith("Broadcast: 8 ranks, layout 4x1x2 by node: ")
+    assert chapter(advice).answers[0].what == "Broadcast: 8 ranks, layout 4x1x2 by node"
 
 
 def test_crossovers_are_a_strip_of_colours(make):
@@ -87,20 +89,20 @@ def test_the_chapter_reports_that_the_reference_is_the_fastest():
     assert result.figures == [] and result.tables == []
 
 
-def test_without_advice_the_chapter_shows_the_commands(make):
-    none = chapter()
-    assert none.absent[0][1].startswith("earlybird advise pipeline") and not none.lines
-    assert none.absent[1][1].startswith("earlybird advise collective")
-    material = Material(comparisons=(make.comparison(make.pattern()),))
-    assert "the slowest rank" in next(one for one in chapters(material) if one.id == "advice").lines[0]
+def test_without_advice_there_is_no_chapter_but_the_commands():
+    report = contents(Material())
+    assert "advice" not in report.chapters
+    pipeline, collective = (one for one in report.absent if one.question == "What should I do?")
+    assert pipeline.command.startswith("earlybird advise pipeline")
+    assert collective.command.startswith("earlybird advise collective")
 
 
 def test_notes_refer_to_their_advice_and_are_not_repeated(make):
     note = "outside of what was measured"
-    assert "Outside of what was measured" in chapter(make.advice(notes=(note,))).lines
-    lines = chapter(make.advice(notes=(note,)), bcast(notes=(note, "8 ranks share 2 cores"))).lines
-    assert len(lines) == 3 and "Broadcast" in lines[1] and "a buffer that threads fill" in lines[1]
-    assert lines[2].endswith("8 ranks share 2 cores")
+    assert "Outside of what was measured" in chapter(make.advice(notes=(note,))).warnings
+    notes = chapter(make.advice(notes=(note,)), bcast(notes=(note, "8 ranks share 2 cores"))).warnings
+    assert len(notes) == 2 and "Broadcast" in notes[0] and "a buffer that threads fill" in notes[0]
+    assert notes[1].endswith("8 ranks share 2 cores")
 
 
 def test_a_file_of_settings_can_be_copied_from_the_page():
@@ -138,7 +140,7 @@ def test_settings_show_their_use_and_what_is_extrapolated():
         ("The settings as a file (mpiexec --mca FILE): reduce: 8 B, 4 ranks, mapped by core, layout 1x1x4",
          "2\n7\n")
     ]  # fmt: skip
-    assert result.lines[-1].endswith("so they are left out: linear from 9 bytes up")
+    assert result.warnings[-1].endswith("so they are left out: linear from 9 bytes up")
     (table,) = result.shown
     assert table.header == [
         "method", "time (95 %)", "speed-up (95 %)", "measured", "model alone", "basis", "extrapolated",
@@ -148,10 +150,11 @@ def test_settings_show_their_use_and_what_is_extrapolated():
     assert not chapter(bcast(extra={"config": {"text": None}})).listings
 
 
-def test_the_terminal_numbers_the_steps(make):
+def test_the_terminal_begins_with_every_piece_of_advice(make):
     text = render(Material(advice=(make.advice(), bcast())))
     flat = " ".join(text.split())
-    assert "1. Broadcast: 64 KiB, 8 ranks" in flat and "Do: use FILE" in flat and "2. A buffer that" in flat
+    assert flat.startswith("Answers ------- Broadcast: 64 KiB, 8 ranks, mapped by node: speed-up 1.90 (1.70")
+    assert flat.index("Do: use FILE") < flat.index("A buffer that") < flat.index("1. What should I do?")
     assert max(map(len, text.splitlines())) <= 100
     assert "there is none" not in flat and "no advice" not in flat
 
@@ -166,9 +169,9 @@ def test_unknown_operations_and_keys_are_shown_unchanged():
         extra={"deep": {"a": 1}, "on": True, "wait_s": 2e-6},
     )
     advice = Advice("shuffle", asked, "", (alternative,), (SizeRange(0, 8, "<b>method</b>", "do it"),))
-    (step,) = chapter(advice).steps
-    assert step.what == "Shuffle: size big, colour red, window 2 KiB: <b>method</b>."
-    assert "speed-up unknown" in step.gain
+    (answer,) = chapter(advice).answers
+    assert answer.what == "Shuffle: size big, colour red, window 2 KiB"
+    assert (answer.number, answer.sentence) == ("1 us", "<b>method</b>.")
     assert chapter(advice).shown[0].rows[0][6:] == ["-", "yes", "2 us", "do it"]
     html = page.render(Material(advice=(advice,)))
     assert "<b>method</b>" not in html

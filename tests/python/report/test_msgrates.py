@@ -8,7 +8,7 @@ import pytest
 
 from earlybird.data import labels
 from earlybird.data.run import Sample
-from earlybird.report.contents import chapters
+from earlybird.report.contents import contents
 from earlybird.report.figures import axes
 from earlybird.report.figures.msgrates import MAX_SETTINGS
 from earlybird.report.material import Material, MeasuredRun, collect
@@ -45,7 +45,7 @@ def material(*parts):
 
 
 def machine(*parts):
-    return chapters(material(*parts))[1]
+    return contents(material(*parts)).chapters["machine"]
 
 
 def lines(figure):
@@ -93,9 +93,9 @@ def test_more_threads_than_cores_have_open_markers_and_a_remark():
     assert lines(figure)["Processes"]["marker"]["symbol"] == ["triangle-up-open"]
     assert chapter.tables[0].rows[1][4] == "2 *" and "more threads than cores" in chapter.tables[0].caption
     assert "with more threads than cores" in chapter.sentence
-    measured = chapters(material(samples(oversubscribed=True)))[0]
+    measured = contents(material(samples(oversubscribed=True))).chapters["measured"]
     assert "with more threads than cores" in measured.sentence
-    assert any("no more threads than cores" in remedy for remedy in measured.remedies)
+    assert any("no more threads than cores" in remedy for remedy in measured.warnings)
 
 
 def test_a_shared_communicator_with_contexts_is_only_in_the_table():
@@ -132,7 +132,8 @@ def test_incomplete_samples_are_ignored_and_thread_times_are_optional():
 def test_results_in_the_docs_are_drawn_with_their_machine(folder):
     runs = sorted(folder.iterdir())
     material_of_runs = collect(runs)
-    measured, machine, *_ = chapters(material_of_runs)
+    chapters = contents(material_of_runs).chapters
+    measured, machine = chapters["measured"], chapters["machine"]
     for run, line in zip(material_of_runs.runs, measured.lines, strict=True):
         assert run.machine["host"] in line and run.machine["cpu_model"] in line
     (figure,) = machine.figures

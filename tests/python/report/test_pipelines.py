@@ -10,7 +10,7 @@ import pytest
 from earlybird.data import labels
 from earlybird.data.run import Sample
 from earlybird.report import page
-from earlybird.report.contents import chapters
+from earlybird.report.contents import contents
 from earlybird.report.figures import axes
 from earlybird.report.figures.pipelines import MAX_SETTINGS
 from earlybird.report.material import Material, MeasuredRun
@@ -47,7 +47,7 @@ def material(*parts, settings=None, **more):
 
 
 def chapter(*parts, **more):
-    return next(one for one in chapters(material(*parts, **more)) if one.id == "pipelines")
+    return contents(material(*parts, **more)).chapters["pipelines"]
 
 
 def names(figure):

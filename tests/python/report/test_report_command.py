@@ -18,7 +18,7 @@ def test_page_and_terminal_are_written_by_one_call(monkeypatch, capsys, everythi
     assert run_command(monkeypatch, *everything, "-o", tmp_path / "page.html", "--terminal") == 0
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     output = capsys.readouterr()
-    assert "4. How far off was the prediction?" in output.out
+    assert "3. How far off was the prediction?" in output.out
     assert "page.html" in output.err and "page.html" not in output.out
 
 

@@ -1,7 +1,7 @@
 """The terminal output has the same answers, in at most 100 columns of plain text."""
 
 from earlybird.report import terminal
-from earlybird.report.contents import chapters
+from earlybird.report.contents import contents
 from earlybird.report.material import Material, collect
 
 
@@ -10,7 +10,7 @@ def test_all_sentences_and_errors_fit_into_100_columns(everything):
     text = terminal.render(material)
     assert max(map(len, text.splitlines())) <= 100
     flat = " ".join(text.split())
-    for chapter in chapters(material):
+    for chapter in contents(material).chapters.values():
         assert chapter.question in flat and chapter.sentence in flat
     assert "staircase 7.0 % -7.0 %" in flat
 

@@ -1,4 +1,4 @@
-"""The chapter on what to change: advice by predicted speed-up, with the command or setting to use."""
+"""The chapter on what to do: advice by predicted speed-up, with the command or setting to use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,16 +8,15 @@ from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import advice_text
 from earlybird.report.figures.advice import strip_figure
-from earlybird.report.parts import Chapter, Step, Table
+from earlybird.report.parts import Answer, Chapter, Table
 
 ID = "advice"
-QUESTION = "What should I change?"
+QUESTION = "What should I do?"
 PIPELINE = (
     "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json "
     "--json > advice.json"
 )
 COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --profile profile.json --json > advice.json"
-EXCHANGE = "To speed up an exchange, start with the slowest rank and the messages that it receives."
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
     "launches. Elsewhere a model predicts them, corrected by the measured points around it; its 95 % "
@@ -31,16 +30,14 @@ _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
 _BRIEF = 4  # alternatives in the terminal
 
 
-def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Chapter:
-    """All pieces of advice, the largest speed-up first. Without advice: the commands that produce it, and a
-    hint if an `exchange` was timed."""
+def advice_chapter(all_advice: tuple[Advice, ...]) -> Chapter:
+    """All pieces of advice, the largest speed-up first."""
     pieces = advice_text.by_gain(all_advice)
     if not pieces:
         return Chapter(
             ID,
             QUESTION,
-            "No advice was given to this report.",
-            [EXCHANGE] if exchange else [],
+            "",
             absent=[
                 ("To get advice on a buffer that threads fill, run", PIPELINE),
                 ("To get advice on a collective operation, run", COLLECTIVE),
@@ -51,8 +48,9 @@ def advice_chapter(all_advice: tuple[Advice, ...], exchange: bool = False) -> Ch
         ID,
         QUESTION,
         _sentence(pieces[0]),
-        [MEANS, *_notes(pieces)],
-        steps=[_step(piece) for piece in pieces],
+        [MEANS],
+        answers=[_answer(piece) for piece in pieces],
+        warnings=_notes(pieces),
         figures=[figure for figure in strips if figure is not None],
         tables=[_crossovers(piece) for piece in pieces if piece.size_ranges],
         shown=[_alternatives(piece) for piece in pieces],
@@ -66,19 +64,23 @@ def _sentence(advice: Advice) -> str:
     method = advice_text.name(first.method, first.extra)
     if first.method == advice.baseline:
         return f"{what}: {method} is already the fastest."
-    return f"{what}: the time with {method} is {format_seconds(first.time_s.value)}, {_speed_up(advice)}."
+    gain = advice_text.speed_up(advice, first)
+    return f"{what}: the time with {method} is {format_seconds(first.time_s.value)}, {gain}."
 
 
-def _speed_up(advice: Advice) -> str:
-    return advice_text.speed_up(advice, advice.ranked[0])
-
-
-def _step(advice: Advice) -> Step:
-    first = advice.ranked[0]
+def _answer(advice: Advice) -> Answer:
+    first, what = advice.ranked[0], labels.capital(advice_text.title(advice))
     method = advice_text.name(first.method, first.extra)
-    return Step(
-        f"{labels.capital(advice_text.title(advice))}: {method}.",
-        f"Time {advice_text.takes(first)}, {_speed_up(advice)}.",
+    if first.method == advice.baseline or first.speed_up is None:
+        finding = labels.capital(method) + " is already the fastest" * (first.method == advice.baseline)
+        interval = advice_text.spread(first.time_s, format_seconds)
+        return Answer(what, format_seconds(first.time_s.value), interval, f"{finding}.", first.action)
+    return Answer(
+        what,
+        f"speed-up {first.speed_up.value:.2f}",
+        advice_text.spread(first.speed_up, "{:.2f}".format),
+        f"With {method} instead of {labels.method(advice.baseline)}: time {advice_text.takes(first)}, "
+        f"{advice_text.basis(first)}.",
         first.action,
     )
 

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.units import format_bytes
-from earlybird.report.collective_choices import choices
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report.advice_text import spread
+from earlybird.report.collective_choices import choices, setting_text
 from earlybird.report.collectives import Collective, collectives
 from earlybird.report.figures.collective_mappings import mapping_figures
 from earlybird.report.figures.collective_maps import map_figures
 from earlybird.report.figures.collective_residuals import residual_figures
 from earlybird.report.figures.collectives import collective_figures, fastest_text
 from earlybird.report.material import Material, Proof
-from earlybird.report.parts import Chapter, Figure
+from earlybird.report.parts import Answer, Chapter, Figure
 from earlybird.report.tables.collective_forms import (
     brief_forms_table,
     collective_forms,
@@ -22,25 +23,27 @@ from earlybird.report.tables.collectives import brief_table, crossovers_table, p
 
 ID = "collectives"
 QUESTION = "Which algorithm should a collective use?"
+ADVISE = "earlybird advise collective"
 MAX_LISTED = 4  # pairs of operation and MPI in the answer
 MAX_SETTINGS = 24  # settings (operation, MPI, mapping) with figures; the tables have all
 
 
-def collective_chapter(material: Material) -> Chapter | None:
-    """None if no collective was measured and no profile contains a model of one."""
+def collective_chapter(material: Material) -> Chapter:
     measured, forms = collectives(material), collective_forms(material)
     if not measured and not forms:
-        return None
-    answers, forms_answer = _sentences(measured), forms_sentence(forms)
+        return Chapter(ID, QUESTION, "")
+    sentences, best_form = _sentences(measured), forms_sentence(forms)
     compared = forms_table(forms)
     crossovers, proofs = crossovers_table(measured), proofs_table(material.proofs)
     return Chapter(
         ID,
         QUESTION,
-        answers[0]
-        if answers
+        sentences[0]
+        if sentences
         else "A profile contains models of collectives, but no measurement of a collective was given.",
-        [*answers[1:], *([forms_answer] if forms_answer else []), *_proof_lines(material.proofs)],
+        [*sentences[1:], *([best_form] if best_form else []), *_proof_lines(material.proofs)],
+        warnings=_contradicted(material.proofs),
+        answers=[_answer(collective) for collective in _chosen(measured)],
         figures=_figures(measured, material),
         closing=[compared] if forms else [],
         tables=[
@@ -72,16 +75,38 @@ def _figures(measured: Sequence[Collective], material: Material) -> list[Figure]
 
 
 def _sentences(measured: Sequence[Collective]) -> list[str]:
-    """One sentence per operation and MPI, for the mapping with the most ranks."""
-    groups: dict[tuple[str, str], list[Collective]] = {}
-    for collective in measured:
-        groups.setdefault((collective.operation, collective.label), []).append(collective)
-    chosen = [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
+    """One sentence per operation and MPI."""
+    chosen = _chosen(measured)
     sentences = [_sentence(collective) for collective in chosen[:MAX_LISTED]]
     num_left = len(chosen) - MAX_LISTED
     return sentences + (
         [f"{labels.counted(num_left, 'more pair')} of operation and MPI: see below."] if num_left > 0 else []
     )
+
+
+def _chosen(measured: Sequence[Collective]) -> list[Collective]:
+    """For each operation and MPI, the mapping with the most ranks."""
+    groups: dict[tuple[str, str], list[Collective]] = {}
+    for collective in measured:
+        groups.setdefault((collective.operation, collective.label), []).append(collective)
+    return [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
+
+
+def _answer(collective: Collective) -> Answer:
+    """The fastest algorithm at the largest size among the most ranks."""
+    point = collective.of_ranks(collective.ranks()[-1])[-1]
+    method = collective.best_at(point)
+    time_s, gain = point.time_s[method], point.results[method].speed_up
+    ranks = labels.counted(point.ranks, "rank")
+    what = f"{labels.capital(setting_text(collective))}, {format_bytes(point.size_bytes)}, {ranks}"
+    finding = f"{labels.capital(labels.method(method))} is the fastest algorithm"
+    if gain is None:
+        number, interval = format_seconds(time_s.value), spread(time_s, format_seconds)
+    else:
+        number, interval = f"speed-up {gain.value:.2f}", spread(gain, "{:.2f}".format)
+        finding += f", {format_seconds(time_s.value)}; speed-up over the MPI's default"
+    advise = f"`{ADVISE} --op {collective.operation} --ranks {point.ranks} --profile profile.json`"
+    return Answer(what, number, interval, f"{finding}.", f"run {advise} for the setting that selects it")
 
 
 def _sentence(collective: Collective) -> str:
@@ -101,7 +126,7 @@ def _sentence(collective: Collective) -> str:
 
 
 def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
-    """How many of the forced algorithms were verified, and which did not run."""
+    """How many of the forced algorithms were verified."""
     if not proofs:
         return []
     counts = {
@@ -110,14 +135,16 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
     }
     counted = labels.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
     what = labels.counted(len(proofs), "check")
-    lines = [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
+    return [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
+
+
+def _contradicted(proofs: Sequence[Proof]) -> list[str]:
+    """Which of the forced algorithms did not run."""
     contradicted = [
         f"{labels.method(proof.method)} ({labels.operation(proof.operation)}, {labels.flavour(proof.mpi)}, "
         f"{labels.counted(proof.ranks, 'rank')})"
         for proof in proofs
         if proof.verdict == "contradicted"
     ]
-    if contradicted:
-        names = labels.listed_briefly(list(dict.fromkeys(contradicted)), 5)
-        lines.append(f"Do not use the times of {names}: another algorithm ran.")
-    return lines
+    names = labels.listed_briefly(list(dict.fromkeys(contradicted)), 5)
+    return [f"Do not use the times of {names}: another algorithm ran."] if contradicted else []

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report.advice_text import spread
 from earlybird.report.figures.best_method import best_method_figures
 from earlybird.report.figures.pipelines import pipeline_figures
 from earlybird.report.material import Material
-from earlybird.report.parts import Chapter
-from earlybird.report.pipeline_choices import choices, headline
+from earlybird.report.parts import Answer, Chapter
+from earlybird.report.pipeline_choices import choices, headline, setting_text
 from earlybird.report.pipelines import Pipeline, pipelines
 from earlybird.report.tables import gillis
 from earlybird.report.tables.pipelines import (
@@ -22,14 +23,14 @@ from earlybird.report.tables.pipelines import (
 
 ID = "pipelines"
 QUESTION = "How should threads send a buffer?"
+ADVISE = "earlybird advise pipeline"
 MIN_REPORTED_COST = 1.5  # time relative to a single message from which a slow method is reported
 
 
-def pipeline_chapter(material: Material) -> Chapter | None:
-    """None if no pipeline was measured."""
+def pipeline_chapter(material: Material) -> Chapter:
     measured = pipelines(material)
     if not measured:
-        return None
+        return Chapter(ID, QUESTION, "")
     first = headline(measured)
     ordered = [first, *(pipeline for pipeline in measured if pipeline is not first)]
     paper_tables, crossovers = gillis.paper_tables(measured), crossovers_table(measured)
@@ -38,6 +39,7 @@ def pipeline_chapter(material: Material) -> Chapter | None:
         QUESTION,
         " ".join(_sentences(measured)),
         gillis.conditions(material),
+        answers=[_answer(headline(group)) for group in _groups(measured)],
         figures=[*pipeline_figures(ordered), *best_method_figures(ordered)],
         tables=[pipelines_table(measured)],
         shown=paper_tables,
@@ -53,10 +55,32 @@ def pipeline_chapter(material: Material) -> Chapter | None:
 
 def _sentences(measured: Sequence[Pipeline]) -> list[str]:
     """One sentence per MPI and level, for the setting with the largest speed-up of its largest buffer."""
+    return [_sentence(headline(group)) + _penalty(group) for group in _groups(measured)]
+
+
+def _groups(measured: Sequence[Pipeline]) -> list[list[Pipeline]]:
+    """The pipelines of each MPI and level."""
     groups: dict[tuple[str, str], list[Pipeline]] = {}
     for pipeline in measured:
         groups.setdefault((pipeline.label, pipeline.setting.level), []).append(pipeline)
-    return [_sentence(headline(group)) + _penalty(group) for group in groups.values()]
+    return list(groups.values())
+
+
+def _answer(pipeline: Pipeline) -> Answer:
+    """The fastest method for the largest buffer."""
+    setting, point = pipeline.setting, pipeline.points[-1]
+    method = pipeline.best_methods()[-1] or min(point.time_s, key=lambda name: point.time_s[name].value)
+    time_s, gain = point.time_s[method], point.speed_up.get(method)
+    size = format_bytes(point.size_bytes)
+    what = f"Sending {size} with {pipeline.label}, {setting_text(pipeline)}"
+    finding = f"{labels.capital(labels.method(method))} is the fastest method"
+    advise = f"`{ADVISE} --threads {setting.threads} --size {point.size_bytes} --profile profile.json`"
+    if gain is None:
+        number, interval = format_seconds(time_s.value), spread(time_s, format_seconds)
+    else:
+        number, interval = f"speed-up {gain.value:.2f}", spread(gain, "{:.2f}".format)
+        finding += f", {format_seconds(time_s.value)}; speed-up over a single message"
+    return Answer(what, number, interval, f"{finding}.", f"run {advise} for the setting that selects it")
 
 
 def _sentence(pipeline: Pipeline) -> str:

@@ -211,8 +211,7 @@ def _ranks_sentence(collective: Collective, points: Sequence[CollectivePoint]) -
 def fastest_text(collective: Collective, point: CollectivePoint) -> tuple[str, str]:
     """The fastest algorithm at a point, the same as in tables and maps, and its time with the speed-up over
     the MPI's default."""
-    best = collective.best_methods(point.ranks, collective.methods())
-    method = best[collective.of_ranks(point.ranks).index(point)] or point.fastest()
+    method = collective.best_at(point)
     time = format_seconds(point.time_s[method][0])
     gain = point.speed_up(method)
     speed_up = f", speed-up {gain:.2f} over the MPI's default" if gain is not None else ""

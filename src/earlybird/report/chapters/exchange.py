@@ -1,0 +1,128 @@
+"""The chapter on exchanges: their matrix, the time of each rank, and how long the others wait."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from earlybird.data import labels
+from earlybird.data.units import format_seconds
+from earlybird.report.advice_text import spread
+from earlybird.report.exchanges import Exchange
+from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
+from earlybird.report.figures.matrix import matrix_figure
+from earlybird.report.parts import Answer, Chapter, Figure
+from earlybird.report.tables import measurements as tables
+
+ID = "exchange"
+QUESTION = "What does my exchange cost?"
+PREDICT = "earlybird predict PATTERN --profile profile.json --layout 1x1x4 --json > prediction.json"
+REPLAY = "earlybird replay PATTERN --profile profile.json --layout 1x1x4 -o replay"
+NO_PATTERN = "To draw the communication matrix, add the pattern file or the run folder of the replay"
+CROWDED = (
+    "There were more ranks than cores. Waiting ranks yield their core, so the measured times include context "
+    "switches, which no model describes. Expect larger errors than with one core per rank."
+)
+BRIEF_RANKS = 8
+
+
+def exchange_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
+    timed = [item for item in all_exchanges if item.timed]
+    sentence = " ".join(_sentence(item) for item in timed)
+    if all_exchanges and not timed:
+        sentence = "The pattern was given without a measured or predicted time."
+    figures: list[Figure] = []
+    drawn = set()
+    for k, item in enumerate(all_exchanges):
+        if item.pattern is not None and id(item.pattern) not in drawn:
+            figures.append(named(matrix_figure(item, f"matrix-{k}"), item))
+            drawn.add(id(item.pattern))
+        if item.timed:
+            figures.append(named(waiting_figure(item, f"waiting-{k}"), item))
+            figures.append(named(ranks_figure(item, f"ranks-{k}"), item))
+    return Chapter(
+        ID,
+        QUESTION,
+        sentence,
+        [labels.capital(item.title) + "." for item in all_exchanges],
+        answers=[_answer(item) for item in timed],
+        warnings=_warnings(timed),
+        figures=figures,
+        tables=[tables.ranks_table(item) for item in timed],
+        brief=[tables.ranks_table(item, BRIEF_RANKS) for item in timed],
+        absent=_absent(timed),
+    )
+
+
+def _absent(timed: Sequence[Exchange]) -> list[tuple[str, str]]:
+    if not timed:
+        return [("To predict its cost, run", PREDICT), ("To measure its cost, run", REPLAY)]
+    absent = []
+    if all(item.measured_s is None for item in timed):
+        absent.append(("These times are predictions. To measure the exchange, run", REPLAY))
+    if not any(item.predicted_s for item in timed):
+        absent.append(("These times were measured, without a prediction. To predict them, run", PREDICT))
+    if any(item.pattern is None for item in timed):
+        absent.append((f"{NO_PATTERN}.", ""))
+    return absent
+
+
+def _slowest(item: Exchange) -> tuple[str, int, np.ndarray]:
+    """`measured` or the name of the model, the slowest rank, and how long each other rank waits for it."""
+    name, times = item.reference()
+    slowest = int(np.argmax(times))
+    return name, slowest, times[slowest] - np.delete(times, slowest)
+
+
+def _answer(item: Exchange) -> Answer:
+    name, slowest, waits = _slowest(item)
+    times = item.reference()[1]
+    source = "measured" if name == "measured" else f"predicted by the {name} model"
+    finding = f"Time of rank {slowest}, the slowest, {source}"
+    if len(waits) and times[slowest] > 0:
+        finding += f"; the others wait {format_seconds(float(np.mean(waits)))} for it on average"
+    return Answer(
+        f"Exchange {item.name}".rstrip(),
+        format_seconds(times[slowest]),
+        spread(item.slowest_s, format_seconds) if name == "measured" else "",
+        finding + ".",
+        f"start with rank {slowest} and the messages that it receives",
+    )
+
+
+def _sentence(item: Exchange) -> str:
+    name, slowest, waits = _slowest(item)
+    time_s = item.reference()[1][slowest]
+    what = f"The exchange ({item.name})" if item.name else "The exchange"
+    verb = "takes" if name == "measured" else f"takes, as predicted by the {name} model,"
+    text = f"{what} {verb} {format_seconds(time_s)}, the time of rank {slowest}, the slowest"
+    if len(waits) and time_s > 0:
+        waiting = float(np.mean(waits))
+        share = labels.percent(waiting / time_s)
+        text += f"; the others wait {format_seconds(waiting)} for it on average ({share} of the exchange)"
+    return text + "."
+
+
+def _warnings(timed: Sequence[Exchange]) -> list[str]:
+    """The notes of the comparisons; the report has its own text about more ranks than cores."""
+    crowded = [item for item in timed if item.oversubscribed]
+    texts = [_on_the_link(item) for item in crowded if item.link_limited]
+    texts += [CROWDED] if any(not item.link_limited for item in crowded) else []
+    notes = [
+        note for item in timed for note in item.notes if not (crowded and "more ranks than cores" in note)
+    ]
+    return texts + [labels.capital(note) for note in dict.fromkeys(notes)]
+
+
+def _on_the_link(item: Exchange) -> str:
+    node, share = item.link
+    name = f" ({item.name})" if item.name else ""
+    return (
+        f"There were more ranks than cores{name}, but the links were the bottleneck: the busiest link, that "
+        f"of node {node}, needs {labels.percent(min(share, 1))} of the measured time to carry its bytes."
+    )
+
+
+def named(figure: Figure, item: Exchange) -> Figure:
+    """With several exchanges, the title identifies the exchange and figures are placed in pairs."""
+    return replace(figure, title=f"{figure.title}: {item.name}", wide=False) if item.name else figure

@@ -1,0 +1,115 @@
+"""The first screen: a line per answer, the advice first, and one line that says how far to trust them."""
+
+import re
+
+import numpy as np
+import pytest
+
+from earlybird.data.run import Sample
+from earlybird.report import page, terminal
+from earlybird.report.contents import contents
+from earlybird.report.material import Material, MeasuredRun, collect
+
+PIPELINES = [(2, 2, 1e-7), (4, 4, 0.0)]
+
+
+@pytest.fixture
+def complete(everything, make, tmp_path) -> Material:
+    """Data for every chapter."""
+    advice = make.write_json(tmp_path / "advice.json", make.advice().to_json())
+    pipelines = make.pipeline_run(tmp_path / "pipelines", PIPELINES)
+    return collect([*everything, advice, pipelines, make.collective_run(tmp_path / "collectives")])
+
+
+def test_the_answers_are_in_the_order_of_their_use(complete):
+    report = contents(complete)
+    starts = ("A buffer that threads fill", "Exchange", "Sending 1 MiB", "Broadcast", "Reduce", "Prediction",
+              "Message with MPICH", "Message with Open MPI")  # fmt: skip
+    assert all(answer.what.startswith(start) for answer, start in zip(report.answers, starts, strict=True))
+    assert all(answer.number and answer.sentence.endswith(".") for answer in report.answers)
+    assert all(answer.do for answer in report.answers[:6])
+    assert list(report.chapters) == [
+        "advice", "exchange", "machine", "pipelines", "collectives", "accuracy", "measured",
+    ]  # fmt: skip
+
+
+def test_the_answers_agree_with_their_chapters(complete):
+    report = contents(complete)
+    of = {answer.what: answer for answer in report.answers}
+    assert of["Exchange"].number in report.chapters["exchange"].sentence
+    assert of["Prediction"].number in report.chapters["accuracy"].sentence
+    assert of["Message with MPICH, same socket"].number in report.chapters["machine"].sentence
+    pipeline = next(answer for what, answer in of.items() if what.startswith("Sending"))
+    assert (
+        pipeline.number == "speed-up 3.00" and "a speed-up of 3.00" in report.chapters["pipelines"].sentence
+    )
+    assert "--threads 2 --size 1048576" in pipeline.do
+    broadcast = next(answer for what, answer in of.items() if what.startswith("Broadcast"))
+    assert f"{broadcast.number} over the MPI's default" in report.chapters["collectives"].sentence
+    assert "--op bcast --ranks 8" in broadcast.do
+
+
+def test_page_and_terminal_begin_with_the_answers(complete):
+    html, text = page.render(complete), terminal.render(complete)
+    body = html[html.index("<body>") :]
+    for shown in (body, text):
+        places = [shown.index(part) for part in ("Answers", "64 MiB, 8 threads", "points converged")]
+        assert places == sorted(places)
+        assert places[-1] < shown.index("Where a point was measured")
+    assert body.index('id="answers"') < body.index("<nav") < body.index('id="advice"')
+
+
+def exchange_samples(launches) -> tuple[Sample, ...]:
+    """An exchange of two ranks; `launches` are the times of rank 1, the slowest."""
+    config = {"mpi": "mpich", "layout": "1x1x2"}
+    return tuple(
+        Sample("exchange", "completion", config, str(k), np.full(3, time_s), rank_times_s=times_s)
+        for k, time_s in enumerate(launches)
+        for times_s in [np.tile([1e-4, time_s], (3, 1))]
+    )
+
+
+def test_the_cost_of_an_exchange_has_the_interval_of_its_slowest_rank():
+    launches = tuple({"id": str(k), "flavour": "mpich"} for k in range(3))
+    runs = (MeasuredRun("run", {}, launches, exchange_samples((1e-3, 2e-3, 4e-3))),)
+    (answer,) = contents(Material(runs=runs)).answers
+    assert (answer.number, answer.interval) == ("2 ms", "1 ms to 4 ms")
+    assert answer.do.startswith("start with rank 1")
+
+
+def test_warnings_are_counted_in_one_line_and_unfold(everything):
+    material = collect(everything)
+    report, html = contents(material), page.render(material)
+    assert report.trust_line.endswith("points converged, 2 noisy, 4 oversubscribed. 5 warnings.")
+    assert len(report.warnings) == len(set(report.warnings)) == 5
+    folded = re.search(r'<details class="trust"><summary>(.*?)</summary>(.*?)</details>', html, re.DOTALL)
+    assert folded[1] == report.trust_line and folded[2].count("<li>") == 5
+    for warning in ("set the frequency governor", "which no model describes", "scheduler&#39;s switches"):
+        assert warning in folded[2] and html.count(warning) == 1
+
+
+def test_wrong_data_are_reported_before_everything_else_about_trust(tmp_path, make):
+    run = make.measured_run(tmp_path / "run")
+    lines = (run / "samples.ndjson").read_text().replace('"validated": true', '"validated": false', 1)
+    (run / "samples.ndjson").write_text(lines)
+    report = contents(collect([run]))
+    assert report.trust.startswith("Received data were wrong in 1 point. ")
+    assert "Do not use these figures" in report.warnings[0]
+
+
+def test_a_chapter_without_data_is_one_line_with_its_command(tmp_path, make):
+    material = collect([make.pipeline_run(tmp_path / "run", PIPELINES)])
+    report, html = contents(material), page.render(material)
+    assert list(report.chapters) == ["pipelines", "measured"]
+    assert "How far off was the prediction?" in {absent.question for absent in report.absent}
+    assert html.index('id="measured"') < html.index('id="absent"')
+    assert html.count("How far off was the prediction?") == 1
+    assert "Not in this report" in terminal.render(material)
+
+
+def test_many_answers_of_a_chapter_are_counted(tmp_path, make):
+    operations = ("bcast", "reduce", "allreduce", "gather", "scatter")
+    report = contents(collect([make.collective_run(tmp_path / "run", operations, ("core",))]))
+    *first, last = report.answers
+    assert len(first) == 3 and last.what == "Which algorithm should a collective use?"
+    assert last.sentence == "2 more answers in the chapter on this question."
