@@ -1,5 +1,8 @@
 """The page: one HTML file that works offline, from the chapters, a template and the script of plotly."""
 
+import base64
+import gzip
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -37,16 +40,21 @@ def render(material: Material) -> str:
     return environment.get_template("page.html").render(
         title=_title(material),
         report=report,
-        figures=figures,
+        figures=_packed(json.dumps(figures, separators=(",", ":"))),
         palette=PALETTE,
         faint=_faint,
         choosers=_choosers,
         style=_text("page.css"),
         watch_script=_text("watch.js"),
-        plotly_script=get_plotlyjs() if figures else "",
+        plotly_script=_packed(get_plotlyjs()) if figures else "",
         page_script=_text("page.js"),
         version=__version__,
     )
+
+
+def _packed(text: str) -> str:
+    """`text` compressed, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
+    return base64.b85encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _title(material: Material) -> str:

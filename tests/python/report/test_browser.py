@@ -67,6 +67,16 @@ def test_the_theme_button_redraws_every_figure(everything, tmp_path):
     assert "rgb(86, 180, 233)" in document and "rgb(0, 114, 178)" not in document
 
 
+def test_a_browser_that_cannot_decompress_says_why_there_are_no_figures(everything, tmp_path):
+    path = write(everything, tmp_path)
+    old = "<script>delete window.DecompressionStream</script><title>"
+    path.write_text(path.read_text(encoding="utf-8").replace("<title>", old), encoding="utf-8")
+    document, _ = open_page(path, tmp_path)
+    assert "data-errors" not in re.search(r"<html[^>]*>", document)[0]
+    assert re.search(r'<p[^>]*id="no-figures">No figure is drawn because', document)
+    assert 'class="plot"' not in document and "<table>" in document
+
+
 def choosing(name: str, value: str) -> str:
     """A script that selects a value of a selector, as a reader does."""
     return f"""<script>

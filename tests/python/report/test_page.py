@@ -1,5 +1,7 @@
 """The page answers the five questions, sends no requests, and escapes text from files."""
 
+import base64
+import gzip
 import html.parser
 import json
 import re
@@ -7,6 +9,7 @@ import re
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from plotly.offline import get_plotlyjs
 
 from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern
@@ -26,25 +29,30 @@ class Reader(html.parser.HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict]] = []
         self.text: list[str] = []
-        self.scripts: list[str] = []
-        self._inside = ""
+        self.scripts: list[tuple[str | None, str]] = []  # type and content
+        self._inside = self._type = ""
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        self._inside = tag
+        self._inside, self._type = tag, dict(attrs).get("type")
 
     def handle_endtag(self, tag):
         self._inside = ""
 
     def handle_data(self, data):
         if self._inside == "script":
-            self.scripts.append(data)
+            self.scripts.append((self._type, data))
         elif self._inside != "style":
             self.text.append(data)
 
+    def packed(self) -> list[str]:
+        """The figures and the script of plotly, as text."""
+        both = [data for kind, data in self.scripts if kind == "text/plain"]
+        return [gzip.decompress(base64.b85decode(data)).decode() for data in both]
+
     def figures(self) -> dict:
-        return next(json.loads(script) for script in self.scripts if script.startswith("{"))
+        return json.loads(self.packed()[0])
 
     def visible(self) -> str:
         return " ".join(" ".join(self.text).split())
@@ -95,6 +103,13 @@ def test_the_page_loads_nothing(everything):
     assert policy.startswith("default-src 'none';") and "http" not in policy and "eval" not in policy
     styles = re.findall(r"<style>.*?</style>", page.render(Material()), re.DOTALL)
     assert not any("url(" in style or "@import" in style for style in styles)
+
+
+def test_plotly_is_compressed_and_a_page_without_figures_does_not_have_it(everything):
+    text = page.render(collect(everything))
+    assert len(text) < 2e6
+    assert Reader(text).packed()[1] == get_plotlyjs()
+    assert len(page.render(Material())) < 50e3
 
 
 def test_text_from_files_is_escaped(tmp_path, make):

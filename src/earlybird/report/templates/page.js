@@ -1,8 +1,9 @@
-// Draws the figures in the colours of the style sheet, and redraws them when the theme changes and for printing.
+// Inflates the figures and plotly, draws in the colours of the style sheet, and redraws when the theme changes and for
+// printing.
 (function () {
   "use strict";
   const root = document.documentElement;
-  const specs = JSON.parse(document.getElementById("figures").textContent);
+  let specs = null; // the figures, once they and plotly are inflated
   const places = Array.from(document.querySelectorAll("[data-figure]"));
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(pointer: coarse)").matches;
@@ -13,6 +14,28 @@
   const PAPER_WIDTH = 660;
   const PAPER_HEIGHT = 330; // two figures on a page
   const LEGEND_LINE = 23; // pixels; the figure height includes two lines
+
+  // Four bytes of every five digits of base 85, as Python's b85encode writes them.
+  function decoded(written) {
+    const missing = (5 - written.length % 5) % 5;
+    const text = written + "~".repeat(missing);
+    const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+    const value = new Uint8Array(128);
+    Array.from(digits).forEach((digit, k) => { value[digit.charCodeAt(0)] = k; });
+    const bytes = new DataView(new ArrayBuffer(text.length / 5 * 4));
+    for (let k = 0; k < text.length; k += 5) {
+      let word = 0;
+      for (let j = k; j < k + 5; j++) word = word * 85 + value[text.charCodeAt(j)];
+      bytes.setUint32(k / 5 * 4, word);
+    }
+    return bytes.buffer.slice(0, bytes.byteLength - missing);
+  }
+
+  async function inflated(id) {
+    const bytes = decoded(document.getElementById(id).textContent);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
 
   function coloured(value, style) {
     if (typeof value === "string") {
@@ -61,6 +84,7 @@
 
   // Hidden figures have no width; they are drawn when they are selected.
   function drawAll(width) {
+    if (!specs) return;
     places.filter((place) => !place.closest("figure").hidden).forEach((place) => draw(place, width));
   }
 
@@ -114,6 +138,21 @@
     drawAll();
   });
 
+  async function start() {
+    if (!places.length) return;
+    if (!("DecompressionStream" in window)) {
+      document.getElementById("no-figures").hidden = false;
+      places.forEach((place) => place.remove());
+      return;
+    }
+    const [figures, plotly] = await Promise.all(["figures", "plotly"].map(inflated));
+    const script = document.createElement("script");
+    script.textContent = plotly;
+    document.head.append(script);
+    specs = JSON.parse(figures);
+    drawAll();
+  }
+
   updateButton();
-  drawAll();
+  start();
 })();
