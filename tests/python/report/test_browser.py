@@ -1,5 +1,7 @@
 """The page in headless Chromium: no script error, no request, every figure drawn."""
 
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -117,6 +119,49 @@ def test_collectives_and_advice_are_drawn_and_selected_without_errors_or_request
     assert all("mapped by" not in choice or "&quot;node&quot;" in choice for choice, _ in shown)
     assert all('data-drawn="yes"' in inside for _, inside in shown)
     assert re.search('data-figure="advice-0"[^>]*data-drawn="yes"', document)
+
+
+PHONE = 390  # pixels, the width of common phones
+# The browser has a least window width, a frame has none.
+FRAME = """<!doctype html><iframe src="{page}" width="{width}" height="800"></iframe>
+<script>
+  const measure = () => {{
+    const view = document.querySelector("iframe").contentDocument;
+    const right = (element) => element.getBoundingClientRect().right;
+    const plots = Array.from(view.querySelectorAll("figure:not([hidden]) .plot"));
+    const texts = plots.map((plot) => Array.from(plot.querySelectorAll(".legendtext")));
+    const titles = plots.map((plot) => plot.querySelector(".xtitle"));
+    const legends = plots.map((plot) => plot.querySelector(".legend"));
+    document.body.dataset.measured = JSON.stringify({{
+      width: view.documentElement.scrollWidth,
+      undrawn: plots.filter((plot) => plot.dataset.drawn !== "yes").map((plot) => plot.textContent),
+      names: texts.flat().length,
+      cut: plots.flatMap((plot, k) => texts[k].filter((text) => right(text) > right(plot)).map((text) => text.textContent)),
+      covered: plots.filter((plot, k) => legends[k] &&
+        legends[k].getBoundingClientRect().top < titles[k].getBoundingClientRect().bottom).map((plot) => plot.id),
+      scrolled: legends.filter((legend) => legend && legend.querySelector(".scrollbar").getAttribute("height") > 0).length,
+    }});
+  }};
+  setTimeout(measure, 8000);
+</script>"""  # noqa: E501
+
+
+@pytest.mark.parametrize("width", [PHONE, 360])
+def test_on_a_phone_nothing_is_wider_than_the_page_and_no_legend_is_cut(tmp_path, make, width):
+    long_name = "a-run-on-the-cluster-with-a-name-that-is-longer-than-a-phone-is-wide"
+    runs = [make.measured_run(tmp_path / name / long_name) for name in ("first", "second")]
+    advice = make.write_json(tmp_path / "advice.json", make.advice().to_json())
+    pipelines = make.pipeline_run(tmp_path / "pipelines", [(2, 2, 1e-7), (2, 16, 1e-7)])
+    replay = make.replay_run(tmp_path / "replay", make.pattern())
+    path = write([*runs, advice, pipelines, make.collective_run(tmp_path / "collectives"), replay], tmp_path)
+    frame = tmp_path / "frame.html"
+    frame.write_text(FRAME.format(page=path.as_uri(), width=width), encoding="utf-8")
+    flags = ("--allow-file-access-from-files", "--disable-web-security", "--hide-scrollbars")
+    document, _ = open_page(frame, tmp_path, *flags)
+    measured = json.loads(html.unescape(re.search('data-measured="([^"]*)"', document)[1]))
+    assert measured["width"] == width
+    assert measured["undrawn"] == [] and measured["names"] > 20
+    assert (measured["cut"], measured["covered"], measured["scrolled"]) == ([], [], 0)
 
 
 BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'

@@ -10,7 +10,7 @@ from earlybird.report import advice_text
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 
-_HEIGHT = 150  # pixels with axis and legend
+_HEIGHT = 120  # pixels with axis
 _MAX_LISTED = 4  # size ranges in the sentence
 _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
@@ -39,7 +39,6 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
             axes.size_axis([max(size, 1) for size in ends]),
             axis,
             height=_HEIGHT,
-            legend=axes.legend_below(_HEIGHT),
         ),
         wide=True,
         sentence=_sentence(ranges),

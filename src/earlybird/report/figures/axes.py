@@ -120,7 +120,18 @@ _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
-HEIGHT = 400  # of a figure with its legend, pixels
+HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
+LEGEND: Mapping[str, Any] = {
+    "orientation": "h",
+    "xref": "container",
+    "x": 0,
+    "yref": "container",
+    "y": 0,
+    "yanchor": "bottom",
+    "itemsizing": "constant",
+    "maxheight": 10_000,  # never a legend that scrolls
+    "font": {"size": 12},
+}
 MAX_COUNTS = 8  # tick labels on a log axis of counts
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
@@ -163,7 +174,7 @@ def label(text: str) -> str:
 
 
 def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The common layout with the two axes; the legend is below, where it fits on a phone."""
+    """The common layout with the two axes; the legend is at the bottom."""
     return {
         "xaxis": _axis_look() | dict(x),
         "yaxis": _axis_look() | dict(y),
@@ -175,7 +186,7 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 12, "r": 12, "t": 12, "b": 12},
-        "legend": legend_below(HEIGHT),
+        "legend": LEGEND,
         "hoverlabel": {
             "bgcolor": "var(--paper)",
             "bordercolor": "var(--line)",
@@ -185,19 +196,6 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
         "height": HEIGHT,
         "autosize": True,
     } | more
-
-
-def legend_below(height: int) -> dict[str, Any]:
-    """A legend below the axis title of a figure of `height` pixels."""
-    return {
-        "orientation": "h",
-        "x": 0,
-        "y": -0.22 * HEIGHT / height,
-        "yanchor": "top",
-        "itemsizing": "constant",
-        "maxheight": 600,
-        "font": {"size": 12},
-    }
 
 
 def _axis_look() -> dict[str, Any]:

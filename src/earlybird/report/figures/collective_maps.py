@@ -175,7 +175,7 @@ def _colorbar(low: float, high: float, height: int) -> dict[str, Any]:
         "thickness": 12,
         "outlinewidth": 0,
         "orientation": "h",
-        "y": -0.2 * axes.HEIGHT / height,
+        "y": -0.2 * 400 / height,
         "yanchor": "top",
         "tickangle": 0,
     }

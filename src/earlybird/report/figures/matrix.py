@@ -85,6 +85,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         axes.layout(
             axis | {"title": axes.titled("receiving rank")},
             axis | {"title": axes.titled("sending rank"), "autorange": "reversed", "scaleanchor": "x"},
+            height=axes.HEIGHT + 50,
         ),
     )
 

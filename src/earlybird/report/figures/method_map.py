@@ -66,12 +66,10 @@ class MethodMap:
         return [cells, *(_legend(method) for method in methods)]
 
     def layout(self) -> dict[str, Any]:
-        height = 150 + 34 * len(self.rows)
         return axes.layout(
             band_axis(self.columns, self.column_title, MAX_TICKS),
             band_axis(self.rows, self.row_title, len(self.rows)),
-            height=height,
-            legend=axes.legend_below(height),
+            height=100 + 34 * len(self.rows),
         )
 
 

@@ -12,8 +12,13 @@
     displayModeBar: false, // no buttons: dragging zooms, a double click resets
   };
   const PAPER_WIDTH = 660;
-  const PAPER_HEIGHT = 330; // two figures on a page
-  const LEGEND_LINE = 23; // pixels; the figure height includes two lines
+  const PAPER_HEIGHT = 280; // two figures with their legends on a page
+  const AXIS_HEIGHT = 56; // pixels of the tick labels and the title of the x axis
+  const MARGIN = 12; // pixels below a figure without a legend
+  const LEGEND_LINE = 22; // pixels, at least those of a line in the legend
+  const LEGEND_SYMBOL = 60; // pixels of a symbol in the legend with the space around the entry
+  const LEGEND_FONT = "12px";
+  const ruler = document.createElement("canvas").getContext("2d");
 
   // Four bytes of every five digits of base 85, as Python's b85encode writes them.
   function decoded(written) {
@@ -53,23 +58,46 @@
     (place.data || []).forEach((trace, k) => { if (trace.visible !== undefined) data[k].visible = trace.visible; });
   }
 
-  // Estimates the number of legend lines: plotly gives every entry the width of the longest name.
-  function legendLines(data, width) {
-    const names = data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length);
-    const inLine = Math.max(1, Math.floor((width - 70) / (45 + 6.5 * Math.max(0, ...names))));
-    return Math.ceil(names.length / inLine);
+  // Breaks the names in the legend into lines that are not cut at the edge of the figure; returns their number.
+  function breakNames(data, width, font) {
+    ruler.font = LEGEND_FONT + " " + font;
+    const fits = (text) => ruler.measureText(text).width <= width - LEGEND_SYMBOL;
+    let count = 0;
+    data.filter((trace) => trace.name && trace.showlegend !== false).forEach((trace) => {
+      const lines = [""];
+      const add = (part) => {
+        const longer = lines[lines.length - 1] + part;
+        if (fits(longer.trimEnd())) lines[lines.length - 1] = longer;
+        else if (fits(part.trimEnd()) || part.length === 1) lines.push(part);
+        else Array.from(part).forEach(add);
+      };
+      trace.name.split(/(?<=[ /_-])/).forEach(add);
+      trace.name = lines.filter((line) => line).join("<br>");
+      count += lines.length;
+    });
+    return count;
+  }
+
+  // Adds the height of the legend, which is known once it is drawn, below the axis title.
+  function fitLegend(place, height) {
+    const legend = place.querySelector(".legend .bg");
+    const room = legend ? Math.ceil(legend.getBoundingClientRect().height) : 0;
+    return Plotly.relayout(place, { height: height + room, "margin.b": room ? AXIS_HEIGHT + room : MARGIN });
   }
 
   function draw(place, width) {
     const spec = coloured(specs[place.dataset.figure], getComputedStyle(root));
     keepChoices(place, spec.data);
     if (touch) spec.layout.dragmode = false; // touching a figure scrolls the page
-    spec.layout.height += LEGEND_LINE * Math.max(0, legendLines(spec.data, width || place.clientWidth) - 2);
+    const lines = breakNames(spec.data, width || place.clientWidth, spec.layout.font.family);
     if (width) Object.assign(spec.layout, { width: width, height: PAPER_HEIGHT, autosize: false });
+    const height = spec.layout.height;
+    spec.layout.height += LEGEND_LINE * lines; // the most that the legend needs
+    spec.layout.margin.b = AXIS_HEIGHT + LEGEND_LINE * lines;
     try {
       if (!place.data) place.textContent = "";
       place.style.minHeight = 0;
-      Promise.resolve(Plotly.react(place, spec.data, spec.layout, config)).then(
+      Promise.resolve(Plotly.react(place, spec.data, spec.layout, config)).then(() => fitLegend(place, height)).then(
         () => place.setAttribute("data-drawn", "yes"),
         (error) => showError(place, error));
     } catch (error) {
