@@ -1,6 +1,6 @@
 """Text about a piece of advice: its title, and the time and speed-up of its alternatives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from earlybird.data import labels
@@ -22,7 +22,7 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-def by_gain(pieces: tuple[Advice, ...]) -> list[Advice]:
+def by_gain(pieces: Iterable[Advice]) -> list[Advice]:
     """Sorted by predicted speed-up, the largest first; advice without one last."""
     return sorted(pieces, key=lambda piece: -_first_speed_up(piece))
 

@@ -51,7 +51,7 @@ class Contents:
 def contents(material: Material) -> Contents:
     all_exchanges = exchanges(material)
     chapters = [
-        advice_chapter(material.advice),
+        advice_chapter(material),
         exchange_chapter(all_exchanges),
         machine_chapter(material),
         pipeline_chapter(material),

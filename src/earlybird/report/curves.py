@@ -128,7 +128,7 @@ def _points(samples: Iterable[Sample]) -> list[Point]:
 def fits(material: Material) -> list[Fit]:
     """The ping-pong lines of every profile: its `piecewise_postal` form, or its levels at N = 1."""
     result = []
-    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+    for profile, label in labelled_profiles(material):
         for level in sorted(profile.levels, key=labels.level_order):
             form = _pingpong_form(profile, level)
             rows = _form_rows(form) if form else _level_rows(profile, level)
@@ -185,7 +185,7 @@ def _segments(rows: Sequence[tuple[str, float, float, float]]) -> tuple[Segment,
 def contentions(material: Material) -> list[Contention]:
     """BW(N) of every profile, level and protocol; for runs without a profile, at their largest size."""
     result = []
-    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+    for profile, label in labelled_profiles(material):
         for level in sorted(profile.levels, key=labels.level_order):
             result += [_of_protocol(profile, label, level, protocol) for protocol in _lines(profile, level)]
     fitted = {(item.mpi, item.level) for item in result}
@@ -287,13 +287,16 @@ def profile_mpi(profile: Profile) -> str:
     return str(profile.context.get("flavour") or profile.context.get("mpi") or "other")
 
 
-def profile_labels(profiles: Sequence[Profile]) -> list[str]:
-    """The flavour of each profile, with its id if several share a flavour."""
-    names = [profile_mpi(profile) for profile in profiles]
+def labelled_profiles(material: Material) -> list[tuple[Profile, str]]:
+    """Each profile with its flavour, and with the name of its file if several share a flavour."""
+    names = [profile_mpi(profile) for profile in material.profiles]
     return [
-        ("the profile" if name == "other" else labels.flavour(name))
-        + (f" ({profile.id or position})" if names.count(name) > 1 else "")
-        for position, (name, profile) in enumerate(zip(names, profiles, strict=True), start=1)
+        (
+            profile,
+            ("the profile" if name == "other" else labels.flavour(name))
+            + (f" ({material.name_of('profiles', k) or k + 1})" if names.count(name) > 1 else ""),
+        )
+        for k, (name, profile) in enumerate(zip(names, material.profiles, strict=True))
     ]
 
 

@@ -25,6 +25,7 @@ class Exchange:
     both from the comparison and empty without one. `name` distinguishes several exchanges, "" for one.
     """
 
+    source: str  # the name of the file or run folder that it is from
     parts: tuple[str, ...]
     num_ranks: int
     pattern: Pattern | None
@@ -71,28 +72,39 @@ class Exchange:
 def exchanges(material: Material) -> list[Exchange]:
     """Exchanges of comparisons, then of runs without one, then of predictions alone, then patterns alone."""
     patterns = {pattern.sha256(): pattern for pattern in material.patterns}
+    pattern_names = {
+        pattern.sha256(): material.name_of("patterns", k) for k, pattern in enumerate(material.patterns)
+    }
     result, used = _from_comparisons(material, patterns)
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
     for run in material.runs:
         if str(run.header.get("id")) not in compared:
             result += _from_samples(run, patterns)
     by_pattern: dict[tuple[str, int], dict[str, np.ndarray]] = defaultdict(dict)
+    first_file: dict[tuple[str, int], str] = {}
     for k, prediction in enumerate(material.predictions):
         if k not in used:
             key = (prediction.pattern_sha256, len(prediction.time_s))
             by_pattern[key].setdefault(prediction.model, prediction.time_s)
+            first_file.setdefault(key, material.name_of("predictions", k))
     for (digest, num_ranks), predicted_s in by_pattern.items():
         match = next(
             (k for k, item in enumerate(result) if not item.predicted_s and _same(item, digest, num_ranks)),
             None,
         )
         if match is None:
-            result.append(_exchange(patterns.get(digest), num_ranks, digest, predicted_s=predicted_s))
+            source = pattern_names.get(digest) or first_file[digest, num_ranks]
+            pattern = patterns.get(digest)
+            result.append(_exchange(source, pattern, num_ranks, digest, predicted_s=predicted_s))
         else:
             result[match] = replace(result[match], predicted_s=predicted_s)
     drawn = {id(item.pattern) for item in result}
-    alone = [pattern for pattern in patterns.values() if id(pattern) not in drawn]
-    return _named(result + [_exchange(pattern, pattern.num_ranks_named, "") for pattern in alone])
+    result += [
+        _exchange(pattern_names[digest], pattern, pattern.num_ranks_named, digest)
+        for digest, pattern in patterns.items()
+        if id(pattern) not in drawn
+    ]
+    return _named(result)
 
 
 def _same(item: Exchange, digest: str, num_ranks: int) -> bool:
@@ -103,7 +115,7 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
     """The exchanges of the comparisons, and the indices of the predictions that belong to them."""
     runs = {str(run.header.get("id")): run for run in material.runs}
     result, used = [], set()
-    for comparison in material.comparisons:
+    for number, comparison in enumerate(material.comparisons):
         digest = str(comparison.extra.get("pattern_sha256", ""))
         predicted_s = dict(comparison.predicted_s)
         for k, prediction in enumerate(material.predictions):
@@ -117,6 +129,7 @@ def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tu
         notes = comparison.extra.get("notes", ())
         result.append(
             _exchange(
+                material.name_of("comparisons", number),
                 patterns.get(digest) if digest else None,
                 len(comparison.measured_s),
                 digest,
@@ -167,6 +180,7 @@ def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exc
             groups[key].append(sample)
     return [
         _exchange(
+            run.name,
             patterns.get(digest),
             num_ranks,
             digest,
@@ -182,6 +196,7 @@ def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exc
 
 
 def _exchange(
+    source: str,
     pattern: Pattern | None,
     num_ranks: int,
     digest: str,
@@ -197,7 +212,6 @@ def _exchange(
     run: MeasuredRun | None = None,
     samples: Sequence[Sample] = (),
 ) -> Exchange:
-    digest = digest or (pattern.sha256() if pattern is not None else "")
     parts = (
         labels.counted(num_ranks, "rank"),
         labels.counted(pattern.num_messages, "message") if pattern is not None else "",
@@ -206,6 +220,7 @@ def _exchange(
         f"pattern {digest[:8]}" if digest else "",
     )
     return Exchange(
+        source,
         parts,
         num_ranks,
         pattern,
@@ -235,13 +250,19 @@ def _slowest_s(samples: Sequence[Sample], measured_s: np.ndarray) -> Estimate:
 
 
 def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
-    """Name each of several exchanges by the parts in which they differ, or by its number."""
+    """Name each of several exchanges by its file, by the parts in which they differ, or by its number."""
     if len(all_exchanges) < 2:
         return all_exchanges
+    sources = [item.source for item in all_exchanges]
+    if all(sources) and len(set(sources)) == len(sources):
+        return [replace(item, name=item.source) for item in all_exchanges]
     differ = [
         k for k in range(len(all_exchanges[0].parts)) if len({item.parts[k] for item in all_exchanges}) > 1
     ]
-    names = [", ".join(item.parts[k] for k in differ if item.parts[k]) for item in all_exchanges]
+    names = [
+        ", ".join(text for text in (item.source, *(item.parts[k] for k in differ)) if text)
+        for item in all_exchanges
+    ]
     unique = len(set(names)) == len(names) and all(names)
     return [
         replace(item, name=name if unique else f"{name or 'exchange'} #{k}")

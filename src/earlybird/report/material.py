@@ -73,7 +73,7 @@ class Material:
 
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
     for the measured points, by Sample.point(). These, `references` and `proofs` are computed elsewhere: the
-    report evaluates no model.
+    report evaluates no model. `names` are those of the files of each part, in order, as the user gave them.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -86,6 +86,12 @@ class Material:
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
     proofs: tuple[Proof, ...] = ()
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def name_of(self, part: str, k: int) -> str:
+        """The name of the file of the k-th item of a part; "" if it did not come from a file."""
+        names = self.names.get(part, ())
+        return names[k] if k < len(names) else ""
 
 
 def collect(paths: Iterable[str | Path]) -> Material:
@@ -102,30 +108,47 @@ def collect(paths: Iterable[str | Path]) -> Material:
         "patterns": [],
         "advice": [],
     }
+    names: dict[str, list[str]] = {kind: [] for kind in parts}
+    given = [path.parent if path.name == "run.json" else path for path in map(Path, paths)]
+    name_of = _short_names(given)
     seen: set[Path] = set()
-    for path in (file for argument in paths for file in _expand(Path(argument))):
-        if path.resolve() in seen:
-            continue
-        seen.add(path.resolve())
-        kind, value = _load(path)
-        parts[kind].append(value)
-    return Material(**{kind: tuple(values) for kind, values in parts.items()})
+    for argument in given:
+        for path in _expand(argument):
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                kind, value = _load(path, name_of[argument.resolve()])
+                parts[kind].append(value)
+                names[kind].append(name_of[argument.resolve()])
+    return Material(
+        **{kind: tuple(values) for kind, values in parts.items()},
+        names={kind: tuple(values) for kind, values in names.items()},
+    )
+
+
+def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
+    """The last part of each resolved path, with as many folders as distinguish it from the others."""
+    whole = {path.resolve() for path in paths}
+    names = {}
+    for path in whole:
+        others = [other.parts for other in whole - {path}]
+        tails = (path.parts[-count:] for count in range(1, len(path.parts) + 1))
+        own = next(tail for tail in tails if all(tail != other[-len(tail) :] for other in others))
+        names[path] = str(Path(*own))
+    return names
 
 
 def _expand(path: Path) -> list[Path]:
-    """A run folder and the files of a replay inside it; run.json is replaced by its folder."""
-    if path.name == "run.json":
-        path = path.parent
+    """A run folder and the files of a replay inside it."""
     if not path.is_dir():
         return [path]
     return [path, *(path / name for name in ("pattern.npz", "comparison.json") if (path / name).exists())]
 
 
-def _load(path: Path) -> tuple[str, Any]:
+def _load(path: Path, name: str) -> tuple[str, Any]:
     if path.is_dir():
         run = Run.open(path)
         launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))
-        return "runs", MeasuredRun(path.resolve().name, run.header, launches, tuple(run.samples()))
+        return "runs", MeasuredRun(name, run.header, launches, tuple(run.samples()))
     if path.suffix in PATTERN_SUFFIXES:
         return "patterns", load_pattern(path)
     if path.exists() and path.suffix != ".json":

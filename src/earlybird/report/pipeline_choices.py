@@ -55,10 +55,11 @@ def _last_speed_up(pipeline: Pipeline) -> float:
 
 
 def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
-    """`same socket, 4 threads, 16 partitions, delay 100 us/MB`, without a single thread or the default number
-    of contexts."""
+    """`MPICH, same socket, 4 threads, 16 partitions, delay 100 us/MB`, without a single thread or the default
+    number of contexts."""
     setting = pipeline.setting
     parts = {
+        "MPI": pipeline.label,
         "level": labels.level(setting.level),
         "threads": labels.counted(setting.threads, "thread") if setting.threads > 1 else "",
         "contexts": labels.counted(setting.vcis, "context") if setting.vcis is not None else "",

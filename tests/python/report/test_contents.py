@@ -107,6 +107,32 @@ def test_a_chapter_without_data_is_one_line_with_its_command(tmp_path, make):
     assert "Not in this report" in terminal.render(material)
 
 
+def test_titles_are_unique_and_files_have_the_names_that_the_user_gave(tmp_path, make):
+    inputs = []
+    for folder in (tmp_path / "before", tmp_path / "after"):
+        folder.mkdir()
+        inputs += [
+            make.measured_run(folder / "run"),
+            make.write_json(folder / "profile.json", make.profile_json("mpich")),
+            make.replay_run(folder / "replay", make.pattern()),
+            make.pipeline_run(folder / "pipelines", PIPELINES),
+            make.collective_run(folder / "collectives"),
+            make.write_json(folder / "advice.json", make.advice().to_json()),
+        ]
+    material = collect(inputs)
+    report = contents(material)
+    found = re.findall(r"<(h[1-3]|summary)>(.*?)</\1>", page.render(material), re.DOTALL)
+    titles = [title for _, title in found]
+    assert len(titles) > 80 and [title for title in titles if titles.count(title) > 1] == []
+    whats = [answer.what for answer in report.answers]
+    assert len(whats) == len(set(whats))
+    assert {"Exchange before/replay", "Exchange after/replay", "Prediction after/replay"} <= set(whats)
+    text = " ".join([*titles, *whats, *report.chapters["machine"].warnings, terminal.render(material)])
+    for name in ("file before/advice.json", "MPICH (after/profile.json)", "MPICH (before/run)"):
+        assert name in text
+    assert "profile-mpich" not in text
+
+
 def test_many_answers_of_a_chapter_are_counted(tmp_path, make):
     operations = ("bcast", "reduce", "allreduce", "gather", "scatter")
     report = contents(collect([make.collective_run(tmp_path / "run", operations, ("core",))]))

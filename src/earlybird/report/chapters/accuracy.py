@@ -60,7 +60,7 @@ def _slowest_text(item: Exchange, model: str) -> str:
 
 def _sentence(item: Exchange) -> str:
     best = item.best_first()[0]
-    subject = f"{labels.capital(item.name)}: the" if item.name else "The"
+    subject = f"{item.name}: the" if item.name else "The"
     doubts = ["with more ranks than cores"] if item.oversubscribed and not item.link_limited else []
     doubts += [f"at a load of {item.load:.1f}"] if item.load is not None else []
     others = [f"error of {model}: {labels.percent(item.error[model])}" for model in item.best_first()[1:]]

@@ -1,6 +1,7 @@
 """The chapter on what to do: advice by predicted speed-up, with the command or setting to use."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from earlybird.data import labels
@@ -8,6 +9,7 @@ from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import advice_text
 from earlybird.report.figures.advice import strip_figure
+from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Table
 
 ID = "advice"
@@ -30,9 +32,9 @@ _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
 _BRIEF = 4  # alternatives in the terminal
 
 
-def advice_chapter(all_advice: tuple[Advice, ...]) -> Chapter:
+def advice_chapter(material: Material) -> Chapter:
     """All pieces of advice, the largest speed-up first."""
-    pieces = advice_text.by_gain(all_advice)
+    pieces = advice_text.by_gain(_distinct(material))
     if not pieces:
         return Chapter(
             ID,
@@ -57,6 +59,17 @@ def advice_chapter(all_advice: tuple[Advice, ...]) -> Chapter:
         brief=[_brief(piece) for piece in pieces],
         listings=[listing for piece in pieces for listing in _listing(piece)],
     )
+
+
+def _distinct(material: Material) -> list[Advice]:
+    """The pieces of advice; those with the same title are told apart by their files."""
+    titles = [advice_text.title(piece) for piece in material.advice]
+    return [
+        piece
+        if titles.count(title) == 1
+        else replace(piece, asked={**piece.asked, "file": material.name_of("advice", k) or k + 1})
+        for k, (piece, title) in enumerate(zip(material.advice, titles, strict=True))
+    ]
 
 
 def _sentence(advice: Advice) -> str:
@@ -187,6 +200,5 @@ def _crossovers(advice: Advice) -> Table:
         ]
         for size_range in advice.size_ranges
     ]
-    return Table(
-        f"Best by size: {advice_text.title(advice)}", ["from", "to", "best method", "what to do", ""], rows
-    )
+    caption = f"What to do by size: {advice_text.title(advice)}"
+    return Table(caption, ["from", "to", "best method", "what to do", ""], rows)

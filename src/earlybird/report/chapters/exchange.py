@@ -44,7 +44,7 @@ def exchange_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
         ID,
         QUESTION,
         sentence,
-        [labels.capital(item.title) + "." for item in all_exchanges],
+        [f"{item.name}: {item.title}." if item.name else f"{item.title}." for item in all_exchanges],
         answers=[_answer(item) for item in timed],
         warnings=_warnings(timed),
         figures=figures,

@@ -11,9 +11,9 @@ from earlybird.report.curves import (
     Fit,
     contentions,
     fits,
+    labelled_profiles,
     large_message_protocols,
     pingpong_curves,
-    profile_labels,
     rate,
 )
 from earlybird.report.figures.curves import level_figures
@@ -161,7 +161,7 @@ def _contention_sentence(items: Sequence[Contention]) -> list[str]:
 def _warnings(material: Material) -> list[str]:
     """The warnings of the fits, each distinct warning once."""
     names_of: dict[str, list[str]] = {}
-    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+    for profile, label in labelled_profiles(material):
         warnings = profile.extra.get("warnings")
         for warning in warnings if isinstance(warnings, list) else []:
             names_of.setdefault(str(warning), []).append(label)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.report import links, provenance
 from earlybird.report.chapters.machine import MEASURE
-from earlybird.report.curves import profile_labels
+from earlybird.report.curves import labelled_profiles
 from earlybird.report.material import Material
 from earlybird.report.parts import Chapter, Light, Table
 
@@ -18,7 +18,7 @@ def measured_chapter(material: Material) -> Chapter:
     if not runs:
         known = [
             f"The profile of {label} was fitted on {provenance.machine_text(profile.machine)}."
-            for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True)
+            for profile, label in labelled_profiles(material)
             if profile.machine
         ]
         return Chapter(ID, QUESTION, " ".join(known), absent=[("To measure, run", MEASURE)])

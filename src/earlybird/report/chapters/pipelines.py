@@ -72,7 +72,7 @@ def _answer(pipeline: Pipeline) -> Answer:
     method = pipeline.best_methods()[-1] or min(point.time_s, key=lambda name: point.time_s[name].value)
     time_s, gain = point.time_s[method], point.speed_up.get(method)
     size = format_bytes(point.size_bytes)
-    what = f"Sending {size} with {pipeline.label}, {setting_text(pipeline)}"
+    what = f"Sending {size}: {setting_text(pipeline)}"
     finding = f"{labels.capital(labels.method(method))} is the fastest method"
     advise = f"`{ADVISE} --threads {setting.threads} --size {point.size_bytes} --profile profile.json`"
     if gain is None:

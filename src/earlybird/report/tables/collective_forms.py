@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.report.collectives import operation_order
-from earlybird.report.curves import number_or_none, profile_labels
+from earlybird.report.curves import labelled_profiles, number_or_none
 from earlybird.report.material import Material
 from earlybird.report.parts import Table
 
@@ -49,7 +49,7 @@ class Form:
 def collective_forms(material: Material) -> list[Form]:
     """Every form of a collective in every profile, the main form of each algorithm first."""
     forms: list[Form] = []
-    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+    for profile, label in labelled_profiles(material):
         for value in profile.forms:
             what = value.get("what") if isinstance(value, Mapping) else None
             if isinstance(what, Mapping) and {"operation", "algorithm"} <= what.keys():

@@ -12,9 +12,9 @@ from earlybird.report.curves import (
     Contention,
     Curve,
     Fit,
+    labelled_profiles,
     pair_or_none,
     profile_interval,
-    profile_labels,
     rate,
 )
 from earlybird.report.exchanges import Exchange
@@ -67,7 +67,7 @@ def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
         for line in lines
         for segment in line.segments
     ]
-    for profile, label in zip(material.profiles, profile_labels(material.profiles), strict=True):
+    for profile, label in labelled_profiles(material):
         for level in profile.levels.values():
             for protocol in level.protocols:
                 pair = pair_or_none(profile_interval(profile, level.name, protocol.name, "latency_s"))
