@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.collectives import Collective
+from earlybird.report.parts import few
 
 MAX_SIZES = 5  # with figures against ranks, from the smallest to the largest; the tables have all
 
@@ -25,13 +26,11 @@ def sized(collective: Collective, size_bytes: int) -> dict[str, str]:
 def drawn_sizes(collective: Collective, measured: Sequence[Collective]) -> list[int]:
     """At most MAX_SIZES of the sizes measured for the operation, or of its sizes if it has none of those."""
     same_operation = [other for other in measured if other.operation == collective.operation]
-    common = _few(sorted({size for other in same_operation for size in other.sizes()}))
-    return [size for size in common if size in collective.sizes()] or _few(collective.sizes())
-
-
-def _few(sizes: Sequence[int]) -> list[int]:
-    last = len(sizes) - 1
-    return sorted({sizes[round(last * k / (MAX_SIZES - 1))] for k in range(MAX_SIZES)})
+    for sizes in (sorted({size for other in same_operation for size in other.sizes()}), collective.sizes()):
+        drawn = [sizes[k] for k in few(len(sizes), MAX_SIZES) if sizes[k] in collective.sizes()]
+        if drawn:
+            break
+    return drawn
 
 
 def choices(measured: Sequence[Collective]) -> dict[str, list[str]]:

@@ -14,6 +14,16 @@ class Table:
     rows: Sequence[Sequence[str]]
     wide: bool = False
 
+    def columns(self, names: Sequence[str]) -> "Table":
+        """The table with only the columns in `names`."""
+        chosen = [self.header.index(name) for name in names]
+        return Table(self.caption, names, [[row[k] for k in chosen] for row in self.rows])
+
+
+def few(count: int, most: int) -> list[int]:
+    """At most `most` of `count` indices, evenly from the first to the last."""
+    return sorted({round((count - 1) * k / (most - 1)) for k in range(most)})
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -120,6 +120,8 @@ _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
 BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
+# From small to large amounts in even steps of lightness, as Cividis, but lighter than the dark page.
+AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
 LEGEND: Mapping[str, Any] = {
     "orientation": "h",
@@ -196,6 +198,20 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
         "height": HEIGHT,
         "autosize": True,
     } | more
+
+
+def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:
+    """A horizontal colour bar below the axis title."""
+    return {
+        "tickvals": list(ticks),
+        "ticktext": list(texts),
+        "thickness": 12,
+        "outlinewidth": 0,
+        "orientation": "h",
+        "y": y,
+        "yanchor": "top",
+        "tickangle": 0,
+    }
 
 
 def _axis_look() -> dict[str, Any]:

@@ -16,8 +16,6 @@ from earlybird.report.parts import Figure
 
 MAX_ROWS = 16  # rank counts drawn
 _FILLED = 2 / 3
-# From fast to slow in even steps of lightness, readable on light and dark pages.
-_COLORS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 
 
 def map_figures(k: int, collective: Collective) -> list[Figure]:
@@ -119,7 +117,7 @@ def _surface(id: str, collective: Collective) -> Figure:
         ],
         "hoverinfo": "text",
         "hoverongaps": False,
-        "colorscale": _COLORS,
+        "colorscale": axes.AMOUNTS,
         "zmin": low - 0.01,
         "zmax": high + 0.01,
         "xgap": 1,
@@ -169,13 +167,5 @@ def _colorbar(low: float, high: float, height: int) -> dict[str, Any]:
     values = [step * 10.0**decade for decade in decades for step in steps]
     values = [value for value in values if low <= math.log10(value) <= high]
     values = values[:: -(-len(values) // 5)] if len(values) > 1 else sorted({10**low, 10**high})
-    return {
-        "tickvals": [math.log10(value) for value in values],
-        "ticktext": [format_seconds(float(f"{value:.3g}")) for value in values],
-        "thickness": 12,
-        "outlinewidth": 0,
-        "orientation": "h",
-        "y": -0.2 * 400 / height,
-        "yanchor": "top",
-        "tickangle": 0,
-    }
+    texts = [format_seconds(float(f"{value:.3g}")) for value in values]
+    return axes.color_bar([math.log10(value) for value in values], texts, -80 / height)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.results import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.curves import (
     Contention,
@@ -17,6 +18,7 @@ from earlybird.report.curves import (
     received_bandwidth,
 )
 from earlybird.report.figures import axes
+from earlybird.report.figures.spread_lines import spread_traces
 from earlybird.report.material import Material
 from earlybird.report.parts import Figure
 
@@ -95,40 +97,25 @@ def _curve_traces(curve: Curve, value, text, positive: bool = False) -> list[dic
     x = [p.size_bytes or axes.ZERO_BYTES_AT for p in points]
     low, high = ([value(p.size_bytes, p.interval_s[k]) for p in points] for k in (0, 1))
     label = axes.label(curve.label)
-    color, shape = axes.color(curve.mpi), axes.symbol(curve.mpi)
-    edge = {
-        "x": x,
-        "mode": "lines",
-        "line": {"width": 0, "color": color},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "legendgroup": label,
-    }
-    return [
-        edge | {"y": low},
-        edge | {"y": high, "fill": "tonexty", "fillcolor": axes.color(curve.mpi, faint=True)},
-        _dots(curve, points, value, label),
-        {
-            "x": x,
-            "y": [value(p.size_bytes, p.median_s) for p in points],
-            "mode": "lines+markers",
-            "name": label,
-            "legendgroup": label,
-            "line": {"color": color, "width": 2, "dash": "dot" if curve.reused_buffers else "solid"},
-            "marker": {
-                "color": color,
-                "size": 6,
-                "symbol": shape + ("-open" if curve.reused_buffers else ""),
-            },
-            "hovertext": [
-                f"{label}<br>{format_bytes(p.size_bytes)}: <b>{text(value(p.size_bytes, p.median_s))}</b><br>"
-                f"medians of {labels.counted(p.num_launches, 'launch', 'launches')}: "
-                f"{text(min(a, b))} to {text(max(a, b))}"
-                for p, a, b in zip(points, low, high, strict=True)
-            ],
-            "hoverinfo": "text",
-        },
+    spreads = [
+        Estimate(value(p.size_bytes, p.median_s), a, b) for p, a, b in zip(points, low, high, strict=True)
     ]
+    hover = [
+        f"{label}<br>{format_bytes(p.size_bytes)}: <b>{text(middle)}</b><br>"
+        f"medians of {labels.counted(p.num_launches, 'launch', 'launches')}: "
+        f"{text(min(a, b))} to {text(max(a, b))}"
+        for p, (middle, a, b) in zip(points, spreads, strict=True)
+    ]
+    *shading, line = spread_traces(
+        curve.mpi,
+        label,
+        x,
+        spreads,
+        hover,
+        dash="dot" if curve.reused_buffers else "solid",
+        symbols=axes.symbol(curve.mpi) + "-open" * curve.reused_buffers,
+    )
+    return [*shading, _dots(curve, points, value, label), line]
 
 
 def _dots(curve: Curve, points, value, label: str) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 
 MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
-# From dark to bright in even steps, as Cividis, but lighter than the dark page.
-COLORS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 
 
 def matrix_figure(exchange: Exchange, id: str) -> Figure:
@@ -50,21 +48,12 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         "z": _none_for_nan(z),
         "hovertext": hover,
         "hoverinfo": "text",
-        "colorscale": COLORS,
+        "colorscale": axes.AMOUNTS,
         "zmin": low - 0.01,  # a single volume still spans a scale
         "zmax": high + 0.01,
         "xgap": 1 if len(volume) <= 32 else 0,
         "ygap": 1 if len(volume) <= 32 else 0,
-        "colorbar": {
-            "tickvals": exponents,
-            "ticktext": texts,
-            "thickness": 12,
-            "outlinewidth": 0,
-            "orientation": "h",
-            "y": -0.2,
-            "yanchor": "top",
-            "tickangle": 0,
-        },
+        "colorbar": axes.color_bar(exponents, texts, -0.2),
     }
     ticks = sorted({round(k) for k in np.linspace(0, len(volume) - 1, min(len(volume), 7))})
     axis = {

@@ -7,6 +7,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.figures import axes
+from earlybird.report.figures.spread_lines import spread_traces
 from earlybird.report.msgrates import METHODS, MessageRates, RatePoint, millions
 from earlybird.report.parts import Figure, Table
 
@@ -54,10 +55,8 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
 
 
 def brief_rates_table(all_rates: Sequence[MessageRates]) -> Table:
-    table = rates_table(all_rates)
     names = ("MPI", "level", "size", "threads", "method", "contexts", "Mmsg/s", "launches")
-    chosen = [table.header.index(name) for name in names]
-    return Table(table.caption, names, [[row[k] for k in chosen] for row in table.rows])
+    return rates_table(all_rates).columns(names)
 
 
 def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
@@ -88,34 +87,17 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
 def _traces(
     number: int, num_series: int, series: MessageRates, method: str, points: Sequence[RatePoint]
 ) -> list[dict[str, Any]]:
-    x, color = [point.threads for point in points], axes.color(method)
     label = METHODS.get(method, method)
     name = axes.label(f"{series.label}, {label}" if num_series > 1 else labels.capital(label))
-    edge = {
-        "x": x,
-        "mode": "lines",
-        "line": {"width": 0, "color": color},
-        "fillcolor": axes.color(method, faint=True),
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "legendgroup": name,
-    }
-    symbols = [axes.symbol(method) + ("-open" if point.oversubscribed else "") for point in points]
-    return [
-        edge | {"y": [point.rate_per_s[1] for point in points]},
-        edge | {"y": [point.rate_per_s[2] for point in points], "fill": "tonexty"},
-        {
-            "x": x,
-            "y": [point.rate_per_s[0] for point in points],
-            "mode": "lines+markers",
-            "name": name,
-            "legendgroup": name,
-            "line": {"color": color, "width": 2, "dash": _DASHES[number % len(_DASHES)]},
-            "marker": {"color": color, "size": 8, "symbol": symbols},
-            "hovertext": [_hover(name, point) for point in points],
-            "hoverinfo": "text",
-        },
-    ]
+    return spread_traces(
+        method,
+        name,
+        [point.threads for point in points],
+        [point.rate_per_s for point in points],
+        [_hover(name, point) for point in points],
+        dash=_DASHES[number % len(_DASHES)],
+        symbols=[axes.symbol(method) + "-open" * point.oversubscribed for point in points],
+    )
 
 
 def _hover(name: str, point: RatePoint) -> str:

@@ -15,8 +15,11 @@ def spread_traces(
     hover: Sequence[str],
     *,
     shown: bool = True,
+    dash: str = "",
+    symbols: str | Sequence[str] = "",
 ) -> list[dict[str, Any]]:
-    """The traces of one method; if not `shown`, they are hidden until the reader clicks the legend entry."""
+    """The traces of one method or MPI; if not `shown`, they are hidden until the reader clicks the legend
+    entry. `dash` and `symbols` replace the line style and the markers of the method."""
     color = axes.color(method)
     common: dict[str, Any] = {"x": list(x), "legendgroup": name} | (
         {} if shown else {"visible": "legendonly"}
@@ -36,8 +39,8 @@ def spread_traces(
             "y": [spread[0] for spread in spreads],
             "mode": "lines+markers",
             "name": name,
-            "line": {"color": color, "width": 2, "dash": axes.dash(method)},
-            "marker": {"color": color, "size": 7, "symbol": axes.symbol(method)},
+            "line": {"color": color, "width": 2, "dash": dash or axes.dash(method)},
+            "marker": {"color": color, "size": 7, "symbol": symbols or axes.symbol(method)},
             "hovertext": list(hover),
             "hoverinfo": "text",
         },

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report.collective_choices import setting_text
 from earlybird.report.collectives import Collective, CollectivePoint
 from earlybird.report.material import Proof
-from earlybird.report.parts import Table
+from earlybird.report.parts import Table, few
 from earlybird.report.tables.pipelines import about
 
 MAX_ROWS = 1200  # per table on the page
@@ -31,13 +32,8 @@ def _times_table(collective: Collective) -> Table:
     ]
     num_left = len(collective.points) - MAX_ROWS
     more = f"; {labels.counted(num_left, 'more row')} in the run folder" if num_left > 0 else ""
-    caption = f"Times: {_what(collective)}{_star([collective])}{more}"
+    caption = f"Times: {setting_text(collective)}{_star([collective])}{more}"
     return Table(caption, ["ranks", "size", "launches", *map(labels.method, methods)], rows)
-
-
-def _what(collective: Collective) -> str:
-    mapped = f", mapped by {collective.map_by}" if collective.map_by else ""
-    return f"{labels.operation(collective.operation)}, {collective.label}{mapped}"
 
 
 def _cell(point: CollectivePoint, method: str) -> str:
@@ -55,8 +51,7 @@ def brief_table(measured: Sequence[Collective]) -> Table:
     for collective in measured[:BRIEF_SETTINGS]:
         points = collective.of_ranks(collective.ranks()[-1])
         best = collective.best_methods(points[0].ranks, collective.methods())
-        last = len(points) - 1
-        for k in sorted({round(last * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)}):
+        for k in few(len(points), BRIEF_SIZES):
             point, method = points[k], best[k]
             if not method:  # the clock resolved no time
                 continue

@@ -19,7 +19,7 @@ from earlybird.report.curves import (
 )
 from earlybird.report.exchanges import Exchange
 from earlybird.report.material import Material
-from earlybird.report.parts import Table
+from earlybird.report.parts import Table, few
 
 BRIEF_SIZES = 7  # sizes per curve in the terminal
 MAX_ROWS = 500  # rows of a per-rank table; the slowest ranks are kept
@@ -45,11 +45,11 @@ def points_table(curves: Sequence[Curve]) -> Table:
 
 def brief_points_table(curves: Sequence[Curve]) -> Table:
     """Median and bandwidth at BRIEF_SIZES sizes of each curve, from the smallest to the largest."""
-    few = []
-    for curve in curves:
-        chosen = np.unique(np.linspace(0, len(curve.points) - 1, BRIEF_SIZES).round().astype(int))
-        few.append(replace(curve, points=tuple(curve.points[k] for k in chosen)))
-    return _columns(points_table(few), ("MPI", "level", "size", "median", "bandwidth"))
+    chosen = [
+        replace(curve, points=tuple(curve.points[k] for k in few(len(curve.points), BRIEF_SIZES)))
+        for curve in curves
+    ]
+    return points_table(chosen).columns(("MPI", "level", "size", "median", "bandwidth"))
 
 
 def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
@@ -121,15 +121,8 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
 
 
 def brief_bandwidth_table(items: Sequence[Contention]) -> Table:
-    return _columns(
-        bandwidth_table(items), ("MPI", "level", "N", "received", "interval", "ideal scaling", "deviation")
-    )
-
-
-def _columns(table: Table, names: Sequence[str]) -> Table:
-    """A table with only the columns in `names`."""
-    chosen = [table.header.index(name) for name in names]
-    return Table(table.caption, names, [[row[k] for k in chosen] for row in table.rows])
+    names = ("MPI", "level", "N", "received", "interval", "ideal scaling", "deviation")
+    return bandwidth_table(items).columns(names)
 
 
 def ranks_table(item: Exchange, limit: int = MAX_ROWS) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from earlybird.data import labels
 from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.parts import Table
+from earlybird.report.parts import Table, few
 from earlybird.report.pipelines import Pipeline, PipelinePoint
 
 BRIEF_SIZES = 4  # per pipeline in the terminal, from the smallest to the largest
@@ -56,7 +56,10 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
     rows = []
     for pipeline in measured[:BRIEF_SETTINGS]:
         setting, best = [_SETTING[name](pipeline) for name in names], pipeline.best_methods()
-        rows += [[*setting, *_brief_cells(pipeline.points[k], best[k])] for k in _few(len(pipeline.points))]
+        rows += [
+            [*setting, *_brief_cells(pipeline.points[k], best[k])]
+            for k in few(len(pipeline.points), BRIEF_SIZES)
+        ]
     caption = _CAPTION + _star(measured) + _more(len(measured) - BRIEF_SETTINGS, "more setting")
     return Table(caption, [*names, "size", "single", "fastest", "time", "speed-up", "eq. (4)"], rows)
 
@@ -71,11 +74,6 @@ def _brief_cells(point: PipelinePoint, method: str) -> list[str]:
         f"{gain[0]:.2f}" if gain else "-",
         f"{theory:.2f}" if theory is not None else "-",
     ]
-
-
-def _few(count: int) -> list[int]:
-    """At most BRIEF_SIZES of `count` indices, from the first to the last."""
-    return sorted({round((count - 1) * j / (BRIEF_SIZES - 1)) for j in range(BRIEF_SIZES)})
 
 
 def _cells(point: PipelinePoint, method: str) -> list[str]:
