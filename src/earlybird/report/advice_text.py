@@ -5,8 +5,9 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative
-from earlybird.data.results import Estimate
+from earlybird.data.results import Estimate, Result
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report.parts import Answer
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
@@ -106,6 +107,16 @@ def value_and_spread(estimate: Estimate | None, text: Callable[[float], str]) ->
         return "-"
     interval = spread(estimate, text)
     return text(estimate.value) + (f" ({interval})" if interval else "")
+
+
+def fastest_answer(what: str, finding: str, fastest: Result, reference: str, command: str) -> Answer:
+    """The answer that names the fastest method measured, with its speed-up over the `reference` if known."""
+    do = f"run `{command} --profile profile.json` for the setting that selects it"
+    time = format_seconds(fastest.time_s.value)
+    if fastest.speed_up is None:
+        return Answer(what, time, spread(fastest.time_s, format_seconds), f"{finding}.", do)
+    number, interval = f"speed-up {fastest.speed_up.value:.2f}", spread(fastest.speed_up, "{:.2f}".format)
+    return Answer(what, number, interval, f"{finding}, {time}; speed-up over {reference}.", do)
 
 
 def _is_number(value: Any) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.advice_text import spread
+from earlybird.data.units import format_bytes
+from earlybird.report.advice_text import fastest_answer
 from earlybird.report.collective_choices import choices, setting_text
 from earlybird.report.collectives import Collective, collectives
 from earlybird.report.figures.collective_mappings import mapping_figures
@@ -96,17 +96,11 @@ def _answer(collective: Collective) -> Answer:
     """The fastest algorithm at the largest size among the most ranks."""
     point = collective.of_ranks(collective.ranks()[-1])[-1]
     method = collective.best_at(point)
-    time_s, gain = point.time_s[method], point.results[method].speed_up
     ranks = labels.counted(point.ranks, "rank")
     what = f"{labels.capital(setting_text(collective))}, {format_bytes(point.size_bytes)}, {ranks}"
     finding = f"{labels.capital(labels.method(method))} is the fastest algorithm"
-    if gain is None:
-        number, interval = format_seconds(time_s.value), spread(time_s, format_seconds)
-    else:
-        number, interval = f"speed-up {gain.value:.2f}", spread(gain, "{:.2f}".format)
-        finding += f", {format_seconds(time_s.value)}; speed-up over the MPI's default"
-    advise = f"`{ADVISE} --op {collective.operation} --ranks {point.ranks} --profile profile.json`"
-    return Answer(what, number, interval, f"{finding}.", f"run {advise} for the setting that selects it")
+    command = f"{ADVISE} --op {collective.operation} --ranks {point.ranks}"
+    return fastest_answer(what, finding, point.results[method], "the MPI's default", command)
 
 
 def _sentence(collective: Collective) -> str:

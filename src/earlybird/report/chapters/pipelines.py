@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
-from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.advice_text import spread
+from earlybird.data.units import format_bytes
+from earlybird.report.advice_text import fastest_answer
 from earlybird.report.figures.best_method import best_method_figures
 from earlybird.report.figures.pipelines import pipeline_figures
 from earlybird.report.material import Material
@@ -70,17 +70,10 @@ def _answer(pipeline: Pipeline) -> Answer:
     """The fastest method for the largest buffer."""
     setting, point = pipeline.setting, pipeline.points[-1]
     method = pipeline.best_methods()[-1] or min(point.time_s, key=lambda name: point.time_s[name].value)
-    time_s, gain = point.time_s[method], point.speed_up.get(method)
-    size = format_bytes(point.size_bytes)
-    what = f"Sending {size}: {setting_text(pipeline)}"
+    what = f"Sending {format_bytes(point.size_bytes)}: {setting_text(pipeline)}"
     finding = f"{labels.capital(labels.method(method))} is the fastest method"
-    advise = f"`{ADVISE} --threads {setting.threads} --size {point.size_bytes} --profile profile.json`"
-    if gain is None:
-        number, interval = format_seconds(time_s.value), spread(time_s, format_seconds)
-    else:
-        number, interval = f"speed-up {gain.value:.2f}", spread(gain, "{:.2f}".format)
-        finding += f", {format_seconds(time_s.value)}; speed-up over a single message"
-    return Answer(what, number, interval, f"{finding}.", f"run {advise} for the setting that selects it")
+    command = f"{ADVISE} --threads {setting.threads} --size {point.size_bytes}"
+    return fastest_answer(what, finding, point.results[method], "a single message", command)
 
 
 def _sentence(pipeline: Pipeline) -> str:

@@ -159,4 +159,4 @@ def error_table(item: Exchange) -> Table:
     ]
     rows.append(["measured", "", "", format_seconds(float(item.measured_s.max()))])
     caption = "Error of each model, best first" + (f": {item.name}" if item.name else "")
-    return Table(caption, ["model", "error (11)", "slowest-rank error", "slowest rank"], rows)
+    return Table(caption, ["model", "total error", "slowest-rank error", "slowest rank"], rows)
