@@ -57,7 +57,7 @@ lint: .venv/.lint setup
 	$(BIN)/ruff check src tests bench tools
 	$(BIN)/ruff format --check src tests bench tools
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
+	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 	$(BIN)/python -m tools.tidy
 
 .venv/.coverage: .venv/.installed

@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 
 from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import native_sources
+from earlybird.toolchain.build import json_header, native_sources
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,7 +26,7 @@ def configure(folder: Path, mpi: str, *options: str) -> Path:
     command = [
         cmake or "cmake", "-S", native_sources(), "-B", folder, "-G", "Ninja",
         f"-DMPI_C_COMPILER={find_flavour(mpi).mpicc}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
-        *options,
+        *json_header(), *options,
     ]  # fmt: skip
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
     return folder

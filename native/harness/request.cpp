@@ -136,9 +136,8 @@ Point point_of(const Json &value, const std::string &where) {
   if (!value.is_object()) refuse(where + " of the request is " + value.dump() + "; give a JSON object");
   Point point;
   for (const auto &[key, item] : value.items()) {
-    if (item.is_number_integer() && !item.is_number_unsigned()) point = point.with(key, item.get<long long>());
-    else if (item.is_number_unsigned() && item <= std::numeric_limits<long long>::max())
-      point = point.with(key, item.get<long long>());
+    const bool overflows = item.is_number_unsigned() && item > std::numeric_limits<long long>::max();
+    if (item.is_number_integer() && !overflows) point = point.with(key, item.get<long long>());
     else if (item.is_number_float()) point = point.with(key, item.get<double>());
     else if (item.is_string()) point = point.with(key, item.get<std::string>());
     else refuse(where + " of the request has " + key + "=" + item.dump() + "; give a number or text");

@@ -93,7 +93,11 @@ def test_demo_runs_on_the_synthetic_launcher(own_process, tmp_path, planted):
     for model, value in error.items():
         assert f"{model.rjust(9)}  {value:10.1%}" in result.stdout
     page = (tmp_path / "report.html").read_text()
-    for question in ("How was it measured?", "What does my exchange cost?", "How far off was the prediction?"):
+    for question in (
+        "How was it measured?",
+        "What does my exchange cost?",
+        "How far off was the prediction?",
+    ):
         assert question in page
 
 

@@ -294,7 +294,7 @@ def _alternative(judged: _Judged, placed: Placed, size_bytes: int, family: str |
         option.basis,
         option.predicted_speed_up,
         result and result.time_s,
-        option.speed_up if result else None,
+        judged.outlook.measured_speed_up if option.speed_up else None,
         result.state if result else "",
         extra | ({"extrapolated": list(judged.outside)} if judged.outside else {}),
     )

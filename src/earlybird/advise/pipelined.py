@@ -289,7 +289,7 @@ def _alternative(question: PipelineQuestion, candidate: Candidate, size_bytes: i
         option.basis,
         option.predicted_speed_up if option.speed_up else None,
         result and result.time_s,
-        outlook.speed_up if result and option.speed_up else None,
+        outlook.measured_speed_up if option.speed_up else None,
         result.state if result else "",
         extra,
     )

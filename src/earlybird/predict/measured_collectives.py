@@ -11,7 +11,7 @@ from earlybird.data.collective_algorithms import Method, parse_method
 from earlybird.data.results import Estimate, Result
 from earlybird.models.residuals import Residuals, prediction_bound
 from earlybird.predict.collective import AlgorithmModel, Placed
-from earlybird.predict.outlook import Outlook, ratio_of, within
+from earlybird.predict.outlook import Outlook, of_repetition, ratio_of, spread_of_launches, within
 from earlybird.predict.ranges import INTERVAL_PERCENT
 
 Point = tuple[int, int]  # bytes of the buffer, bytes of a segment
@@ -59,7 +59,8 @@ class MeasuredCollectives:
         result = algorithm.results.get((size_bytes, segment_bytes))
         speed_up = _measured_speed_up(algorithm, reference, (size_bytes, segment_bytes))
         if result is not None and speed_up is not None:
-            return Outlook(result.time_s, speed_up, result)
+            repeated = of_repetition(speed_up, result.launches, algorithm.spread)
+            return Outlook(result.time_s, speed_up if algorithm is reference else repeated, result, speed_up)
         time_s = algorithm.corrected_s(size_bytes, segment_bytes)
         time = within(time_s, algorithm.time_bound)
         if algorithm is reference:
@@ -106,6 +107,10 @@ class _Algorithm:
     @cached_property
     def _left_out(self) -> dict[Point, float]:
         return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
+
+    @cached_property
+    def spread(self) -> float:
+        return spread_of_launches(self.results.values())
 
     @cached_property
     def time_bound(self) -> float:

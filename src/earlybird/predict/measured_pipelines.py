@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.methods import SINGLE
 from earlybird.data.results import Estimate, Result
 from earlybird.models.residuals import Residuals, prediction_bound
-from earlybird.predict.outlook import Outlook, ratio_of, within
+from earlybird.predict.outlook import Outlook, of_repetition, ratio_of, spread_of_launches, within
 from earlybird.predict.pipelined import MethodModel, predict_methods
 
 # The delay rate at which the coordinate of the delay begins to grow like an octave: 10 us/MB.
@@ -58,7 +58,8 @@ class MeasuredPipelines:
         if method.threads == self._threads and (result := method.results.get(point)):
             speed_up = _measured_speed_up(method, reference, point)
             if speed_up is not None:
-                return Outlook(result.time_s, speed_up, result)
+                repeated = of_repetition(speed_up, result.launches, method.spread)
+                return Outlook(result.time_s, speed_up if method is reference else repeated, result, speed_up)
         time_s = method.corrected_s(size_bytes, partitions, gamma)
         ratio = reference.corrected_s(size_bytes, partitions, gamma) / time_s
         if method is reference:
@@ -110,6 +111,10 @@ class _Method:
     @cached_property
     def _left_out(self) -> dict[Point, float]:
         return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
+
+    @cached_property
+    def spread(self) -> float:
+        return spread_of_launches(self.results.values())
 
     @cached_property
     def time_bound(self) -> float:

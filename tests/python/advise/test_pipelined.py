@@ -163,7 +163,7 @@ def test_a_measured_point_stands_and_a_model_that_disagrees_is_reported():
     advice = advised(grid(0.7))
     assert [one.method for one in advice.ranked] == ["single", "many"]
     many = advice.ranked[1]
-    assert many.basis == "measured" and many.measured_speed_up == many.speed_up
+    assert many.basis == "measured" and many.measured_speed_up.value == many.speed_up.value
     assert many.speed_up.value == 0.7 and many.predicted_speed_up.value > 2
     assert any("THE MODEL DISAGREES WITH THE MEASUREMENT for many" in note for note in advice.notes)
     assert [one.method for one in advice.size_ranges] == ["single"]
