@@ -3,15 +3,13 @@ placement."""
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
 import numpy as np
 
 from earlybird.data.collective_algorithms import Method, parse_method
 from earlybird.data.results import Estimate, Result
-from earlybird.models.residuals import Residuals, prediction_bound
 from earlybird.predict.collective import AlgorithmModel, Placed
-from earlybird.predict.outlook import Outlook, of_repetition, ratio_of, spread_of_launches, within
+from earlybird.predict.outlook import CorrectedModel, Outlook, of_repetition, ratio_of, within
 from earlybird.predict.ranges import INTERVAL_PERCENT
 
 Point = tuple[int, int]  # bytes of the buffer, bytes of a segment
@@ -61,14 +59,14 @@ class MeasuredCollectives:
         if result is not None and speed_up is not None:
             repeated = of_repetition(speed_up, result.launches, algorithm.spread)
             return Outlook(result.time_s, speed_up if algorithm is reference else repeated, result, speed_up)
-        time_s = algorithm.corrected_s(size_bytes, segment_bytes)
+        time_s = algorithm.corrected_s((size_bytes, segment_bytes))
         time = within(time_s, algorithm.time_bound)
         if algorithm is reference:
             return Outlook(time, Estimate.exact(1.0))
         bound = algorithm.speed_up_bound(reference)
         if bound is None:
             return Outlook(time, self.predicted_speed_up(model, size_bytes, segment_bytes))
-        return Outlook(time, within(reference.corrected_s(size_bytes, 0) / time_s, bound))
+        return Outlook(time, within(reference.corrected_s((size_bytes, 0)) / time_s, bound))
 
     def predicted_speed_up(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Estimate:
         """By the forms alone, with the intervals of their coefficients and of their errors."""
@@ -86,65 +84,32 @@ class MeasuredCollectives:
         return Estimate(value, min(float(low), wide.low), max(float(high), wide.high))
 
 
-class _Algorithm:
-    """A model with the measured points of its algorithm on this placement."""
+class _Algorithm(CorrectedModel):
+    """An algorithm with its measured points on this placement."""
 
     def __init__(self, model: AlgorithmModel, results: Mapping[Point, Result]):
-        self.model = model
-        self._corrected_s: dict[tuple[float, int], float] = {}
-        self._bound: tuple[float | None] | None = None  # once it is known
         measured = model.measured_points()
-        self.results = {point: result for point, result in results.items() if point in measured}
+        found = {point: result for point, result in results.items() if point in measured}
         if not results:  # a profile of an earlier version has times without intervals
-            self.results = {point: _without_interval(model, point, measured[point]) for point in measured}
+            found = {point: _without_interval(model, point, measured[point]) for point in measured}
+        super().__init__(found, model.error_bound)
+        self.model = model
 
-    @cached_property
-    def _residuals(self) -> Residuals:
-        where = np.array([_coordinates(*point) for point in self.results]).reshape(-1, 2)
-        ratios = [result.time_s.value / self.model.form_s(*point) for point, result in self.results.items()]
-        return Residuals(where, np.log(ratios))
+    def coordinates(self, point: tuple) -> np.ndarray:
+        size_bytes, segment_bytes = point
+        part = min(segment_bytes or size_bytes, size_bytes)
+        return np.log2([max(size_bytes, 1), max(part, 1)])
 
-    @cached_property
-    def _left_out(self) -> dict[Point, float]:
-        return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
+    def model_s(self, point: tuple) -> float:
+        return self.model.form_s(*point)
 
-    @cached_property
-    def spread(self) -> float:
-        return spread_of_launches(self.results.values())
-
-    @cached_property
-    def time_bound(self) -> float:
-        errors = list(self._left_out.values())
-        return prediction_bound(errors) if len(errors) > 1 else self.model.error_bound
-
-    def speed_up_bound(self, reference: "_Algorithm") -> float | None:
-        """The 95 % bound of |log| errors of speed-ups at points left out; None below two common sizes."""
-        if self._bound is None:
-            self._bound = (self._find_bound(reference),)
-        return self._bound[0]
-
-    def _find_bound(self, reference: "_Algorithm") -> float | None:
-        common = [point for point in self.results if (point[0], 0) in reference.results]
-        errors = [self._left_out[point] - reference._left_out[point[0], 0] for point in common]
-        return prediction_bound(errors) if len({size for size, _ in common}) > 1 else None
-
-    def corrected_s(self, size_bytes: float, segment_bytes: int) -> float:
-        point = size_bytes, segment_bytes
-        if point not in self._corrected_s:
-            time_s = self.model.form_s(*point)
-            correction = self._residuals.correction(_coordinates(*point)) if self.results else 0.0
-            self._corrected_s[point] = time_s * math.exp(correction)
-        return self._corrected_s[point]
+    def reference_point(self, point: tuple) -> tuple:
+        return point[0], 0  # the MPI's default has no segments
 
 
 def _without_interval(model: AlgorithmModel, point: Point, time_s: float) -> Result:
     method = Method(model.form.algorithm, point[1]).text
     return Result("collective", "completion", method, {}, Estimate.exact(time_s), 0.0, 1)
-
-
-def _coordinates(size_bytes: float, segment_bytes: int) -> np.ndarray:
-    part = min(segment_bytes or size_bytes, size_bytes)
-    return np.array([math.log2(max(size_bytes, 1)), math.log2(max(part, 1))])
 
 
 def _measured_speed_up(algorithm: _Algorithm, reference: _Algorithm, point: Point) -> Estimate | None:

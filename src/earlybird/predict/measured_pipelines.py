@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
 import numpy as np
 
 from earlybird.data.methods import SINGLE
 from earlybird.data.results import Estimate, Result
-from earlybird.models.residuals import Residuals, prediction_bound
-from earlybird.predict.outlook import Outlook, of_repetition, ratio_of, spread_of_launches, within
+from earlybird.predict.outlook import CorrectedModel, Outlook, of_repetition, ratio_of, within
 from earlybird.predict.pipelined import MethodModel, predict_methods
 
 # The delay rate at which the coordinate of the delay begins to grow like an octave: 10 us/MB.
@@ -60,8 +58,9 @@ class MeasuredPipelines:
             if speed_up is not None:
                 repeated = of_repetition(speed_up, result.launches, method.spread)
                 return Outlook(result.time_s, speed_up if method is reference else repeated, result, speed_up)
-        time_s = method.corrected_s(size_bytes, partitions, gamma)
-        ratio = reference.corrected_s(size_bytes, partitions, gamma) / time_s
+        here = size_bytes, partitions, gamma
+        time_s = method.corrected_s(here)
+        ratio = reference.corrected_s(here) / time_s
         if method is reference:
             return Outlook(within(time_s, method.time_bound), Estimate.exact(1.0))
         bound = method.speed_up_bound(reference)
@@ -86,74 +85,34 @@ class MeasuredPipelines:
         return Estimate(found.speed_up, min(low, wide.low), max(high, wide.high))
 
 
-class _Method:
-    """A model with the measured points of its method."""
+class _Method(CorrectedModel):
+    """A method with the measured points of its number of threads."""
 
     def __init__(self, model: MethodModel, table: Mapping[tuple, Mapping[Point, Result]], threads: int):
+        super().__init__(table.get((model.method, model.vcis, threads), {}), model.error_bound)
         self.model, self.threads = model, threads
-        self.results = table.get((model.method, model.vcis, threads), {})
-        self._bound: tuple[float | None] | None = None  # once it is known
         self._singles = table.get((SINGLE, model.vcis, threads), {})
 
-    def paired_s(self, point: Point) -> float:
-        """The time at a measured point: that of `single` over the speed-up, which drifts less than times."""
+    def coordinates(self, point: tuple) -> np.ndarray:
+        size_bytes, partitions, gamma = point
+        delay = 1 + gamma / _UNIT_RATE_S_PER_BYTE
+        return np.log2([max(size_bytes, 1), partitions, delay])
+
+    def model_s(self, point: tuple) -> float:
+        size_bytes, partitions, gamma = point
+        return float(self.model.time_s(size_bytes, partitions, gamma * size_bytes / partitions))
+
+    def measured_s(self, point: tuple) -> float:
+        """The time of `single` over the speed-up, which drifts less than times."""
         result, single = self.results[point], self._singles.get(point)
         if result.speed_up is None or single is None:
             return result.time_s.value
         return single.time_s.value / result.speed_up.value
 
-    @cached_property
-    def _residuals(self) -> Residuals:
-        where = np.array([_coordinates(*point) for point in self.results]).reshape(-1, 3)
-        ratios = [self.paired_s(point) / self._model_s(*point) for point in self.results]
-        return Residuals(where, np.log(ratios))
-
-    @cached_property
-    def _left_out(self) -> dict[Point, float]:
-        return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
-
-    @cached_property
-    def spread(self) -> float:
-        return spread_of_launches(self.results.values())
-
-    @cached_property
-    def time_bound(self) -> float:
-        return prediction_bound(list(self._left_out.values())) if self.results else self.model.error_bound
-
-    def speed_up_bound(self, reference: "_Method") -> float | None:
-        """The 95 % bound of |log| errors of speed-ups at points left out; None without common points."""
-        if self._bound is None:
-            self._bound = (self._find_bound(reference),)
-        return self._bound[0]
-
-    def _find_bound(self, reference: "_Method") -> float | None:
-        common = [point for point in self.results if point in reference.results]
-        errors = [self._left_out[point] - reference._left_out[point] for point in common]
-        return prediction_bound(errors) if errors else None
-
-    def corrected_s(self, size_bytes: float, partitions: int, gamma: float) -> float:
-        time_s = self._model_s(size_bytes, partitions, gamma)
-        if not self.results:
-            return time_s
-        return time_s * math.exp(self._residuals.correction(_coordinates(size_bytes, partitions, gamma)))
-
-    def _model_s(self, size_bytes: float, partitions: int, gamma: float) -> float:
-        return float(self.model.time_s(size_bytes, partitions, gamma * size_bytes / partitions))
-
 
 def point_of(config: Mapping[str, float]) -> Point:
     gamma = float(f"{config['gamma_s_per_byte']:.3g}")
     return config["size_bytes"], config["partitions"], gamma
-
-
-def _coordinates(size_bytes: float, partitions: int, gamma: float) -> np.ndarray:
-    return np.array(
-        [
-            math.log2(max(size_bytes, 1)),
-            math.log2(partitions),
-            math.log2(1 + gamma / _UNIT_RATE_S_PER_BYTE),
-        ]
-    )
 
 
 def _measured_speed_up(method: _Method, reference: _Method, point: Point) -> Estimate | None:

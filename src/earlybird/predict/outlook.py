@@ -1,11 +1,16 @@
 """What is known of one method at one point: measured there, or predicted with an honest interval."""
 
 import math
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
+import numpy as np
+
 from earlybird.data.results import Estimate, Result
+from earlybird.models.residuals import Residuals, prediction_bound
 
 # The mean range of n values of a normal distribution over its standard deviation, n = 2 to 10.
 _RANGE = (1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
@@ -32,6 +37,76 @@ class Outlook:
     speed_up: Estimate
     result: Result | None = None
     measured_speed_up: Estimate | None = None
+
+
+class CorrectedModel(ABC):
+    """The model of one method, corrected by the measured `results` around a point.
+
+    Points are tuples, the keys of `results`. `error_bound` is the 95 % bound of the absolute log error of the
+    model alone.
+    """
+
+    def __init__(self, results: Mapping[tuple, Result], error_bound: float):
+        self.results, self._error_bound = results, error_bound
+        self._corrected_s: dict[tuple, float] = {}
+        self._bound: tuple[float | None] | None = None  # once it is known
+
+    @abstractmethod
+    def coordinates(self, point: tuple) -> np.ndarray:
+        """Where a point lies, in octaves of its sizes and counts."""
+
+    @abstractmethod
+    def model_s(self, point: tuple) -> float:
+        """Seconds by the model alone."""
+
+    def measured_s(self, point: tuple) -> float:
+        """Seconds measured at one of the points of `results`."""
+        return self.results[point].time_s.value
+
+    def reference_point(self, point: tuple) -> tuple:
+        """The point of the reference that a point is compared with."""
+        return point
+
+    def corrected_s(self, point: tuple) -> float:
+        """Seconds by the model, corrected by the residuals of the measured points."""
+        if point not in self._corrected_s:
+            correction = self._residuals.correction(self.coordinates(point)) if self.results else 0.0
+            self._corrected_s[point] = self.model_s(point) * math.exp(correction)
+        return self._corrected_s[point]
+
+    @cached_property
+    def spread(self) -> float:
+        """How the speed-ups of launches differ, see `spread_of_launches`."""
+        return spread_of_launches(self.results.values())
+
+    @cached_property
+    def time_bound(self) -> float:
+        """The 95 % bound of the absolute log error of a time."""
+        errors = list(self._left_out.values())
+        return prediction_bound(errors) if len(errors) > 1 else self._error_bound
+
+    def speed_up_bound(self, reference: "CorrectedModel") -> float | None:
+        """The same of a speed-up over `reference`, always the same one; None below two common points."""
+        if self._bound is None:
+            common = [point for point in self.results if self.reference_point(point) in reference.results]
+            errors = [
+                self._left_out[point] - reference._left_out[self.reference_point(point)] for point in common
+            ]
+            places = {self.reference_point(point) for point in common}
+            self._bound = (prediction_bound(errors) if len(places) > 1 else None,)
+        return self._bound[0]
+
+    @cached_property
+    def _residuals(self) -> Residuals:
+        where = np.array([self.coordinates(point) for point in self.results])
+        ratios = [self.measured_s(point) / self.model_s(point) for point in self.results]
+        return Residuals(where.reshape(len(ratios), -1), np.log(ratios))
+
+    @cached_property
+    def _left_out(self) -> dict[tuple, float]:
+        if not self.results:
+            return {}
+        return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
 
 
 def ratio_of(a: Estimate, b: Estimate) -> Estimate:
