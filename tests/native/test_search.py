@@ -1,0 +1,121 @@
+"""The search among the planner's proposals, by the times of the starts that try them."""
+
+import itertools
+from collections import Counter
+from ctypes import byref
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.core_library import PLAN_MAX_CUTS, Observation, Proposal, Search, compile_core
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    return compile_core(tmp_path_factory.mktemp("core"))
+
+
+@dataclass
+class Truth:
+    """What a cut really takes, and the sends before the last partition that hold the program up."""
+
+    after_s: float
+    held_up_s: float = 0.0
+
+    @property
+    def total_s(self):
+        return self.after_s + self.held_up_s
+
+
+def search_of(core, cuts):
+    """A search among cuts given as (number of segments, predicted time)."""
+    proposals = (Proposal * PLAN_MAX_CUTS)()
+    for place, (num, predicted_s) in enumerate(cuts):
+        proposals[place].cut.num = num
+        proposals[place].predicted_s = predicted_s
+    search = Search()
+    core.eb_search_begin(byref(search), len(cuts), proposals)
+    return search
+
+
+def run(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0):
+    """Starts from 3 on, each seen two starts later as in a channel: the number of segments chosen, and that
+    of every start."""
+    search = search_of(core, cuts)
+    tried = {}
+    for start in itertools.count(3):
+        if start - 3 in tried and random.random() >= lost:
+            truth = truths[tried[start - 3]]
+            disturbed = noise * truth.after_s * random.exponential()
+            observed = Observation(
+                ahead_s + truth.after_s + disturbed, 1e-3 + truth.held_up_s, truth.held_up_s
+            )
+            core.eb_search_observe(byref(search), start - 3, byref(observed))
+        cut = core.eb_search_next(byref(search), start)
+        if not cut:
+            break
+        tried[start] = cut.contents.num
+    return core.eb_search_best(byref(search)).contents.cut.num, tried
+
+
+CUTS = [(4, 5e-6), (8, 5.5e-6), (2, 6e-6), (16, 7e-6), (1, 9e-6)]
+
+
+@pytest.mark.parametrize("ahead_s", [0, 1000, -1000], ids="clocks {} apart".format)
+@pytest.mark.parametrize("best", [1, 2, 4, 8, 16])
+def test_the_search_finds_the_fastest_whatever_was_predicted(core, best, ahead_s):
+    truths = {num: Truth(20e-6 if num == best else 26e-6) for num, _ in CUTS}
+    found, tried = run(core, CUTS, truths, np.random.default_rng(best), ahead_s)
+    assert found == best
+    assert set(tried.values()) == {num for num, _ in CUTS}
+    assert len(tried) <= 35
+
+
+def test_the_search_bears_noise(core):
+    random = np.random.default_rng(7)
+    regrets = []
+    for _ in range(200):
+        truths = {num: Truth(1e-5 * 2 ** random.uniform(0, 2)) for num, _ in CUTS}
+        found, _ = run(core, CUTS, truths, random, noise=0.1, lost=0.1)
+        regrets.append(truths[found].total_s / min(truth.total_s for truth in truths.values()))
+    assert np.exp(np.mean(np.log(regrets))) < 1.02
+
+
+def test_what_is_much_slower_gets_one_turn(core):
+    truths = {1: Truth(10e-6), 2: Truth(11e-6), 4: Truth(90e-6), 8: Truth(90e-6), 16: Truth(90e-6)}
+    found, tried = run(core, CUTS, truths, np.random.default_rng(1))
+    assert found == 1
+    counts = Counter(tried.values())
+    assert max(counts[num] for num in (4, 8, 16)) <= 3
+    assert counts[2] == 6
+    assert counts[1] == 6 + 2  # while what the last turn took is awaited
+
+
+def test_sends_that_hold_the_program_up_are_part_of_what_a_cut_takes(core):
+    truths = {
+        1: Truth(10e-6),
+        2: Truth(7e-6, 5e-6),
+        4: Truth(7e-6, 2e-6),
+        8: Truth(6e-6, 9e-6),
+        16: Truth(20e-6),
+    }
+    assert run(core, CUTS, truths, np.random.default_rng(1))[0] == 4
+
+
+def test_fewer_segments_win_where_the_difference_is_not_clear(core):
+    truths = {num: Truth(10e-6 - num * 1e-9) for num, _ in CUTS}
+    assert run(core, CUTS, truths, np.random.default_rng(1))[0] == 1
+
+
+@pytest.mark.parametrize(("predicted_s", "expected"), [(8e-6, 1), (7e-6, 4)])
+def test_where_nothing_is_seen_a_clear_prediction_is_followed(core, predicted_s, expected):
+    cuts = [(4, predicted_s), (1, 9e-6)]
+    found, tried = run(core, cuts, {1: Truth(1), 4: Truth(1)}, np.random.default_rng(1), lost=1.0)
+    assert found == expected
+    assert len(tried) == 12 + 2
+
+
+def test_a_lone_proposal_needs_no_search(core):
+    found, tried = run(core, [(1, 1e-6)], {}, np.random.default_rng(1))
+    assert (found, tried) == (1, {})
