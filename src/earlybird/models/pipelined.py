@@ -6,6 +6,7 @@ first and the last partition being ready. The closed forms exclude latency and t
 (`joined_time_s`) is valid for both and in between.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,10 +98,25 @@ class PipelineCosts:
     latency_s: np.ndarray
     overhead_s: np.ndarray
     s_per_byte: np.ndarray
-    per_partition_s: float = 0.0
-    overlap: float = 1.0
-    burst_bytes: float = np.inf
-    post_burst_s_per_byte: float = 0.0
+    per_partition_s: float | np.ndarray = 0.0
+    overlap: float | np.ndarray = 1.0
+    burst_bytes: float | np.ndarray = np.inf
+    post_burst_s_per_byte: float | np.ndarray = 0.0
+
+
+def stacked(costs: Sequence[PipelineCosts]) -> PipelineCosts | None:
+    """R costs as one, which makes `joined_time_s` of one point return (R,); None if their protocols begin at
+    different sizes."""
+    starts = costs[0].min_bytes
+    if not all(np.array_equal(one.min_bytes, starts) for one in costs):
+        return None
+
+    def rows(name: str) -> np.ndarray:
+        return np.array([getattr(one, name) for one in costs])
+
+    tables = {name: rows(name) for name in ("latency_s", "overhead_s", "s_per_byte")}
+    columns = {name: rows(name)[:, None] for name in ("overlap", "burst_bytes", "post_burst_s_per_byte")}
+    return PipelineCosts(starts, **tables, per_partition_s=rows("per_partition_s"), **columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +159,19 @@ def joined_time_s(trains: Trains, num_partitions: np.ndarray, costs: PipelineCos
     trains = trains.in_order()
     protocol = np.searchsorted(costs.min_bytes, trains.size_bytes, side="right") - 1
     buffer_bytes = (trains.count * trains.size_bytes).sum(axis=-1, keepdims=True)
-    s_per_byte = costs.s_per_byte[protocol] + costs.post_burst_s_per_byte * share_beyond(
+    s_per_byte = costs.s_per_byte[..., protocol] + costs.post_burst_s_per_byte * share_beyond(
         buffer_bytes, costs.burst_bytes
     )
-    busy_s = trains.count * (costs.overhead_s[protocol] + trains.size_bytes * s_per_byte)
+    busy_s = trains.count * (costs.overhead_s[..., protocol] + trains.size_bytes * s_per_byte)
     left_s = np.cumsum(busy_s[..., ::-1], axis=-1)[..., ::-1]
     head_start_s = costs.overlap * (trains.ready_s[..., -1:] - trains.ready_s)
     path_s = (left_s - head_start_s).max(axis=-1)
-    return path_s + costs.latency_s[protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
+    return (
+        path_s + costs.latency_s[..., protocol[..., -1]] + costs.per_partition_s * np.asarray(num_partitions)
+    )
 
 
-def share_beyond(buffer_bytes: np.ndarray, burst_bytes: float) -> np.ndarray:
+def share_beyond(buffer_bytes: np.ndarray, burst_bytes: float | np.ndarray) -> np.ndarray:
     """The share of a buffer that lies beyond `burst_bytes`; 0 for an empty one."""
     return np.maximum(0.0, 1 - burst_bytes / np.maximum(buffer_bytes, 1))
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
 from earlybird.data.units import format_bytes
-from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages
+from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages, stacked
 from earlybird.predict.ranges import extrapolations, interval
 
 # Methods that need no measurement, with their messages: the levels of the profile give the cost of any
@@ -59,6 +60,16 @@ class MethodModel:
         """Seconds from when the last partition is ready, `delay_s` after the others, until the receiver has
         everything; arguments broadcast."""
         return self._best(size_bytes, partitions, delay_s, costs or self.costs)[0]
+
+    def drawn_s(self, size_bytes: float, partitions: int, delay_s: float) -> np.ndarray:
+        """(R,) seconds by every replicate for one buffer."""
+        if self._drawn_costs is not None:
+            return np.atleast_1d(self.time_s(size_bytes, partitions, delay_s, self._drawn_costs))
+        return np.array([self.time_s(size_bytes, partitions, delay_s, one) for one in self.replicates])
+
+    @cached_property
+    def _drawn_costs(self) -> PipelineCosts | None:
+        return stacked(self.replicates) if self.replicates else None
 
     def best_messages(self, size_bytes: int, partitions: int, delay_s: float) -> tuple[int, float]:
         """How many messages it sends, and the bytes of one of them (of those before the last)."""
@@ -162,8 +173,8 @@ def predict_methods(
 
 def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction:
     def times(one: MethodModel) -> tuple[float, np.ndarray]:
-        drawn = [one.time_s(size_bytes, partitions, delay_s, costs) for costs in one.replicates]
-        return float(one.time_s(size_bytes, partitions, delay_s)), np.array(drawn)
+        drawn_s = one.drawn_s(size_bytes, partitions, delay_s)
+        return float(one.time_s(size_bytes, partitions, delay_s)), drawn_s
 
     time_s, drawn_s = times(model)
     speed_up = speed_up_interval = None

@@ -13,6 +13,7 @@ from earlybird.models.pipelined import (
     joined_time_s,
     pipeline_time_s,
     possible_messages,
+    stacked,
 )
 
 US_PER_MB = 1e-12
@@ -152,6 +153,34 @@ def test_calls_and_bytes_beyond_the_swift_ones_are_added():
     model = costs(per_partition_s=1e-8, burst_bytes=1e6, post_burst_s_per_byte=1e-10)
     assert pipeline_time_s("one", 4, 1e6, 0.0, model) == pytest.approx(4e6 / BANDWIDTH + 4e-8 + 3e6 * 1e-10)
     assert pipeline_time_s("one", 4, 2e5, 0.0, model) == pytest.approx(8e5 / BANDWIDTH + 4e-8)
+
+
+def test_stacked_costs_give_what_each_gives_alone():
+    ones = [
+        costs(
+            latency_s=1e-6 * n,
+            overhead_s=1e-7 * n,
+            bandwidth=BANDWIDTH / n,
+            min_bytes=(0, 4096),
+            per_partition_s=1e-9 * n,
+            overlap=1 / n,
+            burst_bytes=1e5 * n,
+            post_burst_s_per_byte=1e-11 * n,
+        )
+        for n in (1, 2, 5)
+    ]
+    for messages, partition_bytes in (("one", 1e6), ("each", 1e5), ("each", 100.0), (3, 3000.0)):
+        together, alone = (
+            [pipeline_time_s(messages, 8, partition_bytes, 30e-6, one) for one in several]
+            for several in ([stacked(ones)], ones)
+        )
+        assert together[0] == pytest.approx(alone)
+        assert len(set(alone)) == 3
+
+
+def test_costs_whose_protocols_begin_elsewhere_do_not_stack():
+    assert stacked([costs(min_bytes=(0, 4096)), costs(min_bytes=(0, 8192))]) is None
+    assert stacked([costs(min_bytes=(0, 4096)), costs()]) is None
 
 
 @pytest.mark.parametrize("messages", ["one", "each", "planned", 1, 100, 1000, 10**9])
