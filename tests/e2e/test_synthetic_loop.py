@@ -219,7 +219,7 @@ def test_a_run_folder_that_exists_is_left_alone(earlybird, tmp_path, planted, re
         (["measure", "pipeline", "--vcis", "0"], "--vcis has '0'"),
         (["measure", "pipeline", "--gamma", "0", "--ai", "5"], "--gamma and --ai"),
         (["measure", "pingpong", "--gamma", "1us/MB"], "--gamma"),
-        (["measure", "pipeline", "pingpong", "--partitions", "4"], "--partitions belongs to one suite"),
+        (["measure", "pipeline", "pingpong", "--partitions", "4"], "--partitions is an option of pipeline"),
         (["measure", "--resume"], "-o"),
         (["measure", "pingpong", "--no-such-option"], "--no-such-option"),
         (["replay"], "pattern"),

@@ -126,7 +126,7 @@ class _Question:
             basis,
             has_default and model is self.default,
             None,
-            outlook.result,
+            outlook.measured_speed_up,
             self._is_reliable(model),
         )
         return _Judged(candidate, outlook, option, outside)
@@ -205,11 +205,13 @@ def advise_collective(
     ranks, layout, map_by, root : see `predict.collective.place`.
     mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
 
-    Returns ------- Advice whose first alternative is the advised one, see `options.choose`; speed-ups are
-    over the default of the MPI, if that was measured. Where the point was measured, its values are the
-    measured ones; elsewhere those of the form, corrected by the measured points of the same placement. And
-    the configuration that makes the MPI use the best of its own algorithms in every region; None if it is not
-    known for this MPI."""
+    Returns
+    -------
+    Advice whose first alternative is the advised one, see `options.choose`; speed-ups are over the default of
+    the MPI, if that was measured. Where the point was measured, its values are the measured ones; elsewhere
+    those of the form, corrected by the measured points of the same placement. And the configuration that
+    makes the MPI use the best of its own algorithms in every region; None if it is not known for this MPI.
+    """
     forms = forms_of(profile, operation)
     if mpi_only:
         forms = _of_mpi(forms)

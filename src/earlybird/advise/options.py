@@ -24,10 +24,10 @@ class Option:
     ----------
     work : sort key of the effort to use it; the reference has the least.
     speed_up : over the reference; None if there is no reference.
-    predicted_speed_up : of the model alone, if the point was measured.
-    result : what was measured at this point, if it was.
-    is_reliable : False if most of the measured times around this point are noisy or of shared cores, with too
-        few launches to tell.
+    predicted_speed_up : of the model alone.
+    measured_speed_up : with the interval over its launches, if this point was measured.
+    is_reliable : False if most of the measured times of this method or of the reference are noisy or of
+        shared cores, with too few launches to tell.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Option:
     basis: str
     is_reference: bool = False
     predicted_speed_up: Estimate | None = None
-    result: Result | None = None
+    measured_speed_up: Estimate | None = None
     is_reliable: bool = True
 
     @property
@@ -58,8 +58,8 @@ class Option:
         return self.speed_up.low > 1 and self.speed_up.value > 1 + MIN_EFFECT
 
     def contradicts(self) -> bool:
-        """Whether the model's interval and the measured one do not overlap."""
-        if self.result is None or self.predicted_speed_up is None or self.speed_up is None:
+        """Whether the interval of the model and that of a repeated measurement do not overlap."""
+        if None in (self.measured_speed_up, self.predicted_speed_up, self.speed_up):
             return False
         predicted, measured = self.predicted_speed_up, self.speed_up
         apart = predicted.low > measured.high or predicted.high < measured.low
@@ -67,8 +67,7 @@ class Option:
 
 
 def decides(results: Sequence[Result]) -> bool:
-    """Whether these results can decide: most are from enough launches, or neither noisy nor of shared
-    cores."""
+    """Whether most of these results have enough launches, or are neither noisy nor of shared cores."""
     weak = [
         result
         for result in results
@@ -108,9 +107,11 @@ def order(options: Sequence[Option]) -> list[int]:
 
 
 def stays(current: Option, options: Sequence[Option], margin: float) -> bool:
-    """Whether `current` stays advised at the next size: it is still what it was chosen for, and no other
-    option
-    is clearly faster than the reference and takes less time by more than `margin`."""
+    """Whether `current` stays advised at the next size.
+
+    It is still what it was chosen for, and no other option is clearly faster than the reference and takes
+    less time by more than `margin`.
+    """
     if not current.is_reference and current.speed_up is not None and not current.is_clearly_faster:
         return False
     if current.basis == EXTRAPOLATED and any(option.basis != EXTRAPOLATED for option in options):
@@ -132,8 +133,8 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
         if option.contradicts():
             texts.append(
                 f"THE MODEL DISAGREES WITH THE MEASUREMENT for {option.name}: predicted speed-up "
-                f"{_spread(option.predicted_speed_up)}, measured {_spread(option.speed_up)}; the measurement "
-                "is used"
+                f"{_spread(option.predicted_speed_up)}, measured {_spread(option.measured_speed_up)}; the "
+                "measurement is used"
             )
     unclear = [
         option
@@ -142,7 +143,7 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
         if option.speed_up.value > 1 + MIN_EFFECT and not option.is_clearly_faster
     ]
     if unclear and advised.is_reference:
-        is_noise = any(option.result is not None or not option.is_reliable for option in unclear)
+        is_noise = any(option.measured_speed_up is not None or not option.is_reliable for option in unclear)
         listed = ", ".join(f"{option.name}, speed-up {_spread(option.speed_up)}" for option in unclear)
         texts.append(
             f"{'too noisy' if is_noise else 'the model is too uncertain'} to tell whether these are faster "

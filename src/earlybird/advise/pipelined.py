@@ -76,6 +76,7 @@ class PipelineQuestion:
     delay_rate: DelayRate
     mpi: str
     _reliable: dict[int, bool] = field(default_factory=dict, init=False)
+    _candidates: dict[tuple[float, bool], list["Candidate"]] = field(default_factory=dict, init=False)
 
     @cached_property
     def reference(self) -> MethodModel | None:
@@ -87,10 +88,13 @@ class PipelineQuestion:
 
     @cached_property
     def partitions(self) -> list[int]:
-        """Multiples of the threads by powers of two, within the measured range, ascending."""
-        measured = [model.measured["partitions"][1] for model in self.models if model.measured]
-        most = max([*measured, self.threads] if measured else [MAX_PARTITIONS, self.threads])
-        return [self.threads << k for k in range(32) if self.threads << k <= most]
+        """Multiples of the threads by powers of two, within the measured range, and those that were measured
+        with these threads, ascending."""
+        largest = [model.measured["partitions"][1] for model in self.models if model.measured]
+        most = max([*largest, self.threads] if largest else [MAX_PARTITIONS, self.threads])
+        powers = {self.threads << k for k in range(32) if self.threads << k <= most}
+        here = [one for one in self.results if _has_threads(one, self.threads)]
+        return sorted(powers | {one.config["partitions"] for one in here})
 
     def sizes_bytes(self) -> tuple[float, float]:
         """The smallest and the largest measured size, of the reference if it was measured."""
@@ -104,7 +108,12 @@ class PipelineQuestion:
     def candidates(self, size_bytes: float, *, is_shown: bool = False) -> list[Candidate]:
         """Every method with its best number of partitions; if `is_shown`, one that divides the size, and with
         what the model alone predicts."""
-        return [self._with_best_partitions(model, size_bytes, is_shown) for model in self.models]
+        key = size_bytes, is_shown
+        if key not in self._candidates:
+            self._candidates[key] = [
+                self._with_best_partitions(model, size_bytes, is_shown) for model in self.models
+            ]
+        return self._candidates[key]
 
     def _with_best_partitions(self, model: MethodModel, size_bytes: float, is_shown: bool) -> Candidate:
         """The smallest number of partitions within WORTH of the least time, at the pessimistic end of the
@@ -129,7 +138,7 @@ class PipelineQuestion:
             self._basis(model, outlook, size_bytes, partitions, gamma),
             model is self.reference,
             self.measured.predicted_speed_up(model, size_bytes, partitions, gamma) if is_shown else None,
-            outlook.result,
+            outlook.measured_speed_up,
             self._is_reliable(model),
         )
         return Candidate(model, partitions, outlook, option)
@@ -167,9 +176,12 @@ def advise_pipeline(
     level : see `predict.pipelined.pipeline_level`.
     asked : further entries for the `asked` part of the advice.
 
-    Returns ------- Advice whose first alternative is the advised one, see `options.choose`; speed-ups are
-    over `single`. Where the point was measured, its values are the measured ones; elsewhere those of the
-    model, corrected by the measured points around it. The ranges of sizes cover the measured ones."""
+    Returns
+    -------
+    Advice whose first alternative is the advised one, see `options.choose`; speed-ups are over `single`.
+    Where the point was measured, its values are the measured ones; elsewhere those of the model, corrected by
+    the measured points around it. The ranges of sizes cover the measured ones.
+    """
     question, left_out = pipeline_question(profile, threads, delay_rate, level)
     models, level = question.models, question.level
     candidates = question.candidates(size_bytes, is_shown=True)
@@ -208,7 +220,9 @@ def pipeline_question(
 
 
 def _has_threads(result: Result, threads: int) -> bool:
-    return result.kernel == "pipeline" and result.config.get("threads", 1) == threads
+    """Whether it is a pipeline with so many threads, the last partition late by a fixed delay."""
+    is_delayed = result.kernel == "pipeline" and "gamma_s_per_byte" in result.config
+    return is_delayed and result.config.get("threads", 1) == threads
 
 
 def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float) -> list[str]:

@@ -62,24 +62,20 @@ def _print_tables(advice: Advice, extra: Mapping[str, str]) -> None:
 
 
 def _row(rank: int, one: Alternative, extra: Mapping[str, str], baseline: str) -> list[Any]:
-    compared = one.speed_up if one.method != baseline else None
-    return [
+    row = [
         rank,
         name_of(one.method, one.extra),
         *(_cell(key, one.extra.get(key)) for key in extra),
         format_seconds(one.time_s.value),
-        "" if compared is None else ratio_text(compared.value),
-        interval_text(compared, ratio_text),
-        _spread(one.measured_speed_up)
-        if compared
-        else format_seconds(one.measured_time_s.value)
-        if one.measured_time_s
-        else "",
-        ""
-        if compared is None or one.predicted_speed_up is None
-        else ratio_text(one.predicted_speed_up.value),
-        one.basis,
     ]
+    if one.method == baseline or one.speed_up is None:
+        measured = format_seconds(one.measured_time_s.value) if one.measured_time_s else ""
+        return [*row, "", "", measured, "", one.basis]
+    predicted = ratio_text(one.predicted_speed_up.value) if one.predicted_speed_up else ""
+    interval = interval_text(one.speed_up, ratio_text)
+    return [
+        *row, ratio_text(one.speed_up.value), interval, _spread(one.measured_speed_up), predicted, one.basis
+    ]  # fmt: skip
 
 
 def _spread(estimate: Estimate | None) -> str:

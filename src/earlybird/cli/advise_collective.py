@@ -23,7 +23,7 @@ from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes, parse_bytes
 
-_COLUMNS = {"form": "form"}
+COLUMNS = {"form": "form"}
 
 
 def collective(
@@ -65,7 +65,7 @@ def collective(
     )
     if config is not None:
         write_settings(settings, config)
-    show_advice(advice, Format.json if json else format, _COLUMNS)
+    show_advice(advice, Format.json if json else format, COLUMNS)
     asked = advice.asked
     default = "; default is the MPI's own choice" if advice.baseline else ""
     note(

@@ -23,7 +23,7 @@ from earlybird.cli.predict_pipeline import checked_size, load_profiles
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 
-_COLUMNS = {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"}
+COLUMNS = {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"}
 
 
 def pipeline(
@@ -54,7 +54,7 @@ def pipeline(
                "--delta": delta}  # fmt: skip
     asked = {name.lstrip("-"): value for name, value in options.items() if value is not None}
     advice = advise_pipeline(joined, size_bytes, threads, rate, level=level, asked=asked)
-    show_advice(advice, Format.json if json else format, _COLUMNS)
+    show_advice(advice, Format.json if json else format, COLUMNS)
     note(
         f"{labels.level(advice.asked['level'])}: {format_bytes(size_bytes)} of "
         f"{labels.counted(threads, 'thread')}; single is one message after the last partition"

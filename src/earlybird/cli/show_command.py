@@ -137,7 +137,7 @@ def _show_advice(value: dict[str, Any], where: str, format: Format) -> None:
 
     advice = advice_from_json(value, where)
     module = advise_collective if advice.operation == "collective" else advise_command
-    show_advice(advice, format, module._COLUMNS)
+    show_advice(advice, format, module.COLUMNS)
 
 
 _PRINTERS: dict[Any, Callable[[dict[str, Any], str, Format], None]] = {

@@ -17,17 +17,21 @@ from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
 _Point = Mapping[str | None, Sequence[Sample]]
 
 
-def results(samples: Iterable[Sample]) -> list[Result]:
+def results(
+    samples: Iterable[Sample], fitted_s: Mapping[tuple[Any, ...], float] | None = None
+) -> list[Result]:
     """A result for every method at every point, in the order of `samples`.
 
-    The checks of collective algorithms are no times of a method and are left out.
+    The checks of collective algorithms are no times of a method and are left out. `fitted_s` are the times
+    that fitted models predict, by `Sample.point`.
     """
     points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
         if sample.quantity != PROOF:
             kernel, quantity, method, config = sample.point()
             points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
-    return [_result(method, point) for point in points.values() for method in point]
+    fitted_s = fitted_s or {}
+    return [_result(method, point, fitted_s) for point in points.values() for method in point]
 
 
 def delay_rate(config: Mapping[str, Any]) -> float:
@@ -40,7 +44,7 @@ def delay_rate(config: Mapping[str, Any]) -> float:
     )
 
 
-def _result(method: str | None, point: _Point) -> Result:
+def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...], float]) -> Result:
     samples, first = point[method], point[method][0]
     reference = REFERENCES.get(first.kernel, "") if first.quantity != REDUCE_LOCAL else ""
     ratio, through = _speed_up(method, reference, point) if method != reference else (None, "")
@@ -60,7 +64,8 @@ def _result(method: str | None, point: _Point) -> Result:
         ratio.coverage if ratio else 0.0,
         reference,
         through,
-        figures=figures(samples, point.get(reference, ())) if figures else {},
+        fitted_s.get(first.point()),
+        figures(samples, point.get(reference, ())) if figures else {},
     )
 
 

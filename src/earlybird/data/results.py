@@ -17,7 +17,7 @@ _KNOWN = {
 
 
 class Estimate(NamedTuple):
-    """A median over launches and its interval, defined in `compare.results`."""
+    """A median over launches and its interval, defined in `compare.intervals`."""
 
     value: float
     low: float
@@ -67,10 +67,6 @@ class Result:
     through: str = ""
     fitted_s: float | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
-
-    def point(self) -> tuple[Any, ...]:
-        """What `Sample.point` of its samples is."""
-        return self.kernel, self.quantity, self.method or None, tuple(sorted(self.config.items()))
 
     @property
     def state(self) -> str:

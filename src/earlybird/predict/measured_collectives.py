@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.collective_algorithms import Method, parse_method
 from earlybird.data.results import Estimate, Result
 from earlybird.predict.collective import AlgorithmModel, Placed
-from earlybird.predict.outlook import CorrectedModel, Outlook, of_repetition, ratio_of, within
+from earlybird.predict.outlook import CorrectedModel, Outlook, is_resolved, of_repetition, ratio_of, within
 from earlybird.predict.ranges import INTERVAL_PERCENT
 
 Point = tuple[int, int]  # bytes of the buffer, bytes of a segment
@@ -36,7 +36,8 @@ class MeasuredCollectives:
         for result in results:
             config = result.config
             here = config.get("ranks"), config.get("map_by"), config.get("root", 0)
-            if result.kernel == "collective" and here == (placed.ranks, placed.map_by, 0):
+            is_here = result.kernel == "collective" and here == (placed.ranks, placed.map_by, 0)
+            if is_here and is_resolved(result):
                 method = parse_method(result.method)
                 key = f"{config['operation']} {method.name}"
                 table.setdefault(key, {})[config["size_bytes"], method.segment_bytes] = result

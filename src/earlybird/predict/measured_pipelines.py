@@ -7,7 +7,7 @@ import numpy as np
 
 from earlybird.data.methods import SINGLE
 from earlybird.data.results import Estimate, Result
-from earlybird.predict.outlook import CorrectedModel, Outlook, of_repetition, ratio_of, within
+from earlybird.predict.outlook import CorrectedModel, Outlook, is_resolved, of_repetition, ratio_of, within
 from earlybird.predict.pipelined import MethodModel, predict_methods
 
 # The delay rate at which the coordinate of the delay begins to grow like an octave: 10 us/MB.
@@ -39,7 +39,8 @@ class MeasuredPipelines:
         table: dict[tuple, dict[Point, Result]] = {}
         for result in results:
             config = result.config
-            if result.kernel == "pipeline" and config.get("level") == level and "gamma_s_per_byte" in config:
+            is_here = result.kernel == "pipeline" and config.get("level") == level
+            if is_here and "gamma_s_per_byte" in config and is_resolved(result):
                 key = result.method, config.get("vcis"), config.get("threads", 1)
                 table.setdefault(key, {})[point_of(config)] = result
         self._methods = {id(model): _Method(model, table, model.threads or threads) for model in models}

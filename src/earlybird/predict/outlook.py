@@ -109,6 +109,11 @@ class CorrectedModel(ABC):
         return dict(zip(self.results, self._residuals.left_out_errors(), strict=True))
 
 
+def is_resolved(result: Result) -> bool:
+    """Whether the clock resolved all of its times: a time of 0 has no ratio."""
+    return result.time_s.low > 0 and (result.speed_up is None or result.speed_up.low > 0)
+
+
 def ratio_of(a: Estimate, b: Estimate) -> Estimate:
     """a/b of two independent estimates: the widest interval that the two allow."""
     return Estimate(a.value / b.value, a.low / b.high, a.high / b.low)

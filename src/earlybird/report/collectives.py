@@ -17,18 +17,22 @@ from earlybird.report.material import Material, MeasuredRun
 
 @dataclass(frozen=True)
 class CollectivePoint:
-    """The result of every algorithm at one number of ranks and size, and the times that fitted models
-    predict."""
+    """The result of every algorithm at one number of ranks and size."""
 
     ranks: int
     size_bytes: int
     results: Mapping[str, Result]
-    fitted_s: Mapping[str, float]
 
     @property
     def time_s(self) -> dict[str, Estimate]:
         """Until the last rank completes."""
         return {method: result.time_s for method, result in self.results.items()}
+
+    @property
+    def fitted_s(self) -> dict[str, float]:
+        """The times that fitted models predict."""
+        found = {method: result.fitted_s for method, result in self.results.items()}
+        return {method: time_s for method, time_s in found.items() if time_s is not None}
 
     @property
     def num_launches(self) -> int:
@@ -164,18 +168,13 @@ def is_timed(sample: Sample) -> bool:
 
 def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[CollectivePoint, ...]:
     by_point: dict[tuple[int, int], dict[str, Result]] = defaultdict(dict)
-    for result in results(samples):
+    for result in results(samples, fitted):
         by_point[int(result.config["ranks"]), int(result.config["size_bytes"])][result.method] = result
     return tuple(
         CollectivePoint(
             ranks,
             size_bytes,
             of_methods,
-            {
-                method: fitted[result.point()]
-                for method, result in of_methods.items()
-                if result.point() in fitted
-            },
         )
         for (ranks, size_bytes), of_methods in sorted(by_point.items())
     )

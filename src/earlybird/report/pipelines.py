@@ -19,11 +19,10 @@ from earlybird.report.material import Material, MeasuredRun
 
 @dataclass(frozen=True)
 class PipelinePoint:
-    """One buffer size: the result of every method, and the times that fitted models predict."""
+    """One buffer size: the result of every method."""
 
     size_bytes: int
     results: Mapping[str, Result]
-    fitted_s: Mapping[str, float]
 
     @property
     def time_s(self) -> dict[str, Estimate]:
@@ -38,6 +37,12 @@ class PipelinePoint:
     def ideal_speed_up(self) -> float | None:
         """By equation (4) of Gillis et al. 2023, at the bandwidth of a single message."""
         return next(iter(self.results.values())).figures["ideal_speed_up"]
+
+    @property
+    def fitted_s(self) -> dict[str, float]:
+        """The times that fitted models predict."""
+        found = {method: result.fitted_s for method, result in self.results.items()}
+        return {method: time_s for method, time_s in found.items() if time_s is not None}
 
     @property
     def num_launches(self) -> int:
@@ -186,17 +191,12 @@ def _setting(sample: Sample) -> Setting | None:
 
 def _points(samples: Sequence[Sample], fitted: Mapping[tuple, float]) -> tuple[PipelinePoint, ...]:
     by_size: dict[int, dict[str, Result]] = defaultdict(dict)
-    for result in results(samples):
+    for result in results(samples, fitted):
         by_size[int(result.config["size_bytes"])][result.method] = result
     return tuple(
         PipelinePoint(
             size_bytes,
             of_methods,
-            {
-                method: fitted[result.point()]
-                for method, result in of_methods.items()
-                if result.point() in fitted
-            },
         )
         for size_bytes, of_methods in sorted(by_size.items())
     )

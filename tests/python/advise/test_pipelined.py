@@ -199,3 +199,16 @@ def test_a_measured_method_with_too_few_points_for_a_model_is_in_the_answer():
     ]
     assert advice.ranked[0].measured_speed_up.value == 2
     assert any("left out: earlybird, many" in note for note in advice.notes)
+
+
+def test_a_measured_number_of_partitions_is_a_choice_whatever_it_is():
+    three = [measured("single", 3 << 18, 12, 1e-4), measured("many", 3 << 18, 12, 2e-5, 5.0)]
+    advice = advised([*grid(0.7), *three], size_bytes=3 << 18)
+    assert (advice.ranked[0].method, advice.ranked[0].extra["partitions"]) == ("many", 12)
+    assert advice.ranked[0].measured_speed_up.value == 5
+
+
+def test_times_that_the_clock_did_not_resolve_correct_nothing():
+    zero = measured("many", 1 << 20, 4, 0.0)
+    many = {one.method: one for one in advised([*grid(1.5)[:-2], zero]).ranked}["many"]
+    assert many.time_s.low > 0 and many.speed_up.low > 0

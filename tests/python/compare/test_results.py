@@ -102,3 +102,11 @@ def test_a_collective_has_the_mean_over_ranks_and_the_root():
 def test_a_result_survives_json():
     for result in results([pipeline("single", 8e-6), pipeline("many", 4e-6), collective("default", 1e-6)]):
         assert result_from_json(json.loads(json.dumps(result.to_json()))) == result
+
+
+def test_a_result_has_the_time_that_a_fitted_model_predicts():
+    many = pipeline("many", 4e-6)
+    fitted = results([pipeline("single", 8e-6), many], {many.point(): 5e-6})
+    found = {result.method: result for result in fitted}
+    assert (found["many"].fitted_s, found["single"].fitted_s) == (5e-6, None)
+    assert found["many"].row()["fitted_s"] == 5e-6
