@@ -118,10 +118,7 @@ def measure(
     else:
         chosen = suites.find_suites(names)
         if len(chosen) > 1 and given_of_suites:
-            raise InputError(
-                f"--{next(iter(given_of_suites))} belongs to one suite; measure only {names[0]}, or leave it "
-                "out"
-            )
+            _refuse_option_of_suite(next(iter(given_of_suites)))
         effort = Effort(
             launches=launches if launches is not None else _default_launches(quick, launcher),
             budget_s=units.parse_duration(budget, "--budget")
@@ -197,6 +194,17 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
     for mpi in mpis:
         print(f"\n{mpi}:")
         print_samples(run, [sample for sample in samples if sample.config["mpi"] == mpi], format)
+
+
+def _refuse_option_of_suite(key: str) -> None:
+    taking = [
+        (suite.name, one.word) for suite in suites.SUITES.values() for one in suite.takes if one.key == key
+    ]
+    names = ", ".join(name for name, _ in taking)
+    raise InputError(
+        f"{taking[0][1]} is an option of {names}, and several suites take the common options only; measure "
+        "one suite, or omit it"
+    )
 
 
 def _list_suites(format: str) -> None:

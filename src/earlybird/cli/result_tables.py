@@ -122,7 +122,7 @@ def _delay(result: Result) -> float:
     return result.figures["delay_rate_s_per_byte"]
 
 
-def _mpi_time(name: str) -> tuple[Column, Column]:
+def _time(name: str) -> tuple[Column, Column]:
     return (
         Column(name, lambda result: units.format_seconds(result.time_s.value)),
         Column("interval", lambda result: interval_text(result.time_s, units.format_seconds), optional=True),
@@ -186,7 +186,7 @@ _RECEIVED = (
     Column("level", _of("level", labels.level)),
     Column("N", lambda result: result.config.get("competitors", 1)),
     Column("size", _size),
-    *_mpi_time("time"),
+    *_time("time"),
     Column(
         "received", _of("bandwidth_bytes_per_s", lambda rate: units.format_bandwidth(rate) if rate else "")
     ),
@@ -219,7 +219,7 @@ _COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("delay", lambda result: f"{_delay(result) * 1e12:.6g} us/MB", common=True),
         Column("eq. (4)", _of("ideal_speed_up", "{:.2f}".format), common=True),
         Column("method", lambda result: result.method),
-        *_mpi_time("time"),
+        *_time("time"),
         *_speed_up("single"),
         *_LAST,
     ),
@@ -241,7 +241,7 @@ _COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("P", _of("ranks"), common=True),
         _SIZE,
         Column("algorithm", lambda result: result.method or LOCAL_METHOD),
-        *_mpi_time("completion"),
+        *_time("completion"),
         Column("mean", _of("mean_s", units.format_seconds), optional=True),
         Column("root", _of("root_s", units.format_seconds), optional=True),
         *_speed_up("default"),

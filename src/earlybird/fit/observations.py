@@ -116,6 +116,9 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
             if sample.kernel in ("pipeline", "collective") and sample.method is not None:
                 compared.append(replace(sample, launch=f"{run.id}/{sample.launch}", rank_times_s=None))
             samples.append((run, without_iterations(sample) if is_collective(sample) else sample))
+    if mpi is not None and not samples:
+        found = {str(sample.config.get("mpi")): None for run in runs for sample in run.each_sample()}
+        raise InputError(f"{names}: no samples of {mpi}; give one of {', '.join(found) or 'another run'}")
     timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
     completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
     piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]

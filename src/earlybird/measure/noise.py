@@ -49,6 +49,8 @@ def parse_noise(
 def require_intensities(ai: str | None, ci: str | None, frequency: str | None) -> None:
     needed = {"--ai": ai, "--ci": ci, "--frequency": frequency}
     missing = [name for name, value in needed.items() if value is None]
+    if missing == list(needed):
+        raise InputError("the delay rate is unknown; give --gamma, or --ai, --ci and --frequency")
     if missing:
         raise InputError(
             f"the delay rate needs {', '.join(missing)}; give --gamma, or --ai, --ci and --frequency"

@@ -177,3 +177,10 @@ def test_wrong_input_ends_in_one_sentence_and_writes_nothing(earlybird, tmp_path
 def test_corrupt_messages_end_with_status_one(earlybird, tmp_path):
     status, _, err = earlybird("fit", write_run(tmp_path / "run", validated=False))
     assert status == 1 and "wrong data" in err and not Path("profile.json").exists()
+
+
+def test_an_mpi_that_the_run_did_not_measure_is_named_with_those_it_did(earlybird, tmp_path):
+    write_run(tmp_path / "run", launches=1)
+    status, out, err = earlybird("fit", "run", "--mpi", "openmpi")
+    assert (status, out) == (2, "") and not (tmp_path / "profile.json").exists()
+    assert "run: no samples of openmpi; give one of mpich" in err

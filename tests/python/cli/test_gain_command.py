@@ -94,7 +94,7 @@ def test_table_and_csv(gain):
     ("arguments", "message"),
     [
         (["--gamma", "1us/MB"], "missing option '--bandwidth'"),
-        (["--bandwidth", "1GB/s"], "the delay rate needs --ai, --ci, --frequency;"),
+        (["--bandwidth", "1GB/s"], "the delay rate is unknown; give --gamma, or --ai"),
         (["--bandwidth", "1GB/s", "--ai", "5"], "the delay rate needs --ci, --frequency;"),
         (
             ["--bandwidth", "1GB/s", "--gamma", "1", "--delta", "0"],

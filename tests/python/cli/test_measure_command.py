@@ -303,7 +303,7 @@ def test_an_option_of_another_suite_is_refused_with_the_help_to_read(earlybird, 
     ended = earlybird("measure", "pingpong", "--competitors", "2", check=False)
     refused(ended, "--competitors", "see `earlybird measure pingpong --help`")
     ended = earlybird("measure", "pipeline", "--algorithm", "linear", "pingpong", check=False)
-    refused(ended, "--algorithm belongs to one suite; measure only pipeline")
+    refused(ended, "--algorithm is an option of collective, and several suites take the common options only")
 
 
 def test_threads_given_with_resume_are_compared(earlybird, planted, refused):
