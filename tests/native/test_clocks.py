@@ -81,9 +81,10 @@ def test_readings_of_every_rank_come_to_one_scale(any_mpi, clocks):
         true_s = (stamp_s - offset_s) / (1 + drift)
         # Two exchanges at most lead to rank 0, each off by half its round trip at most.
         assert abs(reference_s - (clocks[0][0] + (1 + clocks[0][1]) * true_s)) <= round_trip_s + 1e-8
-        assert residual_s > 0
+        # Readings are whole nanoseconds, so a check may agree exactly.
+        assert residual_s >= 0
     # A check that waited for its core may be off by more.
-    assert np.median(rows[:, 3]) <= np.median(rows[:, 4])
+    assert 0 < np.max(rows[:, 3]) and np.median(rows[:, 3]) <= np.median(rows[:, 4])
 
 
 def launch(mpi, tmp_path, kernel, points, pattern=None, methods=()) -> Launched:
@@ -109,7 +110,7 @@ def test_a_delivery_between_nodes_is_timed_by_one_scale(mpi, tmp_path, monkeypat
     for sample in launched.samples:
         apart_s = sample.extra["clock_residual_s"] + sample.extra["clock_round_trip_s"] / 2
         assert sample.extra["clock"] == "synchronised"
-        assert 0 < sample.extra["clock_residual_s"] <= launched.record["clock"]["residual_s"]
+        assert 0 <= sample.extra["clock_residual_s"] <= launched.record["clock"]["residual_s"]
         # No message comes before it was sent; on idle cores it arrives long before 1.5 ms.
         assert -apart_s <= sample.times_s.min() < 1.5e-3 + apart_s
     residuals_s = [sample.extra["clock_residual_s"] for sample in launched.samples]
