@@ -193,8 +193,8 @@ def _form(
     points, found = judged.points, judged.found
     terms = len(term_names(structure))
     extra: dict[str, Any] = {"points": len(points.time_s)} | judged.medians()
-    if np.isfinite(found.aicc):  # undefined with hardly more points than parameters
-        extra["aicc"] = found.aicc
+    if np.isfinite(found.criterion):  # undefined with hardly more points than parameters
+        extra["aicc"] = found.criterion
     if rows.oversubscribed.any():
         extra["oversubscribed"] = True
     if (family := rows.family.iloc[0]) != what["mpi"]:

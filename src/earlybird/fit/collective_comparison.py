@@ -1,7 +1,7 @@
 """Compare forms of collectives on the same points: the physical forms and those of Insaghi's report."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.fit import collective
 from earlybird.fit.collective import PointReader
-from earlybird.fit.collective_judgement import LEAST_LEFT_OUT, Judgement, extrapolation_split, judge
+from earlybird.fit.collective_judgement import Judgement, extrapolation_split, judge
 from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.collective_search import Points
 from earlybird.fit.report_forms import US, Grid, ReportFit, fit_report_form, grid
+from earlybird.fit.stepwise import errors_left_out, relative_errors
 
 ALL_SIZES, ALL_MAPPINGS = "all sizes", "all mappings"
 COMPLETION, MEAN = "completion", "mean over ranks"
@@ -194,7 +195,7 @@ def _cases(
 
 def _physical(judged: Judgement) -> dict[str, Any]:
     found = judged.found
-    return _without_missing({"parameters": found.num_parameters, "aicc": found.aicc} | judged.medians())
+    return _without_missing({"parameters": found.num_parameters, "aicc": found.criterion} | judged.medians())
 
 
 def _fitted_to_all(judged: Judgement, chosen: np.ndarray) -> dict[str, Any]:
@@ -209,15 +210,10 @@ def _fitted_to_all(judged: Judgement, chosen: np.ndarray) -> dict[str, Any]:
 def _of_report(case: _Case, algorithm: str) -> dict[str, Any]:
     points, form = case.grid, case.form
 
-    def error_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    def errors_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        left_out = points.only(test)
         fitted = fit_report_form(points.only(train), form, algorithm)
-        return _errors(fitted, points.only(test))
-
-    def left_out(values: np.ndarray) -> float | None:
-        distinct = np.unique(values)
-        if len(distinct) < LEAST_LEFT_OUT:
-            return None
-        return float(np.median(np.concatenate([error_of(values != v, values == v) for v in distinct])))
+        return relative_errors(fitted.predict_us(left_out), left_out.time_us)
 
     found = fit_report_form(points, form, algorithm)
     split = extrapolation_split(points.ranks)
@@ -226,35 +222,24 @@ def _of_report(case: _Case, algorithm: str) -> dict[str, Any]:
             "form": f"report-{form}",
             "parameters": found.num_parameters,
             "aicc": found.aicc,
-            "error": float(np.median(_errors(found, points))),
-            "held_out_error": left_out(points.ranks),
-            "held_out_error_sizes": left_out(points.size_bytes),
-            "extrapolation_error": None if split is None else float(np.median(error_of(*split))),
+            "error": float(np.median(relative_errors(found.predict_us(points), points.time_us))),
+            "held_out_error": float(np.median(errors_left_out(points.ranks, errors_of))),
+            "held_out_error_sizes": float(np.median(errors_left_out(points.size_bytes, errors_of))),
+            "extrapolation_error": None if split is None else float(np.median(errors_of(*split))),
             "far": _far(found, points),
         }
     )
 
 
-def _errors(fitted: ReportFit, points: Grid) -> np.ndarray:
-    return np.abs(fitted.predict_us(points) / points.time_us - 1)
-
-
 def _far(found: ReportFit, points: Grid) -> dict[str, Any] | None:
     """The prediction of the form far beyond the points, if it grows exponentially."""
-    if found.form == 3:
-        most = int(np.lexsort((points.ranks, points.size_bytes))[-1])
-        beyond = points.only(np.arange(len(points.ranks)) == most)
-        size_bytes = FAR * int(beyond.size_bytes[0])
-        moved = Grid(**(vars(beyond) | {"size_bytes": np.array([size_bytes])}))
-        point = {"size_bytes": size_bytes, "ranks": int(beyond.ranks[0])}
-    elif found.algorithm.endswith("binomial"):
-        most = int(np.argmax(points.ranks))
-        beyond = points.only(np.arange(len(points.ranks)) == most)
-        ranks = FAR * int(beyond.ranks[0])
-        moved = Grid(**(vars(beyond) | {"ranks": np.array([ranks])}))
-        point = {"size_bytes": int(beyond.size_bytes[0]), "ranks": ranks}
-    else:
+    if found.form != 3 and not found.algorithm.endswith("binomial"):
         return None
+    grows = "size_bytes" if found.form == 3 else "ranks"
+    most = int(np.lexsort((points.ranks, getattr(points, grows)))[-1])
+    beyond = points.only(np.arange(len(points.ranks)) == most)
+    moved = replace(beyond, **{grows: FAR * getattr(beyond, grows)})
+    point = {name: int(getattr(moved, name)[0]) for name in ("size_bytes", "ranks")}
     time_s = float(found.predict_us(moved)[0]) / US
     at_edge_s = float(found.predict_us(beyond)[0]) / US
     if not np.isfinite(time_s):

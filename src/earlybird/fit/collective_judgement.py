@@ -1,14 +1,11 @@
 """Errors of a form of collectives outside its fit: at other process counts and sizes, and beyond them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.fit.collective_search import Fit, Points, relative_errors, search
-
-# With fewer distinct values, none is left out.
-LEAST_LEFT_OUT = 3
+from earlybird.fit.collective_search import Fit, Points, search
+from earlybird.fit.stepwise import errors_left_out, relative_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,28 +35,22 @@ class Judgement:
 def judge(points: Points, structure: str, gamma: float = 0.0) -> Judgement:
     """Search a form, and a further form without each part that is left out."""
 
-    def errors_of(tests: Sequence[np.ndarray], trains: Sequence[np.ndarray]) -> np.ndarray:
-        errors = np.full(len(points.time_s), np.nan)
-        for test, train in zip(tests, trains, strict=True):
-            left_out = points.only(test)
-            found = search(points.only(train), structure, gamma)
-            errors[test] = relative_errors(found.predict_s(left_out), left_out)
-        return errors
-
-    def one_left_out(values: np.ndarray) -> np.ndarray:
-        distinct = np.unique(values)
-        tests = [values == value for value in distinct] if len(distinct) >= LEAST_LEFT_OUT else []
-        return errors_of(tests, [~test for test in tests])
+    def errors_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        left_out = points.only(test)
+        found = search(points.only(train), structure, gamma)
+        return relative_errors(found.predict_s(left_out), left_out.time_s)
 
     found = search(points, structure, gamma)
-    split = extrapolation_split(points.ranks)
+    extrapolation_error = np.full(len(points.time_s), np.nan)
+    if split := extrapolation_split(points.ranks):
+        extrapolation_error[split[1]] = errors_of(*split)
     return Judgement(
         points,
         found,
-        relative_errors(found.predict_s(points), points),
-        one_left_out(points.ranks),
-        one_left_out(points.size_bytes),
-        errors_of([], []) if split is None else errors_of([split[1]], [split[0]]),
+        relative_errors(found.predict_s(points), points.time_s),
+        errors_left_out(points.ranks, errors_of),
+        errors_left_out(points.size_bytes, errors_of),
+        extrapolation_error,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from earlybird.fit import stepwise
 from earlybird.models.collective import (
     BETWEEN_NODES,
     Calls,
@@ -14,8 +15,6 @@ from earlybird.models.collective import (
 )
 from earlybird.models.regression import not_negative
 
-MAX_PROTOCOLS = 3
-POINTS_PER_PARAMETER = 3
 # An element with a coefficient of 0 changes AICc only by rounding and must not be added.
 LEAST_FALL = 1e-3
 MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
@@ -78,7 +77,7 @@ class Fit:
     structure: Structure
     costs: CollectiveCosts
     num_parameters: int
-    aicc: float
+    criterion: float  # AICc
 
     def predict_s(self, points: Points) -> np.ndarray:
         return collective_time_s(points.calls, self.costs)
@@ -87,31 +86,27 @@ class Fit:
 def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
     """The structure with the lowest AICc, found by adding one element at a time, with its coefficients."""
     terms = len(term_names(structure))
-    begins = [Structure(gamma_r_s_per_byte=value) for value in sorted({0.0, gamma})]
-    best = min((fit(points, one, terms) for one in begins), key=lambda one: one.aicc)
-    while True:
-        found = [fit(points, one, terms) for one in _larger(points, best.structure)]
-        allowed = [one for one in found if POINTS_PER_PARAMETER * one.num_parameters <= len(points.time_s)]
-        better = min(allowed, key=lambda one: one.aicc, default=best)
-        if not better.aicc < best.aicc - LEAST_FALL:
-            return best
-        best = better
+
+    def larger(best: Fit) -> Iterator[Fit]:
+        return (fit(points, one, terms) for one in _larger(points, best.structure))
+
+    begins = [fit(points, Structure(gamma_r_s_per_byte=value), terms) for value in sorted({0.0, gamma})]
+    return stepwise.search(min(begins, key=lambda one: one.criterion), larger, len(points.time_s), LEAST_FALL)
 
 
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
     """The most likely coefficients of `structure`."""
-    columns, features = _features(points, structure, terms)
-    offset_s = structure.gamma_r_s_per_byte * points.calls.reduced_bytes
+    columns, bounds = _bounds(points, structure, terms)
     fits = []
     for absolute in (False, True):
-        found = _most_likely(features, points.time_s, offset_s, absolute)
+        found = _most_likely(bounds, points.time_s, absolute)
         costs = _costs(structure, terms, columns, found)
         # A measured gamma is no parameter of this fit.
         switches = len(structure.min_bytes) - 1 + (structure.burst_bytes > 0)
         num_parameters = int((found > 0).sum()) + switches + 1
         criterion = logarithmic_aicc(points.time_s, collective_time_s(points.calls, costs), num_parameters)
         fits.append(Fit(structure, costs, num_parameters, criterion))
-    return min(fits, key=lambda one: one.aicc)
+    return min(fits, key=lambda one: one.criterion)
 
 
 def logarithmic_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
@@ -141,19 +136,11 @@ def aicc(residual: np.ndarray, num_parameters: int) -> float:
     return float(2 * num_parameters - 2 * log_likelihood + correction)
 
 
-def relative_errors(predicted_s: np.ndarray, points: Points) -> np.ndarray:
-    return np.abs(predicted_s / points.time_s - 1)
-
-
 def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
     """Structures with one more element."""
     sizes = np.unique(points.calls.message_bytes)
-    for size in sizes[1:]:
-        starts = tuple(sorted({*structure.min_bytes, int(size)}))
-        # One size does not determine a bandwidth: only the first protocol may have a single size.
-        enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
-        if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
-            yield replace(structure, min_bytes=starts)
+    for starts in stepwise.with_another_protocol(structure.min_bytes, sizes):
+        yield replace(structure, min_bytes=starts)
     if not structure.constant:
         yield replace(structure, constant=True)
     for name, beta in points.calls.shared_beta.items():
@@ -172,9 +159,9 @@ def _larger(points: Points, structure: Structure) -> Iterator[Structure]:
         yield replace(structure, work_from_ranks=points.crowded_from_ranks)
 
 
-def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], np.ndarray]:
-    """The coefficient of each column, and its (3, n, p) factors: in the path through the tree, the link and
-    the work."""
+def _bounds(points: Points, structure: Structure, terms: int) -> tuple[list[tuple], stepwise.MaxOfLines]:
+    """The coefficient of each parameter, and its factors in the three bounds: the path through the tree, the
+    link and the work."""
     calls = points.calls
     protocol = np.searchsorted(structure.min_bytes, calls.message_bytes, side="right") - 1
     beta = calls.beta_of(structure.shared, structure.burst_bytes)
@@ -213,7 +200,10 @@ def _features(points: Points, structure: Structure, terms: int) -> tuple[list[tu
         crowded = calls.ranks >= structure.work_from_ranks
         columns += [("work_alpha_s",), ("work_beta_s_per_byte",)]
         features += [(nothing, nothing, of_all * crowded) for of_all in (calls.messages, calls.moved_bytes)]
-    return columns, np.array(features).transpose(1, 2, 0)
+    bounds = np.array(features).transpose(1, 2, 0)
+    offset_s = np.zeros(bounds.shape[:2])
+    offset_s[_PATH] = structure.gamma_r_s_per_byte * calls.reduced_bytes
+    return columns, stepwise.MaxOfLines(bounds[None], offset_s[None])
 
 
 def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.ndarray) -> CollectiveCosts:
@@ -236,32 +226,26 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
     )
 
 
-def _most_likely(
-    features: np.ndarray, time_s: np.ndarray, offset_s: np.ndarray, absolute: bool
-) -> np.ndarray:
+def _most_likely(bounds: stepwise.MaxOfLines, time_s: np.ndarray, absolute: bool) -> np.ndarray:
     """Coefficients of 0 or more that minimise the squares, or the `absolute` values, of
-    ln(predicted/measured), where the prediction is the longest of path, link and work.
+    ln(predicted/measured).
 
-    If it is known which of the three each point waits for, the model is linear. The fit alternates between
-    this choice and the coefficients. The weights, 1/T at first, give the squared differences the slope of the
-    squares, or absolute values, of the logarithms at the previous prediction.
+    The fit alternates between the bound that each point waits for and the coefficients. The weights, 1/T at
+    first, give the squared differences the slope of the squares, or absolute values, of the logarithms at the
+    previous prediction.
     """
-    path_alone = not features[1:].any()
-    points = np.arange(len(time_s))
-    guess = _guess(features, time_s)
+    path_alone = not bounds.features[0, 1:].any()
+    guess = _guess(bounds.features[0], time_s)
     best, least = guess, np.inf
     weight = 1 / time_s
-    waits_for = _parts_s(features, guess, offset_s).argmax(axis=0)
+    waits_for = bounds.deciding(guess)
     for _ in range(MAX_TURNS if path_alone and not absolute else MAX_TURNS_OF_PARTS):
-        active = features[waits_for, points]
-        rest_s = time_s - np.where(waits_for == _PATH, offset_s, 0.0)
-        found = not_negative(active * weight[:, None], rest_s * weight, PULL)
-        parts_s = _parts_s(features, found, offset_s)
-        predicted_s = np.maximum(parts_s.max(axis=0), LEAST_SHARE * time_s)
+        found = bounds.fit(waits_for, time_s, weight, PULL)
+        predicted_s = np.maximum(bounds.predict_s(found), LEAST_SHARE * time_s)
         logarithm = np.log(predicted_s / time_s)
         size = np.abs(logarithm)
         total = float((size if absolute else size**2).sum())
-        before, waits_for = waits_for, parts_s.argmax(axis=0)
+        before, waits_for = waits_for, bounds.deciding(found)
         settled = total >= least * (1 - 1e-6) and np.array_equal(before, waits_for)
         if total < least:
             best, least = found, total
@@ -274,13 +258,6 @@ def _most_likely(
         if absolute:
             weight /= np.sqrt(np.maximum(size, NEAR))
     return best
-
-
-def _parts_s(features: np.ndarray, coefficients: np.ndarray, offset_s: np.ndarray) -> np.ndarray:
-    """(3, n) seconds of the path, the link and the work."""
-    parts_s = features @ coefficients
-    parts_s[_PATH] += offset_s
-    return parts_s
 
 
 def _guess(features: np.ndarray, time_s: np.ndarray) -> np.ndarray:

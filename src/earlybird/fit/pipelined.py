@@ -9,8 +9,14 @@ import pandas
 
 from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, Pipeline, PipelineForm
 from earlybird.fit import resampling
+from earlybird.fit.stepwise import (
+    MaxOfLines,
+    errors_left_out,
+    relative_errors,
+    search,
+    with_another_protocol,
+)
 from earlybird.models.pipelined import possible_messages, share_beyond
-from earlybird.models.regression import not_negative
 
 # The columns of a table of pipelines, one row per point and launch; `vcis` is 0 for the MPI's default.
 COLUMNS = ("method", "level", "threads", "vcis", "size_bytes", "partitions", "gamma_s_per_byte", "launch",
@@ -26,9 +32,6 @@ ERROR_FLOOR = 0.01
 # The fit alternates between lines and groupings until neither changes, at most this often.
 MAX_TURNS = 12
 MIN_POINTS = 4
-MAX_PROTOCOLS = 3
-# There are always three parameters; more need this many points for each.
-POINTS_PER_PARAMETER = 3
 ENOUGH_LAUNCHES = 5  # for a useful interval
 SEED = 20230807
 # A line that does not rise with the size does not determine the bandwidth. The bandwidth term then gets this
@@ -91,35 +94,14 @@ class _Structure:
 
 
 @dataclass(frozen=True, eq=False)
-class _Design:
-    """The model as maxima and minima of linear functions: T = min over groupings, max over messages, of
-    `features` @ parameters + `offset_s`; (G, 2, n, p) and (G, 2, n)."""
-
-    features: np.ndarray
-    offset_s: np.ndarray
-
-    def lines_s(self, parameters: np.ndarray) -> np.ndarray:
-        return self.features @ parameters + self.offset_s
-
-    def predict_s(self, parameters: np.ndarray) -> np.ndarray:
-        return self.lines_s(parameters).max(axis=1).min(axis=0)
-
-    def active(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n, p) and (n,), the line that determines the time of each point at these parameters."""
-        lines_s = self.lines_s(parameters)
-        message = lines_s.argmax(axis=1)  # (G, n)
-        grouping = lines_s.max(axis=1).argmin(axis=0)  # (n,)
-        point = np.arange(len(grouping))
-        where = (grouping, message[grouping, point], point)
-        return self.features[where], self.offset_s[where]
-
-
-@dataclass(frozen=True, eq=False)
 class _Fit:
     structure: _Structure
     parameters: np.ndarray
-    error: float  # mean relative
     criterion: float
+
+    @property
+    def num_parameters(self) -> int:
+        return self.structure.num_parameters()
 
 
 def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
@@ -186,7 +168,7 @@ def _form(
         (_search(points, messages) for messages in _messages_of(what["method"])), key=lambda f: f.criterion
     )
     design = _design(points, fit.structure)
-    errors = _errors(design.predict_s(fit.parameters), points)
+    errors = relative_errors(design.predict_s(fit.parameters), points.time_s)
     extra: dict[str, Any] = {"error": float(np.median(errors)), "points": len(points.time_s)}
     for name, values in (("held_out_error", points.partitions), ("held_out_error_sizes", points.size_bytes)):
         error = _held_out_error(points, fit, values)
@@ -249,30 +231,17 @@ def _drawn(times: pandas.DataFrame, draw: Sequence[str] | None) -> pandas.DataFr
 
 
 def _search(points: _Points, messages: str | int) -> _Fit:
-    """Add the parameter that helps most, one at a time, while the criterion falls."""
-    best = _fit(points, _Structure(messages))
-    while True:
-        found = [
-            _fit(points, structure, best)
-            for structure in _larger(points, best.structure)
-            if POINTS_PER_PARAMETER * structure.num_parameters() <= len(points.time_s)
-        ]
-        better = min(found, key=lambda fit: fit.criterion, default=best)
-        if better.criterion >= best.criterion:
-            return best
-        best = better
+    def larger(best: _Fit) -> Iterator[_Fit]:
+        return (_fit(points, structure, best) for structure in _larger(points, best.structure))
+
+    return search(_fit(points, _Structure(messages)), larger, len(points.time_s))
 
 
 def _larger(points: _Points, structure: _Structure) -> Iterator[_Structure]:
     """Structures with one more element."""
     sizes = _message_sizes(points, structure.messages)
-    for size in sizes[1:]:
-        starts = tuple(sorted({*structure.min_bytes, int(size)}))
-        # One size determines neither a bandwidth nor a latency: only the first protocol may have a single
-        # size.
-        enough = (np.histogram(sizes, [*starts, np.inf])[0][1:] >= 2).all()
-        if len(structure.min_bytes) < len(starts) <= MAX_PROTOCOLS and enough:
-            yield replace(structure, min_bytes=starts, shares_slope=_shared_slopes(starts, sizes))
+    for starts in with_another_protocol(structure.min_bytes, sizes):
+        yield replace(structure, min_bytes=starts, shares_slope=_shared_slopes(starts, sizes))
     if len(structure.min_bytes) > 1 and structure.has_overhead and not structure.own_latency:
         yield replace(structure, own_latency=True)
     if structure.burst_bytes is None:
@@ -305,12 +274,12 @@ def _shared_slopes(starts: Sequence[int], sizes: np.ndarray) -> tuple[int, ...]:
     return tuple(max(c, 1) if alone else c for c in range(len(starts)))
 
 
-def _design(points: _Points, structure: _Structure) -> _Design:
+def _design(points: _Points, structure: _Structure) -> MaxOfLines:
     possible = possible_messages(
         structure.messages, points.partitions, points.partition_bytes, points.delay_s
     )
     features, offsets_s = zip(*(_lines(points, structure, trains) for trains in possible), strict=True)
-    return _Design(np.array(features), np.array(offsets_s))
+    return MaxOfLines(np.array(features), np.array(offsets_s))
 
 
 def _lines(points: _Points, structure: _Structure, trains) -> tuple[np.ndarray, np.ndarray]:
@@ -346,31 +315,29 @@ def _fit(points: _Points, structure: _Structure, start: _Fit | None = None) -> _
     parameters, error = _refine(design, points.time_s, guess, structure.overlap)
     count = len(points.time_s)
     criterion = 2 * count * np.log(error + ERROR_FLOOR) + structure.num_parameters() * np.log(count)
-    return _Fit(structure, parameters, error, float(criterion))
+    return _Fit(structure, parameters, float(criterion))
 
 
 def _refine(
-    design: _Design, time_s: np.ndarray, guess: np.ndarray, has_overlap: bool
+    design: MaxOfLines, time_s: np.ndarray, guess: np.ndarray, has_overlap: bool
 ) -> tuple[np.ndarray, float]:
     """Parameters and their mean relative error. Given the message and grouping that determine each time, the
     model is linear: the fit alternates between these and the parameters. Weights make squared errors count
     like absolute errors."""
-    best, best_error = guess, float(np.mean(np.abs(design.predict_s(guess) / time_s - 1)))
+    best, least = guess, np.inf
     parameters = guess
     for _ in range(MAX_TURNS):
-        error = np.abs(design.predict_s(parameters) / time_s - 1)
+        error = relative_errors(design.predict_s(parameters), time_s)
+        if error.mean() < least:
+            best, least = parameters, float(error.mean())
         weight = 1 / np.sqrt(np.maximum(error, 2 * ERROR_FLOOR)) / time_s
-        features, offset_s = design.active(parameters)
-        found = not_negative(features * weight[:, None], (time_s - offset_s) * weight)
+        found = design.fit(design.deciding(parameters), time_s, weight)
         if has_overlap:
             found[-1] = min(found[-1], 1.0)
-        mean = float(np.mean(np.abs(design.predict_s(found) / time_s - 1)))
-        if mean < best_error:
-            best, best_error = found, mean
         if np.allclose(found, parameters, rtol=1e-4, atol=0):
             break
         parameters = found
-    return best, best_error
+    return best, least
 
 
 def _columns(structure: _Structure) -> list[tuple[str, int]]:
@@ -405,21 +372,16 @@ def _carried(start: _Fit, structure: _Structure) -> np.ndarray:
     return np.array(values)
 
 
-def _errors(predicted_s: np.ndarray, points: _Points) -> np.ndarray:
-    return np.abs(predicted_s / points.time_s - 1)
-
-
 def _held_out_error(points: _Points, fit: _Fit, values: np.ndarray) -> float | None:
     """Median relative error with each of `values` left out in turn, for the same structure."""
-    distinct = np.unique(values)
-    if len(distinct) < 3:
-        return None
-    errors = []
-    for value in distinct:
-        rest, left_out = points.only(values != value), points.only(values == value)
-        parameters = _refit(rest, fit)
-        errors.append(_errors(_design(left_out, fit.structure).predict_s(parameters), left_out))
-    return float(np.median(np.concatenate(errors)))
+
+    def errors_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        left_out = points.only(test)
+        parameters = _refit(points.only(train), fit)
+        return relative_errors(_design(left_out, fit.structure).predict_s(parameters), left_out.time_s)
+
+    error = float(np.median(errors_left_out(values, errors_of)))
+    return None if np.isnan(error) else error
 
 
 def _refit(points: _Points, fit: _Fit) -> np.ndarray:

@@ -169,7 +169,7 @@ def test_a_structure_is_tried_once_in_a_step_and_what_adds_nothing_stays_out(tmp
     def noted(points, structure, terms):
         tried.append(structure)
         # As likely as the initial structure, except for rounding.
-        return replace(fit(points, Structure(), terms), structure=structure, aicc=-1e-9 * len(tried))
+        return replace(fit(points, Structure(), terms), structure=structure, criterion=-1e-9 * len(tried))
 
     monkeypatch.setattr(collective_search, "fit", noted)
     assert collective_search.search(points, "chain").structure == Structure()
