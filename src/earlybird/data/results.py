@@ -1,40 +1,18 @@
 """Result: what was measured about one method at one point, the row of the one table of results."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, NotNegative, Record, Share, decode
+from earlybird.data.schema import Estimate as Estimate
 
-_STATE = ("launches", "noisy", "oversubscribed")
-_KNOWN = {
-    "kernel", "quantity", "method", "time_s", "time_low_s", "time_high_s", "coverage", "speed_up",
-    "speed_up_low", "speed_up_high", "speed_up_coverage", "reference", "through", "fitted_s", "figures",
-    *_STATE,
-}  # fmt: skip
-
-
-class Estimate(NamedTuple):
-    """A median over launches and its interval, defined in `compare.intervals`."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def exact(cls, value: float) -> "Estimate":
-        """A value without an interval."""
-        return cls(value, value, value)
-
-    def inverse(self) -> "Estimate":
-        """The estimate of 1/x."""
-        return Estimate(1 / self.value, 1 / self.high, 1 / self.low)
+_REMEDY = "fit the runs again with `earlybird fit`"
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Record):
     """One method at one point, over all launches.
 
     Attributes
@@ -52,21 +30,23 @@ class Result:
     figures : further values of this kernel, such as `bandwidth_bytes_per_s`.
     """
 
+    unknown_keys: ClassVar[str] = "config"
+
     kernel: str
     quantity: str
     method: str
     config: Mapping[str, Any]
     time_s: Estimate
-    coverage: float
-    launches: int
-    noisy: int = 0
+    coverage: Share
+    launches: Count
+    noisy: Bytes = 0
     oversubscribed: bool = False
     speed_up: Estimate | None = None
-    speed_up_coverage: float = 0.0
+    speed_up_coverage: Share = 0.0
     reference: str = ""
     through: str = ""
-    fitted_s: float | None = None
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    fitted_s: NotNegative | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict, metadata=OMIT_EMPTY)
 
     @property
     def state(self) -> str:
@@ -79,64 +59,13 @@ class Result:
         row = self.to_json()
         return row | row.pop("figures", {})
 
-    def to_json(self) -> dict[str, Any]:
-        value = {"kernel": self.kernel, "quantity": self.quantity, **self.config, "method": self.method}
-        value |= dict(zip(("time_s", "time_low_s", "time_high_s"), self.time_s, strict=True))
-        value["coverage"] = self.coverage
-        names = ("speed_up", "speed_up_low", "speed_up_high")
-        value |= dict(zip(names, self.speed_up or (None, None, None), strict=True))
-        value["speed_up_coverage"] = self.speed_up_coverage if self.speed_up else None
-        value |= {"reference": self.reference, "through": self.through}
-        value |= {name: getattr(self, name) for name in _STATE}
-        if self.fitted_s is not None:
-            value["fitted_s"] = self.fitted_s
-        return value | ({"figures": dict(self.figures)} if self.figures else {})
-
-
-def result_from_json(value: Any, where: str = "the result") -> Result:
-    """Build a Result from its JSON object; raises InputError if it is incomplete."""
-    try:
-        value = files.with_current_keys(value)
-        speed_up = None
-        if value.get("speed_up") is not None:
-            speed_up = _estimate(value["speed_up"], value["speed_up_low"], value["speed_up_high"])
-        result = Result(
-            str(value["kernel"]),
-            str(value["quantity"]),
-            str(value["method"]),
-            {key: item for key, item in value.items() if key not in _KNOWN},
-            _estimate(value["time_s"], value["time_low_s"], value["time_high_s"]),
-            float(value["coverage"]),
-            int(value["launches"]),
-            int(value["noisy"]),
-            bool(value["oversubscribed"]),
-            speed_up,
-            float(value.get("speed_up_coverage") or 0.0),
-            str(value.get("reference", "")),
-            str(value.get("through", "")),
-            None if value.get("fitted_s") is None else float(value["fitted_s"]),
-            dict(value.get("figures", {})),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{where} is incomplete ({error!r}); fit the runs again with `earlybird fit`"
-        ) from error
-    return result
-
 
 def results_from_json(values: Any, where: str) -> list[Result]:
     """The results in a JSON list; raises InputError if it is none."""
     if not isinstance(values, list):
-        raise InputError(f"{where}: 'results' must be a list; fit the runs again with `earlybird fit`")
-    return [result_from_json(value, f"{where}, result {k}") for k, value in enumerate(values)]
+        raise InputError(f"{where}: 'results' must be a list; {_REMEDY}")
+    return [decode(value, Result, f"{where}, result {k}", _REMEDY) for k, value in enumerate(values)]
 
 
 def results_to_json(results: Iterable[Result]) -> list[dict[str, Any]]:
     return [result.to_json() for result in results]
-
-
-def _estimate(*values: Any) -> Estimate:
-    estimate = Estimate(*map(float, values))
-    if not all(math.isfinite(value) and value >= 0 for value in estimate):
-        raise ValueError(f"{values} are not times or ratios")
-    return estimate

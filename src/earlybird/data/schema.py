@@ -3,10 +3,10 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -27,6 +27,27 @@ Extra = Mapping[str, Any]  # the unknown keys of a record
 # Metadata of a field that is written only if it is neither empty nor zero.
 OMIT_EMPTY = {"omit_empty": True}
 
+
+class Estimate(NamedTuple):
+    """A median over launches and its interval, defined in `compare.intervals`.
+
+    A field `time_s` of this type has the keys `time_s`, `time_low_s` and `time_high_s`.
+    """
+
+    value: NotNegative
+    low: NotNegative
+    high: NotNegative
+
+    @classmethod
+    def exact(cls, value: float) -> "Estimate":
+        """A value without an interval."""
+        return cls(value, value, value)
+
+    def inverse(self) -> "Estimate":
+        """The estimate of 1/x."""
+        return Estimate(1 / self.value, 1 / self.high, 1 / self.low)
+
+
 _JSON_NAMES = {
     "float": "a number", "int": "a whole number", "str": "text", "bool": "true or false",
     "object": "a JSON object", "array": "a JSON list",
@@ -37,24 +58,37 @@ _MOST_CHARACTERS = 60  # of a given value in an error
 class Record:
     """Base of the dataclasses that describe a JSON object, with a field for each key.
 
-    A record with the field `extra` keeps unknown keys there; any other refuses them. `schema` names the
-    format if the record is a whole file. `__post_init__` raises ValueError for what types do not express.
+    Unknown keys are kept in the field that `unknown_keys` names; a record without it refuses them. `schema`
+    names the format if the record is a whole file. `__post_init__` raises ValueError for what types do not
+    express.
     """
 
     schema: ClassVar[str] = ""
+    unknown_keys: ClassVar[str] = "extra"
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object; without values that are None, and without empty ones of OMIT_EMPTY."""
+        """The JSON object; without values that are None by default, and without empty ones of OMIT_EMPTY."""
         value: dict[str, Any] = {"schema": self.schema} if self.schema else {}
         for one in fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
             item = getattr(self, one.name)
-            if one.name == "extra" or item is None or (one.metadata.get("omit_empty") and not item):
-                continue
-            value[one.name] = _plain(item)
-        return value | dict(getattr(self, "extra", {}))
+            if one.name == self.unknown_keys:
+                value |= dict(item)
+            elif isinstance(item, Estimate):
+                value |= dict(zip(estimate_keys(one.name), item, strict=True))
+            elif item is None:
+                value |= {one.name: None} if one.default is MISSING else {}
+            elif not one.metadata.get("omit_empty") or item:
+                value[one.name] = _plain(item)
+        return value
 
 
 Kind = TypeVar("Kind", bound=Record)
+
+
+def estimate_keys(name: str) -> tuple[str, str, str]:
+    """The keys of an estimate: its value, and the ends of its interval."""
+    stem, unit = (name[:-2], "_s") if name.endswith("_s") else (name, "")
+    return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
 
 
 def _plain(item: Any) -> Any:
@@ -122,23 +156,44 @@ def _prepared(value: Any, kind: Any) -> Any:
 
 def _prepared_record(value: dict[str, Any], kind: type[Record]) -> dict[str, Any]:
     types = _types(kind)  # type: ignore[arg-type]  # a class is hashable
+    intervals = {_interval_key(name): name for name in types if types[name] is Estimate}
+    names = {one for one in FORMER_KEYS if FORMER_KEYS[one] in types or FORMER_KEYS[one] in intervals}
+    value = {FORMER_KEYS[key] if key in names - set(types) else key: item for key, item in value.items()}
+    for key, name in intervals.items():
+        _join_estimate(value, name, key)
     known, unknown = {}, {}
-    for key, item in value.items():
-        name = key if key in types else FORMER_KEYS.get(key, key)
-        if name in types and name != "extra":
-            known[name] = item if types[name] is None else _prepared(item, types[name])
-        elif key != "schema" or not kind.schema:
-            unknown[key] = item
-    if unknown and "extra" not in types:
+    for name, item in value.items():
+        if name in types and name != kind.unknown_keys:
+            known[name] = item if types[name] in (None, Estimate) else _prepared(item, types[name])
+        elif name != "schema" or not kind.schema:
+            unknown[name] = item
+    if unknown and kind.unknown_keys not in types:
         raise ValueError(f"it has the key {next(iter(unknown))!r}; the keys are {', '.join(types)}")
-    return known | {"extra": unknown} if "extra" in types else known
+    return known | {kind.unknown_keys: unknown} if kind.unknown_keys in types else known
+
+
+def _interval_key(name: str) -> str:
+    """The key that held both ends of the interval in the first version."""
+    return estimate_keys(name)[1].replace("_low", "_interval")
+
+
+def _join_estimate(value: dict[str, Any], name: str, interval: str) -> None:
+    """Replace the keys of an estimate by a list."""
+    ends = [value.pop(key, value.get(name)) for key in estimate_keys(name)[1:]]
+    ends = value.pop(interval, ends)
+    if isinstance(ends, list) and value.get(name) is not None:
+        value[name] = [value[name], *ends]
 
 
 @cache
 def _types(kind: type[Record]) -> dict[str, Any]:
-    """The type of each field that holds records, None of the others."""
+    """The type of each field that holds records or is an estimate, None of the others."""
     types = get_type_hints(kind)
-    return {one.name: types[one.name] if _holds_records(types[one.name]) else None for one in fields(kind)}  # type: ignore[arg-type]
+    return {one.name: _composed(types[one.name]) for one in fields(kind)}  # type: ignore[arg-type]
+
+
+def _composed(kind: Any) -> Any:
+    return Estimate if Estimate in (kind, *get_args(kind)) else kind if _holds_records(kind) else None
 
 
 def _is_record(kind: Any) -> bool:

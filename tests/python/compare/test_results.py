@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earlybird.compare.results import results
-from earlybird.data.results import result_from_json
+from earlybird.data.results import results_from_json
 from earlybird.data.run import Sample
 
 POINT = {
@@ -101,7 +101,7 @@ def test_a_collective_has_the_mean_over_ranks_and_the_root():
 
 def test_a_result_survives_json():
     for result in results([pipeline("single", 8e-6), pipeline("many", 4e-6), collective("default", 1e-6)]):
-        assert result_from_json(json.loads(json.dumps(result.to_json()))) == result
+        assert results_from_json(json.loads(json.dumps([result.to_json()])), "") == [result]
 
 
 def test_a_result_has_the_time_that_a_fitted_model_predicts():

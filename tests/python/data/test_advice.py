@@ -31,10 +31,10 @@ def test_advice_comes_back_as_it_is(tmp_path):
 @pytest.mark.parametrize("name", ["ranked", "operation", "asked"])
 def test_a_missing_part_is_refused(name):
     value = {key: item for key, item in ADVICE.to_json().items() if key != name}
-    with pytest.raises(InputError, match="incomplete"):
+    with pytest.raises(InputError, match=f"has no {name!r}"):
         advice_from_json(value)
 
 
 def test_advice_without_alternatives_is_refused():
-    with pytest.raises(InputError, match="has no ranked alternative"):
+    with pytest.raises(InputError, match="ranked is empty; give an alternative"):
         advice_from_json(ADVICE.to_json() | {"ranked": []})
