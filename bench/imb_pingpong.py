@@ -82,7 +82,13 @@ def _imb(flavour: flavours.Flavour) -> list[float]:
     binding = placement.bind_local(layout, hardware.cores_by_socket())
     with tempfile.TemporaryDirectory() as folder:
         start = mpiexec.invocation(flavour, 2, binding, Path(folder), oversubscribed=False)
-    words = [*start.words, str(flavour.mpicc.parent / "IMB-MPI1"), "-msglog", f"0:{LOG2_LARGEST}", "PingPong"]
+    words = [
+        *start.before_program,
+        str(flavour.mpicc.parent / "IMB-MPI1"),
+        "-msglog",
+        f"0:{LOG2_LARGEST}",
+        "PingPong",
+    ]
     environment = flavour.environment() | start.env
     finished = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=True)
     # Its times have two decimals of a microsecond, too few for small messages; its MB/s (1e6 B/s) tell more.

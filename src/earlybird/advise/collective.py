@@ -26,7 +26,7 @@ from earlybird.predict.collective import (
     form_name,
     forms_of,
     lacking_size,
-    place,
+    place_ranks,
     refusal,
     reservations,
 )
@@ -202,7 +202,7 @@ def advise_collective(
     Parameters
     ----------
     size_bytes : None for the largest measured size.
-    ranks, layout, map_by, root : see `predict.collective.place`.
+    ranks, layout, map_by, root : see `predict.collective.place_ranks`.
     mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
 
     Returns
@@ -215,7 +215,7 @@ def advise_collective(
     forms = forms_of(profile, operation)
     if mpi_only:
         forms = _of_mpi(forms)
-    placed, notes = place(forms, ranks, layout, map_by, root)
+    placed, notes = place_ranks(forms, ranks, layout, map_by, root)
     asked_bytes = max(form.range["size_bytes"][1] for form in forms) if size_bytes is None else size_bytes
     models, left_out = algorithm_models(forms, placed)
     candidates = [_Candidate(model, one) for model in models for one in _segments(model.form)]

@@ -102,7 +102,7 @@ def run(
     _warn_of_job(cluster)
     # Joining a node's mounts changes to its root folder; the command must start in the current folder.
     shell = ["/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", os.getcwd()]
-    arguments = [*cluster.node_words(nodes[node]), *shell, *arguments]
+    arguments = [*cluster.node_arguments(nodes[node]), *shell, *arguments]
     environment = os.environ | {"TMPDIR": TEMPORARY}
     if not json:
         os.execvpe(arguments[0], arguments, environment)
@@ -137,7 +137,7 @@ def mpiexec(
     with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
         invocation = launcher.invocation(placement, Path(folder))
         environment = launcher.mpi.environment() | invocation.env
-        arguments = [*invocation.words, *arguments]
+        arguments = [*invocation.before_program, *arguments]
         if interpose.inside():
             require_library(launcher.mpi)
             arguments, environment = interpose.through_shim(arguments, launcher.mpi, environment)

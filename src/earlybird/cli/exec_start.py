@@ -10,7 +10,7 @@ from pathlib import Path
 from earlybird.cli.chosen_mpi import choose_flavour
 from earlybird.cli.notes import note
 from earlybird.data.errors import InputError
-from earlybird.launch import interpose, reach
+from earlybird.launch import command_programs, interpose
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
@@ -84,13 +84,15 @@ def _interposed(
             f"`earlybird build --mpi {flavour.name}`"
         )
         return program, command, environment
-    reached = reach.look(command, flavour, environment, library.with_name(ABI_LIBRARY).exists())
-    for sentence in reached.sentences:
+    programs = command_programs.programs_of(
+        command, flavour, environment, library.with_name(ABI_LIBRARY).exists()
+    )
+    for sentence in programs.sentences:
         note(f"earlybird: {sentence}")
-    if reached.alone:
+    if programs.other_mpi:
         return program, command, environment
     (program, *rest), environment = interpose.wrap(
-        [program, *command[1:]], flavour, environment, reached, library
+        [program, *command[1:]], flavour, environment, programs, library
     )
     return program, [command[0], *rest], environment
 

@@ -15,7 +15,7 @@ from earlybird.predict.collective import (
     AlgorithmPrediction,
     Reference,
     forms_of,
-    place,
+    place_ranks,
     predict_collective,
 )
 
@@ -76,7 +76,7 @@ def collective(
     forms = forms_of(joined, op)
     if size is None and op != "barrier":
         raise InputError(f"{op} needs a size; add --size, such as --size 64KiB")
-    placed, notes = place(forms, ranks, layout, map_by, root)
+    placed, notes = place_ranks(forms, ranks, layout, map_by, root)
     answer = predict_collective(
         forms, placed, size_bytes, None if algorithm is None else read_method(algorithm)
     )

@@ -143,7 +143,9 @@ def elements(size_bytes: int) -> tuple[str, int]:
     return ("byte", size_bytes) if size_bytes % 8 else ("double", size_bytes // 8)
 
 
-def why_not(family: str | None, operation: str, method: Method, ranks: int, size_bytes: int) -> str | None:
+def unmet_requirement(
+    family: str | None, operation: str, method: Method, ranks: int, size_bytes: int
+) -> str | None:
     """The unmet requirement of an MPI algorithm, without which the MPI silently uses another one; None if
     there is none."""
     if not method.is_forced:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, NotNegative, Record, Share, decode
+from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, NotNegative, Record, Share, decode, estimate_keys
 from earlybird.data.schema import Estimate as Estimate
 
 _REMEDY = "fit the runs again with `earlybird fit`"
@@ -55,8 +55,10 @@ class Result(Record):
         return text + (", oversubscribed" if self.oversubscribed else "")
 
     def row(self) -> dict[str, Any]:
-        """The result as one flat row, for CSV and JSON."""
-        row = self.to_json()
+        """The result as one flat row, for CSV and JSON: first what identifies it, then times and speed-ups."""
+        first = {"kernel": self.kernel, "quantity": self.quantity, **self.config, "method": self.method}
+        times = (*estimate_keys("time_s"), "coverage", *estimate_keys("speed_up"))
+        row = first | dict.fromkeys(times) | self.to_json()
         return row | row.pop("figures", {})
 
 

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from earlybird.data.errors import InputError
-from earlybird.launch.reach import LAUNCHERS, UNKNOWN, Reach, launcher_at, look
+from earlybird.launch.command_programs import (
+    LAUNCHERS,
+    UNKNOWN,
+    CommandPrograms,
+    launcher_at,
+    programs_of,
+)
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
@@ -45,18 +51,18 @@ def without(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def wrap(
-    words: Sequence[str],
+    arguments: Sequence[str],
     flavour: Flavour,
     environment: Mapping[str, str],
-    found: Reach = UNKNOWN,
+    found: CommandPrograms = UNKNOWN,
     library: Path | None = None,
 ) -> tuple[list[str], dict[str, str]]:
     """The arguments and the environment that preload libearlybird in the ranks of a command.
 
-    `words` begins with the path of a program. A launcher is called through its shim; an MPI program without
-    a launcher gets the library preloaded; for any other program the shims come first on PATH. `found`: what
-    is known about the command's programs; `library`: the path of libearlybird, if already known. Raises
-    InputError if LD_PRELOAD cannot hold its path.
+    `arguments` begins with the path of a program. A launcher is called through its shim; an MPI program
+    without a launcher gets the library preloaded; for any other program the shims come first on PATH.
+    `found`: what is known about the command's programs; `library`: the path of libearlybird, if already
+    known. Raises InputError if LD_PRELOAD cannot hold its path.
     """
     environment = without(environment)
     library = library or library_path(flavour)
@@ -67,7 +73,7 @@ def wrap(
             f"{library} cannot be preloaded: its path has a blank, a colon or a comma; set EARLYBIRD_HOME to "
             "a folder without one and run `earlybird build` again, or give --no-interpose"
         )
-    name = os.path.basename(words[0])
+    name = os.path.basename(arguments[0])
     shims = _shims({name} if name in LAUNCHERS else set(), environment["PATH"])
     # A site's launcher, in another folder than the MPI, is queried for its family.
     beside = flavour.mpiexec.parent == flavour.mpicc.parent
@@ -87,10 +93,12 @@ def wrap(
     if found.is_whole_job:
         inner.setdefault("EARLYBIRD_WHOLE_JOB", "1")  # what a person set stays
     if name in LAUNCHERS:
-        return [str(shims / name), *words[1:]], inner | {f"{PREFIX}LAUNCHER": os.path.abspath(words[0])}
+        return [str(shims / name), *arguments[1:]], inner | {
+            f"{PREFIX}LAUNCHER": os.path.abspath(arguments[0])
+        }
     if found.is_rank:
         inner["LD_PRELOAD"] = ":".join([*filter(None, [environment.get("LD_PRELOAD")]), str(library)])
-    return list(words), inner
+    return list(arguments), inner
 
 
 def _can_be_preloaded(path: Path) -> bool:
@@ -111,18 +119,18 @@ def _late_libmpi(flavour: Flavour) -> Path | None:
 
 
 def through_shim(
-    words: Sequence[str], flavour: Flavour, environment: Mapping[str, str]
+    arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
     node."""
-    position = launcher_at(words)
+    position = launcher_at(arguments)
     outside = without(environment)
-    launcher = find_command(words[position], outside["PATH"]) or words[position]
+    launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]
     library = library_path(flavour)
-    seen = look(words[position:], flavour, outside, library.with_name(ABI_LIBRARY).exists())
+    seen = programs_of(arguments[position:], flavour, outside, library.with_name(ABI_LIBRARY).exists())
     found = UNKNOWN._replace(is_standard_abi=seen.is_standard_abi)
-    launched, inner = wrap([launcher, *words[position + 1 :]], flavour, environment, found, library)
-    return [*words[:position], *launched], inner
+    launched, inner = wrap([launcher, *arguments[position + 1 :]], flavour, environment, found, library)
+    return [*arguments[:position], *launched], inner
 
 
 def _shims(names: set[str], path: str) -> Path:

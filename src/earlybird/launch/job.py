@@ -51,14 +51,14 @@ def run_kernel(
 ) -> Launched:
     """Write the kernel's request, run the process tree, read the kernel's output."""
     mpi, out = job.mpi, scratch / "samples.ndjson"
-    words = [*invocation.words, str(kernel_path(mpi, request.kernel)), *invocation.arguments]
-    words.append(str(_write_request(request, job.threads, out)))
+    arguments = [*invocation.before_program, str(kernel_path(mpi, request.kernel)), *invocation.after_program]
+    arguments.append(str(_write_request(request, job.threads, out)))
     set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
     environment = mpi.environment() | set_by_us
     if request.preload:
         require_library(mpi)
-        words, environment = interpose.through_shim(words, mpi, environment)
+        arguments, environment = interpose.through_shim(arguments, mpi, environment)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
 
@@ -94,12 +94,12 @@ def run_kernel(
             for method, one in request.settings.items()
         },
         "preloaded": [str(library_path(mpi))] if request.preload else [],
-        "command_line": words,
+        "command_line": arguments,
         **job.told,
     }
     try:
         ended = run_tree(
-            words,
+            arguments,
             environment=environment,
             limits=Limits(request.time_limit_s, request.stall_limit_s),
             progress=count_points,
@@ -109,7 +109,7 @@ def run_kernel(
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
         return replace(_collect(request, record, out, ended, job), interrupted=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise InputError(f"{words[0]} cannot be started ({error}); run `earlybird doctor`") from error
+        raise InputError(f"{arguments[0]} cannot be started ({error}); run `earlybird doctor`") from error
     return _collect(request, record, out, ended, job)
 
 

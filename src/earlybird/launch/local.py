@@ -15,7 +15,7 @@ from earlybird.data.layout import Layout
 from earlybird.launch import mpiexec, placement
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
-from earlybird.launch.mpiexec import Reach
+from earlybird.launch.mpiexec import RemoteHosts
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 
@@ -60,21 +60,23 @@ class MpiexecLauncher:
             return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
         binding = self._binding(layout)
-        reach = Reach(tuple(self.hosts[node] for node in layout.node), self.agent) if self.hosts else None
+        remote = (
+            RemoteHosts(tuple(self.hosts[node] for node in layout.node), self.agent) if self.hosts else None
+        )
         invocation = mpiexec.invocation(
             self.mpi,
             layout.num_ranks,
             binding,
             scratch,
             oversubscribed=placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads),
-            reach=reach,
+            remote=remote,
             threads=self.threads,
         )
         job = Job(self.name, self.mpi, binding.name, self.threads)
         launched = run_kernel(job, invocation, request, scratch, progress)
-        if launched.cause is None or launched.interrupted or launched.record["placement"] or reach is None:
+        if launched.cause is None or launched.interrupted or launched.record["placement"] or remote is None:
             return launched
-        cause = self._unreachable(tuple(dict.fromkeys(reach.hosts))) or launched.cause
+        cause = self._unreachable(tuple(dict.fromkeys(remote.hosts))) or launched.cause
         return replace(launched, record=launched.record | {"cause": cause}, cause=cause)
 
     def _unreachable(self, hosts: tuple[str, ...]) -> str | None:
@@ -120,12 +122,12 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     """`a,b,c` or the path of a file with a host per line -> host names; InputError when there are none."""
     if os.path.sep in text or os.path.isfile(text):
         try:
-            words = [line.split("#")[0].split() for line in Path(text).read_text().splitlines()]
+            lines = [line.split("#")[0].split() for line in Path(text).read_text().splitlines()]
         except OSError as error:
             raise InputError(
                 f"the host file {text} cannot be read: {error.strerror}; check the path"
             ) from error
-        hosts: Sequence[str] = [line[0].split(":")[0] for line in words if line]
+        hosts: Sequence[str] = [line[0].split(":")[0] for line in lines if line]
     else:
         hosts = [host.strip() for host in text.split(",") if host.strip()]
     if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):

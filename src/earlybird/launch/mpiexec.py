@@ -15,13 +15,13 @@ class Invocation:
     """The arguments before the program, the variables to set, and arguments between the program and its
     own."""
 
-    words: tuple[str, ...]
+    before_program: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
-    arguments: tuple[str, ...] = ()
+    after_program: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Reach:
+class RemoteHosts:
     """How to reach other nodes.
 
     Attributes
@@ -46,19 +46,21 @@ def invocation(
     folder: Path,
     *,
     oversubscribed: bool,
-    reach: Reach | None = None,
+    remote: RemoteHosts | None = None,
     threads: int = 1,
 ) -> Invocation:
-    """Start `num_ranks` ranks bound as `binding` says, on this machine or on the hosts of `reach`.
+    """Start `num_ranks` ranks bound as `binding` says, on this machine or on the hosts of `remote`.
 
     Placement is always set, because the defaults differ (hydra binds nothing, Open MPI and Intel MPI bind by
     rules of their own). Waiting ranks yield their core when ranks outnumber cores. `folder` is for files that
     the ranks' nodes also read.
     """
     make = {"mpich": _mpich, "intel": _intel, "openmpi": _openmpi}[flavour.family]
-    made = make(flavour, num_ranks, binding, folder, oversubscribed, reach, threads)
-    words = made.words + (_bind_words(folder, binding, flavour.family) if binding.by_rank else ())
-    return Invocation(words, made.env | ({"OMP_NUM_THREADS": str(threads)} if threads > 1 else {}))
+    made = make(flavour, num_ranks, binding, folder, oversubscribed, remote, threads)
+    arguments = made.before_program + (
+        _binding_script(folder, binding, flavour.family) if binding.by_rank else ()
+    )
+    return Invocation(arguments, made.env | ({"OMP_NUM_THREADS": str(threads)} if threads > 1 else {}))
 
 
 def yielding(family: str) -> dict[str, str]:
@@ -90,62 +92,62 @@ def contexts(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
     )
 
 
-def _mpich(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:
-    words = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_reach("-f", folder, reach)]
-    words += ["-bind-to", _hydra_binding(binding, threads)]
-    return Invocation(tuple(words), yielding("mpich") if oversubscribed else {})
+def _mpich(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
+    arguments = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_remote("-f", folder, remote)]
+    arguments += ["-bind-to", _hydra_binding(binding, threads)]
+    return Invocation(tuple(arguments), yielding("mpich") if oversubscribed else {})
 
 
-def _intel(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:
+def _intel(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
     # Unlike -f, -machinefile keeps to one rank per line.
-    words = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_reach("-machinefile", folder, reach)]
+    arguments = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_remote("-machinefile", folder, remote)]
     env = {"I_MPI_PIN": "0" if binding.by_rank else "1"}
     if binding.cpus and not binding.by_rank:
         masks = (hex(sum(1 << cpu for cpu in cpus)) for cpus in binding.cpus)
         env["I_MPI_PIN_DOMAIN"] = "[" + ",".join(masks) + "]"
     elif not binding.by_rank:
         env |= {"I_MPI_PIN_DOMAIN": "core" if threads == 1 else str(threads), "I_MPI_PIN_ORDER": "compact"}
-    if reach is None:
+    if remote is None:
         env["I_MPI_FABRICS"] = "shm"
-    elif reach.subnet:
+    elif remote.subnet:
         env |= {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
-    if reach is not None and not reach.agent and "SLURM_JOB_ID" in os.environ:
+    if remote is not None and not remote.agent and "SLURM_JOB_ID" in os.environ:
         # The other two detect Slurm and start ranks through it, even if ssh is not allowed.
         env["I_MPI_HYDRA_BOOTSTRAP"] = os.environ.get("I_MPI_HYDRA_BOOTSTRAP", "slurm")
-    return Invocation(tuple(words), env | (yielding("intel") if oversubscribed else {}))
+    return Invocation(tuple(arguments), env | (yielding("intel") if oversubscribed else {}))
 
 
-def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, reach, threads) -> Invocation:
-    words = [str(flavour.mpiexec), "-n", str(num_ranks)]
+def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
+    arguments = [str(flavour.mpiexec), "-n", str(num_ranks)]
     env = yielding("openmpi") if oversubscribed else {}
-    if reach is not None:
-        words += ["--hostfile", str(_host_file(folder, reach.hosts))]
-        if reach.agent:
-            words += ["--prtemca", "plm_ssh_agent", reach.agent]
-        if reach.subnet:
-            words += ["--prtemca", "prte_if_include", reach.subnet]
-            words += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp,sm"]
-            words += ["--mca", "btl_tcp_if_include", reach.node_interface]
+    if remote is not None:
+        arguments += ["--hostfile", str(_host_file(folder, remote.hosts))]
+        if remote.agent:
+            arguments += ["--prtemca", "plm_ssh_agent", remote.agent]
+        if remote.subnet:
+            arguments += ["--prtemca", "prte_if_include", remote.subnet]
+            arguments += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp,sm"]
+            arguments += ["--mca", "btl_tcp_if_include", remote.node_interface]
     modifier = ":OVERSUBSCRIBE" if oversubscribed else ""
     if binding.cpus and not binding.by_rank:
         # Not a rank file: the path of one must hold neither a colon nor a comma.
         cpus = ",".join(str(cpu) for cpus in binding.cpus for cpu in cpus)
-        words += ["--map-by", f"pe-list={cpus}:ordered{modifier}"]
-        words += ["--bind-to", "core:overload-allowed" if oversubscribed else "core"]
+        arguments += ["--map-by", f"pe-list={cpus}:ordered{modifier}"]
+        arguments += ["--bind-to", "core:overload-allowed" if oversubscribed else "core"]
     else:
         share = f":PE={threads}" if threads > 1 and not binding.by_rank else ""
-        words += ["--map-by", ("seq" if reach else "core") + share + modifier]
-        words += ["--bind-to", "none" if oversubscribed or binding.by_rank else "core"]
-    return Invocation(tuple(words), env)
+        arguments += ["--map-by", ("seq" if remote else "core") + share + modifier]
+        arguments += ["--bind-to", "none" if oversubscribed or binding.by_rank else "core"]
+    return Invocation(tuple(arguments), env)
 
 
-def _hydra_reach(file_option: str, folder: Path, reach: Reach | None) -> list[str]:
-    if reach is None:
+def _hydra_remote(file_option: str, folder: Path, remote: RemoteHosts | None) -> list[str]:
+    if remote is None:
         return []
-    words = [file_option, str(_machine_file(folder, reach.hosts))]
-    if reach.agent:
-        words += ["-launcher", "ssh", "-launcher-exec", reach.agent]
-    return [*words, "-iface", reach.interface] if reach.interface else words
+    arguments = [file_option, str(_machine_file(folder, remote.hosts))]
+    if remote.agent:
+        arguments += ["-launcher", "ssh", "-launcher-exec", remote.agent]
+    return [*arguments, "-iface", remote.interface] if remote.interface else arguments
 
 
 def _hydra_binding(binding: Binding, threads: int) -> str:
@@ -156,7 +158,7 @@ def _hydra_binding(binding: Binding, threads: int) -> str:
     return "core" if threads == 1 else f"core:{threads}"
 
 
-def _bind_words(folder: Path, binding: Binding, family: str) -> tuple[str, ...]:
+def _binding_script(folder: Path, binding: Binding, family: str) -> tuple[str, ...]:
     """A script before the program that binds the rank it is started as."""
     # The family's own variable alone: inside `srun --mpi=pmi2` ranks of Open MPI inherit srun's PMI_RANK.
     variable = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"

@@ -30,9 +30,10 @@ _MISLEADING = (
 # How long a Slurm controller may take to answer; srun itself would ask a dead one again and again.
 _ANSWER_LIMIT_S = 30.0
 
-# Each rank binds itself: srun's own words fill a socket before they begin the next, whatever the layout says,
-# and its numbers of CPUs are the kernel's only where whole nodes are allocated. Sockets and cores are counted
-# as `hardware.cores_by_socket` does, on the node itself. Few processes: thousands of ranks may start at once.
+# Each rank binds itself: srun's own options fill a socket before they begin the next, whatever the layout
+# says, and its numbers of CPUs are the kernel's only where whole nodes are allocated. Sockets and cores are
+# counted as `hardware.cores_by_socket` does, on the node itself. Few processes: thousands of ranks may start at
+# once.
 _BIND = """\
 case $SLURM_PROCID in
 {places}
@@ -106,7 +107,7 @@ class SrunLauncher:
         layout = request.layout
         # As for hosts, nodes are taken to be like this one.
         shared = placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)
-        words = [
+        arguments = [
             *_without(_MISLEADING, os.environ),
             "srun",
             "-n",
@@ -132,7 +133,7 @@ class SrunLauncher:
         if self.threads > 1:
             env["OMP_NUM_THREADS"] = str(self.threads)
         job = Job(self.name, self.mpi, "core, shared by several ranks" if shared else "core", self.threads)
-        launched = run_kernel(job, Invocation(tuple(words), env), request, scratch, progress)
+        launched = run_kernel(job, Invocation(tuple(arguments), env), request, scratch, progress)
         return _as_queued(launched, request.stall_limit_s)
 
     def _plugin(self) -> str:
@@ -155,7 +156,7 @@ def _as_queued(launched: Launched, stall_limit_s: float) -> Launched:
 
 def _without(names: tuple[str, ...], environment: Mapping[str, str]) -> list[str]:
     present = [name for name in names if name in environment]
-    return ["env", *(word for name in present for word in ("-u", name))] if present else []
+    return ["env", *(argument for name in present for argument in ("-u", name))] if present else []
 
 
 def _distribution(layout: Layout) -> str:

@@ -14,7 +14,7 @@ from earlybird.data.collective_algorithms import (
     elements,
     forcing,
     parse_method,
-    why_not,
+    unmet_requirement,
 )
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
@@ -134,7 +134,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
             if method.name not in asked or not method.is_forced:
                 continue
             needed = {
-                why_not(resources.family, operation, method, num_ranks, size)
+                unmet_requirement(resources.family, operation, method, num_ranks, size)
                 for num_ranks in options.ranks or _default_ranks(resources)
                 for size in _sizes(operation, options, resources, num_ranks)
             }
@@ -334,7 +334,7 @@ def _refuse_never(
             continue
         operation, method = methods[0]
         size = max(_sizes(operation, options, resources, 2))
-        needed = why_not(
+        needed = unmet_requirement(
             resources.family, operation, method, max(options.ranks or _default_ranks(resources)), size
         )
         raise InputError(

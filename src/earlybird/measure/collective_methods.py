@@ -16,7 +16,7 @@ from earlybird.data.collective_algorithms import (
     mpi_algorithms,
     own_algorithms,
     parse_method,
-    why_not,
+    unmet_requirement,
 )
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Options, Resources
@@ -59,7 +59,7 @@ def applies(method: Method, methods: Sequence[Method], point: dict[str, Any], fa
     same_here = replace(method, segment_bytes=0)
     if method.segment_bytes >= point["size_bytes"] and same_here != method and same_here in methods:
         return False
-    return why_not(family, point["operation"], method, point["ranks"], point["size_bytes"]) is None
+    return unmet_requirement(family, point["operation"], method, point["ranks"], point["size_bytes"]) is None
 
 
 def launches(

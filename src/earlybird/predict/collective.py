@@ -13,7 +13,7 @@ from earlybird.data.collective_algorithms import (
     ROOTED,
     Method,
     parse_method,
-    why_not,
+    unmet_requirement,
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
@@ -196,7 +196,7 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
     return found
 
 
-def place(
+def place_ranks(
     forms: Sequence[CollectiveForm],
     ranks: int | None,
     layout: str | None = None,
@@ -458,7 +458,9 @@ def refusal(form: CollectiveForm, ranks: int, size_bytes: int, segment_bytes: in
     if family not in FAMILY_NAMES:
         return None
     try:
-        return why_not(family, form.operation, Method(form.algorithm, segment_bytes), ranks, size_bytes)
+        return unmet_requirement(
+            family, form.operation, Method(form.algorithm, segment_bytes), ranks, size_bytes
+        )
     except InputError:
         return None  # measured by a version with this algorithm
 

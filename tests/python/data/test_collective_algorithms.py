@@ -13,7 +13,7 @@ from earlybird.data.collective_algorithms import (
     own_algorithms,
     parse_method,
     tree_of,
-    why_not,
+    unmet_requirement,
 )
 from earlybird.data.collective_configuration import Region, configuration, setting
 from earlybird.data.errors import InputError
@@ -94,7 +94,7 @@ def test_control_variables_are_of_the_communicator_or_of_calls():
     ],
 )
 def test_what_an_algorithm_needs_is_reported(method, ranks, size, needed):
-    assert why_not("mpich", "bcast", Method(method), ranks, size) == needed
+    assert unmet_requirement("mpich", "bcast", Method(method), ranks, size) == needed
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_what_an_algorithm_needs_is_reported(method, ranks, size, needed):
     ],
 )
 def test_a_split_tree_needs_a_segment_in_each_half(method, size, needed):
-    assert (why_not("openmpi", "bcast", parse_method(method), 5, size) is not None) == needed
+    assert (unmet_requirement("openmpi", "bcast", parse_method(method), 5, size) is not None) == needed
 
 
 def test_a_reduction_by_halves_needs_an_element_each():
-    assert why_not("intel", "reduce", Method("rabenseifner"), 8, 56) is not None
-    assert why_not("intel", "reduce", Method("rabenseifner"), 8, 64) is None
+    assert unmet_requirement("intel", "reduce", Method("rabenseifner"), 8, 56) is not None
+    assert unmet_requirement("intel", "reduce", Method("rabenseifner"), 8, 64) is None
     assert elements(64) == ("double", 8) and elements(7) == ("byte", 7)
 
 

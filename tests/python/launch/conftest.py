@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.launch import interpose, reach
+from earlybird.launch import command_programs, interpose
 from earlybird.launch.interpose import PREFIX
 
 LIBRARY = "/opt/earlybird/lib/libearlybird.so"
@@ -25,7 +25,7 @@ def call(tmp_path):
     shims.mkdir()
     real.mkdir()
     shutil.copytree(interpose._SHIMS / "launchers", shims / interpose._SPOKEN)
-    for name in reach.LAUNCHERS:
+    for name in command_programs.LAUNCHERS:
         shutil.copy2(interpose._SHIMS / "launcher.sh", shims / name)
         (real / name).write_text(PRINTS)
         (real / name).chmod(0o755)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.launch import interpose, reach
+from earlybird.launch import command_programs, interpose
 from earlybird.launch.interpose import PREFIX
 from earlybird.machine.flavours import Flavour
 
@@ -15,7 +15,7 @@ LIBRARY = "/opt/earlybird/lib/libearlybird.so"
 
 
 @pytest.mark.parametrize(
-    ("name", "family", "words", "expected"),
+    ("name", "family", "arguments", "expected"),
     [
         ("mpiexec", "mpich", "-n 2 app -x", "-genv LD_PRELOAD {} -n 2 app -x"),
         ("mpirun", "intel", "-n 1 a : -n 1 b", "-genv LD_PRELOAD {} -n 1 a : -n 1 b"),
@@ -31,14 +31,14 @@ LIBRARY = "/opt/earlybird/lib/libearlybird.so"
         ("srun", "mpich", "a : -l b", "--export=ALL,LD_PRELOAD={} a : --export=ALL,LD_PRELOAD={} -l b"),
     ],
 )  # fmt: skip
-def test_the_ranks_and_nothing_else_preload_the_library(call, name, family, words, expected):
-    got, own, _ = call(name, *words.split(), family=family)
+def test_the_ranks_and_nothing_else_preload_the_library(call, name, family, arguments, expected):
+    got, own, _ = call(name, *arguments.split(), family=family)
     assert got == expected.format(*[LIBRARY] * expected.count("{}")).split()
     assert own == ""
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("arguments", "expected"),
     [
         ("--export=NONE app", "--export=LD_PRELOAD={},EARLYBIRD_STATS app"),
         ("--export=A=1,B app", "--export=A=1,B,EARLYBIRD_STATS,LD_PRELOAD={} app"),
@@ -49,8 +49,8 @@ def test_the_ranks_and_nothing_else_preload_the_library(call, name, family, word
         ("-l --mpi pmix -N 2 app --export=x", "-l --mpi pmix -N 2 app --export=x"),
     ],
 )
-def test_an_export_for_srun_is_composed_with(call, words, expected):
-    got, _, _ = call("srun", *words.split(), EARLYBIRD_STATS="1")
+def test_an_export_for_srun_is_composed_with(call, arguments, expected):
+    got, _, _ = call("srun", *arguments.split(), EARLYBIRD_STATS="1")
     assert got[0] == f"--export=ALL,LD_PRELOAD={LIBRARY}"
     wanted = expected.replace("{}", LIBRARY).replace(
         f"LD_PRELOAD={LIBRARY},EARLYBIRD_STATS", f"EARLYBIRD_STATS,LD_PRELOAD={LIBRARY}"
@@ -141,8 +141,8 @@ def test_a_launcher_that_is_not_there_is_reported(call):
 FLAVOUR = Flavour("mpich", "mpich", "5.0.2", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
 
 
-def said(*words) -> str:
-    return "\n".join(reach.look(words, FLAVOUR, os.environ).sentences)
+def said(*arguments) -> str:
+    return "\n".join(command_programs.programs_of(arguments, FLAVOUR, os.environ).sentences)
 
 
 def test_a_program_of_this_mpi_is_not_reported(compiled, libmpi):
@@ -154,11 +154,11 @@ def test_a_program_of_this_mpi_is_not_reported(compiled, libmpi):
 
 def test_a_program_of_another_mpi_is_reported_with_both_names(compiled, libmpi):
     app = compiled("app", *libmpi("libmpi.so.40"))
-    for words in (["mpiexec", "-n", "2", app], [app], ["time", "/mpi/bin/mpiexec", "env", "A=1", app]):
-        sentence = said(*words)
+    for arguments in (["mpiexec", "-n", "2", app], [app], ["time", "/mpi/bin/mpiexec", "env", "A=1", app]):
+        sentence = said(*arguments)
         for part in (app, "Open MPI", "libmpi.so.40", "mpich", "libmpi.so.12", "--mpi openmpi"):
             assert part in sentence
-    assert reach.look(["mpiexec", app], FLAVOUR, os.environ).alone
+    assert command_programs.programs_of(["mpiexec", app], FLAVOUR, os.environ).other_mpi
     assert "standard's own ABI" in said(compiled("abi", *libmpi("libmpi_abi.so.0")))
 
 
@@ -166,21 +166,21 @@ def test_a_program_of_the_standards_abi_gets_its_own_library(compiled, libmpi):
     app = compiled("app", *libmpi("libmpi_abi.so.1"))
     native = compiled("native", *libmpi("libmpi.so.12"))
 
-    def found(*words):
-        return reach.look(words, FLAVOUR, os.environ, has_abi_library=True)
+    def found(*arguments):
+        return command_programs.programs_of(arguments, FLAVOUR, os.environ, has_abi_library=True)
 
-    for words in (["mpiexec", "-n", "2", app], ["mpiexec", "-n", "1", app, ":", "-n", "1", app]):
-        assert found(*words) == reach.Reach(is_whole_job=True, is_standard_abi=True)
-    assert found(app) == reach.Reach(is_rank=True, is_standard_abi=True)
-    assert found("mpiexec", native) == reach.Reach(is_whole_job=True)
+    for arguments in (["mpiexec", "-n", "2", app], ["mpiexec", "-n", "1", app, ":", "-n", "1", app]):
+        assert found(*arguments) == command_programs.CommandPrograms(is_whole_job=True, is_standard_abi=True)
+    assert found(app) == command_programs.CommandPrograms(is_rank=True, is_standard_abi=True)
+    assert found("mpiexec", native) == command_programs.CommandPrograms(is_whole_job=True)
     # One launch preloads one library.
     mixed = found("mpiexec", app, ":", native)
-    assert mixed.alone and not mixed.is_standard_abi and app in mixed.sentences[0]
+    assert mixed.other_mpi and not mixed.is_standard_abi and app in mixed.sentences[0]
 
 
 def test_the_library_of_the_standards_abi_is_preloaded_where_it_is_the_programs(monkeypatch, tmp_path):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
-    found = reach.Reach(is_rank=True, is_standard_abi=True)
+    found = command_programs.CommandPrograms(is_rank=True, is_standard_abi=True)
     environment = {"PATH": "/bin", "LD_PRELOAD": "/a/libearlybird_abi.so"}
     _, inner = interpose.wrap(["/app"], flavour_of(tmp_path), environment, found, Path(LIBRARY))
     assert inner["LD_PRELOAD"] == inner[f"{PREFIX}LIBRARY"] == LIBRARY.replace(".so", "_abi.so")
@@ -211,7 +211,7 @@ def test_a_static_program_is_reported(compiled, how):
     app = compiled("app", how)
     assert "it is linked statically" in said("mpiexec", "-n", "2", app)
     assert "it is linked statically" in said(app)
-    assert not reach.look([app], FLAVOUR, os.environ).alone
+    assert not command_programs.programs_of([app], FLAVOUR, os.environ).other_mpi
     inside = compiled(
         "inside", source="int MPI_Init(void) { return 0; } int main(void) { return MPI_Init(); }"
     )
@@ -219,7 +219,7 @@ def test_a_static_program_is_reported(compiled, how):
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["mpiexec", "-n", "2", "python3", "script.py"],
         ["mpiexec", "-n", "2", "sh", "-c", "true"],
@@ -230,11 +230,11 @@ def test_a_static_program_is_reported(compiled, how):
         ["ls"],
     ],
 )
-def test_nothing_is_said_where_nothing_can_be_seen(words, tmp_path, monkeypatch):
+def test_nothing_is_said_where_nothing_can_be_seen(arguments, tmp_path, monkeypatch):
     (tmp_path / "script").write_text("#!/bin/sh\n")
     (tmp_path / "script").chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    assert said(*words) == ""
+    assert said(*arguments) == ""
 
 
 def test_an_exec_inside_an_exec_begins_again():
@@ -253,12 +253,12 @@ def test_only_launchers_that_are_here_have_a_shim(monkeypatch, tmp_path):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     (tmp_path / "mpiexec").write_text("#!/bin/sh\n")
     (tmp_path / "mpiexec").chmod(0o755)
-    words, environment = interpose.wrap(
+    arguments, environment = interpose.wrap(
         [str(tmp_path / "prterun")], flavour_of(tmp_path), {"PATH": str(tmp_path)}
     )
     shims = Path(environment[f"{PREFIX}SHIMS"])
     assert sorted(path.name for path in shims.iterdir()) == [".launchers", "mpiexec", "prterun"]
-    assert words == [str(shims / "prterun")]
+    assert arguments == [str(shims / "prterun")]
     assert environment[f"{PREFIX}LAUNCHER"] == str(tmp_path / "prterun")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.launch.local import parse_hosts
-from earlybird.launch.mpiexec import Reach, contexts, invocation
+from earlybird.launch.mpiexec import RemoteHosts, contexts, invocation
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -19,18 +19,18 @@ BY_MPI = Binding("core, by the MPI", None)
 def output(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ranks=2):
     flavour = Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
     binding = BY_MPI if cpus is None else Binding("core", tuple((cpu,) for cpu in cpus))
-    reach = Reach(tuple(hosts)) if hosts else None
-    result = invocation(flavour, num_ranks, binding, folder, oversubscribed=oversubscribed, reach=reach)
-    assert result.words[:3] == ("/mpi/bin/mpiexec", "-n", str(num_ranks))
-    return list(result.words[3:]), result.env
+    remote = RemoteHosts(tuple(hosts)) if hosts else None
+    result = invocation(flavour, num_ranks, binding, folder, oversubscribed=oversubscribed, remote=remote)
+    assert result.before_program[:3] == ("/mpi/bin/mpiexec", "-n", str(num_ranks))
+    return list(result.before_program[3:]), result.env
 
 
 def test_ranks_are_bound_to_the_cores_of_a_list(tmp_path):
     assert output("mpich", tmp_path, (3, 1)) == (["-bind-to", "user:3,1"], {})
-    words, _ = output("openmpi", tmp_path, (3, 1))
-    assert words == ["--map-by", "pe-list=3,1:ordered", "--bind-to", "core"]
-    words, env = output("intel", tmp_path, (3, 1))
-    assert words == []
+    arguments, _ = output("openmpi", tmp_path, (3, 1))
+    assert arguments == ["--map-by", "pe-list=3,1:ordered", "--bind-to", "core"]
+    arguments, env = output("intel", tmp_path, (3, 1))
+    assert arguments == []
     assert (env["I_MPI_PIN"], env["I_MPI_PIN_DOMAIN"]) == ("1", "[0x8,0x2]")
 
 
@@ -42,8 +42,13 @@ def test_masks_reach_beyond_64_cpus(tmp_path):
 def test_waiting_ranks_yield_when_cores_are_shared(tmp_path):
     _, env = output("mpich", tmp_path, (0, 0), oversubscribed=True)
     assert env == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-    words, env = output("openmpi", tmp_path, (0, 0), oversubscribed=True)
-    assert words == ["--map-by", "pe-list=0,0:ordered:OVERSUBSCRIBE", "--bind-to", "core:overload-allowed"]
+    arguments, env = output("openmpi", tmp_path, (0, 0), oversubscribed=True)
+    assert arguments == [
+        "--map-by",
+        "pe-list=0,0:ordered:OVERSUBSCRIBE",
+        "--bind-to",
+        "core:overload-allowed",
+    ]
     assert env == {"OMPI_MCA_mpi_yield_when_idle": "1"}
     _, env = output("intel", tmp_path, (0, 0), oversubscribed=True)
     assert env["I_MPI_THREAD_YIELD"] == "2"
@@ -52,8 +57,8 @@ def test_waiting_ranks_yield_when_cores_are_shared(tmp_path):
 def test_a_path_with_a_colon_reaches_no_list_that_colons_divide(tmp_path):
     folder = tmp_path / "run 12:30,a"
     folder.mkdir()
-    words, _ = output("openmpi", folder, (0, 1))
-    assert not any("12:30" in word for word in words)
+    arguments, _ = output("openmpi", folder, (0, 1))
+    assert not any("12:30" in word for word in arguments)
 
 
 @pytest.mark.parametrize(
@@ -65,45 +70,45 @@ def test_a_path_with_a_colon_reaches_no_list_that_colons_divide(tmp_path):
     ],
 )
 def test_hosts_are_given_rank_by_rank(tmp_path, family, option, lines):
-    words, env = output(family, tmp_path, hosts=["b", "a", "b"], num_ranks=3)
-    assert words[:2] == [option, str(tmp_path / "hosts.txt")]
+    arguments, env = output(family, tmp_path, hosts=["b", "a", "b"], num_ranks=3)
+    assert arguments[:2] == [option, str(tmp_path / "hosts.txt")]
     assert (tmp_path / "hosts.txt").read_text() == lines
     if family == "mpich":
-        assert words[2:] == ["-bind-to", "core"]
+        assert arguments[2:] == ["-bind-to", "core"]
     if family == "openmpi":
-        assert words[2:] == ["--map-by", "seq", "--bind-to", "core"]
+        assert arguments[2:] == ["--map-by", "seq", "--bind-to", "core"]
     if family == "intel":
         assert env["I_MPI_PIN_DOMAIN"] == "core"
 
 
 def test_nodes_are_reached_by_the_agent_over_the_network_named(tmp_path):
-    reach = Reach(("a", "b"), "/agent", "10.0.0.0/24", "br0", "eth0")
+    remote = RemoteHosts(("a", "b"), "/agent", "10.0.0.0/24", "br0", "eth0")
     for family in ("mpich", "intel"):
-        words = words_of(family, tmp_path, BY_MPI, reach=reach)
-        assert words[words.index("-launcher") :][:6] == (
+        arguments = arguments_of(family, tmp_path, BY_MPI, remote=remote)
+        assert arguments[arguments.index("-launcher") :][:6] == (
             "-launcher", "ssh", "-launcher-exec", "/agent", "-iface", "br0",
         )  # fmt: skip
-    words = words_of("openmpi", tmp_path, BY_MPI, reach=reach)
-    assert words[words.index("plm_ssh_agent") + 1] == "/agent"
-    assert words[words.index("prte_if_include") + 1] == "10.0.0.0/24"
-    assert words[words.index("btl_tcp_if_include") + 1] == "eth0"
+    arguments = arguments_of("openmpi", tmp_path, BY_MPI, remote=remote)
+    assert arguments[arguments.index("plm_ssh_agent") + 1] == "/agent"
+    assert arguments[arguments.index("prte_if_include") + 1] == "10.0.0.0/24"
+    assert arguments[arguments.index("btl_tcp_if_include") + 1] == "eth0"
 
 
 @pytest.mark.parametrize("family", ["mpich", "openmpi", "intel"])
 def test_a_rank_binds_itself_where_its_mpi_cannot(tmp_path, family):
     binding = Binding("core", ((0, 1), (2, 3)), by_rank=True)
-    words = words_of(family, tmp_path, binding, threads=2)
+    arguments = arguments_of(family, tmp_path, binding, threads=2)
     if family == "mpich":
-        assert words[words.index("-bind-to") + 1] == "none"
+        assert arguments[arguments.index("-bind-to") + 1] == "none"
     if family == "openmpi":
-        assert words[words.index("--bind-to") + 1] == "none"
+        assert arguments[arguments.index("--bind-to") + 1] == "none"
     first = sorted(os.sched_getaffinity(0))[0]
-    script = Path(words[-1]).read_text().replace("cpus=2,3", f"cpus={first}")
-    Path(words[-1]).write_text(script)
+    script = Path(arguments[-1]).read_text().replace("cpus=2,3", f"cpus={first}")
+    Path(arguments[-1]).write_text(script)
     own, foreign = "PMI_RANK", "OMPI_COMM_WORLD_RANK"
     if family == "openmpi":
         own, foreign = foreign, own  # inside srun --mpi=pmi2 every process inherits a PMI_RANK
-    output = started([*words[-2:], sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"],
+    output = started([*arguments[-2:], sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"],
                    {own: "1", foreign: "0"})  # fmt: skip
     assert (output.stdout.split(), output.stderr) == ([str(first)], "")
 
@@ -111,9 +116,9 @@ def test_a_rank_binds_itself_where_its_mpi_cannot(tmp_path, family):
 @pytest.mark.parametrize("family", ["mpich", "openmpi", "intel"])
 @pytest.mark.parametrize("rank", ["", "2"])
 def test_a_rank_without_a_number_does_not_start_unbound(tmp_path, family, rank):
-    words = words_of(family, tmp_path, Binding("core", ((0,), (1,)), by_rank=True))
+    arguments = arguments_of(family, tmp_path, Binding("core", ((0,), (1,)), by_rank=True))
     own = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"
-    output = started([*words[-2:], "echo", "started"], {own: rank, "PMIX_RANK": "0", "cpus": "0"})
+    output = started([*arguments[-2:], "echo", "started"], {own: rank, "PMIX_RANK": "0", "cpus": "0"})
     assert (output.returncode, output.stdout) == (2, "")
     assert output.stderr.startswith(
         f"earlybird kernel: {own} is '{rank}', which is not a rank of this launch"
@@ -121,15 +126,15 @@ def test_a_rank_without_a_number_does_not_start_unbound(tmp_path, family, rank):
     assert output.stderr.count("\n") == 1 and "`earlybird doctor`" in output.stderr
 
 
-def started(words, variables):
+def started(arguments, variables):
     return subprocess.run(
-        words, env={"PATH": os.environ["PATH"]} | variables, capture_output=True, text=True, check=False
+        arguments, env={"PATH": os.environ["PATH"]} | variables, capture_output=True, text=True, check=False
     )
 
 
-def words_of(family, folder, binding, **options):
+def arguments_of(family, folder, binding, **options):
     flavour = Flavour(family, family, "1", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
-    return invocation(flavour, 2, binding, folder, oversubscribed=False, **options).words
+    return invocation(flavour, 2, binding, folder, oversubscribed=False, **options).before_program
 
 
 def test_shared_memory_alone_is_asked_for_on_one_machine_only(tmp_path):
@@ -138,8 +143,8 @@ def test_shared_memory_alone_is_asked_for_on_one_machine_only(tmp_path):
 
 
 def test_open_mpi_binds_nothing_when_hosts_are_oversubscribed(tmp_path):
-    words, _ = output("openmpi", tmp_path, hosts=["a", "a"], oversubscribed=True)
-    assert words[2:] == ["--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]
+    arguments, _ = output("openmpi", tmp_path, hosts=["a", "a"], oversubscribed=True)
+    assert arguments[2:] == ["--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]
 
 
 def test_hosts_come_as_a_list_or_a_file(tmp_path):

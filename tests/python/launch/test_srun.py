@@ -1,4 +1,4 @@
-"""Slurm's srun: how a layout becomes its words, and a launch through a stand-in for it."""
+"""Slurm's srun: how a layout becomes its arguments, and a launch through a stand-in for it."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import require_built
 
-# Takes the words that srun is given, and lets mpiexec start as many ranks.
+# Takes the arguments that srun is given, and lets mpiexec start as many ranks.
 STAND_IN = """#!/bin/sh
 case " $* " in *" --test-only "*) exit 0;; esac
-printf '%s ' "$@" > "$(dirname "$0")/words"
+printf '%s ' "$@" > "$(dirname "$0")/arguments"
 while [ $# -gt 0 ]; do
   case "$1" in
     -n) ranks=$2; shift 2;;
@@ -85,44 +85,44 @@ def output(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1)
 )
 def test_a_layout_becomes_a_distribution(monkeypatch, tmp_path, layout, map_by, per_node, distribution):
     asked = parse_layout(layout, map_by)
-    words = output(monkeypatch, tmp_path, asked).words
-    assert words[:5] == ("srun", "-n", str(asked.num_ranks), "-N", str(asked.num_nodes))
+    arguments = output(monkeypatch, tmp_path, asked).before_program
+    assert arguments[:5] == ("srun", "-n", str(asked.num_ranks), "-N", str(asked.num_nodes))
     # Else Slurm fills the first node before it begins the second.
-    assert f"--ntasks-per-node={per_node}" in words
-    assert f"--distribution={distribution}" in words
+    assert f"--ntasks-per-node={per_node}" in arguments
+    assert f"--distribution={distribution}" in arguments
 
 
 def test_each_mpi_gets_the_plugin_it_speaks(monkeypatch, tmp_path):
     pair = parse_layout("1x1x2")
-    assert "--mpi=pmix" in output(monkeypatch, tmp_path, pair, "openmpi").words
-    assert "--mpi=pmi2" in output(monkeypatch, tmp_path, pair, "mpich").words
+    assert "--mpi=pmix" in output(monkeypatch, tmp_path, pair, "openmpi").before_program
+    assert "--mpi=pmi2" in output(monkeypatch, tmp_path, pair, "mpich").before_program
     intel = output(monkeypatch, tmp_path, pair, "intel")
-    assert "--mpi=pmi2" in intel.words
+    assert "--mpi=pmi2" in intel.before_program
     assert intel.env == {"I_MPI_PIN": "0"}  # it would bind once more
 
 
 def test_more_ranks_than_cores_are_allowed_and_yield(monkeypatch, tmp_path):
     few = output(monkeypatch, tmp_path, parse_layout("1x1x2"))
-    assert "--overcommit" not in few.words and few.env == {}
+    assert "--overcommit" not in few.before_program and few.env == {}
     many = output(monkeypatch, tmp_path, parse_layout("2x1x3"))
-    assert "--overcommit" in many.words
+    assert "--overcommit" in many.before_program
     assert many.env == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-    assert "--overcommit" in output(monkeypatch, tmp_path, parse_layout("1x1x2"), threads=2).words
+    assert "--overcommit" in output(monkeypatch, tmp_path, parse_layout("1x1x2"), threads=2).before_program
 
 
 def test_a_step_shares_its_allocation_and_an_allocation_shares_nothing(monkeypatch, tmp_path):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    words = output(monkeypatch, tmp_path, parse_layout("1x1x2")).words
-    assert "--exclusive" in words and "--overlap" not in words
+    arguments = output(monkeypatch, tmp_path, parse_layout("1x1x2")).before_program
+    assert "--exclusive" in arguments and "--overlap" not in arguments
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    words = output(monkeypatch, tmp_path, parse_layout("1x1x2")).words
-    assert "--overlap" in words and "--exclusive" not in words
+    arguments = output(monkeypatch, tmp_path, parse_layout("1x1x2")).before_program
+    assert "--overlap" in arguments and "--exclusive" not in arguments
 
 
 def test_what_the_allocation_says_of_tasks_does_not_reach_srun(monkeypatch, tmp_path):
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "8")
-    words = output(monkeypatch, tmp_path, parse_layout("1x1x2")).words
-    assert words[:4] == ("env", "-u", "SLURM_CPUS_PER_TASK", "srun")
+    arguments = output(monkeypatch, tmp_path, parse_layout("1x1x2")).before_program
+    assert arguments[:4] == ("env", "-u", "SLURM_CPUS_PER_TASK", "srun")
 
 
 def test_threads_are_passed_to_the_program(monkeypatch, tmp_path):
@@ -251,8 +251,8 @@ def test_measuring_through_srun(earlybird, tmp_path, srun):
     folder = srun(flavour.mpiexec)
     earlybird("measure", "pingpong", "--launcher", "srun", "--mpi", "mpich", "--levels", "intra_socket",
               "--sizes", "8", "--launches", "1", "--budget", "1s", "-o", "run")  # fmt: skip
-    words = (folder / "words").read_text()
-    assert words.startswith("-n 2 -N 1 ") and " --mpi=pmi2 " in words
+    arguments = (folder / "arguments").read_text()
+    assert arguments.startswith("-n 2 -N 1 ") and " --mpi=pmi2 " in arguments
     (launch,) = [json.loads(line) for line in (tmp_path / "run" / "launches.ndjson").read_text().splitlines()]
     assert (launch["launcher"], launch["exit"], launch["binding"]) == ("srun", 0, "core")
     assert launch["command_line"][0] == "srun"

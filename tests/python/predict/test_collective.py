@@ -6,7 +6,7 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
 from earlybird.models.trees import critical_path, edges
-from earlybird.predict.collective import forms_of, place, predict_collective, references
+from earlybird.predict.collective import forms_of, place_ranks, predict_collective, references
 
 ALPHA, BETA = {"intra_socket": 1e-6, "inter_node": 2e-5}, {"intra_socket": 1e-10, "inter_node": 8e-9}
 
@@ -31,7 +31,7 @@ def profile(*forms):
 
 def predictions(profile, ranks, size_bytes, only=None, **where):
     forms = forms_of(profile, "bcast")
-    placed, notes = place(forms, ranks, **where)
+    placed, notes = place_ranks(forms, ranks, **where)
     answer = predict_collective(forms, placed, size_bytes, only)
     return {one.method: one for one in answer.predictions}, [*notes, *answer.notes]
 
@@ -137,11 +137,11 @@ def test_algorithms_without_the_hops_needed_are_left_out_with_a_sentence():
 def test_algorithms_that_the_mpi_would_not_take_are_left_out():
     awkward = form("recursive-doubling", operation="allgather")
     forms = forms_of(profile(awkward, form("ring", operation="allgather")), "allgather")
-    answer = predict_collective(forms, place(forms, 6)[0], 64)
+    answer = predict_collective(forms, place_ranks(forms, 6)[0], 64)
     assert [one.algorithm for one in answer.predictions] == ["ring"]
     assert "recursive-doubling is left out: it needs a power of two of ranks" in answer.notes[0]
     assert any(
-        "no tree is known" in text for text in predict_collective(forms, place(forms, 16)[0], 64).notes
+        "no tree is known" in text for text in predict_collective(forms, place_ranks(forms, 16)[0], 64).notes
     )
 
 

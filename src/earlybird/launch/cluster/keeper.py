@@ -53,15 +53,15 @@ def _heard(number: int, starter: subprocess.Popen) -> str:
     line = starter.stdout.readline().strip()
     if not line:
         errors = starter.stderr.read().strip().splitlines()
-        sys.exit(f"node{number} cannot be set up: {errors[-1] if errors else 'it ended without a word'}")
+        sys.exit(f"node{number} cannot be set up: {errors[-1] if errors else 'it ended without a message'}")
     return line
 
 
 def _start_node(number: int, hosts: Path) -> subprocess.Popen:
     # The keeper is root of the user namespace where there is one: no further one is needed.
-    words = Mode(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
+    unshare = Mode(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
     return subprocess.Popen(
-        [*words, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts)],
+        [*unshare, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,7 +13,7 @@ from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
-from earlybird.launch.mpiexec import Invocation, Reach
+from earlybird.launch.mpiexec import Invocation, RemoteHosts
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import kernel_path
@@ -90,7 +90,7 @@ class ClusterLauncher:
             self._binding(layout),
             folder,
             oversubscribed=self._oversubscribed(layout),
-            reach=Reach(
+            remote=RemoteHosts(
                 tuple(self.cluster.nodes[node].name for node in layout.node),
                 str(self.cluster.agent),
                 network.subnet(),
@@ -100,7 +100,7 @@ class ClusterLauncher:
             threads=self.threads,
         )
         env = made.env | {ONE_MACHINE: "1"} | (_AS_ROOT if self.cluster.user_namespace else {})
-        return Invocation((*self.cluster.head_words(), *made.words), env)
+        return Invocation((*self.cluster.head_arguments(), *made.before_program), env)
 
     def _binding(self, layout: Layout) -> placement.Binding:
         return placement.bind_virtual(layout, hardware.cores_by_socket(), self.threads)

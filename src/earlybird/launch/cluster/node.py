@@ -33,8 +33,8 @@ def main(name: str, hosts_file: str) -> None:
         signal.pause()
 
 
-def _run(*words: str) -> None:
-    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

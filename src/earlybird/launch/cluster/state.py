@@ -93,12 +93,12 @@ class Cluster:
         """The ssh-like command that runs a command on a node."""
         return folder_of(self.name) / "agent"
 
-    def head_words(self) -> list[str]:
+    def head_arguments(self) -> list[str]:
         """The arguments before a command that uses the cluster's network, such as mpiexec."""
         # Entering a user namespace clears what ties a process to its parent: tie it again.
         return [*self.mode.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
 
-    def node_words(self, node: Node) -> list[str]:
+    def node_arguments(self, node: Node) -> list[str]:
         """The arguments before a command that runs on `node` and ends with the process that started it."""
         # nsenter stays outside the node and its child would outlive it.
         return [*self.mode.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
@@ -144,7 +144,7 @@ class Cluster:
         except OSError:
             return {}
         pairs = (line.split(":", 1) for line in lines)
-        return {name.strip(): [int(word) for word in counters.split()] for name, counters in pairs}
+        return {name.strip(): [int(counter) for counter in counters.split()] for name, counters in pairs}
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}

@@ -59,10 +59,10 @@ _STARTS_RANKS = ("run", "submit", "bulksubmit")
 _REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
 
 
-class Reach(
+class CommandPrograms(
     namedtuple(
-        "Reach",
-        "sentences alone is_rank is_whole_job loads_mpi is_standard_abi",
+        "CommandPrograms",
+        "sentences other_mpi is_rank is_whole_job loads_mpi is_standard_abi",
         defaults=[(), False, False, False, False, False],
     )
 ):
@@ -71,7 +71,7 @@ class Reach(
     Attributes
     ----------
     sentences : one for each program that cannot be reached.
-    alone : the library must not be tried either: a program is of another MPI.
+    other_mpi : the library must not be tried either: a program is of another MPI.
     is_rank : the command is itself an MPI program, started without a launcher.
     is_whole_job : every rank that the command starts is a program that the library reaches.
     loads_mpi : ranks load their MPI while they run.
@@ -79,33 +79,33 @@ class Reach(
     """
 
 
-UNKNOWN = Reach()
+UNKNOWN = CommandPrograms()
 
 
-def look(
-    words: Sequence[str], flavour: Flavour, environment: Mapping[str, str], has_abi_library: bool = False
-) -> Reach:
+def programs_of(
+    arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str], has_abi_library: bool = False
+) -> CommandPrograms:
     """What the arguments of a command show about its programs; empty if nothing can be determined.
 
     `has_abi_library`: libearlybird is there for programs of the MPI standard's own ABI, too.
     """
-    at = launcher_at(words)
+    at = launcher_at(arguments)
     if at is None:
-        itself = _candidates(words[:1], environment)
+        itself = _candidates(arguments[:1], environment)
         is_rank = any(one.program is not None and one.program.libmpi is not None for one in itself)
         is_standard_abi = has_abi_library and _are_of_standard_abi([itself])
-        return Reach(
-            *_said_of([itself], words[0], flavour, is_standard_abi),
+        return CommandPrograms(
+            *_said_of([itself], arguments[0], flavour, is_standard_abi),
             is_rank=is_rank,
             is_standard_abi=is_standard_abi,
         )
-    launches = _launches(words[at:])
+    launches = _launches(arguments[at:])
     seen = [_candidates(launch, environment) for launch in launches]
     is_standard_abi = has_abi_library and _are_of_standard_abi(seen)
-    sentences, alone = _said_of(seen, None, flavour, is_standard_abi)
-    return Reach(
+    sentences, other_mpi = _said_of(seen, None, flavour, is_standard_abi)
+    return CommandPrograms(
         sentences,
-        alone,
+        other_mpi,
         is_whole_job=not sentences
         and at == 0
         and all(_is_mpi_program(launch, flavour, environment, is_standard_abi) for launch in launches),
@@ -114,46 +114,46 @@ def look(
     )
 
 
-class _Candidate(namedtuple("_Candidate", "word path program")):
+class _Candidate(namedtuple("_Candidate", "argument path program")):
     """An argument that may be a program: by its path, or a command that is not the value of an option.
 
     `program` is None where it is no ELF executable.
     """
 
 
-def launcher_at(words: Sequence[str]) -> int | None:
+def launcher_at(arguments: Sequence[str]) -> int | None:
     """The position of the launcher in the arguments of a command."""
-    return next((k for k, word in enumerate(words) if os.path.basename(word) in LAUNCHERS), None)
+    return next((k for k, argument in enumerate(arguments) if os.path.basename(argument) in LAUNCHERS), None)
 
 
-def _launches(words: Sequence[str]) -> list[list[str]]:
+def _launches(arguments: Sequence[str]) -> list[list[str]]:
     """The arguments of a launcher, for each of the programs that a lone colon separates."""
-    rest = list(words[1:])
-    if os.path.basename(words[0]) == "flux":
-        subcommand = next((k for k, word in enumerate(rest) if word in _STARTS_RANKS), len(rest))
+    rest = list(arguments[1:])
+    if os.path.basename(arguments[0]) == "flux":
+        subcommand = next((k for k, argument in enumerate(rest) if argument in _STARTS_RANKS), len(rest))
         rest = rest[subcommand + 1 :]
     launches: list[list[str]] = [[]]
-    for word in rest:
-        if word == ":":
+    for argument in rest:
+        if argument == ":":
             launches.append([])
         else:
-            launches[-1].append(word)
+            launches[-1].append(argument)
     return launches
 
 
-def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[_Candidate]:
+def _candidates(arguments: Sequence[str], environment: Mapping[str, str]) -> list[_Candidate]:
     found = []
     before = ""
-    for word in words:
-        path = _executable(word, environment)
-        if path is not None and (os.sep in word or not before.startswith("-")):
-            found.append(_Candidate(word, path, read_program(path, environment)))
-        before = word
+    for argument in arguments:
+        path = _executable(argument, environment)
+        if path is not None and (os.sep in argument or not before.startswith("-")):
+            found.append(_Candidate(argument, path, read_program(path, environment)))
+        before = argument
     return found
 
 
-def _executable(word: str, environment: Mapping[str, str]) -> Path | None:
-    command = find_command(word, environment["PATH"])
+def _executable(argument: str, environment: Mapping[str, str]) -> Path | None:
+    command = find_command(argument, environment["PATH"])
     return Path(command) if command is not None else None
 
 
@@ -176,7 +176,7 @@ def _said_of(
     using = _using_mpi(launches)
     for one in using:
         if not one.program.suits(flavour.family, serves_standard):
-            return (_of_another_mpi(one.word, one.program, flavour),), True
+            return (_of_another_mpi(one.argument, one.program, flavour),), True
     sentences = [_unreached(candidates, command, flavour) for candidates in launches]
     if not using and not any(sentences):
         sentences = [_without_mpi(candidates, command) for candidates in launches]
@@ -189,11 +189,11 @@ def _unreached(candidates: Sequence[_Candidate], command: str | None, flavour: F
         return None
     for one in candidates:
         if one.program is not None and one.program.has_mpi:
-            return _static(one.word, "an MPI is linked into it statically", flavour)
+            return _static(one.argument, "an MPI is linked into it statically", flavour)
         if command is not None and os.sep not in command:
             return None  # any command of the system
         if one.program is not None and one.program.static:
-            return _static(one.word, "it is linked statically", flavour)
+            return _static(one.argument, "it is linked statically", flavour)
     return None
 
 
@@ -203,30 +203,32 @@ def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str |
     if any(one.program is None or _is_other(one.path.name) for one in candidates):
         return None
     return (
-        f"{candidates[0].word} uses no MPI library; unless it loads one at run time, libearlybird "
+        f"{candidates[0].argument} uses no MPI library; unless it loads one at run time, libearlybird "
         "has no effect on it"
     )
 
 
 def _is_mpi_program(
-    words: Sequence[str], flavour: Flavour, environment: Mapping[str, str], serves_standard: bool
+    arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str], serves_standard: bool
 ) -> bool:
     """Whether the program of a launch is beyond doubt one that the library reaches.
 
-    Which options take a value is not known of every launcher. So a word after an option may be its value,
+    Which options take a value is not known of every launcher. So a argument after an option may be its value,
     unless it can be started itself: then a program of this MPI is the launch's, anything else is in doubt.
     """
     own = may_be_own = 0  # how many arguments belong to the preceding option, certainly or possibly
-    for word in words:
+    for argument in arguments:
         if own > 0:
-            own = 0 if "=" in word else own - 1  # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS
-        elif word.startswith("-"):
-            option, equals, _ = word.lstrip("-").partition("=")
+            own = (
+                0 if "=" in argument else own - 1
+            )  # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS
+        elif argument.startswith("-"):
+            option, equals, _ = argument.lstrip("-").partition("=")
             if option in _NAME_PROGRAMS_ELSEWHERE:
                 return False
             own = 2 if option in _TAKE_TWO and not equals else 0
             may_be_own = 0 if equals or own else 1
-        elif (path := _executable(word, environment)) is not None:
+        elif (path := _executable(argument, environment)) is not None:
             program = read_program(path, environment)
             return (
                 program is not None

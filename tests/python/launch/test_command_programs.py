@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.launch import interpose, reach
+from earlybird.launch import command_programs, interpose
 from earlybird.machine.flavours import Flavour
 
 
@@ -13,8 +13,8 @@ def flavour(family: str = "mpich") -> Flavour:
     return Flavour(family, family, "5.0", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
 
 
-def look(*words: str, family: str = "mpich") -> reach.Reach:
-    return reach.look(words, flavour(family), os.environ)
+def programs_of(*arguments: str, family: str = "mpich") -> command_programs.CommandPrograms:
+    return command_programs.programs_of(arguments, flavour(family), os.environ)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def programs(some_programs, monkeypatch):
     ],
 )
 def test_a_launch_of_programs_of_this_mpi_is_a_whole_job(programs, command):
-    found = look(*command.split())
+    found = programs_of(*command.split())
     assert found.is_whole_job and not found.sentences
 
 
@@ -70,28 +70,28 @@ def test_a_launch_of_programs_of_this_mpi_is_a_whole_job(programs, command):
     ],
 )
 def test_a_launch_with_a_doubt_is_not(programs, command):
-    assert not look(*command.split()).is_whole_job
+    assert not programs_of(*command.split()).is_whole_job
 
 
 @pytest.mark.parametrize("other", ["./inside", "./foreign"])
 def test_one_program_of_several_that_is_not_reached_is_named_in_one_sentence(programs, other):
     for command in (f"mpiexec ./app : {other} : {other}", f"srun {other} : ./app"):
-        found = look(*command.split())
+        found = programs_of(*command.split())
         (sentence,) = found.sentences
         assert other in sentence and "./app" not in sentence
         assert not found.is_whole_job
-        assert found.alone == (other == "./foreign")
+        assert found.other_mpi == (other == "./foreign")
 
 
 def test_what_a_person_says_of_the_whole_job_stays(programs, tmp_path):
     library = Path("/lib/libearlybird.so")
-    words, around = ["/mpi/bin/mpiexec", "./app"], {"PATH": "/bin", "EARLYBIRD_HOME": str(tmp_path)}
+    arguments, around = ["/mpi/bin/mpiexec", "./app"], {"PATH": "/bin", "EARLYBIRD_HOME": str(tmp_path)}
     for environment, expected in ((around, "1"), (around | {"EARLYBIRD_WHOLE_JOB": "0"}, "0")):
-        found = look(*words)
-        _, inner = interpose.wrap(words, flavour(), environment, found, library)
+        found = programs_of(*arguments)
+        _, inner = interpose.wrap(arguments, flavour(), environment, found, library)
         assert inner["EARLYBIRD_WHOLE_JOB"] == expected
     _, inner = interpose.wrap(
-        words, flavour(), around, look("mpiexec", "./script"), Path("/lib/libearlybird.so")
+        arguments, flavour(), around, programs_of("mpiexec", "./script"), Path("/lib/libearlybird.so")
     )
     assert "EARLYBIRD_WHOLE_JOB" not in inner
 
@@ -110,15 +110,15 @@ def test_a_script_that_runs_python_loads_its_mpi_late(tmp_path, monkeypatch, tex
     (tmp_path / "script").write_text(text)
     (tmp_path / "script").chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    assert look("mpiexec", "-n", "2", "./script", family="openmpi").loads_mpi == expected
+    assert programs_of("mpiexec", "-n", "2", "./script", family="openmpi").loads_mpi == expected
 
 
 def test_a_python_loads_its_mpi_late_and_a_file_of_that_name_does_not(tmp_path, programs):
-    assert look("mpiexec", "-n", "2", "python3", "-c", "pass").loads_mpi
+    assert programs_of("mpiexec", "-n", "2", "python3", "-c", "pass").loads_mpi
     (tmp_path / "python.sh").write_text("#!/bin/sh\n")
     (tmp_path / "python.sh").chmod(0o755)
-    assert not look("mpiexec", "-n", "2", str(tmp_path / "python.sh")).loads_mpi
-    assert not look("mpiexec", "-n", "2", "./app").loads_mpi
+    assert not programs_of("mpiexec", "-n", "2", str(tmp_path / "python.sh")).loads_mpi
+    assert not programs_of("mpiexec", "-n", "2", "./app").loads_mpi
 
 
 @pytest.mark.parametrize("folder", ["lib", "lib64", "lib/x86_64-linux-gnu"])
@@ -128,12 +128,16 @@ def test_open_mpis_library_is_handed_to_the_shims(tmp_path, folder):
     library.write_text("")
     bin_folder = tmp_path / "mpi" / "bin"
     mpi = Flavour("openmpi", "openmpi", "5.0", bin_folder / "mpicc", bin_folder / "mpiexec")
-    words, around = ["/usr/bin/true"], {"PATH": "/bin"}
-    _, inner = interpose.wrap(words, mpi, around, reach.Reach(loads_mpi=True), Path("/libearlybird.so"))
+    arguments, around = ["/usr/bin/true"], {"PATH": "/bin"}
+    _, inner = interpose.wrap(
+        arguments, mpi, around, command_programs.CommandPrograms(loads_mpi=True), Path("/libearlybird.so")
+    )
     assert inner[f"{interpose.PREFIX}LIBMPI"] == str(library)
     assert inner[f"{interpose.PREFIX}LATE"] == "yes"
     # Inside another exec it is not a person's own.
     around = inner | {"LD_PRELOAD": f"/asan.so:/libearlybird.so:{library}"}
     assert interpose.without(around)["LD_PRELOAD"] == "/asan.so"
-    _, inner = interpose.wrap(words, mpi._replace(family="mpich"), {"PATH": "/bin"}, library=Path("/l.so"))
+    _, inner = interpose.wrap(
+        arguments, mpi._replace(family="mpich"), {"PATH": "/bin"}, library=Path("/l.so")
+    )
     assert f"{interpose.PREFIX}LIBMPI" not in inner
