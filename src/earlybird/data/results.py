@@ -55,7 +55,7 @@ class Result(Record):
         return text + (", oversubscribed" if self.oversubscribed else "")
 
     def row(self) -> dict[str, Any]:
-        """The result as one flat row, for CSV and JSON: first what identifies it, then times and speed-ups."""
+        """The result as one flat row, for CSV and JSON: what identifies it, times, speed-ups, the rest."""
         first = {"kernel": self.kernel, "quantity": self.quantity, **self.config, "method": self.method}
         times = (*estimate_keys("time_s"), "coverage", *estimate_keys("speed_up"))
         row = first | dict.fromkeys(times) | self.to_json()

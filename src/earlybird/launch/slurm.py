@@ -32,8 +32,8 @@ _ANSWER_LIMIT_S = 30.0
 
 # Each rank binds itself: srun's own options fill a socket before they begin the next, whatever the layout
 # says, and its numbers of CPUs are the kernel's only where whole nodes are allocated. Sockets and cores are
-# counted as `hardware.cores_by_socket` does, on the node itself. Few processes: thousands of ranks may start at
-# once.
+# counted as `hardware.cores_by_socket` does, on the node itself. Few processes: thousands of ranks may start
+# at once.
 _BIND = """\
 case $SLURM_PROCID in
 {places}
