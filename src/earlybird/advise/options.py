@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earlybird.compare.ranking import MIN_EFFECT
+from earlybird.compare.ranking import MIN_EFFECT, is_clearly_faster
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.results import Estimate, Result
 
@@ -55,7 +55,7 @@ class Option:
         """Whether it is faster than the reference beyond its interval and by more than MIN_EFFECT."""
         if self.speed_up is None or not self.is_reliable:
             return False
-        return self.speed_up.low > 1 and self.speed_up.value > 1 + MIN_EFFECT
+        return is_clearly_faster(self.speed_up, Estimate.exact(1.0))
 
     def contradicts(self) -> bool:
         """Whether the interval of the model and that of a repeated measurement do not overlap."""
