@@ -1,4 +1,4 @@
-// Reads decimal numbers from text.
+// Reads integers from text.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,5 @@ namespace earlybird {
 
 // The integer that all of `text` spells, without a plus sign; empty if there is none or it needs more than 64 bits.
 std::optional<long long> read_integer(const std::string &text);
-
-// The finite number that all of `text` spells.
-std::optional<double> read_number(const std::string &text);
 
 }  // namespace earlybird

@@ -2,28 +2,27 @@
 // "rank stamp_s reference_s residual_s round_trip_s" for readings in between. Usage: clock_sync_check ROUNDS PAUSE_S, with
 // clocks from EARLYBIRD_TEST_CLOCK.
 #include <cstdio>
-#include <optional>
+#include <string>
 
 #include "harness/clock.hpp"
 #include "harness/clock_sync.hpp"
-#include "harness/numbers.hpp"
 #include "harness/refuse.hpp"
 
 using namespace earlybird;
 
 int main(int argc, char **argv) {
-  const std::optional<long long> rounds = read_integer(argc == 3 ? argv[1] : "");
-  const std::optional<double> pause_s = read_number(argc == 3 ? argv[2] : "");
-  if (!rounds || !pause_s) refuse("clock_sync_check needs ROUNDS and PAUSE_S");
+  if (argc != 3) refuse("clock_sync_check needs ROUNDS and PAUSE_S");
+  const int rounds = std::stoi(argv[1]);
+  const double pause_s = std::stod(argv[2]);
   MPI_Init(&argc, &argv);
   {
     Team team(MPI_COMM_WORLD);
     team.set_oversubscribed(true);
     ClockSync clocks(team);
     clocks.compare();
-    for (int round = 0; round < *rounds; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       const double at_once_s = stamp_s();
-      sleep_until(now_s() + *pause_s);
+      sleep_until(now_s() + pause_s);
       const double later_s = stamp_s();
       clocks.compare();
       const std::vector<double> all = team.gather(std::vector<double>{at_once_s, later_s});
