@@ -6,12 +6,12 @@
 #include <set>
 #include <vector>
 
-#include "harness/clock.hpp"
-#include "harness/control_variables.hpp"
-#include "harness/cores.hpp"
-#include "harness/json.hpp"
-#include "harness/location.hpp"
-#include "harness/test_clock.hpp"
+#include "harness/clocks/test_clock.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/machine/cores.hpp"
+#include "harness/mpi/control_variables.hpp"
+#include "harness/team/location.hpp"
+#include "harness/text/json.hpp"
 
 namespace earlybird {
 

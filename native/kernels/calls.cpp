@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/clock.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/partitioned.hpp"
-#include "harness/refuse.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/mpi/partitioned.hpp"
+#include "harness/sampling/stop_rule.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 

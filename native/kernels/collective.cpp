@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/clock.hpp"
-#include "harness/json.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/text/json.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/collectives/late_ranks.hpp"
 #include "kernels/collectives/method_communicators.hpp"
 #include "kernels/collectives/reduce_local.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "harness/request.hpp"
+#include "harness/request/request.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -3,10 +3,10 @@
 // the first half sends: BW_SP within a socket is measured with a single pair in one direction.
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 

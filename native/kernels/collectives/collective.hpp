@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "harness/buffer.hpp"
-#include "harness/data_check.hpp"
-#include "harness/team.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/team/team.hpp"
 #include "kernels/collectives/algorithm.hpp"
 #include "kernels/collectives/method_name.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "harness/team.hpp"
+#include "harness/team/team.hpp"
 #include "kernels/collectives/algorithm.hpp"
 
 namespace earlybird {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "harness/numbers.hpp"
-#include "harness/refuse.hpp"
+#include "harness/text/numbers.hpp"
+#include "harness/text/refuse.hpp"
 
 namespace earlybird {
 

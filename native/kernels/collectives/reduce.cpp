@@ -1,7 +1,7 @@
 // The trees of our own reductions.
 #include "kernels/collectives/reduce.hpp"
 
-#include "harness/refuse.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/collectives/tree_reduce.hpp"
 
 namespace earlybird {

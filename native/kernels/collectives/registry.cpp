@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "harness/refuse.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/collectives/allgather.hpp"
 #include "kernels/collectives/allreduce.hpp"
 #include "kernels/collectives/alltoall.hpp"

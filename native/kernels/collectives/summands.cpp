@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "harness/data_check.hpp"
+#include "harness/messages/data_check.hpp"
 
 namespace earlybird {
 

@@ -1,7 +1,7 @@
 // Our own broadcast: down any tree, in segments, each forwarded as soon as it has arrived.
 #pragma once
 
-#include "harness/team.hpp"
+#include "harness/team/team.hpp"
 #include "kernels/collectives/algorithm.hpp"
 #include "kernels/collectives/requests.hpp"
 #include "kernels/collectives/segments.hpp"

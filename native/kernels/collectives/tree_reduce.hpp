@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/team.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/team/team.hpp"
 #include "kernels/collectives/algorithm.hpp"
 #include "kernels/collectives/requests.hpp"
 #include "kernels/collectives/segments.hpp"

@@ -1,7 +1,7 @@
 // Empty messages: rank 1 signals that rank 0 may put into its buffer, rank 0 signals that all puts are complete.
 #pragma once
 
-#include "harness/duplicate.hpp"
+#include "harness/mpi/duplicate.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "harness/duplicate.hpp"
+#include "harness/mpi/duplicate.hpp"
 #include "kernels/methods/partition_messages.hpp"
 
 namespace earlybird {

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include "harness/buffer.hpp"
-#include "harness/team.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/team/team.hpp"
 
 namespace earlybird {
 

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "harness/partitioned.hpp"
-#include "harness/refuse.hpp"
+#include "harness/mpi/partitioned.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/methods/many.hpp"
 #include "kernels/methods/partitioned.hpp"
 #include "kernels/methods/rma_fence.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/refuse.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "harness/clock_line.hpp"
+#include "harness/clocks/clock_line.hpp"
 
 int main() {
   using namespace earlybird;

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string>
 
-#include "harness/clock.hpp"
-#include "harness/clock_sync.hpp"
-#include "harness/refuse.hpp"
+#include "harness/clocks/clock_sync.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "harness/stop_rule.hpp"
+#include "harness/sampling/stop_rule.hpp"
 
 int main() {
   using namespace earlybird;
