@@ -16,9 +16,9 @@
 #include "harness/text/refuse.hpp"
 #include "kernels/collectives/late_ranks.hpp"
 #include "kernels/collectives/method_communicators.hpp"
+#include "kernels/collectives/parts/summands.hpp"
 #include "kernels/collectives/reduce_local.hpp"
 #include "kernels/collectives/registry.hpp"
-#include "kernels/collectives/summands.hpp"
 
 using namespace earlybird;
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "harness/request/request.hpp"
-#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/transfer.hpp"
 
 namespace earlybird {
 

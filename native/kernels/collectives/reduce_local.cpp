@@ -2,7 +2,7 @@
 #include "kernels/collectives/reduce_local.hpp"
 
 #include "harness/messages/buffer.hpp"
-#include "kernels/collectives/summands.hpp"
+#include "kernels/collectives/parts/summands.hpp"
 
 namespace earlybird {
 

@@ -4,14 +4,14 @@
 #include <map>
 
 #include "harness/text/refuse.hpp"
-#include "kernels/collectives/allgather.hpp"
-#include "kernels/collectives/allreduce.hpp"
-#include "kernels/collectives/alltoall.hpp"
-#include "kernels/collectives/barrier.hpp"
-#include "kernels/collectives/bcast.hpp"
-#include "kernels/collectives/gather.hpp"
-#include "kernels/collectives/reduce.hpp"
-#include "kernels/collectives/scatter.hpp"
+#include "kernels/collectives/operations/allgather.hpp"
+#include "kernels/collectives/operations/allreduce.hpp"
+#include "kernels/collectives/operations/alltoall.hpp"
+#include "kernels/collectives/operations/barrier.hpp"
+#include "kernels/collectives/operations/bcast.hpp"
+#include "kernels/collectives/operations/gather.hpp"
+#include "kernels/collectives/operations/reduce.hpp"
+#include "kernels/collectives/operations/scatter.hpp"
 
 namespace earlybird {
 

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "harness/mpi/duplicate.hpp"
-#include "kernels/methods/partition_messages.hpp"
+#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/partition_messages.hpp"
 
 namespace earlybird {
 

@@ -1,8 +1,8 @@
 // Allgather: every rank's block to every rank.
 #pragma once
 
-#include "kernels/collectives/blocks.hpp"
-#include "kernels/collectives/collective.hpp"
+#include "kernels/collectives/operations/collective.hpp"
+#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 

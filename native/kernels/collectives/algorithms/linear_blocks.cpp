@@ -1,5 +1,5 @@
 // Copies the root's own block while messages are in flight.
-#include "kernels/collectives/linear_blocks.hpp"
+#include "kernels/collectives/algorithms/linear_blocks.hpp"
 
 #include <cstring>
 

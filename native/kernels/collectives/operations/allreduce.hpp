@@ -1,8 +1,8 @@
 // Allreduce: the sum of all ranks' buffers at every rank.
 #pragma once
 
-#include "kernels/collectives/collective.hpp"
-#include "kernels/collectives/summands.hpp"
+#include "kernels/collectives/operations/collective.hpp"
+#include "kernels/collectives/parts/summands.hpp"
 
 namespace earlybird {
 

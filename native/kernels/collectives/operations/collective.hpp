@@ -11,8 +11,8 @@
 #include "harness/messages/buffer.hpp"
 #include "harness/messages/data_check.hpp"
 #include "harness/team/team.hpp"
-#include "kernels/collectives/algorithm.hpp"
-#include "kernels/collectives/method_name.hpp"
+#include "kernels/collectives/algorithms/algorithm.hpp"
+#include "kernels/collectives/algorithms/method_name.hpp"
 
 namespace earlybird {
 

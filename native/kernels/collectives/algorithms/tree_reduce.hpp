@@ -5,11 +5,11 @@
 
 #include "harness/messages/buffer.hpp"
 #include "harness/team/team.hpp"
-#include "kernels/collectives/algorithm.hpp"
-#include "kernels/collectives/requests.hpp"
-#include "kernels/collectives/segments.hpp"
-#include "kernels/collectives/summands.hpp"
-#include "kernels/collectives/tree.hpp"
+#include "kernels/collectives/algorithms/algorithm.hpp"
+#include "kernels/collectives/parts/requests.hpp"
+#include "kernels/collectives/parts/segments.hpp"
+#include "kernels/collectives/parts/summands.hpp"
+#include "kernels/collectives/parts/tree.hpp"
 
 namespace earlybird {
 

@@ -1,8 +1,9 @@
 // Gather: every rank's block to the root.
 #pragma once
 
-#include "kernels/collectives/blocks.hpp"
-#include "kernels/collectives/collective.hpp"
+#include "kernels/collectives/algorithms/linear_blocks.hpp"
+#include "kernels/collectives/operations/collective.hpp"
+#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 
@@ -19,7 +20,12 @@ class Gather : public Collective {
     return !shape_.at_root() || blocks.hold_all(out_.data(), [=](int from) { return content_key(from, 0, iteration); });
   }
 
-  std::map<std::string, Maker> own_algorithms() override;
+  std::map<std::string, Maker> own_algorithms() override {
+    return {{"own-linear", [this](const MethodName &, MPI_Comm comm) -> std::unique_ptr<Algorithm> {
+               return std::make_unique<LinearBlocks>(shape_.team, comm, LinearBlocks::Direction::to_root, shape_.root,
+                                                     shape_.size_bytes, out_.data(), in_.data());
+             }}};
+  }
 };
 
 }  // namespace earlybird

@@ -1,5 +1,5 @@
 // Splits a method name at the colon.
-#include "kernels/collectives/method_name.hpp"
+#include "kernels/collectives/algorithms/method_name.hpp"
 
 #include <optional>
 

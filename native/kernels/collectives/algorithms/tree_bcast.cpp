@@ -1,5 +1,5 @@
 // Posts receives in advance and sends to all children at the same time.
-#include "kernels/collectives/tree_bcast.hpp"
+#include "kernels/collectives/algorithms/tree_bcast.hpp"
 
 #include <utility>
 

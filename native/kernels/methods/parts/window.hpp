@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/text/refuse.hpp"
-#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/transfer.hpp"
 
 namespace earlybird {
 

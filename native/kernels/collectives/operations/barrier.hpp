@@ -1,7 +1,7 @@
 // Barrier: transfers no data.
 #pragma once
 
-#include "kernels/collectives/collective.hpp"
+#include "kernels/collectives/operations/collective.hpp"
 
 namespace earlybird {
 

@@ -1,5 +1,5 @@
 // Posts receives in advance, into a separate buffer per child.
-#include "kernels/collectives/tree_reduce.hpp"
+#include "kernels/collectives/algorithms/tree_reduce.hpp"
 
 #include <algorithm>
 #include <utility>

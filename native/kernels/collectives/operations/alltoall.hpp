@@ -1,8 +1,8 @@
 // All-to-all: one block from every rank to every rank.
 #pragma once
 
-#include "kernels/collectives/blocks.hpp"
-#include "kernels/collectives/collective.hpp"
+#include "kernels/collectives/operations/collective.hpp"
+#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/mpi/duplicate.hpp"
-#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/transfer.hpp"
 
 namespace earlybird {
 

@@ -1,8 +1,9 @@
 // Scatter: a block of the root's to every rank.
 #pragma once
 
-#include "kernels/collectives/blocks.hpp"
-#include "kernels/collectives/collective.hpp"
+#include "kernels/collectives/algorithms/linear_blocks.hpp"
+#include "kernels/collectives/operations/collective.hpp"
+#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 
@@ -21,7 +22,12 @@ class Scatter : public Collective {
     return holds(out_.data(), shape_.size_bytes, content_key(shape_.root, shape_.team.rank(), iteration));
   }
 
-  std::map<std::string, Maker> own_algorithms() override;
+  std::map<std::string, Maker> own_algorithms() override {
+    return {{"own-linear", [this](const MethodName &, MPI_Comm comm) -> std::unique_ptr<Algorithm> {
+               return std::make_unique<LinearBlocks>(shape_.team, comm, LinearBlocks::Direction::from_root, shape_.root,
+                                                     shape_.size_bytes, in_.data(), out_.data());
+             }}};
+  }
 };
 
 }  // namespace earlybird

@@ -1,7 +1,7 @@
 // The group of the other rank, for epochs of active target synchronization.
 #pragma once
 
-#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/transfer.hpp"
 
 namespace earlybird {
 

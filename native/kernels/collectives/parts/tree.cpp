@@ -1,5 +1,5 @@
 // Builds the trees with ranks relative to the root, then converts them to actual ranks.
-#include "kernels/collectives/tree.hpp"
+#include "kernels/collectives/parts/tree.hpp"
 
 namespace earlybird {
 

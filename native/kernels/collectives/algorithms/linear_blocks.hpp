@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "harness/team/team.hpp"
-#include "kernels/collectives/algorithm.hpp"
+#include "kernels/collectives/algorithms/algorithm.hpp"
 
 namespace earlybird {
 

@@ -1,5 +1,5 @@
 // Weights are hashes of rank and iteration, elements are Weyl sequences as in data_check.cpp.
-#include "kernels/collectives/summands.hpp"
+#include "kernels/collectives/parts/summands.hpp"
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/transfer.hpp"
 
 namespace earlybird {
 
