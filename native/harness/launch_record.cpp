@@ -23,11 +23,7 @@ std::vector<Location> gather_locations(Team &team, const Crew &crew) {
   return locations;
 }
 
-std::string numbers(const std::set<int> &values) {
-  std::vector<std::string> items;
-  for (int value : values) items.push_back(std::to_string(value));
-  return json_array(items);
-}
+std::string numbers(const std::set<int> &values) { return json_array(std::vector<int>(values.begin(), values.end())); }
 
 std::string placement_of(int rank, const Location &location) {
   std::set<int> sockets, cpus;

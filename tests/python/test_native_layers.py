@@ -51,8 +51,7 @@ KNOW_NO_MPI = (
     "partitioned/segmentation", "partitioned/tags", "partitioned/wire/tracking",
     "harness/text", "harness/messages", "harness/request", "harness/team/location",
     "harness/clocks/clock_line", "harness/sampling/stop_rule", "kernels/collectives/algorithms/method_name",
-    "kernels/collectives/parts/blocks", "kernels/collectives/parts/segments",
-    "kernels/collectives/parts/tree",
+    "kernels/collectives/parts/segments", "kernels/collectives/parts/tree",
 )  # fmt: skip
 
 # The parts of a channel and the files that own them. Those of eb_transfer are constant, and read everywhere.

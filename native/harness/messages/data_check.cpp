@@ -5,14 +5,6 @@
 
 namespace earlybird {
 
-namespace {
-
-constexpr std::uint64_t weyl_step = 0x9E3779B97F4A7C15u;
-
-std::uint64_t word_at(std::uint64_t key, std::size_t index) { return key + weyl_step * (index + 1); }
-
-}  // namespace
-
 std::uint64_t content_key(int sender, std::int64_t message, int iteration) {
   std::uint64_t key = static_cast<std::uint64_t>(sender) * 0xBF58476D1CE4E5B9u;
   key ^= static_cast<std::uint64_t>(message) * 0x94D049BB133111EBu;
@@ -23,10 +15,10 @@ std::uint64_t content_key(int sender, std::int64_t message, int iteration) {
 void fill(std::byte *data, std::size_t size_bytes, std::uint64_t key) {
   const std::size_t num_words = size_bytes / 8;
   for (std::size_t k = 0; k < num_words; ++k) {
-    const std::uint64_t word = word_at(key, k);
+    const std::uint64_t word = content_word(key, k);
     std::memcpy(data + 8 * k, &word, 8);
   }
-  const std::uint64_t last = word_at(key, num_words);
+  const std::uint64_t last = content_word(key, num_words);
   std::memcpy(data + 8 * num_words, &last, size_bytes % 8);
 }
 
@@ -36,9 +28,9 @@ bool holds(const std::byte *data, std::size_t size_bytes, std::uint64_t key) {
   for (std::size_t k = 0; k < num_words; ++k) {
     std::uint64_t word;
     std::memcpy(&word, data + 8 * k, 8);
-    difference |= word ^ word_at(key, k);
+    difference |= word ^ content_word(key, k);
   }
-  const std::uint64_t last = word_at(key, num_words);
+  const std::uint64_t last = content_word(key, num_words);
   return difference == 0 && std::memcmp(data + 8 * num_words, &last, size_bytes % 8) == 0;
 }
 

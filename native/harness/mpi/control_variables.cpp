@@ -4,13 +4,13 @@
 #include <mpi.h>
 
 #include <cctype>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "harness/text/json.hpp"
+#include "harness/text/numbers.hpp"
 #include "harness/text/refuse.hpp"
 
 namespace earlybird {
@@ -54,12 +54,10 @@ struct Notation {
 
 template <class Number>
 bool number_to_bytes(const std::string &text, Bytes &bytes) {
-  char *end = nullptr;
-  errno = 0;
-  const long long value = std::strtoll(text.c_str(), &end, 10);
-  const auto number = static_cast<Number>(value);
-  if (text.empty() || *end != '\0' || errno != 0 || static_cast<long long>(number) != value) return false;
-  if (value < 0 && !std::numeric_limits<Number>::is_signed) return false;
+  const std::optional<long long> value = read_integer(text);
+  if (!value || (*value < 0 && !std::numeric_limits<Number>::is_signed)) return false;
+  const auto number = static_cast<Number>(*value);
+  if (static_cast<long long>(number) != *value) return false;
   bytes.resize(sizeof number);
   std::memcpy(bytes.data(), &number, sizeof number);
   return true;
@@ -129,7 +127,7 @@ std::string threshold_variables() {
     unsigned long long value = 0;
     if (elements == 1 && MPI_T_cvar_read(handle, &value) == MPI_SUCCESS) {
       const long long number = type == MPI_INT ? static_cast<int>(value) : static_cast<long long>(value);
-      object.add(description.name, json_number(number));
+      object.add(description.name, std::to_string(number));
     }
     MPI_T_cvar_handle_free(&handle);
   }

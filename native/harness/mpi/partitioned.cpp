@@ -9,6 +9,8 @@
 
 namespace earlybird {
 
+namespace {
+
 bool uses_libearlybird() {
   Dl_info info;
   void *const address = dlsym(RTLD_DEFAULT, "MPI_Psend_init");
@@ -16,6 +18,8 @@ bool uses_libearlybird() {
   const char *const slash = std::strrchr(info.dli_fname, '/');
   return std::strncmp(slash != nullptr ? slash + 1 : info.dli_fname, "libearlybird", 12) == 0;
 }
+
+}  // namespace
 
 void require_partitioned(bool from_libearlybird, const std::string &what) {
   if (from_libearlybird == uses_libearlybird()) {

@@ -13,9 +13,6 @@
 
 namespace earlybird {
 
-// Whether libearlybird provides partitioned communication in this process.
-bool uses_libearlybird();
-
 // Ends the program with a message about `what` unless partitioned communication is provided by libearlybird
 // (`from_libearlybird`) or by the MPI itself (otherwise).
 void require_partitioned(bool from_libearlybird, const std::string &what);

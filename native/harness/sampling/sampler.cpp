@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include "harness/machine/clock.hpp"
 #include "harness/sampling/stop_rule.hpp"
@@ -35,17 +36,17 @@ std::size_t operation_index(int round, std::size_t k, std::size_t count) {
   return (number / count) % 2 == 0 ? (first + k) % count : (first + count - k) % count;
 }
 
-// The number of warm-up entries, at least series.settling.
-std::size_t warmup_of(const Series &series) {
-  if (series.times_s.size() <= series.settling) return series.times_s.empty() ? 0 : series.times_s.size() - 1;
-  const auto settled = series.times_s.begin() + static_cast<std::ptrdiff_t>(series.settling);
-  return series.settling + warmup_count({settled, series.times_s.end()});
-}
-
-bool is_converged(const Series &series, double target, int min_iterations) {
-  if (series.times_s.size() <= series.settling) return false;
-  const auto settled = series.times_s.begin() + static_cast<std::ptrdiff_t>(series.settling);
-  return stop_median({settled, series.times_s.end()}, target, min_iterations);
+// The warm-up has at least series.settling entries.
+void apply_median_rule(Series &series, double target, int min_iterations) {
+  if (series.times_s.size() <= series.settling) {
+    series.warmup = series.times_s.empty() ? 0 : series.times_s.size() - 1;
+    series.converged = false;
+    return;
+  }
+  const auto begin = series.times_s.begin() + static_cast<std::ptrdiff_t>(series.settling);
+  const std::vector<double> settled(begin, series.times_s.end());
+  series.warmup = series.settling + warmup_count(settled);
+  series.converged = stop_median(settled, target, min_iterations);
 }
 
 }  // namespace
@@ -155,8 +156,7 @@ int Sampler::next_rounds(std::vector<Series> &all, double spent_s) const {
   bool converged = true;
   int missing = 0;
   for (Series &series : all) {
-    series.warmup = warmup_of(series);
-    series.converged = is_converged(series, rules_.target, rules_.min_iterations);
+    apply_median_rule(series, rules_.target, rules_.min_iterations);
     converged = converged && series.converged;
     missing = std::max(missing, rules_.min_iterations - taken + static_cast<int>(series.warmup));
   }
@@ -192,10 +192,7 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
     taken += chunk;
     int next = 0;
     if (team_.rank() == 0 && fixed_iterations > 0) {
-      for (Series &series : all) {
-        series.warmup = warmup_of(series);
-        series.converged = is_converged(series, rules_.target, 1);
-      }
+      for (Series &series : all) apply_median_rule(series, rules_.target, 1);
     } else if (team_.rank() == 0 && paper) {
       bool converged = true;
       for (Series &series : all) converged = apply_paper_rule(series) && converged;
@@ -234,8 +231,8 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
     object.add("config", point.config_json());
     object.add("times_s", json_array(series.times_s));
     if (!operation.method.empty()) {
-      std::vector<std::string> rounds;
-      for (std::size_t round = 0; round < series.times_s.size(); ++round) rounds.push_back(std::to_string(round));
+      std::vector<int> rounds(series.times_s.size());
+      std::iota(rounds.begin(), rounds.end(), 0);
       object.add("rounds", json_array(rounds));
     }
     if (operation.keep_rank_times)
@@ -254,8 +251,8 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
       object.add("clock_round_trip_s", json_number(series.clock_round_trip_s));
     }
     for (const auto &[key, json] : operation.extra_members) object.add(key, json);
-    object.add("warmup", json_number(static_cast<long long>(series.warmup)));
-    object.add("batch", json_number(static_cast<long long>(operation.batch)));
+    object.add("warmup", std::to_string(series.warmup));
+    object.add("batch", std::to_string(operation.batch));
     object.add("converged", json_bool(series.converged));
     object.add("oversubscribed", json_bool(team_.oversubscribed()));
     object.add("validated", json_bool(all_validated));

@@ -29,8 +29,6 @@ std::string json_number(double value) {
   return buffer;
 }
 
-std::string json_number(long long value) { return std::to_string(value); }
-
 std::string json_bool(bool value) { return value ? "true" : "false"; }
 
 std::string json_array(const std::vector<std::string> &items) {
@@ -46,6 +44,13 @@ std::string json_array(const std::vector<double> &values) {
   std::vector<std::string> items;
   items.reserve(values.size());
   for (double value : values) items.push_back(json_number(value));
+  return json_array(items);
+}
+
+std::string json_array(const std::vector<int> &values) {
+  std::vector<std::string> items;
+  items.reserve(values.size());
+  for (int value : values) items.push_back(std::to_string(value));
   return json_array(items);
 }
 

@@ -8,12 +8,12 @@ namespace earlybird {
 
 std::string json_text(const std::string &text);
 std::string json_number(double value);
-std::string json_number(long long value);
 std::string json_bool(bool value);
 std::string json_array(const std::vector<std::string> &items);
 std::string json_array(const std::vector<double> &values);
+std::string json_array(const std::vector<int> &values);
 
-// Collects members in order: JsonObject().add("a", json_number(1LL)).str() is {"a": 1}.
+// Collects members in order: JsonObject().add("a", "1").str() is {"a": 1}.
 class JsonObject {
  public:
   JsonObject &add(const std::string &key, const std::string &json);

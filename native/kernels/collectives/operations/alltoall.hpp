@@ -1,8 +1,8 @@
 // All-to-all: one block from every rank to every rank.
 #pragma once
 
+#include "harness/messages/blocks.hpp"
 #include "kernels/collectives/operations/collective.hpp"
-#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 

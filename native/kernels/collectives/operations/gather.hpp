@@ -1,9 +1,9 @@
 // Gather: every rank's block to the root.
 #pragma once
 
+#include "harness/messages/blocks.hpp"
 #include "kernels/collectives/algorithms/linear_blocks.hpp"
 #include "kernels/collectives/operations/collective.hpp"
-#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 

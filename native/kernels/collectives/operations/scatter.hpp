@@ -1,9 +1,9 @@
 // Scatter: a block of the root's to every rank.
 #pragma once
 
+#include "harness/messages/blocks.hpp"
 #include "kernels/collectives/algorithms/linear_blocks.hpp"
 #include "kernels/collectives/operations/collective.hpp"
-#include "kernels/collectives/parts/blocks.hpp"
 
 namespace earlybird {
 

@@ -1,4 +1,4 @@
-// Weights are hashes of rank and iteration, elements are Weyl sequences as in data_check.cpp.
+// Weights are hashes of rank and iteration, elements are made of the words of message contents.
 #include "kernels/collectives/parts/summands.hpp"
 
 #include <cstring>
@@ -9,12 +9,8 @@ namespace earlybird {
 
 namespace {
 
-constexpr std::uint64_t weyl_step = 0x9E3779B97F4A7C15u;
-
 // With up to 2^20 ranks or repetitions, each sum is below 2^52 and so exact.
 constexpr std::uint64_t base_range = 1 << 20, weight_range = 1 << 16, slope_range = 1 << 14;
-
-std::uint64_t element_word(std::uint64_t key, std::size_t k) { return key + weyl_step * (k + 1); }
 
 // Negative message numbers are not used by messages; keys of weights and of elements differ.
 std::uint64_t element_key(int iteration) { return content_key(0, -1, iteration); }
@@ -38,7 +34,7 @@ void Summands::fill(std::byte *data, int rank, int iteration) const {
   const std::uint64_t key = element_key(iteration), mask = rank_mask(rank, iteration);
   const double own = weight(rank, iteration);
   for (std::size_t k = 0; 8 * k < size_bytes_; ++k) {
-    const std::uint64_t word = element_word(key, k);
+    const std::uint64_t word = content_word(key, k);
     if (of_doubles()) {
       const double value = total(word, 1, own);
       std::memcpy(data + 8 * k, &value, sizeof value);
@@ -53,7 +49,7 @@ bool Summands::hold_total(const std::byte *data, double share, double weight, st
   const std::uint64_t key = element_key(iteration);
   bool same = true;
   for (std::size_t k = 0; 8 * k < size_bytes_; ++k) {
-    const std::uint64_t word = element_word(key, k);
+    const std::uint64_t word = content_word(key, k);
     if (of_doubles()) {
       double value;
       std::memcpy(&value, data + 8 * k, sizeof value);

@@ -1,4 +1,4 @@
-// Contiguous blocks of one size, one from or to each rank.
+// Contiguous messages of one size in one buffer, such as one from or to each rank.
 #pragma once
 
 #include <cstddef>
