@@ -175,6 +175,13 @@ long long Point::integer(const std::string &key) const {
   return *found;
 }
 
+int Point::integer(const std::string &key, int low, int high) const {
+  const long long value = integer(key);
+  if (value < low || value > high)
+    refuse("the request gives " + key + "=" + text(key) + "; give " + std::to_string(low) + " to " + std::to_string(high));
+  return static_cast<int>(value);
+}
+
 double Point::number(const std::string &key) const {
   const Value &found = value(key);
   if (const long long *integer = std::get_if<long long>(&found)) return static_cast<double>(*integer);

@@ -17,8 +17,9 @@ class Point {
 
   bool has(const std::string &key) const;
 
-  // The value of `key`; ends the program with a message if it is absent or of another type.
+  // The value of `key`; ends the program with a message if it is absent, of another type or out of range.
   long long integer(const std::string &key) const;
+  int integer(const std::string &key, int low, int high) const;
   double number(const std::string &key) const;
   // Any value, numbers as JSON writes them.
   std::string text(const std::string &key) const;

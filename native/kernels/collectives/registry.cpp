@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "harness/text/names.hpp"
 #include "harness/text/refuse.hpp"
 #include "kernels/collectives/operations/allgather.hpp"
 #include "kernels/collectives/operations/allreduce.hpp"
@@ -34,13 +35,6 @@ const std::map<std::string, Entry> known_operations = {
     {"bcast", {make<Bcast>, true}},         {"gather", {make<Gather>, true}},
     {"reduce", {make<Reduce>, true, true}}, {"scatter", {make<Scatter>, true}},
 };
-
-template <class Value>
-std::string names_of(const std::map<std::string, Value> &entries) {
-  std::string names;
-  for (const auto &entry : entries) names += (names.empty() ? "" : ", ") + entry.first;
-  return names;
-}
 
 const Entry &find_operation(const std::string &operation) {
   const auto entry = known_operations.find(operation);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "harness/mpi/partitioned.hpp"
+#include "harness/text/names.hpp"
 #include "harness/text/refuse.hpp"
 #include "kernels/methods/many.hpp"
 #include "kernels/methods/partitioned.hpp"
@@ -104,10 +105,8 @@ bool is_numbered(const std::string &name, const std::string &prefix) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string &name) {
-  std::string names;
-  for (const auto &known : known_methods) names += (names.empty() ? "" : ", ") + known.first;
-  refuse("pipeline has no method " + name + "; give some of " + names + ", " + aggregation_prefix + "BYTES and " + segments_prefix +
-         "NUMBER");
+  refuse("pipeline has no method " + name + "; give some of " + names_of(known_methods) + ", " + aggregation_prefix + "BYTES and " +
+         segments_prefix + "NUMBER");
 }
 
 }  // namespace
