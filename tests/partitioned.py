@@ -47,7 +47,7 @@ class Outcome:
 
 
 def suite_program(flavour: Flavour, name: str = "partitioned_cases") -> Path:
-    """A program of the suite in the build for `flavour`."""
+    """A test program in the build for `flavour`."""
     return native_prefix(flavour) / "libexec" / "earlybird" / "tests" / name
 
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fuzz/refusing.hpp"
-#include "harness/pattern.hpp"
+#include "harness/request/pattern.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   using namespace earlybird;

@@ -1,5 +1,5 @@
 // The location that a rank reports: refused, or written again it is the same text but for blanks.
-#include "harness/location.hpp"
+#include "harness/team/location.hpp"
 
 #include <cstdint>
 #include <cstdlib>

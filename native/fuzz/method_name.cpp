@@ -1,5 +1,5 @@
 // The name of a collective method: refused, or split at its colon.
-#include "kernels/collectives/method_name.hpp"
+#include "kernels/collectives/algorithms/method_name.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Replaces harness/refuse.cpp.
+// Replaces harness/text/refuse.cpp.
 #include "fuzz/refusing.hpp"
 
-#include "harness/refuse.hpp"
+#include "harness/text/refuse.hpp"
 
 void earlybird::refuse(const std::string &sentence) { throw Refused{sentence}; }

@@ -1,5 +1,5 @@
 // The request of a kernel: it is refused with a sentence, or its numbers are in range and its points are echoed as JSON.
-#include "harness/request.hpp"
+#include "harness/request/request.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // EARLYBIRD_TEST_CLOCK: refused, or every clock goes forward.
-#include "harness/test_clock.hpp"
+#include "harness/clocks/test_clock.hpp"
 
 #include <cstdint>
 #include <cstdlib>

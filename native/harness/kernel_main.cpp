@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/launch_record.hpp"
-#include "harness/refuse.hpp"
+#include "harness/text/refuse.hpp"
 
 namespace earlybird {
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "harness/crew.hpp"
-#include "harness/sampler.hpp"
+#include "harness/sampling/sampler.hpp"
+#include "harness/team/crew.hpp"
 
 namespace earlybird {
 

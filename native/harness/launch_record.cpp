@@ -6,12 +6,12 @@
 #include <set>
 #include <vector>
 
-#include "harness/clock.hpp"
-#include "harness/control_variables.hpp"
-#include "harness/cores.hpp"
-#include "harness/json.hpp"
-#include "harness/location.hpp"
-#include "harness/test_clock.hpp"
+#include "harness/clocks/test_clock.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/machine/cores.hpp"
+#include "harness/mpi/control_variables.hpp"
+#include "harness/team/location.hpp"
+#include "harness/text/json.hpp"
 
 namespace earlybird {
 
@@ -23,11 +23,7 @@ std::vector<Location> gather_locations(Team &team, const Crew &crew) {
   return locations;
 }
 
-std::string numbers(const std::set<int> &values) {
-  std::vector<std::string> items;
-  for (int value : values) items.push_back(std::to_string(value));
-  return json_array(items);
-}
+std::string numbers(const std::set<int> &values) { return json_array(std::vector<int>(values.begin(), values.end())); }
 
 std::string placement_of(int rank, const Location &location) {
   std::set<int> sockets, cpus;

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "harness/crew.hpp"
-#include "harness/team.hpp"
+#include "harness/team/crew.hpp"
+#include "harness/team/team.hpp"
 
 namespace earlybird {
 

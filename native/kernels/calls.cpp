@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/clock.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/partitioned.hpp"
-#include "harness/refuse.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/mpi/partitioned.hpp"
+#include "harness/sampling/stop_rule.hpp"
+#include "harness/text/names.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 
@@ -28,14 +30,6 @@ constexpr int starts_until_settled = 40;
 constexpr double receiver_settle_s = 50e-6;
 // The receiver sleeps this long to leave its core to the sender's threads.
 constexpr double receiver_sleep_s = 400e-6;
-
-int integer_in_range(const Point &point, const std::string &key, int min_value, int max_value) {
-  const long long value = point.integer(key);
-  if (value < min_value || value > max_value)
-    refuse("the request gives " + key + "=" + point.text(key) + "; give " + std::to_string(min_value) + " to " +
-           std::to_string(max_value));
-  return static_cast<int>(value);
-}
 
 // Measures the seconds from when all workers are ready until the last one has returned from job(worker). Threads of the
 // crew beyond `workers` do nothing.
@@ -73,7 +67,7 @@ class ParallelTimer {
   std::vector<Lap> laps_;
 };
 
-int num_workers(const Task &task) { return integer_in_range(task.point, "workers", 1, task.crew.size()); }
+int num_workers(const Task &task) { return task.point.integer("workers", 1, task.crew.size()); }
 
 // Worker w marks its share of the partitions as ready, except the last partition.
 std::function<void(int)> mark_ready_job(int partitions, int workers, const MPI_Request &request) {
@@ -93,8 +87,8 @@ MPI_Info segments_info(const char *segments) {
 // A process sends to itself: the destination does not matter for the call, and a peer would need a core.
 std::vector<double> pready(const Task &task) {
   require_partitioned(true, "the call pready");
-  const int partitions = integer_in_range(task.point, "partitions", 2, 1 << 20), workers = num_workers(task);
-  const int iterations = integer_in_range(task.point, "iterations", 1, 1 << 20);
+  const int partitions = task.point.integer("partitions", 2, 1 << 20), workers = num_workers(task);
+  const int iterations = task.point.integer("iterations", 1, 1 << 20);
   constexpr int partition_bytes = 4;
   Buffer out(static_cast<std::size_t>(partitions) * partition_bytes), in(static_cast<std::size_t>(partitions) * partition_bytes);
   MPI_Request requests[2];
@@ -121,8 +115,8 @@ std::vector<double> pready(const Task &task) {
 std::vector<double> segments(const Task &task) {
   require_partitioned(true, "the call segments");
   if (task.team.size() != 2) refuse("the call segments needs exactly 2 ranks");
-  const int partitions = integer_in_range(task.point, "partitions", 2, 1 << 20), workers = num_workers(task);
-  const int iterations = integer_in_range(task.point, "iterations", 1, 1 << 20);
+  const int partitions = task.point.integer("partitions", 2, 1 << 20), workers = num_workers(task);
+  const int iterations = task.point.integer("iterations", 1, 1 << 20);
   constexpr int partition_bytes = 64;
   const bool sends = task.team.rank() == 0;
   Buffer buffer(static_cast<std::size_t>(partitions) * partition_bytes);
@@ -154,8 +148,8 @@ std::vector<double> segments(const Task &task) {
 }
 
 std::vector<double> test_null(const Task &task) {
-  const int count = integer_in_range(task.point, "count", 1, 1 << 30);
-  const int iterations = integer_in_range(task.point, "iterations", 1, 1 << 20);
+  const int count = task.point.integer("count", 1, 1 << 30);
+  const int iterations = task.point.integer("iterations", 1, 1 << 20);
   std::vector<double> times_s;
   for (int k = 0; k < iterations; ++k) {
     const double begin_s = now_s();
@@ -171,10 +165,10 @@ std::vector<double> test_null(const Task &task) {
 
 // Time per request of MPI_Testall over `requests` inactive receives while `live` partitioned requests exist.
 std::vector<double> testall(const Task &task) {
-  const int num_requests = integer_in_range(task.point, "requests", 1, 1 << 16);
-  const int num_live = integer_in_range(task.point, "live", 0, 1 << 16);
-  const int count = integer_in_range(task.point, "count", 1, 1 << 30);
-  const int iterations = integer_in_range(task.point, "iterations", 1, 1 << 20);
+  const int num_requests = task.point.integer("requests", 1, 1 << 16);
+  const int num_live = task.point.integer("live", 0, 1 << 16);
+  const int count = task.point.integer("count", 1, 1 << 30);
+  const int iterations = task.point.integer("iterations", 1, 1 << 20);
   if (num_live > 0) require_partitioned(true, "the call testall with live=" + std::to_string(num_live));
   const int self = task.team.rank();
   char byte = 0;
@@ -202,7 +196,7 @@ const std::map<std::string, std::vector<double> (*)(const Task &)> known_calls =
 void measure(const Task &task) {
   const std::string name = task.point.text("call");
   const auto entry = known_calls.find(name);
-  if (entry == known_calls.end()) refuse("calls has no call " + name);
+  if (entry == known_calls.end()) refuse("calls has no call " + name + "; give one of " + names_of(known_calls));
   Series series;
   series.times_s = entry->second(task);
   task.crew.run([](int) {});  // ends the spinning of idle threads

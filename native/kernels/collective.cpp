@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "harness/clock.hpp"
-#include "harness/json.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/text/json.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/collectives/late_ranks.hpp"
 #include "kernels/collectives/method_communicators.hpp"
+#include "kernels/collectives/parts/summands.hpp"
 #include "kernels/collectives/reduce_local.hpp"
 #include "kernels/collectives/registry.hpp"
-#include "kernels/collectives/summands.hpp"
 
 using namespace earlybird;
 
@@ -43,12 +43,11 @@ void require_two_ranks(const Team &team) {
 }
 
 void check_point(const Point &point, const Team &team, const std::string &operation) {
-  const std::string size = point.text("size_bytes"), ranks = std::to_string(team.size());
-  const long long size_bytes = point.integer("size_bytes");
-  if (size_bytes < 0 || size_bytes > INT_MAX)
-    refuse("the request gives size_bytes=" + size + "; give 0 to " + std::to_string(INT_MAX));
+  const std::string ranks = std::to_string(team.size());
+  const int size_bytes = point.integer("size_bytes", 0, INT_MAX);
   if (operation == "barrier" && size_bytes != 0)
-    refuse("the request gives operation=barrier size_bytes=" + size + "; a barrier has no data: give size_bytes=0");
+    refuse("the request gives operation=barrier size_bytes=" + std::to_string(size_bytes) +
+           "; a barrier has no data: give size_bytes=0");
   if (point.has("ranks") && point.integer("ranks") != team.size())
     refuse("the request gives ranks=" + point.text("ranks") + " and the launch has " + ranks + " ranks; give the same number");
   const bool rooted = operation != reduce_local && has_root(operation);
@@ -85,15 +84,13 @@ void prove(const Task &task, const Point &point, std::vector<Operation> operatio
 
   const std::vector<int> ranks = spread_ranks(task.team.size(), max_late_ranks);
   const double late_s = task.team.size() > many_ranks ? delay_many_ranks_s : delay_s;
-  std::vector<std::string> numbers;
-  for (const int rank : ranks) numbers.push_back(std::to_string(rank));
   operations = with_late_ranks(operations, task.team, ranks, late_s);
   std::vector<Series> all = task.sampler.take(operations);
   for (std::size_t k = 0; k < all.size(); ++k) {
     // Each entry is for another rank: none is a warm-up, and no more are needed.
     all[k].warmup = 0;
     all[k].converged = true;
-    operations[k].extra_members = {{"delayed_ranks", json_array(numbers)}};
+    operations[k].extra_members = {{"delayed_ranks", json_array(ranks)}};
     task.sampler.write("collective", "delayed_completion", point.with("delay_s", late_s), all[k], operations[k], all[k].delivered);
   }
 }

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "harness/clock.hpp"
-#include "harness/refuse.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/text/refuse.hpp"
 
 namespace earlybird {
 

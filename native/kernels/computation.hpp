@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "harness/request.hpp"
-#include "kernels/methods/method.hpp"
+#include "harness/request/request.hpp"
+#include "kernels/methods/parts/transfer.hpp"
 
 namespace earlybird {
 

@@ -3,10 +3,11 @@
 // the first half sends: BW_SP within a socket is measured with a single pair in one direction.
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/messages/blocks.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 
@@ -18,25 +19,23 @@ class PairExchange {
  public:
   PairExchange(Team &team, std::size_t size_bytes, int repeats, bool one_way)
       : team_(team),
-        size_bytes_(size_bytes),
-        repeats_(repeats),
+        messages_{size_bytes, repeats},
         first_half_(team.rank() < team.size() / 2),
         sends_(!one_way || first_half_),
         receives_(!one_way || !first_half_),
         partner_(first_half_ ? team.rank() + team.size() / 2 : team.rank() - team.size() / 2),
-        out_(sends_ ? length() : 0),
-        in_(receives_ ? length() : 0) {
+        out_(sends_ ? messages_.offset(repeats) : 0),
+        in_(receives_ ? messages_.offset(repeats) : 0) {
     requests_.reserve(2 * static_cast<std::size_t>(repeats));
   }
 
   void write_messages(int iteration) {
-    for (int k = 0; sends_ && k < repeats_; ++k)
-      fill(out_.data() + offset(k), size_bytes_, content_key(team_.rank(), k, iteration));
+    if (sends_) messages_.fill_all(out_.data(), [&](int k) { return content_key(team_.rank(), k, iteration); });
   }
 
   void run() {
     requests_.clear();
-    for (int k = 0; k < repeats_; ++k) {
+    for (int k = 0; k < messages_.count; ++k) {
       // The first half posts its sends first, the second half its receives (Algorithm 1, lines 6-7 and 12-13).
       if (first_half_) {
         send(k);
@@ -50,31 +49,24 @@ class PairExchange {
   }
 
   bool received(int iteration) const {
-    for (int k = 0; receives_ && k < repeats_; ++k) {
-      if (!holds(in_.data() + offset(k), size_bytes_, content_key(partner_, k, iteration))) return false;
-    }
-    return true;
+    return !receives_ || messages_.hold_all(in_.data(), [&](int k) { return content_key(partner_, k, iteration); });
   }
 
  private:
-  std::size_t length() const { return size_bytes_ * static_cast<std::size_t>(repeats_); }
-  std::size_t offset(int k) const { return size_bytes_ * static_cast<std::size_t>(k); }
-
   void send(int k) {
     if (!sends_) return;
-    MPI_Isend(out_.data() + offset(k), static_cast<int>(size_bytes_), MPI_BYTE, partner_, tag, team_.comm(),
+    MPI_Isend(out_.data() + messages_.offset(k), static_cast<int>(messages_.block_bytes), MPI_BYTE, partner_, tag, team_.comm(),
               &requests_.emplace_back());
   }
 
   void receive(int k) {
     if (!receives_) return;
-    MPI_Irecv(in_.data() + offset(k), static_cast<int>(size_bytes_), MPI_BYTE, partner_, tag, team_.comm(),
+    MPI_Irecv(in_.data() + messages_.offset(k), static_cast<int>(messages_.block_bytes), MPI_BYTE, partner_, tag, team_.comm(),
               &requests_.emplace_back());
   }
 
   Team &team_;
-  std::size_t size_bytes_;
-  int repeats_;
+  const Blocks messages_;
   bool first_half_, sends_, receives_;
   int partner_;
   Buffer out_, in_;

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/pattern.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/request/pattern.hpp"
 
 using namespace earlybird;
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/clock.hpp"
-#include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/machine/clock.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 

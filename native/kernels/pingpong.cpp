@@ -2,10 +2,10 @@
 //
 // buffers=vary rewrites the send buffer before every timed region; buffers=reuse always sends the same bytes, as the OSU
 // and Intel benchmarks do.
-#include "harness/buffer.hpp"
-#include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/buffer.hpp"
-#include "harness/data_check.hpp"
 #include "harness/kernel_main.hpp"
-#include "harness/refuse.hpp"
+#include "harness/messages/buffer.hpp"
+#include "harness/messages/data_check.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/computation.hpp"
 #include "kernels/methods/registry.hpp"
 

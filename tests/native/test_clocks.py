@@ -12,8 +12,7 @@ from earlybird.launch.launcher import Launched, Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
 from earlybird.measure.suites import exchange_group
-from earlybird.toolchain.build import kernel_path
-from tests.partitioned import run_ranks
+from tests.partitioned import run_ranks, suite_program
 
 CLOCKS = "EARLYBIRD_TEST_CLOCK"
 
@@ -21,7 +20,7 @@ CLOCKS = "EARLYBIRD_TEST_CLOCK"
 def fit_lines(mpi: str, rows: list[np.ndarray]) -> list[list[float]]:
     """(at, offset, drift, own reading of the shortest exchange, mean round trip) that the harness finds."""
     text = "".join(" ".join(map(repr, row.ravel().tolist())) + "\n" for row in rows)
-    program = kernel_path(find_flavour(mpi), "clock_line_check")
+    program = suite_program(find_flavour(mpi), "clock_line_check")
     output = subprocess.run([program], input=text, capture_output=True, text=True, check=True).stdout
     return [[float(word) for word in line.split()] for line in output.splitlines()]
 
@@ -71,7 +70,7 @@ def test_readings_of_every_rank_come_to_one_scale(any_mpi, clocks):
     flavour = find_flavour(any_mpi)
     text = ",".join(f"{offset_s!r}:{drift!r}" for offset_s, drift in clocks)
     status, output = run_ranks(
-        flavour, num_ranks, [kernel_path(flavour, "clock_sync_check"), "3", "0.05"], {CLOCKS: text}, 60
+        flavour, num_ranks, [suite_program(flavour, "clock_sync_check"), "3", "0.05"], {CLOCKS: text}, 60
     )
     assert status == 0, output
     rows = np.array([[float(word) for word in line.split()] for line in output.splitlines()])

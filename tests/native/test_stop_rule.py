@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import kernel_path
+from tests.partitioned import suite_program
 
 VECTORS = json.loads((Path(__file__).parent / "stop_rule_vectors.json").read_text())["cases"]
 
@@ -21,7 +21,7 @@ def test_stop_rule_agrees_with_the_shared_vectors(any_mpi):
     lines = [
         " ".join(map(repr, [case["target"], case["t_quantile"], *case["times_s"]])) + "\n" for case in VECTORS
     ]
-    program = kernel_path(find_flavour(any_mpi), "stop_rule_check")
+    program = suite_program(find_flavour(any_mpi), "stop_rule_check")
     output = subprocess.run(
         [program], input="".join(lines), capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""Layers of libearlybird: what its files include, and who uses the members of a channel's parts."""
+"""Layers of libearlybird and of the kernels: what files include, and who uses a channel's parts."""
 
 import os
 import re
@@ -7,11 +7,19 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
-FOLDERS = ("partitioned", "interpose")
-SOURCES = sorted(path for folder in FOLDERS for path in (NATIVE / folder).rglob("*.[ch]"))
 
-# From the lowest to the highest; the folders of one line do not include each other.
-LAYERS = (
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (NATIVE / folder).rglob("*.[ch]*"))
+
+
+LIBRARY_SOURCES = sources("partitioned", "interpose")
+KERNEL_SOURCES = sources("harness", "kernels")
+SOURCES = LIBRARY_SOURCES + KERNEL_SOURCES
+
+# From the lowest to the highest; the folders of one line do not include each other. Library and kernels share
+# only the installed header.
+LIBRARY_LAYERS = (
     {"include"},
     {"partitioned/segmentation", "partitioned/tags"},
     {"partitioned/process"},
@@ -25,7 +33,26 @@ LAYERS = (
     {"interpose"},
     {"interpose/fortran"},
 )
-KNOW_NO_MPI = ("partitioned/segmentation", "partitioned/tags", "partitioned/wire/tracking")
+KERNEL_LAYERS = (
+    {"include"},
+    {"harness/messages", "harness/text"},
+    {"harness/machine", "harness/mpi", "harness/request"},
+    {"harness/team"},
+    {"harness/clocks"},
+    {"harness/sampling"},
+    {"harness"},
+    {"kernels/collectives/parts", "kernels/methods/parts"},
+    {"kernels/collectives/algorithms"},
+    {"kernels/collectives/operations"},
+    {"kernels/collectives", "kernels/methods"},
+    {"kernels"},
+)
+KNOW_NO_MPI = (
+    "partitioned/segmentation", "partitioned/tags", "partitioned/wire/tracking",
+    "harness/text", "harness/messages", "harness/request", "harness/team/location",
+    "harness/clocks/clock_line", "harness/sampling/stop_rule", "kernels/collectives/algorithms/method_name",
+    "kernels/collectives/parts/segments", "kernels/collectives/parts/tree",
+)  # fmt: skip
 
 # The parts of a channel and the files that own them. Those of eb_transfer are constant, and read everywhere.
 PARTS = {
@@ -44,19 +71,13 @@ def included(source: str) -> list[str]:
     return re.findall(r'^\s*#\s*include\s*"([^"]+)"', source, re.MULTILINE)
 
 
-def level(file: str) -> int:
-    folder = os.path.dirname(file)
-    return next(number for number, folders in enumerate(LAYERS) if folder in folders)
-
-
 def wrong_includes(file: str, source: str) -> list[str]:
     """Included headers that are neither of the file's own folder nor of a lower layer."""
     own = os.path.dirname(file)
-    return [
-        header
-        for header in included(source)
-        if os.path.dirname(header) != own and level(header) >= level(file)
-    ]
+    (layers,) = (layers for layers in (LIBRARY_LAYERS, KERNEL_LAYERS) if own in set().union(*layers))
+    level = next(number for number, folders in enumerate(layers) if own in folders)
+    allowed = {own}.union(*layers[:level])
+    return [header for header in included(source) if os.path.dirname(header) not in allowed]
 
 
 def cycle(edges: dict[str, set[str]]) -> set[str]:
@@ -69,7 +90,7 @@ def cycle(edges: dict[str, set[str]]) -> set[str]:
 
 def code_of(source: str) -> str:
     """The source without comments and included headers."""
-    return re.sub(r'/\*.*?\*/|#\s*include\s*"[^"]*"', "", source, flags=re.DOTALL)
+    return re.sub(r'/\*.*?\*/|//[^\n]*|#\s*include\s*"[^"]*"', "", source, flags=re.DOTALL)
 
 
 def foreign_members(source: str, part: str, names: set[str]) -> set[str]:
@@ -99,13 +120,16 @@ def test_files_do_not_need_each_other_in_a_circle():
 
 
 def test_every_folder_is_a_layer():
-    assert {os.path.dirname(name_of(path)) for path in SOURCES} <= set().union(*LAYERS)
+    folders = {os.path.dirname(name_of(path)) for path in SOURCES}
+    assert folders | {"include"} == set().union(*LIBRARY_LAYERS, *KERNEL_LAYERS)
 
 
-def test_segmentation_and_tags_know_no_mpi():
-    for path in SOURCES:
-        if name_of(path).startswith(KNOW_NO_MPI):
-            assert not re.search(r"<mpi\.h>|\bP?MPI_[A-Z]", code_of(path.read_text())), name_of(path)
+@pytest.mark.parametrize("start", KNOW_NO_MPI)
+def test_what_computes_only_knows_no_mpi(start):
+    files = [path for path in SOURCES if name_of(path).startswith(start)]
+    assert files
+    for path in files:
+        assert not re.search(r"<mpi\.h>|\bP?MPI_[A-Z]", code_of(path.read_text())), name_of(path)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -113,7 +137,7 @@ def test_members_of_a_part_are_used_only_by_its_own_files(part):
     (name,) = re.findall(rf"\b{part} (\w+);", CHANNEL.read_text())
     wrong = {
         name_of(path): used
-        for path in SOURCES
+        for path in LIBRARY_SOURCES
         if os.path.splitext(name_of(path))[0] != PARTS[part]
         and (used := foreign_members(path.read_text(), part, {name}))
     }
@@ -135,9 +159,13 @@ def test_channel_is_composed_of_the_parts():
         ("partitioned/statistics/trace.c", "partitioned/adaptation/feedback.h"),
         ("partitioned/matching/control.c", "interpose/interpose.h"),
         ("partitioned/channel/issue.c", "partitioned/library.h"),
+        ("harness/team/team.cpp", "harness/clocks/clock_sync.hpp"),
+        ("harness/request/request.hpp", "harness/sampling/stop_rule.hpp"),
+        ("harness/kernel_main.cpp", "kernels/methods/registry.hpp"),
+        ("kernels/methods/partitioned.hpp", "partitioned/channel/channel.h"),
     ],
 )
-def test_an_upward_include_is_found(file, header):
+def test_an_include_of_no_lower_layer_is_found(file, header):
     assert wrong_includes(file, f'#include <mpi.h>\n# include "{header}"\n') == [header]
 
 

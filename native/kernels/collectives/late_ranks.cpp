@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "harness/clock.hpp"
+#include "harness/machine/clock.hpp"
 
 namespace earlybird {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "harness/sampler.hpp"
-#include "harness/team.hpp"
+#include "harness/sampling/sampler.hpp"
+#include "harness/team/team.hpp"
 
 namespace earlybird {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/control_variables.hpp"
-#include "harness/duplicate.hpp"
-#include "harness/request.hpp"
-#include "harness/team.hpp"
+#include "harness/mpi/control_variables.hpp"
+#include "harness/mpi/duplicate.hpp"
+#include "harness/request/request.hpp"
+#include "harness/team/team.hpp"
 
 namespace earlybird {
 

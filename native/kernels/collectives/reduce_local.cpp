@@ -1,8 +1,8 @@
 // Adds one buffer to another repeatedly; the sums are integers that doubles represent exactly for the whole batch.
 #include "kernels/collectives/reduce_local.hpp"
 
-#include "harness/buffer.hpp"
-#include "kernels/collectives/summands.hpp"
+#include "harness/messages/buffer.hpp"
+#include "kernels/collectives/parts/summands.hpp"
 
 namespace earlybird {
 

@@ -3,15 +3,16 @@
 
 #include <map>
 
-#include "harness/refuse.hpp"
-#include "kernels/collectives/allgather.hpp"
-#include "kernels/collectives/allreduce.hpp"
-#include "kernels/collectives/alltoall.hpp"
-#include "kernels/collectives/barrier.hpp"
-#include "kernels/collectives/bcast.hpp"
-#include "kernels/collectives/gather.hpp"
-#include "kernels/collectives/reduce.hpp"
-#include "kernels/collectives/scatter.hpp"
+#include "harness/text/names.hpp"
+#include "harness/text/refuse.hpp"
+#include "kernels/collectives/operations/allgather.hpp"
+#include "kernels/collectives/operations/allreduce.hpp"
+#include "kernels/collectives/operations/alltoall.hpp"
+#include "kernels/collectives/operations/barrier.hpp"
+#include "kernels/collectives/operations/bcast.hpp"
+#include "kernels/collectives/operations/gather.hpp"
+#include "kernels/collectives/operations/reduce.hpp"
+#include "kernels/collectives/operations/scatter.hpp"
 
 namespace earlybird {
 
@@ -34,13 +35,6 @@ const std::map<std::string, Entry> known_operations = {
     {"bcast", {make<Bcast>, true}},         {"gather", {make<Gather>, true}},
     {"reduce", {make<Reduce>, true, true}}, {"scatter", {make<Scatter>, true}},
 };
-
-template <class Value>
-std::string names_of(const std::map<std::string, Value> &entries) {
-  std::string names;
-  for (const auto &entry : entries) names += (names.empty() ? "" : ", ") + entry.first;
-  return names;
-}
 
 const Entry &find_operation(const std::string &operation) {
   const auto entry = known_operations.find(operation);

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "kernels/collectives/algorithm.hpp"
-#include "kernels/collectives/collective.hpp"
-#include "kernels/collectives/method_name.hpp"
+#include "kernels/collectives/algorithms/algorithm.hpp"
+#include "kernels/collectives/algorithms/method_name.hpp"
+#include "kernels/collectives/operations/collective.hpp"
 
 namespace earlybird {
 

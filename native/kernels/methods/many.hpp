@@ -4,8 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "harness/duplicate.hpp"
-#include "kernels/methods/partition_messages.hpp"
+#include "harness/mpi/duplicate.hpp"
+#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/partition_messages.hpp"
 
 namespace earlybird {
 

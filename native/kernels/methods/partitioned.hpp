@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "harness/partitioned.hpp"
+#include "harness/mpi/partitioned.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

@@ -3,8 +3,9 @@
 
 #include <map>
 
-#include "harness/partitioned.hpp"
-#include "harness/refuse.hpp"
+#include "harness/mpi/partitioned.hpp"
+#include "harness/text/names.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/methods/many.hpp"
 #include "kernels/methods/partitioned.hpp"
 #include "kernels/methods/rma_fence.hpp"
@@ -104,10 +105,8 @@ bool is_numbered(const std::string &name, const std::string &prefix) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string &name) {
-  std::string names;
-  for (const auto &known : known_methods) names += (names.empty() ? "" : ", ") + known.first;
-  refuse("pipeline has no method " + name + "; give some of " + names + ", " + aggregation_prefix + "BYTES and " + segments_prefix +
-         "NUMBER");
+  refuse("pipeline has no method " + name + "; give some of " + names_of(known_methods) + ", " + aggregation_prefix + "BYTES and " +
+         segments_prefix + "NUMBER");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Method `rma-fence`: all threads put into one window between two fences.
 #pragma once
 
-#include "kernels/methods/window.hpp"
+#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/window.hpp"
 
 namespace earlybird {
 

@@ -4,8 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/methods/exposure.hpp"
-#include "kernels/methods/window.hpp"
+#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/exposure.hpp"
+#include "kernels/methods/parts/window.hpp"
 
 namespace earlybird {
 

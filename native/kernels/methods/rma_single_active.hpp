@@ -1,8 +1,9 @@
 // Method `rma-single-active`: all threads put into one window; rank 1 opens its epochs with post and closes them with wait.
 #pragma once
 
-#include "kernels/methods/peer_group.hpp"
-#include "kernels/methods/window.hpp"
+#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/peer_group.hpp"
+#include "kernels/methods/parts/window.hpp"
 
 namespace earlybird {
 

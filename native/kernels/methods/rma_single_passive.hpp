@@ -1,8 +1,9 @@
 // Method `rma-single-passive`: all threads put into one permanently locked window; empty messages control the exposure.
 #pragma once
 
-#include "kernels/methods/exposure.hpp"
-#include "kernels/methods/window.hpp"
+#include "kernels/methods/method.hpp"
+#include "kernels/methods/parts/exposure.hpp"
+#include "kernels/methods/parts/window.hpp"
 
 namespace earlybird {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/refuse.hpp"
+#include "harness/text/refuse.hpp"
 #include "kernels/methods/method.hpp"
 
 namespace earlybird {

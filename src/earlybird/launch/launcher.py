@@ -13,7 +13,7 @@ from earlybird.data.run import Sample
 
 @dataclass(frozen=True)
 class Rules:
-    """The stop rule of a launch; the kernels' defaults are in native/harness/stop_rule.hpp.
+    """The stop rule of a launch; the kernels' defaults are in native/harness/request/request.hpp.
 
     `mode` is `median` (interval of the median within `target`, or `budget_s` spent) or `paper` (Gillis et al.
     2023: 150 iterations, Student-t 90 %, 5 %, 50 retries).

@@ -184,5 +184,5 @@ def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
 
 
 def _core(node: int, socket: int, core: int) -> str:
-    """The name that native/harness/simulated.cpp takes apart."""
+    """The name that native/harness/machine/simulated.cpp takes apart."""
     return f"node{node}-socket{socket}-core{core}"
