@@ -31,7 +31,18 @@ def native(tmp_path_factory):
     library = tmp_path_factory.mktemp("cost") / "cost.so"
     sources = native_sources()
     source = sources / "partitioned" / "segmentation" / "cost.c"
-    command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-shared", "-fPIC", f"-I{sources}", source, "-o", library, "-lm"]
+    command = [
+        "cc",
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-shared",
+        "-fPIC",
+        f"-I{sources}",
+        source,
+        "-o",
+        library,
+        "-lm",
+    ]
     subprocess.run(command, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
     loaded.eb_cost_parse.restype = ctypes.c_bool

@@ -74,7 +74,7 @@ def pipeline(
     models = method_models(joined, level, threads)
     delay_s = rate * (size_bytes // num_partitions)
     chosen = _only(method, models, predict_methods(models, size_bytes, num_partitions, delay_s))
-    notes = reservations([model for model, _ in chosen], size_bytes, num_partitions, rate)
+    notes = reservations([model for model, _ in chosen], size_bytes, num_partitions, rate, threads)
     value = {
         "schema": SCHEMA,
         "level": level,

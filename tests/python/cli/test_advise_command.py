@@ -56,7 +56,7 @@ def test_predict_pipeline_gives_seconds_and_speed_up_of_every_method(earlybird):
     assert methods["many"]["time_s"] == pytest.approx(1e-6 + 64e-6 + 2**26 / 1e10 - 100e-12 * 2**20)
     assert methods["many"]["speed_up"] == pytest.approx(bulk_s / methods["many"]["time_s"])
     assert methods["many"]["speed_up_interval"] == pytest.approx([methods["many"]["speed_up"]] * 2)
-    assert (methods["single"]["source"], methods["earlybird"]["source"]) == ("measured", "levels")
+    assert (methods["single"]["source"], methods["earlybird"]["source"]) == ("pipeline fit", "levels")
     assert "not measured as pipelines: earlybird" in err
 
 
