@@ -6,7 +6,7 @@ from typing import Any
 
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
-from earlybird.predict.pipelined import MEASURED, MethodModel, method_models
+from earlybird.predict.pipelined import FITTED, MethodModel, method_models
 from earlybird.report.curves import profile_mpi
 from earlybird.report.material import Material, MeasuredRun
 
@@ -47,7 +47,7 @@ def _models(profile: Profile, level: str, threads: int) -> dict[tuple, MethodMod
     return {
         (model.method, model.vcis): model
         for model in method_models(profile, level, threads)
-        if model.source == MEASURED
+        if model.source == FITTED
     }
 
 
