@@ -21,7 +21,7 @@ class _LazyGroup(TyperGroup):
     def get_command(self, ctx, name):
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"earlybird.cli.{name}_command").command
+        return importlib.import_module(f"earlybird.cli.commands.{name}").command
 
     def shell_complete(self, ctx, incomplete):
         # From COMMANDS: importing all commands for their help takes a second.
