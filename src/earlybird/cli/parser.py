@@ -39,8 +39,7 @@ app = typer.Typer(cls=_LazyGroup, rich_markup_mode=None, pretty_exceptions_enabl
 
 @app.callback(invoke_without_command=True)
 def _main(
-    ctx: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    ctx: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and exit.")
 ) -> None:
     if version:
         from earlybird import __version__

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from earlybird.cli.output.measured import check_osu, print_osu, print_samples
+from earlybird.cli.output.measured import check_one_column, print_osu, print_samples
 from earlybird.cli.output.printing import table
 from earlybird.cli.output.remarks import remarks
 from earlybird.cli.output.results import COLUMNS, ordered
@@ -133,10 +133,10 @@ def test_osu_columns_are_for_one_algorithm_of_one_operation():
     def group(methods, **more):
         return Group("collective", parse_layout("1x1x4"), (POINT | more,), methods=methods)
 
-    check_osu([group(("default", "linear"))])
+    check_one_column([group(("default", "linear"))])
     for groups in (
         [group(("default", "linear", "binomial"))],
         [group(("default",)), group(("default",), ranks=3)],
     ):
         with pytest.raises(InputError, match="--format osu prints one column"):
-            check_osu(groups)
+            check_one_column(groups)

@@ -6,14 +6,14 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.options.shared import MpiOption, ThreadsOption
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Column, Format, print_data, print_json, print_table, table
+from earlybird.cli.output.printing import Format, print_data, print_json, print_table
 from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
@@ -59,10 +59,17 @@ def list_(format: Format = FORMAT) -> None:
     """List the running clusters."""
     clusters = state.all_running()
     values = [cluster.to_json() | {"lost_nodes": cluster.lost_nodes()} for cluster in clusters]
-    if print_data(format, {"clusters": values}, list(map(_record, clusters)), _CSV):
+    csv = ("name", "nodes", "rate_bytes_per_s", "tcp_bytes_per_s", "latency_s", "lost_nodes")
+    rows = [
+        (one.name, len(one.nodes), one.rate_bytes_per_s, *_measured(one), one.lost_nodes())
+        for one in clusters
+    ]
+    if print_data(format, {"clusters": values}, [dict(zip(csv, row, strict=True)) for row in rows], csv):
         return
     if clusters:
-        print_table(*table(_COLUMNS, clusters))
+        print_table(
+            ("name", "nodes", "rate", "TCP bandwidth", "latency", "state"), list(map(_cells, clusters))
+        )
     else:
         print("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
 
@@ -196,55 +203,36 @@ def _sentence(cluster: Cluster) -> str:
     text = f"{cluster.name} is up: {first} to {last}, links of {_rate(cluster)} each way"
     if not cluster.link:
         return text
-    shared = ", ".join(
-        f"{units.format_bandwidth(value)} in {n} streams"
-        for n, value in cluster.link["bandwidth_bytes_per_s"].items()
-        if n != "1"
+    measured = {n: units.format_bandwidth(rate) for n, rate in cluster.link["bandwidth_bytes_per_s"].items()}
+    shared = ", ".join(f"{rate} in {n} streams" for n, rate in measured.items() if n != "1")
+    expected, incast = (
+        units.format_bandwidth(cluster.link[f"{name}_bytes_per_s"]) for name in ("expected", "incast")
     )
     return (
-        f"{text}; TCP bandwidth {units.format_bandwidth(cluster.link['bandwidth_bytes_per_s']['1'])} of "
-        f"{units.format_bandwidth(cluster.link['expected_bytes_per_s'])} ({shared}; "
-        f"{units.format_bandwidth(cluster.link['incast_bytes_per_s'])} if all send to one), latency "
-        f"{units.format_seconds(cluster.link['latency_s'])}"
+        f"{text}; TCP bandwidth {measured['1']} of {expected} ({shared}; {incast} if all send to one), "
+        f"latency {units.format_seconds(cluster.link['latency_s'])}"
     )
 
 
-def _bandwidth(cluster: Cluster) -> float | None:
-    """The measured TCP bandwidth of one link in B/s, if it was measured."""
-    return cluster.link["bandwidth_bytes_per_s"]["1"] if cluster.link else None
+def _measured(cluster: Cluster) -> tuple[float | None, float | None]:
+    """TCP bandwidth in B/s and latency in s of one link; None if the links were not measured."""
+    return cluster.link.get("bandwidth_bytes_per_s", {}).get("1"), cluster.link.get("latency_s")
 
 
-def _record(cluster: Cluster) -> dict[str, Any]:
-    """A line of the CSV, blank if the links were not measured."""
-    measured = _bandwidth(cluster), cluster.link.get("latency_s")
-    row = (cluster.name, len(cluster.nodes), cluster.rate_bytes_per_s, *measured, cluster.lost_nodes())
-    return dict(zip(_CSV, row, strict=True))
+def _cells(cluster: Cluster) -> list[str]:
+    bandwidth, latency_s = _measured(cluster)
+    measured = ["not measured", ""]
+    if cluster.link:
+        measured = [units.format_bandwidth(bandwidth), units.format_seconds(latency_s)]
+    lost = cluster.lost_nodes()
+    status = f"lost {', '.join(lost)}: stop it with down" if lost else "up"
+    return [cluster.name, str(len(cluster.nodes)), _rate(cluster), *measured, status]
 
 
 def _rate(cluster: Cluster) -> str:
     bits = 8 * cluster.rate_bytes_per_s
     return f"{bits / 1e9:g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:g} Mbit/s"
 
-
-def _state(cluster: Cluster) -> str:
-    lost = cluster.lost_nodes()
-    return f"lost {', '.join(lost)}: stop it with down" if lost else "up"
-
-
-_CSV = ("name", "nodes", "rate_bytes_per_s", "tcp_bytes_per_s", "latency_s", "lost_nodes")
-_COLUMNS = (
-    Column("name", lambda cluster: cluster.name),
-    Column("nodes", lambda cluster: len(cluster.nodes)),
-    Column("rate", _rate),
-    Column(
-        "TCP bandwidth",
-        lambda cluster: units.format_bandwidth(_bandwidth(cluster)) if cluster.link else "not measured",
-    ),
-    Column(
-        "latency", lambda cluster: units.format_seconds(cluster.link["latency_s"]) if cluster.link else ""
-    ),
-    Column("state", _state),
-)
 
 command = make_group(
     [

@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -76,39 +75,19 @@ def demo(
     with contextlib.ExitStack() as stack:
         if launcher is None and ranks is None:
             launcher, ranks = stack.enter_context(chosen_place(mpi))
-        done = _run(mpi, launcher or "local", ranks, budget_s, output, keep, seed, quiet)
+        launcher = launcher or "local"
+        folder, layout, comparison, text = _run(mpi, launcher, ranks, budget_s, output, keep, seed, quiet)
     spent_s = time.monotonic() - begin_s
     if json:
-        print_json(
-            {
-                "page": str(output),
-                "data": str(done.folder),
-                "launcher": launcher or "local",
-                "layout": done.layout.text,
-                "spent_s": spent_s,
-                "comparison": done.comparison.to_json(),
-            }
-        )
+        done = {"page": str(output), "data": str(folder), "launcher": launcher, "layout": layout.text}
+        print_json(done | {"spent_s": spent_s, "comparison": comparison.to_json()})
         return
-    print(done.report)
-    print_errors(done.comparison)
-    quoted = shlex.quote(str(done.folder))
+    print(text)
+    print_errors(comparison)
+    quoted = shlex.quote(str(folder))
     command = "earlybird" if shutil.which("earlybird") else shlex.quote(sys.argv[0])
     print(f"\nreport: {output}; raw data: {quoted}; {spent_s:.0f} s in total")
-    print(
-        f"next: {command} predict {quoted}/mesh.csv --profile {quoted}/profile.json "
-        f"--layout {done.layout.text}"
-    )
-
-
-@dataclass(frozen=True)
-class _Done:
-    """What a demo found; `report` is the text for the terminal."""
-
-    folder: Path
-    layout: Layout
-    comparison: Comparison
-    report: str
+    print(f"next: {command} predict {quoted}/mesh.csv --profile {quoted}/profile.json --layout {layout.text}")
 
 
 def _run(
@@ -120,7 +99,8 @@ def _run(
     keep: Path | None,
     seed: int,
     quiet: bool,
-) -> _Done:
+) -> tuple[Path, Layout, Comparison, str]:
+    """The folder and the layout of a demo, the comparison, and the text for the terminal."""
     place = {"launcher": launcher, "mpi": mpi}
     starter, resources = make_launcher(place, seed)
     layout = _layout(ranks, resources)
@@ -176,7 +156,7 @@ def _run(
     _say(5, f"writing {output}")
     material = collect([run.path, folder / "profile.json", folder / "prediction.json", replayed.path])
     write_page(material, output)
-    return _Done(folder, layout, comparison, render(material))
+    return folder, layout, comparison, render(material)
 
 
 def _new_folder(keep: Path | None) -> Path:
@@ -193,20 +173,20 @@ def _new_folder(keep: Path | None) -> Path:
 
 def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
     """One node with a rank per core of a socket, at least MIN_RANKS; on a cluster, two ranks on each node."""
-    if resources.nodes > 1:
-        return _layout_over_nodes(2 * resources.nodes if ranks is None else ranks, resources.nodes)
+    nodes = resources.nodes
+    if nodes > 1:
+        ranks = 2 * nodes if ranks is None else ranks
+        if ranks < nodes or ranks % nodes:
+            raise InputError(
+                f"--ranks is {ranks}, but the cluster has {nodes} nodes; give a multiple of {nodes}"
+            )
+        return parse_layout(f"{nodes}x1x{ranks // nodes}")
     if ranks is None:
         most = max(len(socket) for socket in hardware.cores_by_socket())
         ranks = max(MIN_RANKS, most - most % 2)
     if ranks < 2:
         raise InputError(f"--ranks is {ranks}; an exchange needs 2 or more")
     return parse_layout(f"1x1x{ranks}")
-
-
-def _layout_over_nodes(ranks: int, nodes: int) -> Layout:
-    if ranks < nodes or ranks % nodes:
-        raise InputError(f"--ranks is {ranks}, but the cluster has {nodes} nodes; give a multiple of {nodes}")
-    return parse_layout(f"{nodes}x1x{ranks // nodes}")
 
 
 def _competitors(num_ranks: int) -> tuple[int, ...]:

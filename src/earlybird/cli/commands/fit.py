@@ -70,17 +70,16 @@ def fit(
     compared = [_choice_json(choice) for choice in choices]
     save_profile(profile, output)
     if format is Format.json:
-        summary = _summary(profile, output, compared)
-        print_json(summary | (_collectives_json(observations, collectives, times) if model_selection else {}))
+        compares_forms = collectives and model_selection
+        more = _selection_json(observations, collectives, times) if compares_forms else {}
+        print_json(_summary(profile, output, compared) | more)
     else:
         print_profile(profile, format, compared)
     if format is Format.table:
         if collectives and model_selection:
             _print_selection(observations, collectives, times)
-        if profile.levels:
-            note(f"wrote {output}; next: {_next(sources, profile, output, mpi)}")
-        else:
-            note(f"wrote {output}")
+        following = f"; next: {_next(sources, profile, output, mpi)}" if profile.levels else ""
+        note(f"wrote {output}{following}")
         if profile.pipelines:
             note(f"and: {_advise(profile, output)}")
         if collectives:
@@ -148,38 +147,34 @@ def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
     )
 
 
-def _print_selection(observations, forms: list[CollectiveForm], times: str) -> None:
-    print()
-    print_comparison(forms)
-    print(f"\nAICc: from the likelihood of times in us, lower is better; times are {times}")
-    print_regressions(_regressions(observations, times))
-    print()
-    for text in _verdicts(forms):
-        print(text)
-
-
-def _regressions(observations, times: str):
-    from earlybird.fit.collective_comparison import cores_per_node, time_column
+def _selection(observations, forms: list[CollectiveForm], times: str) -> tuple[list, list[str]]:
+    """Insaghi's regressions, and a verdict on the forms of every algorithm."""
+    from earlybird.fit.collective_comparison import cores_per_node, time_column, verdict
     from earlybird.fit.report_forms import regressions
 
     collectives = observations.collectives
-    return regressions(collectives.table, cores_per_node(collectives), time_column(times))
-
-
-def _verdicts(forms: list[CollectiveForm]) -> list[str]:
-    from earlybird.fit.collective_comparison import verdict
-
-    return [verdict(one.operation, one.algorithm, one.extra.get("alternatives", ())) for one in forms]
-
-
-def _collectives_json(observations, forms: list[CollectiveForm], times: str) -> dict[str, Any]:
-    """Regressions and verdicts; the comparison of the forms is in their `alternatives`."""
-    if not forms:
-        return {}
-    results = [
-        vars(one) | {"rows": [vars(row) for row in one.rows]} for one in _regressions(observations, times)
+    results = regressions(collectives.table, cores_per_node(collectives), time_column(times))
+    return results, [
+        verdict(one.operation, one.algorithm, one.extra.get("alternatives", ())) for one in forms
     ]
-    return {"regressions": results, "verdicts": _verdicts(forms)}
+
+
+def _print_selection(observations, forms: list[CollectiveForm], times: str) -> None:
+    results, verdicts = _selection(observations, forms, times)
+    print()
+    print_comparison(forms)
+    print(f"\nAICc: from the likelihood of times in us, lower is better; times are {times}")
+    print_regressions(results)
+    print()
+    for text in verdicts:
+        print(text)
+
+
+def _selection_json(observations, forms: list[CollectiveForm], times: str) -> dict[str, Any]:
+    """Regressions and verdicts; the comparison of the forms is in their `alternatives`."""
+    results, verdicts = _selection(observations, forms, times)
+    rows = [vars(one) | {"rows": [vars(row) for row in one.rows]} for one in results]
+    return {"regressions": rows, "verdicts": verdicts}
 
 
 def _num_nodes(launch: dict[str, Any]) -> int:

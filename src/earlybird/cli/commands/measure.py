@@ -9,16 +9,14 @@ import typer
 
 from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, SessionOptions
 from earlybird.cli.options.suites import make_suite_group
-from earlybird.cli.output.measured import check_osu, print_beside_paper, print_run
+from earlybird.cli.output.measured import check_one_column, print_beside_paper, print_run
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_table
 from earlybird.cli.session import batch_script, measuring
 from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.launch.launcher import Launcher
-from earlybird.measure import reproduce as reproduction
-from earlybird.measure import suites
+from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources
 from earlybird.measure.options import thread_counts
 
@@ -76,7 +74,9 @@ def measure(
             )
         given = {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "quick": quick}
         measuring.refuse_changes(run, settings, given)
-        key = "thread_counts" if _compares_threads(settings["suites"]) else "threads"
+        chosen = suites.find_suites(settings["suites"])
+        compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
+        key = "thread_counts" if compares_threads else "threads"
         threads = given_of_suites.pop(key, threads)
         measuring.refuse_changes(
             run, {"threads": settings.get(key) and str(settings[key])}, {"threads": threads}
@@ -89,12 +89,13 @@ def measure(
         chosen = suites.find_suites(names)
         if len(chosen) > 1 and given_of_suites:
             _refuse_option_of_suite(next(iter(given_of_suites)))
+        num_launches, budget_s = _default_effort(quick, len(names), of_suites.get("reproduce"))
+        if is_simulated(place.launcher):
+            num_launches = 1  # further launches give the same times
         effort = measuring.new_effort(
             session,
-            _default_launches(quick, place.launcher) if launches is None else launches,
-            units.parse_duration(budget, "--budget")
-            if budget
-            else _default_budget_s(quick, len(names), of_suites.get("reproduce")) * max(len(mpis), 1),
+            num_launches if launches is None else launches,
+            units.parse_duration(budget, "--budget") if budget else budget_s * max(len(mpis), 1),
             seed,
             paper,
         )
@@ -106,7 +107,8 @@ def measure(
         _print_script(context, output or Path("run"), chosen, options, effort.budget_s)
         return
     starter, resources = launchers_of(settings, effort.seed)
-    _refuse_synthetic_threads(settings, options, starter)
+    if starter.name == "synthetic":
+        _refuse_synthetic_threads(settings, options)
     if is_simulated(settings["launcher"]):
         _refuse_without_threads(chosen)
     groups = [
@@ -124,7 +126,7 @@ def measure(
     for group in groups:
         starter.check(group.layout)
     if format == "osu":
-        _check_one_column(groups)
+        check_one_column(groups)
     if session.resume:
         measuring.refuse_other_network(run, settings, starter)
     else:
@@ -142,6 +144,16 @@ def measure(
         f"fit {run.path}{of_one} -o profile.json" if fitted else f"report {run.path} -o report.html"
     )
     note(f"samples are in {run.path}; next: earlybird {next_command}")
+
+
+def _default_effort(quick: bool, num_suites: int, paper: str | None) -> tuple[int, float]:
+    """Launches, and seconds for all suites or to reproduce a paper."""
+    if quick:
+        return (
+            suites.QUICK_LAUNCHES,
+            num_suites * QUICK_BUDGET_S if paper is None else reproduce.QUICK_BUDGET_S,
+        )
+    return suites.DEFAULT_LAUNCHES, num_suites * DEFAULT_BUDGET_S if paper is None else reproduce.BUDGET_S
 
 
 def _refuse_option_of_suite(key: str) -> None:
@@ -189,11 +201,6 @@ def _threads(text: str | None) -> int:
     return counts[0]
 
 
-def _compares_threads(names: Sequence[str]) -> bool:
-    """Whether a run of these suites compares thread counts; together with others, a suite does not."""
-    return len(names) == 1 and suites.find_suites(names)[0].compares_threads
-
-
 def _refuse_without_threads(chosen: Sequence[suites.Suite]) -> None:
     for suite in chosen:
         if suite.compares_threads:
@@ -204,14 +211,14 @@ def _refuse_without_threads(chosen: Sequence[suites.Suite]) -> None:
             )
 
 
-def _refuse_synthetic_threads(settings: dict, options: Options, launcher: Launcher) -> None:
-    if launcher.name == "synthetic" and "msgrate" in settings["suites"]:
+def _refuse_synthetic_threads(settings: dict, options: Options) -> None:
+    if "msgrate" in settings["suites"]:
         raise InputError(
             "the launcher synthetic draws times from a profile, which contains no message rates; measure "
             "msgrate with another --launcher"
         )
     most = max(options.threads or (options.launcher_threads,))
-    if launcher.name == "synthetic" and most > 1:
+    if most > 1:
         raise InputError(
             f"--threads is {most}, but the launcher synthetic draws times from a profile and ignores "
             "threads; omit --threads"
@@ -219,11 +226,7 @@ def _refuse_synthetic_threads(settings: dict, options: Options, launcher: Launch
 
 
 def _print_script(
-    context: typer.Context,
-    run: Path,
-    chosen: Sequence[suites.Suite],
-    options: Options,
-    budget_s: float,
+    context: typer.Context, run: Path, chosen: Sequence[suites.Suite], options: Options, budget_s: float
 ) -> None:
     # The levels of the nodes are known on the nodes only: request two unless --levels needs only one.
     anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))
@@ -231,34 +234,6 @@ def _print_script(
     fit = ["fit", str(run), "-o", "profile.json"] if _can_be_fitted(groups) else None
     nodes = max(group.layout.num_nodes for group in groups)
     batch_script.print_slurm_script(context, run, nodes, budget_s, next_command=fit)
-
-
-def _default_launches(quick: bool, launcher: str) -> int:
-    if is_simulated(launcher):
-        return 1  # further launches give the same times
-    return suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
-
-
-def _default_budget_s(quick: bool, num_suites: int, paper: str | None) -> float:
-    if paper is not None:
-        return reproduction.QUICK_BUDGET_S if quick else reproduction.BUDGET_S
-    return num_suites * (QUICK_BUDGET_S if quick else DEFAULT_BUDGET_S)
-
-
-def _check_one_column(groups: Sequence[Group]) -> None:
-    if len({point["mpi"] for group in groups for point in group.points}) > 1:
-        raise InputError("--format osu prints one column: measure one --mpi")
-    if {group.kernel for group in groups} == {"collective"}:
-        check_osu(groups)
-        return
-    for group in groups:
-        if group.kernel in ("completion", "pipeline", "msgrate", "collective"):
-            raise InputError(
-                f"--format osu prints one time, but {group.kernel} has several; choose table, csv or json"
-            )
-    columns = {(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}
-    if len(columns) > 1:
-        raise InputError("--format osu prints one column: measure one suite with one level and one N")
 
 
 command = make_suite_group(

@@ -1,7 +1,6 @@
 """`earlybird predict pipeline`: the time of every method to send a buffer in partitions."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +15,6 @@ from earlybird.data.errors import InputError
 from earlybird.data.files import with_current_keys
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.pipelined import (
-    MethodModel,
     MethodPrediction,
     method_models,
     pipeline_level,
@@ -28,16 +26,15 @@ SCHEMA = "earlybird.pipeline-prediction/1"
 _CSV = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "speed_up", "speed_up_low", "speed_up_high",
         "messages", "message_bytes", "source")  # fmt: skip
 _COLUMNS = (
-    Column("method", lambda one: one.method + (f", {one.vcis} contexts" if one.vcis is not None else "")),
-    Column("time", lambda one: format_seconds(one.time_s)),
-    Column("95 %", lambda one: range_text(one.time_interval_s, format_seconds)),
-    Column("speed-up over single", lambda one: "" if one.speed_up is None else f"{one.speed_up:.2f}"),
-    Column("95 %", lambda one: range_text(one.speed_up_interval, "{:.2f}".format)),
-    Column("messages", lambda one: one.messages),
-    Column("largest", lambda one: format_bytes(one.message_bytes)),
-    Column("source", lambda one: one.source),
+    Column("method", lambda one: one["method"] + (f", {one['vcis']} contexts" if "vcis" in one else "")),
+    Column("time", lambda one: format_seconds(one["time_s"])),
+    Column("95 %", lambda one: range_text(one.get("time_interval_s"), format_seconds)),
+    Column("speed-up over single", lambda one: f"{one['speed_up']:.2f}" if one.get("speed_up") else ""),
+    Column("95 %", lambda one: range_text(one.get("speed_up_interval"), "{:.2f}".format)),
+    Column("messages", lambda one: one["messages"]),
+    Column("largest", lambda one: format_bytes(one["message_bytes"])),
+    Column("source", lambda one: one["source"]),
 )
-_FIELDS = tuple(field.name for field in fields(MethodPrediction))
 
 
 def pipeline(
@@ -66,7 +63,11 @@ def pipeline(
     level = pipeline_level(joined, buffer.level)
     models = method_models(joined, level, threads)
     delay_s = rate * (size_bytes // num_partitions)
-    chosen = _only(method, models, predict_methods(models, size_bytes, num_partitions, delay_s))
+    predicted = zip(models, predict_methods(models, size_bytes, num_partitions, delay_s), strict=True)
+    chosen = [pair for pair in predicted if method in (None, pair[0].method)]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(model.method for model in models))
+        raise InputError(f"--method is {method!r}, but the profile contains {known}; give one of these")
     value = {
         "schema": SCHEMA,
         "level": level,
@@ -88,24 +89,12 @@ def print_methods(value: Mapping[str, Any], format: str) -> None:
         note(f"warning: {reservation}")
     methods = [with_current_keys(method) for method in value["methods"]]
     if not print_data(format, value, [_flat(method) for method in methods], _CSV):
-        rows = [MethodPrediction(**{key: method.get(key) for key in _FIELDS}) for method in methods]
-        print_table(*table(_COLUMNS, rows))
+        print_table(*table(_COLUMNS, methods))
         note(
             f"{labels.level(value['level'])}: {format_bytes(value['size_bytes'])} in {value['partitions']} "
             f"partitions, {labels.counted(value['threads'], 'thread')}, the last partition "
             f"{format_seconds(value['delay_s'])} late"
         )
-
-
-def _only(
-    method: str | None, models: list[MethodModel], predictions: list[MethodPrediction]
-) -> list[tuple[MethodModel, MethodPrediction]]:
-    pairs = list(zip(models, predictions, strict=True))
-    chosen = [pair for pair in pairs if method in (None, pair[0].method)]
-    if not chosen:
-        known = ", ".join(dict.fromkeys(model.method for model in models))
-        raise InputError(f"--method is {method!r}, but the profile contains {known}; give one of these")
-    return chosen
 
 
 def _to_json(prediction: MethodPrediction) -> dict[str, Any]:

@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
+from earlybird.cli.options import shared
 from earlybird.cli.options.command import FORMAT, make_command
-from earlybird.cli.options.shared import (
-    MixedOption,
-    MpiOption,
-    PlaceOptions,
-    RunOption,
-    SessionOptions,
-    ShareOption,
-    ThreadsOption,
-)
 from earlybird.cli.output.exchange import print_comparison, print_measured
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
@@ -47,12 +39,12 @@ def replay(
     profile: Annotated[
         list[Path] | None, typer.Option(help="Profile whose predictions to compare with.")
     ] = None,
-    share: ShareOption = None,
-    mixed: MixedOption = None,
-    output: RunOption = None,
-    mpi: MpiOption = None,
-    place: PlaceOptions,
-    threads: ThreadsOption = 1,
+    share: shared.ShareOption = None,
+    mixed: shared.MixedOption = None,
+    output: shared.RunOption = None,
+    mpi: shared.MpiOption = None,
+    place: shared.PlaceOptions,
+    threads: shared.ThreadsOption = 1,
     budget: Annotated[
         str | None, typer.Option(help=f"Time for all launches together.  [default: {DEFAULT_BUDGET}]")
     ] = None,
@@ -60,7 +52,7 @@ def replay(
         int | None, typer.Option(help=f"Number of launches.  [default: {DEFAULT_LAUNCHES}]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed, stored in the run.")] = 1,
-    session: SessionOptions,
+    session: shared.SessionOptions,
     format: Format = FORMAT,
 ) -> None:
     """Run the exchange on real MPI (Algorithm 2 of Thune et al. 2023) and record the time of every rank."""

@@ -8,12 +8,11 @@ import typer
 
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_json, print_table
+from earlybird.cli.output.printing import Format, print_data, print_table
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
-from earlybird.data.run import SCHEMA as RUN
 from earlybird.data.run import Run
 
 ALLOWED = (
@@ -52,15 +51,58 @@ def _show_table(source: Path, format: Format) -> None:
 
 
 def _show_json(source: Path, format: Format) -> None:
-    value = files.read_json(source, "file")
-    schema = value.get("schema")
-    if schema == RUN:
-        _show_run(Run.open(source.parent), format)
-    elif schema in _PRINTERS:
-        _PRINTERS[schema](value, f"the file {source}", format)
-    else:
-        has = f"has the schema {schema!r}, which this version does not print" if schema else "has no schema"
-        raise InputError(f"{source} {has}; {ALLOWED}")
+    value, where = files.read_json(source, "file"), f"the file {source}"
+    # The modules are imported only where they are needed: all together, they take a second.
+    match value.get("schema"):
+        case "earlybird.run/1":
+            _show_run(Run.open(source.parent), format)
+        case "earlybird.profile/1":
+            from earlybird.cli.output.profile import print_profile
+            from earlybird.data.profile import profile_from_json
+
+            print_profile(profile_from_json(value, where), format)
+        case "earlybird.prediction/1":
+            from earlybird.cli.output.exchange import print_prediction
+            from earlybird.data.prediction import prediction_from_json
+
+            print_prediction(prediction_from_json(value, where), format)
+        case "earlybird.pipeline-prediction/1":
+            from earlybird.cli.commands.predict_pipeline import print_methods
+
+            _print_or_refuse(print_methods, value, where, format)
+        case "earlybird.collective-prediction/1":
+            from earlybird.cli.commands.predict_collective import print_algorithms
+
+            _print_or_refuse(print_algorithms, value, where, format)
+        case "earlybird.comparison/1":
+            from earlybird.cli.output.exchange import print_comparison
+            from earlybird.data.comparison import comparison_from_json
+
+            comparison = comparison_from_json(value, where)
+            for difference in comparison.extra.get("notes", ()):
+                note(f"warning: {difference}")
+            print_comparison(comparison, format)
+        case "earlybird.advice/1":
+            from earlybird.cli.output.advice import print_advice
+            from earlybird.data.advice import advice_from_json
+
+            print_advice(advice_from_json(value, where), format)
+        case None | "":
+            raise InputError(f"{source} has no schema; {ALLOWED}")
+        case schema:
+            has = f"has the schema {schema!r}, which this version does not print"
+            raise InputError(f"{source} {has}; {ALLOWED}")
+
+
+def _print_or_refuse(
+    print_value: Callable[[Any, Format], None], value: dict[str, Any], where: str, format: Format
+) -> None:
+    try:
+        print_value(value, format)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{where} is incomplete ({error!r}); make it again with `earlybird predict --json`"
+        ) from error
 
 
 def _show_run(run: Run, format: Format) -> None:
@@ -77,67 +119,6 @@ def _show_run(run: Run, format: Format) -> None:
         print_measured(run, format)
     else:
         print_run(run, samples, format)
-
-
-# The modules are imported in the functions: all together, and what they import, take a second.
-def _show_profile(value: dict[str, Any], where: str, format: Format) -> None:
-    from earlybird.cli.output.profile import print_profile
-    from earlybird.data.profile import profile_from_json
-
-    profile = profile_from_json(value, where)
-    if format is Format.json:
-        print_json(profile.to_json())
-    else:
-        print_profile(profile, format)
-
-
-def _show_prediction(value: dict[str, Any], where: str, format: Format) -> None:
-    from earlybird.cli.output.exchange import print_prediction
-    from earlybird.data.prediction import prediction_from_json
-
-    print_prediction(prediction_from_json(value, where), format)
-
-
-def _show_methods(value: dict[str, Any], where: str, format: Format) -> None:
-    """A prediction of pipelines or of collectives."""
-    from earlybird.cli.commands import predict_collective, predict_pipeline
-
-    is_pipeline = value["schema"] == predict_pipeline.SCHEMA
-    try:
-        (predict_pipeline.print_methods if is_pipeline else predict_collective.print_algorithms)(
-            value, format
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{where} is incomplete ({error!r}); make it again with `earlybird predict --json`"
-        ) from error
-
-
-def _show_comparison(value: dict[str, Any], where: str, format: Format) -> None:
-    from earlybird.cli.output.exchange import print_comparison
-    from earlybird.data.comparison import comparison_from_json
-
-    comparison = comparison_from_json(value, where)
-    for difference in comparison.extra.get("notes", ()):
-        note(f"warning: {difference}")
-    print_comparison(comparison, format)
-
-
-def _show_advice(value: dict[str, Any], where: str, format: Format) -> None:
-    from earlybird.cli.output.advice import print_advice
-    from earlybird.data.advice import advice_from_json
-
-    print_advice(advice_from_json(value, where), format)
-
-
-_PRINTERS: dict[Any, Callable[[dict[str, Any], str, Format], None]] = {
-    "earlybird.profile/1": _show_profile,
-    "earlybird.prediction/1": _show_prediction,
-    "earlybird.pipeline-prediction/1": _show_methods,
-    "earlybird.collective-prediction/1": _show_methods,
-    "earlybird.comparison/1": _show_comparison,
-    "earlybird.advice/1": _show_advice,
-}
 
 
 def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:

@@ -1,17 +1,9 @@
 """Prints advice on any operation: warnings first, then JSON, CSV or tables of alternatives and sizes."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import (
-    Column,
-    interval_text,
-    print_data,
-    print_table,
-    ratio_text,
-    table,
-)
+from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
 from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, SizeRange
 from earlybird.data.results import Estimate
@@ -34,39 +26,33 @@ def print_advice(advice: Advice, format: str) -> None:
     records = [one.to_json() for one in advice.ranked]
     if print_data(format, advice.to_json(), records, ("method", *extra, *_VALUES)):
         return
-    own = [Column(head, _extra_cell(key)) for key, head in extra.items()]
-    ranked = [*enumerate(advice.ranked, start=1)]
-    header, rows = table([_METHOD, *own, *_columns(advice.baseline)], advice.ranked)
-    print_table(["", *header], [[rank, *row] for (rank, _), row in zip(ranked, rows, strict=True)])
+    reference = f" over {advice.baseline}" if advice.baseline else ""
+    heads = extra.values()
+    print_table(
+        ["", "method", *heads, "time", f"speed-up{reference}", "95 %", "measured", "model", "basis"],
+        [[rank, *_row(one, extra, advice.baseline)] for rank, one in enumerate(advice.ranked, start=1)],
+    )
     print()
-    for rank, one in ranked:
+    for rank, one in enumerate(advice.ranked, start=1):
         print(f"{rank}. {one.action}")
     print()
-    print_table(*table([*_RANGE, *own, Column("", _outside)], advice.size_ranges))
+    print_table(["from", "to", "best", *heads, ""], [_size_row(one, extra) for one in advice.size_ranges])
 
 
-def _columns(baseline: str) -> list[Column]:
-    """Time and speed-up of an alternative; the reference has no speed-up."""
+def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
+    row = [_name(one), *_extra_cells(one, extra), format_seconds(one.time_s.value)]
+    if one.method == baseline or one.speed_up is None:
+        measured = format_seconds(one.measured_time_s.value) if one.measured_time_s else ""
+        return [*row, "", "", measured, "", one.basis]
+    speed_up = _ratio(one.speed_up), interval_text(one.speed_up, ratio_text)
+    return [*row, *speed_up, _spread(one.measured_speed_up), _ratio(one.predicted_speed_up), one.basis]
 
-    def of_compared(text: Callable[[Alternative], str]) -> Callable[[Alternative], str]:
-        return lambda one: "" if one.method == baseline or one.speed_up is None else text(one)
 
-    def measured(one: Alternative) -> str:
-        if one.method == baseline or one.speed_up is None:
-            return format_seconds(one.measured_time_s.value) if one.measured_time_s else ""
-        return _spread(one.measured_speed_up)
-
-    return [
-        Column("time", lambda one: format_seconds(one.time_s.value)),
-        Column(
-            f"speed-up over {baseline}" if baseline else "speed-up",
-            of_compared(lambda one: ratio_text(one.speed_up.value)),
-        ),
-        Column("95 %", of_compared(lambda one: interval_text(one.speed_up, ratio_text))),
-        Column("measured", measured),
-        Column("model", of_compared(lambda one: _ratio(one.predicted_speed_up))),
-        Column("basis", lambda one: one.basis),
-    ]
+def _size_row(one: SizeRange, extra: Iterable[str]) -> list[str]:
+    outside = one.extra.get("extrapolated")
+    remark = f"extrapolated: {', '.join(outside)}" if outside else ""
+    sizes = format_bytes(one.from_bytes), format_bytes(one.to_bytes)
+    return [*sizes, _name(one), *_extra_cells(one, extra), remark]
 
 
 def _ratio(estimate: Estimate | None) -> str:
@@ -78,19 +64,12 @@ def _spread(estimate: Estimate | None) -> str:
     return _ratio(estimate) + (f" ({interval})" if interval else "")
 
 
-def _outside(one: SizeRange) -> str:
-    outside = one.extra.get("extrapolated")
-    return f"extrapolated: {', '.join(outside)}" if outside else ""
-
-
-def _extra_cell(key: str) -> Callable[[Alternative | SizeRange], Any]:
-    def cell(one: Alternative | SizeRange) -> Any:
-        value = one.extra.get(key)
-        if value is None:
-            return ""
-        return format_bytes(value) if key.endswith("_bytes") else value
-
-    return cell
+def _extra_cells(one: Alternative | SizeRange, extra: Iterable[str]) -> list[str]:
+    values = {key: one.extra.get(key) for key in extra}
+    return [
+        "" if value is None else format_bytes(value) if key.endswith("_bytes") else str(value)
+        for key, value in values.items()
+    ]
 
 
 def _name(one: Alternative | SizeRange) -> str:
@@ -99,11 +78,3 @@ def _name(one: Alternative | SizeRange) -> str:
     is_segmented = colon and "algorithm" in one.extra
     text = f"{name}, segments of {format_bytes(int(bound))}" if is_segmented else one.method
     return text + (f", {labels.counted(one.extra['vcis'], 'context')}" if "vcis" in one.extra else "")
-
-
-_METHOD = Column("method", _name)
-_RANGE = (
-    Column("from", lambda one: format_bytes(one.from_bytes)),
-    Column("to", lambda one: format_bytes(one.to_bytes)),
-    Column("best", _name),
-)

@@ -1,5 +1,6 @@
 """Adds to a report's material the times that profiles predict, Insaghi's regressions and the proofs."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,20 +36,17 @@ def with_pipelines(material: Material) -> Material:
     """`material` with the times of the profiles' models for the measured pipelines they describe, by method,
     level, threads and contexts."""
     fitted: dict[tuple, float] = {}
-    known: dict[tuple, dict[tuple, MethodModel]] = {}
     for run in material.runs:
-        samples = {sample.point(): sample for sample in run.samples if _has_delay(sample)}
+        samples = [sample for sample in run.samples if _has_delay(sample)]
         for profile in profiles_of(run, material.profiles):
-            for point, sample in samples.items():
+            models_of = functools.cache(functools.partial(_models, profile))
+            for sample in samples:
                 config = sample.config
-                if point in fitted or config.get("mpi") != profile_mpi(profile):
-                    continue
-                key = (id(profile), config["level"], config.get("threads", 1))
-                if key not in known:
-                    known[key] = _models(profile, *key[1:])
-                model = known[key].get((sample.method, config.get("vcis")))
-                if model is not None:
-                    fitted[point] = _fitted_s(model, config)
+                if config.get("mpi") == profile_mpi(profile):
+                    models = models_of(config["level"], config.get("threads", 1))
+                    model = models.get((sample.method, config.get("vcis")))
+                    if model is not None:
+                        fitted.setdefault(sample.point(), _fitted_s(model, config))
     return replace(material, fitted_pipelines=fitted)
 
 
@@ -92,10 +90,7 @@ def with_collectives(material: Material) -> Material:
     measured = [sample for samples in timed.values() for sample in samples]
     proofs = [proof for run in material.runs for proof in _proofs(run)]
     return replace(
-        material,
-        fitted_collectives=fitted,
-        references=tuple(_references(measured)),
-        proofs=tuple(proofs),
+        material, fitted_collectives=fitted, references=tuple(_references(measured)), proofs=tuple(proofs)
     )
 
 
@@ -148,6 +143,7 @@ def _proofs(run: MeasuredRun) -> Iterable[Proof]:
             if result.tree is not None:
                 edges = [f"{parent}->{child}" for parent, child in result.proof.edges or ()]
                 seen = result.proof.seen or " ".join(edges)
+                verdict = result.proof.verdict
                 yield Proof(
                     mpi,
                     result.operation,
@@ -155,7 +151,7 @@ def _proofs(run: MeasuredRun) -> Iterable[Proof]:
                     result.ranks,
                     result.map_by,
                     result.tree,
-                    result.proof.verdict,
+                    verdict,
                     seen,
                 )
 
@@ -169,17 +165,12 @@ def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
         max_ranks[curve] = max(max_ranks.get(curve, 0), int(config["ranks"]))
     report = load_report()
     for (operation, map_by, size_bytes), ranks in max_ranks.items():
+        if ranks <= 2 or size_bytes > LARGEST_BYTES:
+            continue
+        counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
         for one in report.regressions:
             same = (one.operation, one.map_by) == (operation, published_mapping(map_by))
-            if (
-                same
-                and ranks > 2
-                and size_bytes <= LARGEST_BYTES
-                and (one.form == 3) != (size_bytes <= SMALL_BYTES)
-            ):
-                counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
+            if same and (one.form == 3) != (size_bytes <= SMALL_BYTES):
                 times_s = published_us(one, counts, size_bytes, report.break_ranks) / US
-                yield ReferenceCurve(
-                    SOURCE, operation, one.algorithm, map_by, size_bytes, tuple(counts.tolist()),
-                    tuple(times_s.tolist()),
-                )  # fmt: skip
+                values = tuple(counts.tolist()), tuple(times_s.tolist())
+                yield ReferenceCurve(SOURCE, operation, one.algorithm, map_by, size_bytes, *values)

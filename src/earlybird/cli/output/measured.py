@@ -1,6 +1,6 @@
 """Prints the results of a run for `measure`: a table for each kernel, JSON, CSV, or the columns of OSU."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
@@ -57,18 +57,28 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
                 print(remark)
 
 
-def check_osu(groups: Iterable[Group]) -> None:
-    """Raise InputError for several operations, mappings, rank counts or algorithms, which do not fit into one
-    column."""
-    groups = list(groups)
-    points = [point for group in groups for point in group.points if point["operation"] != REDUCE_LOCAL]
-    columns = {(point["operation"], point["map_by"], point["ranks"]) for point in points}
-    methods = {method for group in groups for method in group.methods}
-    if len(columns) > 1 or len(methods - {DEFAULT}) > 1:
-        raise InputError(
-            "--format osu prints one column: measure one --op, one --map-by, one of --ranks and one "
-            "--algorithm"
-        )
+def check_one_column(groups: Sequence[Group]) -> None:
+    """Raise InputError for what does not fit into the one column of OSU."""
+    points = [point for group in groups for point in group.points]
+    if len({point["mpi"] for point in points}) > 1:
+        raise InputError("--format osu prints one column: measure one --mpi")
+    if {group.kernel for group in groups} == {"collective"}:
+        remote = [point for point in points if point["operation"] != REDUCE_LOCAL]
+        columns = {(point["operation"], point["map_by"], point["ranks"]) for point in remote}
+        methods = {method for group in groups for method in group.methods}
+        if len(columns) > 1 or len(methods - {DEFAULT}) > 1:
+            raise InputError(
+                "--format osu prints one column: measure one --op, one --map-by, one of --ranks and one "
+                "--algorithm"
+            )
+        return
+    for group in groups:
+        if group.kernel in ("completion", "pipeline", "msgrate", "collective"):
+            raise InputError(
+                f"--format osu prints one time, but {group.kernel} has several; choose table, csv or json"
+            )
+    if len({(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}) > 1:
+        raise InputError("--format osu prints one column: measure one suite with one level and one N")
 
 
 def print_osu(found: Sequence[Result]) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 from earlybird.cli.output.collective_forms import print_forms
 from earlybird.cli.output.printing import (
     Column,
-    Format,
     percent_text,
-    print_csv,
+    print_data,
     print_table,
     range_text,
     table,
@@ -46,9 +45,8 @@ _CHOICE = (
 
 
 def print_profile(profile: Profile, format: str, choices: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Print the parameters of a profile as a table or CSV; `choices` are the protocols it was chosen from."""
-    if format == Format.csv:
-        print_csv(_records(profile), _CSV)
+    """Print a profile as JSON, or its parameters; `choices` are the protocols it was chosen from."""
+    if print_data(format, profile.to_json(), _records(profile), _CSV):
         return
     if profile.levels:
         print_table(_LEVEL, [row for name in profile.levels for row in _level_rows(profile, name)])

@@ -74,11 +74,11 @@ def make_launcher(settings: Mapping[str, Any], seed: int = 0) -> tuple[Launcher,
         profile = load_profile(argument)
         return SyntheticLauncher(expected_times(profile), seed), _assumed_resources(profile)
     if text == "local":
-        flavour = _built_flavour(mpi)
+        flavour = _built(choose_flavour(mpi))
         names = parse_hosts(hosts) if hosts is not None else ()
         return MpiexecLauncher(flavour, names, agent, threads), _resources(flavour, max(len(names), 1))
     if text == "srun":
-        flavour = _built_flavour(mpi)
+        flavour = _built(choose_flavour(mpi))
         return SrunLauncher(flavour, threads), _resources(flavour, int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
         return _cluster_launcher(argument, mpi, threads)
@@ -94,15 +94,14 @@ def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple
     machine = parse_simulated_machine(machine_text)
     if threads > 1:
         raise InputError(f"--threads is {threads}, but a simulated rank has one thread; omit --threads")
-    flavour = simulated_flavour(mpi)
-    require_built(flavour)
+    flavour = _built(simulated_flavour(mpi))
     resources = Resources.of(machine.cores, machine.sockets, machine.nodes)
     return SimgridLauncher(flavour, machine), _with_library(resources, flavour)
 
 
 def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
     cluster = state.find(name)
-    flavour = _built_flavour(mpi)
+    flavour = _built(choose_flavour(mpi))
     cluster.require_whole()
     state.begin_job(cluster)
     resources = _resources(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
@@ -177,8 +176,7 @@ def expected_times(profile: Profile):
     return times_s
 
 
-def _built_flavour(name: str | None) -> flavours.Flavour:
-    flavour = choose_flavour(name)
+def _built(flavour: flavours.Flavour) -> flavours.Flavour:
     require_built(flavour)
     return flavour
 

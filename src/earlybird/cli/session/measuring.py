@@ -160,12 +160,7 @@ def refuse_other_network(run: Run, settings: dict[str, Any], launcher: Launcher)
 
 
 def run_session(
-    run: Run,
-    launcher: Launcher,
-    groups: Sequence[Group],
-    effort: Effort,
-    quiet: bool,
-    resumable: bool = True,
+    run: Run, launcher: Launcher, groups: Sequence[Group], effort: Effort, quiet: bool, resumable: bool = True
 ) -> Result:
     """Measure `groups` into `run`; print progress and warnings on stderr.
 
