@@ -10,6 +10,7 @@ import pytest
 from earlybird.data.layout import parse_layout, save_layout
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
+GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
 MESSAGES = "src,dst,bytes\n0,1,1000\n1,0,2000\n"
 EXCHANGE = ("ring.csv", "--profile", "planted.json", "--layout", "1x1x2")
 SYNTHETIC = ("--launcher", "synthetic:planted.json", "--quiet")
@@ -66,6 +67,10 @@ def test_a_profile_is_printed_as_by_fit(earlybird, folder):
     assert json.loads(earlybird("show", "p.json", "--json").stdout) == json.loads(
         (folder / "p.json").read_text()
     )
+
+
+def test_advice_of_the_first_version_is_printed(earlybird):
+    assert "extrapolated" in earlybird("show", GOLDEN / "advice-1.json").stdout
 
 
 def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):

@@ -50,7 +50,10 @@ def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
 
 def _size_row(one: SizeRange, extra: Iterable[str]) -> list[str]:
     outside = one.extra.get("extrapolated")
-    remark = f"extrapolated: {', '.join(outside)}" if outside else ""
+    if isinstance(outside, list):
+        remark = f"extrapolated: {', '.join(outside)}" if outside else ""
+    else:  # files of earlier versions only say whether
+        remark = "extrapolated" if outside else ""
     sizes = format_bytes(one.from_bytes), format_bytes(one.to_bytes)
     return [*sizes, _name(one), *_extra_cells(one, extra), remark]
 
