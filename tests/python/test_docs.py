@@ -69,7 +69,7 @@ def command_called(words: list[str]) -> tuple[Any, list[str]] | None:
         return None
     name, *rest = words
     assert name in COMMANDS, f"there is no command {name!r}"
-    command = importlib.import_module(f"earlybird.cli.{name}_command").command
+    command = importlib.import_module(f"earlybird.cli.commands.{name}").command
     while hasattr(command, "commands"):
         if hasattr(command, "several") and (not rest or rest[0] not in command.commands):
             return command.several, rest
