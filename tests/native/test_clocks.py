@@ -84,7 +84,7 @@ def test_readings_of_every_rank_come_to_one_scale(any_mpi, clocks):
         # Readings are whole nanoseconds, so a check may agree exactly.
         assert residual_s >= 0
     # A check that waited for its core may be off by more.
-    assert 0 < np.max(rows[:, 3]) and np.median(rows[:, 3]) <= np.median(rows[:, 4])
+    assert np.max(rows[:, 3]) > 0 and np.median(rows[:, 3]) <= np.median(rows[:, 4])
 
 
 def launch(mpi, tmp_path, kernel, points, pattern=None, methods=()) -> Launched:

@@ -21,8 +21,8 @@ from earlybird.models.collective import (
     make_calls,
 )
 from earlybird.predict.collective import published_mapping, published_us
-from earlybird.report.collectives import is_timed
 from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
+from earlybird.report.views.collectives import is_timed
 
 SOURCE = "Insaghi"
 US = 1e6

@@ -7,8 +7,7 @@ from typing import Any
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.predict.pipelined import MEASURED, MethodModel, method_models
-from earlybird.report.curves import profile_mpi
-from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.material import Material, MeasuredRun, profile_mpi
 
 
 def with_fitted_pipelines(material: Material) -> Material:

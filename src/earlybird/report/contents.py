@@ -12,9 +12,9 @@ from earlybird.report.chapters.exchange import exchange_chapter
 from earlybird.report.chapters.machine import machine_chapter
 from earlybird.report.chapters.measured import measured_chapter, trust
 from earlybird.report.chapters.pipelines import pipeline_chapter
-from earlybird.report.exchanges import exchanges
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter
+from earlybird.report.views.exchanges import exchanges
 
 MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.

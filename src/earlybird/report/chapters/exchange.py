@@ -7,12 +7,12 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.units import format_seconds
-from earlybird.report.advice_text import spread
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
 from earlybird.report.figures.matrix import matrix_figure
 from earlybird.report.parts import Answer, Chapter, Figure
-from earlybird.report.tables import measurements as tables
+from earlybird.report.tables.exchanges import ranks_table
+from earlybird.report.texts import spread
+from earlybird.report.views.exchanges import Exchange
 
 ID = "exchange"
 QUESTION = "What does my exchange cost?"
@@ -48,8 +48,8 @@ def exchange_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
         answers=[_answer(item) for item in timed],
         warnings=_warnings(timed),
         figures=figures,
-        tables=[tables.ranks_table(item) for item in timed],
-        brief=[tables.ranks_table(item, BRIEF_RANKS) for item in timed],
+        tables=[ranks_table(item) for item in timed],
+        brief=[ranks_table(item, BRIEF_RANKS) for item in timed],
         absent=_absent(timed),
     )
 

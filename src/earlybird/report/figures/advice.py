@@ -6,12 +6,12 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import Advice, SizeRange
 from earlybird.data.units import format_bytes
-from earlybird.report import advice_text
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
+from earlybird.report.texts import spans_text
+from earlybird.report.views import advice as advice_text
 
 _HEIGHT = 120  # pixels with axis
-_MAX_LISTED = 4  # size ranges in the sentence
 _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
 
@@ -95,11 +95,5 @@ def _sentence(ranges: Sequence[SizeRange]) -> str:
     names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
     if len(ranges) == 1:
         return f"The fastest method at every size is {names[0]}."
-    spans = [f"{names[0]} up to {format_bytes(ranges[0].to_bytes)}"]
-    spans += [
-        f"{name} from {format_bytes(size_range.from_bytes)}"
-        for name, size_range in zip(names[1:_MAX_LISTED], ranges[1:_MAX_LISTED], strict=True)
-    ]
-    num_left = len(ranges) - _MAX_LISTED
-    spans += [labels.counted(num_left, "more change")] if num_left > 0 else []
-    return f"The fastest method is {labels.listed(spans)}."
+    spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]
+    return f"The fastest method is {spans_text(spans)}."

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.units import format_seconds
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
+from earlybird.report.views.exchanges import Exchange
 
 MAX_BARS = 32  # ranks drawn as bars in rank order; more are drawn as a line and points, slowest first
 MAX_POINTS = 1500  # ranks drawn at most, an even selection from the slowest to the fastest

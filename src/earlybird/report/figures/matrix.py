@@ -5,9 +5,10 @@ import numpy as np
 from earlybird.data import labels
 from earlybird.data.pattern import Pattern
 from earlybird.data.units import format_bytes
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures import axes
+from earlybird.report.figures.maps import heat_map
 from earlybird.report.parts import Figure
+from earlybird.report.views.exchanges import Exchange
 
 MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
 
@@ -41,20 +42,10 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         ]
         for i in range(len(volume))
     ]
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(volume))),
-        "y": list(range(len(volume))),
-        "z": _none_for_nan(z),
-        "hovertext": hover,
-        "hoverinfo": "text",
-        "colorscale": axes.AMOUNTS,
-        "zmin": low - 0.01,  # a single volume still spans a scale
-        "zmax": high + 0.01,
-        "xgap": 1 if len(volume) <= 32 else 0,
-        "ygap": 1 if len(volume) <= 32 else 0,
-        "colorbar": axes.color_bar(exponents, texts, -0.2),
-    }
+    # A single volume still spans a scale.
+    ends, gap = (low - 0.01, high + 0.01), 1 if len(volume) <= 32 else 0
+    bar = axes.color_bar(exponents, texts, -0.2)
+    trace = heat_map(_none_for_nan(z), hover, axes.AMOUNTS, ends, gap, colorbar=bar)
     ticks = sorted({round(k) for k in np.linspace(0, len(volume) - 1, min(len(volume), 7))})
     axis = {
         "tickvals": ticks,

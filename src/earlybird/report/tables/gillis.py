@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from earlybird.data import labels
-from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes
-from earlybird.report import provenance
-from earlybird.report.curves import number_or_none
-from earlybird.report.material import Material, MeasuredRun
-from earlybird.report.parts import Table
-from earlybird.report.pipelines import Pipeline, PipelinePoint
+from earlybird.report.material import Material, MeasuredRun, number_or_none
+from earlybird.report.parts import Table, table_of
+from earlybird.report.texts import ratio, value_and_spread
+from earlybird.report.views import provenance
+from earlybird.report.views.pipelines import Pipeline, reproduces
+from earlybird.report.views.points import Point
 
 NAME = "gillis"
-PAPER_GAMMA_S_PER_BYTE = 100e-12
 # The measurement setup of the paper, from its section 4.
 PAPER = (
     "Paper: MPICH with UCX 1.13.1 between two nodes of MeluXina (AMD EPYC 7H12 of 64 cores; HDR200 "
@@ -23,49 +22,53 @@ PAPER = (
     "partitioned communication of the MPI is listed as well. "
     "The paper does not state the buffer size of figures 4 to 7; here it is the smallest buffer."
 )
+_BRIEF = ("figure", "times of", "threads", "contexts", "paper", "here")
+_OTHERS = ("earlybird", "partitioned", "many")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a pipeline measured of a headline: the number here, and those of other methods and sizes."""
+
+    here: str
+    others: Sequence[str]
+    point: Point
+    method: str = "earlybird"
 
 
 @dataclass(frozen=True)
 class _Headline:
-    """A number printed in a figure of the paper, and the measured pipelines that correspond to it."""
+    """A number printed in a figure of the paper, the measured pipelines that correspond to it, and their
+    number. `threads` and `vcis` are the paper's."""
 
     figure: int
     ratio: str
-    description: str
     printed: str
+    threads: int
+    vcis: int
     is_like: Callable[[Pipeline], bool]
-    cells_of: Callable[[Pipeline], list[str]]  # cells: quantity, here, other values here, buffer
+    find: Callable[[Pipeline], _Found | None]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A headline and one pipeline; `pipeline` is None if nothing comparable was measured."""
-
-    headline: _Headline
-    pipeline: Pipeline | None
-    cells: list[str]
+_Row = tuple[_Headline, Pipeline | None, _Found | None]
 
 
 def paper_tables(measured: Sequence[Pipeline]) -> list[Table]:
     """Paper and measurement, one table per MPI and level of a run that reproduces the paper."""
-    return [_table(group) for group in _groups(measured)]
+    reproducing = sorted((pipeline for pipeline in measured if pipeline.reproduces == NAME), key=_place)
+    return [_table(list(group)) for _, group in groupby(reproducing, key=_place)]
 
 
 def brief_paper_tables(measured: Sequence[Pipeline]) -> list[Table]:
-    """The same tables, shorter, for the terminal."""
-    return [_brief_table(group) for group in _groups(measured)]
+    """The same tables with fewer columns, for the terminal."""
+    return [table.columns(_BRIEF) for table in paper_tables(measured)]
 
 
 def conditions(material: Material) -> list[str]:
     """The setup of the paper and of each run, one line each."""
-    runs = [
-        run
-        for run in material.runs
-        if isinstance(run.header.get("settings"), dict) and run.header["settings"].get("reproduce") == NAME
-    ]
-    if not runs:
-        return []
-    return [PAPER, *(f"Here: {provenance.run_line(run)}{_threads_per_core(run)}." for run in runs)]
+    runs = [run for run in material.runs if reproduces(run) == NAME]
+    here = [f"Here: {provenance.run_line(run)}{_threads_per_core(run)}." for run in runs]
+    return [PAPER, *here] if runs else []
 
 
 def _threads_per_core(run: MeasuredRun) -> str:
@@ -81,184 +84,107 @@ def _threads_per_core(run: MeasuredRun) -> str:
     return f"; at most {most / cores:.3g} threads per core" if cores and most else ""
 
 
-def _groups(measured: Sequence[Pipeline]) -> list[list[Pipeline]]:
-    """The pipelines of runs that reproduce the paper, grouped by level and MPI."""
-    reproducing = sorted((pipeline for pipeline in measured if pipeline.reproduces == NAME), key=_place)
-    return [list(group) for _, group in groupby(reproducing, key=_place)]
-
-
 def _place(pipeline: Pipeline) -> tuple:
-    return labels.level_order(pipeline.setting.level), pipeline.setting.level, pipeline.label
-
-
-def _rows(measured: Sequence[Pipeline]) -> list[_Row]:
-    rows = []
-    for headline in _HEADLINES:
-        rows_of_headline = [
-            _Row(headline, pipeline, cells)
-            for pipeline in measured
-            if headline.is_like(pipeline) and (cells := headline.cells_of(pipeline))
-        ]
-        rows += rows_of_headline or [_Row(headline, None, [headline.description, "not measured", "-", "-"])]
-    return rows
+    return pipeline.setting.level_order, pipeline.setting.level, pipeline.label
 
 
 def _table(measured: Sequence[Pipeline]) -> Table:
-    rows = [
-        [str(row.headline.figure), row.cells[0], row.headline.printed, *row.cells[1:]]
-        for row in _rows(measured)
-    ]
-    header = ["figure", "quantity", "paper", "here", "other values here", "buffer"]
-    return Table(_caption(measured), header, rows, wide=True)
-
-
-def _brief_table(measured: Sequence[Pipeline]) -> Table:
-    rows = []
-    for row in _rows(measured):
-        _, here, _, at = row.cells
-        threads = (
-            f"{row.pipeline.setting.threads}{' *' * row.pipeline.oversubscribed}" if row.pipeline else "-"
-        )
-        contexts = row.pipeline.setting.contexts() if row.pipeline else "-"
-        rows.append(
-            [str(row.headline.figure), row.headline.ratio, threads, contexts,
-             row.headline.printed.partition(" (")[0], here.partition(" (lib")[0], at]
-        )  # fmt: skip
-    return Table(
-        _caption(measured), ["figure", "times of", "threads", "contexts", "paper", "here", "at"], rows
-    )
-
-
-def _caption(measured: Sequence[Pipeline]) -> str:
+    rows: list[_Row] = []
+    for headline in _HEADLINES:
+        like = [(headline, one, headline.find(one)) for one in measured if headline.is_like(one)]
+        rows += [row for row in like if row[2]] or [(headline, None, None)]
     where = f"{measured[0].label}, {labels.level(measured[0].setting.level)}"
     star = " (*: more threads than cores)" if any(pipeline.oversubscribed for pipeline in measured) else ""
-    return f"Figures of Gillis et al. 2023, paper and here: {where}{star}"
+    columns: dict[str, Callable[[_Row], str]] = {
+        "figure": lambda row: str(row[0].figure),
+        "times of": lambda row: row[0].ratio,
+        "threads": lambda row: _threads(*row[:2]),
+        "contexts": lambda row: _contexts(*row[:2]),
+        "partitions": lambda row: str(row[1].setting.partitions) if row[1] else "-",
+        "delay": lambda row: row[1].setting.late() if row[1] else "-",
+        "buffer": lambda row: format_bytes(row[2].point.size_bytes) if row[2] else "-",
+        "method": lambda row: labels.method(row[2].method) if row[2] else "-",
+        "paper": lambda row: row[0].printed,
+        "here": lambda row: row[2].here if row[2] else "not measured",
+        "other values here": lambda row: ("; ".join(row[2].others) if row[2] else "") or "-",
+    }
+    return table_of(f"Figures of Gillis et al. 2023, paper and here: {where}{star}", rows, columns, wide=True)
 
 
-def _threads(pipeline: Pipeline, paper: int) -> str:
-    threads = labels.counted(pipeline.setting.threads, "thread") + (" *" if pipeline.oversubscribed else "")
-    return threads + (f" (paper: {paper})" if pipeline.setting.threads != paper else "")
+def _threads(headline: _Headline, pipeline: Pipeline | None) -> str:
+    if pipeline is None:
+        return "-"
+    threads = str(pipeline.setting.threads) + " *" * pipeline.oversubscribed
+    return threads + f" (paper: {headline.threads})" * (pipeline.setting.threads != headline.threads)
 
 
-_MPI_VERSUS_IMPROVED = (
-    "1 thread, 1 partition: the MPI's partitioned communication takes … times as long as the improved one"
-)
+def _contexts(headline: _Headline, pipeline: Pipeline | None) -> str:
+    if pipeline is None:
+        return "-"
+    differs = headline.vcis > 1 and pipeline.setting.vcis != headline.vcis
+    return pipeline.setting.contexts() + f" (paper: {headline.vcis})" * differs
 
 
-def _mpi_versus_improved(pipeline: Pipeline) -> list[str]:
+def _mpi_versus_improved(pipeline: Pipeline) -> _Found | None:
+    """How much longer the MPI's partitioned communication takes than the improved one."""
     points = [point for point in pipeline.points if {"partitioned", "earlybird"} <= point.speed_up.keys()]
     if not points:
-        return []
-    ratios = [point.speed_up["earlybird"][0] / point.speed_up["partitioned"][0] for point in points]
-    return [
-        _MPI_VERSUS_IMPROVED,
-        f"{ratios[0]:.2f}",
-        f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes",
-        format_bytes(points[0].size_bytes),
-    ]
+        return None
+    ratios = [point.speed_up["earlybird"].value / point.speed_up["partitioned"].value for point in points]
+    return _Found(ratio(ratios[0]), [f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes"], points[0])
 
 
-def _congestion(pipeline: Pipeline) -> list[str]:
-    setting = pipeline.setting
-    contexts = labels.counted(setting.vcis or 1, "context")
-    contexts += "" if (setting.vcis or 1) in (1, 32) else " (paper: 32)"
-    quantity = f"{_threads(pipeline, 32)}, 1 partition each, {contexts}"
-    return _penalty(
-        pipeline, f"{quantity}: partitioned takes … times as long as a single message", "earlybird"
-    )
+def _early_bird(pipeline: Pipeline) -> _Found | None:
+    """The speed-up of the largest buffer over a single message."""
+    points = [point for point in pipeline.points if "earlybird" in point.speed_up]
+    if not points:
+        return None
+    gains, theory = points[-1].speed_up, points[-1].ideal_speed_up
+    others = [f"equation (4) {theory:.2f}"] * (theory is not None)
+    others += [f"{labels.method(name)} {gains[name].value:.2f}" for name in _OTHERS[1:] if name in gains]
+    return _Found(value_and_spread(gains["earlybird"], ratio), others, points[-1])
 
 
-def _aggregation(pipeline: Pipeline) -> list[str]:
+def _aggregated(pipeline: Pipeline) -> _Found | None:
+    """The penalty of the largest bound of aggregated messages."""
     bounds = [method for method in pipeline.methods() if method.startswith("earlybird:")]
-    if not bounds:
-        return []
-    quantity = f"{_threads(pipeline, 4)}, {pipeline.setting.partitions} partitions, aggregated"
-    quantity += ": partitioned takes … times as long as a single message"
-    return _penalty(pipeline, quantity, bounds[-1])
+    return _penalty(pipeline, bounds[-1]) if bounds else None
 
 
-def _penalty(pipeline: Pipeline, quantity: str, method: str) -> list[str]:
+def _penalty(pipeline: Pipeline, method: str = "earlybird") -> _Found | None:
+    """How much longer the smallest buffer takes than as a single message."""
     points = [point for point in pipeline.points if method in point.speed_up]
     if not points:
-        return []
+        return None
+    gains = points[0].speed_up
     others = [
-        f"{labels.method(other)} {1 / points[0].speed_up[other][0]:.2f}"
-        for other in ("earlybird", "partitioned", "many")
-        if other != method and other in points[0].speed_up
+        f"{labels.method(name)} {1 / gains[name].value:.2f}"
+        for name in _OTHERS
+        if name != method and name in gains
     ]
-    here = _spread(_inverse(points[0].speed_up[method]))
-    if method != "earlybird":
-        here += f" ({labels.method(method)})"
-    return [quantity, here, "; ".join(others) or "-", format_bytes(points[0].size_bytes)]
+    here = value_and_spread(gains[method].inverse(), ratio)
+    return _Found(here, others, points[0], method)
 
 
-def _early_bird(pipeline: Pipeline) -> list[str]:
-    points: list[PipelinePoint] = [point for point in pipeline.points if "earlybird" in point.speed_up]
-    if not points:
-        return []
-    last = points[-1]
-    others = [f"equation (4) {last.ideal_speed_up:.2f}"] if last.ideal_speed_up is not None else []
-    others += [
-        f"{labels.method(method)} {last.speed_up[method][0]:.2f}"
-        for method in ("many", "partitioned")
-        if method in last.speed_up
-    ]
-    return [
-        f"{_threads(pipeline, 4)}, {labels.counted(pipeline.setting.partitions, 'partition')}, the last one "
-        f"late by {pipeline.setting.late()}: speed-up over a single message",
-        _spread(last.speed_up["earlybird"]),
-        "; ".join(others) or "-",
-        format_bytes(last.size_bytes),
-    ]
+def _is_early(pipeline: Pipeline) -> bool:
+    """Whether all partitions are ready at once."""
+    return not any(pipeline.setting.delay)
 
 
-def _inverse(spread: Estimate) -> Estimate:
-    middle, low, high = spread
-    return 1 / middle, 1 / high, 1 / low
-
-
-def _spread(spread: Estimate) -> str:
-    middle, low, high = spread
-    return f"{middle:.2f}" + (f" ({low:.2f} to {high:.2f})" if high > low else "")
-
-
-def _early(pipeline: Pipeline) -> bool:
-    """Whether no partition is late."""
-    return pipeline.setting.gamma_s_per_byte == 0 and pipeline.setting.noise is None
-
-
-def _one_each(pipeline: Pipeline) -> bool:
+def _is_one_each(pipeline: Pipeline) -> bool:
     """Whether several threads have one partition each, all ready at once."""
-    return pipeline.setting.partitions == pipeline.setting.threads > 1 and _early(pipeline)
+    return pipeline.setting.partitions == pipeline.setting.threads > 1 and _is_early(pipeline)
 
 
+_COST = "partitioned / single"
 _HEADLINES = (
-    _Headline(
-        4, "the MPI's own / improved", _MPI_VERSUS_IMPROVED, "3.18",
-        lambda pipeline: pipeline.setting.partitions == 1,
-        _mpi_versus_improved,
-    ),
-    _Headline(
-        5, "partitioned / single message",
-        "One partition per thread: partitioned takes … times as long as a single message", "29.76",
-        lambda pipeline: _one_each(pipeline) and pipeline.setting.vcis in (None, 1),
-        _congestion,
-    ),
-    _Headline(
-        6, "partitioned / single message", "The same with one context per thread", "4.04",
-        lambda pipeline: _one_each(pipeline) and (pipeline.setting.vcis or 1) > 1,
-        _congestion,
-    ),
-    _Headline(
-        7, "partitioned / single message",
-        "Many partitions, aggregated: partitioned takes … times as long as a single message", "3.13",
-        _early,
-        _aggregation,
-    ),
-    _Headline(
-        8, "single message / partitioned",
-        "The last partition late: speed-up over a single message", "2.54 (theory 2.67)",
-        lambda pipeline: pipeline.setting.gamma_s_per_byte > 0,
-        _early_bird,
-    ),
+    _Headline(4, "the MPI's / improved", "3.18", 1, 1,
+              lambda one: one.setting.partitions == 1, _mpi_versus_improved),
+    _Headline(5, _COST, "29.76", 32, 1,
+              lambda one: _is_one_each(one) and one.setting.vcis <= 1, _penalty),
+    _Headline(6, _COST, "4.04", 32, 32,
+              lambda one: _is_one_each(one) and one.setting.vcis > 1, _penalty),
+    _Headline(7, _COST, "3.13", 4, 1, _is_early, _aggregated),
+    _Headline(8, "single / partitioned", "2.54 (theory 2.67)", 4, 1,
+              lambda one: one.setting.gamma_s_per_byte > 0, _early_bird),
 )  # fmt: skip

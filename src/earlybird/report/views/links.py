@@ -7,8 +7,7 @@ import numpy as np
 
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
-from earlybird.report.curves import number_or_none
-from earlybird.report.material import MeasuredRun
+from earlybird.report.material import MeasuredRun, number_or_none
 
 # A sample is link-limited if its bytes keep the link busy for at least this fraction of its time.
 LIMIT_SHARE = 0.9

@@ -12,9 +12,9 @@ from earlybird.data import labels
 from earlybird.data.pattern import Pattern
 from earlybird.data.results import Estimate
 from earlybird.data.run import Sample, rank_medians_of_launches
-from earlybird.report import links
 from earlybird.report.material import Material, MeasuredRun
-from earlybird.report.provenance import is_loaded, load_of
+from earlybird.report.views import links
+from earlybird.report.views.provenance import is_loaded, load_of
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,17 @@ class Exchange:
     def models(self) -> list[str]:
         return sorted(self.predicted_s, key=lambda name: (labels.model_order(name), name))
 
+    def series(self) -> dict[str, np.ndarray]:
+        """The times by `measured` and by model."""
+        measured = {} if self.measured_s is None else {"measured": self.measured_s}
+        return measured | {model: self.predicted_s[model] for model in self.models()}
+
     def best_first(self) -> list[str]:
         return sorted(self.error, key=lambda name: self.error[name])
 
     def reference(self) -> tuple[str, np.ndarray]:
         """The times that the sentence describes: measured, or those of the first model."""
-        if self.measured_s is not None:
-            return "measured", self.measured_s
-        model = self.models()[0]
-        return model, self.predicted_s[model]
+        return next(iter(self.series().items()))
 
 
 def exchanges(material: Material) -> list[Exchange]:

@@ -10,10 +10,9 @@ from earlybird.data.layout import level_phrase
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.report import links
-from earlybird.report.curves import number_or_none
-from earlybird.report.material import MeasuredRun
+from earlybird.report.material import MeasuredRun, number_or_none
 from earlybird.report.parts import Light, Table
+from earlybird.report.views import links
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 MAX_PLACEMENTS = 3  # listed per run

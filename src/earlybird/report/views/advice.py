@@ -5,9 +5,9 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.parts import Answer
+from earlybird.report.texts import ratio, spread
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
@@ -72,7 +72,7 @@ def speed_up(advice: Advice, alternative: Alternative) -> str:
         return "the reference"
     if alternative.speed_up is None:
         return "speed-up unknown"
-    interval = _interval(alternative.speed_up, "{:.2f}".format)
+    interval = _interval(alternative.speed_up, ratio)
     return (
         f"speed-up {alternative.speed_up.value:.2f} over {labels.method(advice.baseline)}{interval}, "
         f"{basis(alternative)}"
@@ -92,31 +92,6 @@ def takes(alternative: Alternative) -> str:
 def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:
     interval = spread(estimate, text)
     return f" (95 %: {interval})" if interval else ""
-
-
-def spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """`2.20 to 2.60`; "" without an interval."""
-    if estimate is None or estimate.low == estimate.high:
-        return ""
-    return f"{text(estimate.low)} to {text(estimate.high)}"
-
-
-def value_and_spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """`2.40 (2.20 to 2.60)`; `-` if it is unknown."""
-    if estimate is None:
-        return "-"
-    interval = spread(estimate, text)
-    return text(estimate.value) + (f" ({interval})" if interval else "")
-
-
-def fastest_answer(what: str, finding: str, fastest: Result, reference: str, command: str) -> Answer:
-    """The answer that names the fastest method measured, with its speed-up over the `reference` if known."""
-    do = f"run `{command} --profile profile.json` for the setting that selects it"
-    time = format_seconds(fastest.time_s.value)
-    if fastest.speed_up is None:
-        return Answer(what, time, spread(fastest.time_s, format_seconds), f"{finding}.", do)
-    number, interval = f"speed-up {fastest.speed_up.value:.2f}", spread(fastest.speed_up, "{:.2f}".format)
-    return Answer(what, number, interval, f"{finding}, {time}; speed-up over {reference}.", do)
 
 
 def _is_number(value: Any) -> bool:
