@@ -43,7 +43,7 @@ _COLUMNS: Columns = {
 
 def advice_chapter(material: Material) -> Chapter:
     """All pieces of advice, the largest speed-up first."""
-    pieces = advice_text.by_gain(_distinct(material))
+    pieces = sorted(_distinct(material), key=advice_text.gain, reverse=True)
     if not pieces:
         return Chapter(
             ID,
@@ -94,17 +94,13 @@ def _answer(advice: Advice) -> Answer:
     first, what = advice.ranked[0], labels.capital(advice_text.title(advice))
     method = advice_text.name(first.method, first.extra)
     if first.method == advice.baseline or first.speed_up is None:
+        number, interval = format_seconds(first.time_s.value), spread(first.time_s, format_seconds)
         finding = labels.capital(method) + " is already the fastest" * (first.method == advice.baseline)
-        interval = spread(first.time_s, format_seconds)
-        return Answer(what, format_seconds(first.time_s.value), interval, f"{finding}.", first.action)
-    return Answer(
-        what,
-        f"speed-up {first.speed_up.value:.2f}",
-        spread(first.speed_up, ratio),
-        f"With {method} instead of {labels.method(advice.baseline)}: time {advice_text.takes(first)}, "
-        f"{advice_text.basis(first)}.",
-        first.action,
-    )
+    else:
+        number, interval = f"speed-up {first.speed_up.value:.2f}", spread(first.speed_up, ratio)
+        finding = f"With {method} instead of {labels.method(advice.baseline)}: time "
+        finding += f"{advice_text.takes(first)}, {advice_text.basis(first)}"
+    return Answer(what, number, interval, f"{finding}.", first.action)
 
 
 def _notes(pieces: Sequence[Advice]) -> list[str]:
@@ -123,12 +119,10 @@ def _notes(pieces: Sequence[Advice]) -> list[str]:
 def _left_out(advice: Advice) -> list[str]:
     """The sizes that the settings of this MPI cannot express."""
     sizes = _config(advice).get("left_out")
-    text = labels.listed([str(size) for size in sizes]) if isinstance(sizes, list) else ""
-    return (
-        [f"this MPI cannot express these settings together with the others, so they are left out: {text}"]
-        if text
-        else []
-    )
+    if not isinstance(sizes, list) or not sizes:
+        return []
+    why = "this MPI cannot express these settings together with the others, so they are left out"
+    return [f"{why}: {labels.listed(list(map(str, sizes)))}"]
 
 
 def _alternatives(advice: Advice) -> Table:

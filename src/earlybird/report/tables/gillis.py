@@ -7,7 +7,7 @@ from itertools import groupby
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, MeasuredRun, number_or_none
-from earlybird.report.parts import Table, table_of
+from earlybird.report.parts import Table
 from earlybird.report.texts import ratio, value_and_spread
 from earlybird.report.views import provenance
 from earlybird.report.views.pipelines import Pipeline, reproduces
@@ -22,24 +22,17 @@ PAPER = (
     "partitioned communication of the MPI is listed as well. "
     "The paper does not state the buffer size of figures 4 to 7; here it is the smallest buffer."
 )
+_COLUMNS = ("figure", "times of", "threads", "contexts", "partitions", "delay", "buffer", "method", "paper",
+            "here", "other values here")  # fmt: skip
 _BRIEF = ("figure", "times of", "threads", "contexts", "paper", "here")
 _OTHERS = ("earlybird", "partitioned", "many")
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What a pipeline measured of a headline: the number here, and those of other methods and sizes."""
-
-    here: str
-    others: Sequence[str]
-    point: Point
-    method: str = "earlybird"
+_Cells = dict[str, str]  # by column
 
 
 @dataclass(frozen=True)
 class _Headline:
-    """A number printed in a figure of the paper, the measured pipelines that correspond to it, and their
-    number. `threads` and `vcis` are the paper's."""
+    """A number printed in a figure of the paper with the paper's `threads` and contexts, the measured
+    pipelines that correspond to it, and their numbers here ({} if they were not measured)."""
 
     figure: int
     ratio: str
@@ -47,10 +40,27 @@ class _Headline:
     threads: int
     vcis: int
     is_like: Callable[[Pipeline], bool]
-    find: Callable[[Pipeline], _Found | None]
+    find: Callable[[Pipeline], _Cells]
 
+    def rows(self, measured: Sequence[Pipeline]) -> list[list[str]]:
+        """A row for each pipeline like it; a row without numbers if there is none."""
+        paper = {"figure": str(self.figure), "times of": self.ratio, "paper": self.printed}
+        like = [(one, found) for one in measured if self.is_like(one) and (found := self.find(one))]
+        rows = [paper | self._setting(one) | found for one, found in like]
+        return [
+            [row.get(name, "-") for name in _COLUMNS] for row in rows or [paper | {"here": "not measured"}]
+        ]
 
-_Row = tuple[_Headline, Pipeline | None, _Found | None]
+    def _setting(self, pipeline: Pipeline) -> _Cells:
+        setting, star = pipeline.setting, " *" * pipeline.oversubscribed
+        other_threads = f" (paper: {self.threads})" * (setting.threads != self.threads)
+        other_contexts = f" (paper: {self.vcis})" * (self.vcis > 1 and setting.vcis != self.vcis)
+        return {
+            "threads": f"{setting.threads}{star}{other_threads}",
+            "contexts": setting.contexts() + other_contexts,
+            "partitions": str(setting.partitions),
+            "delay": setting.late(),
+        }
 
 
 def paper_tables(measured: Sequence[Pipeline]) -> list[Table]:
@@ -89,81 +99,53 @@ def _place(pipeline: Pipeline) -> tuple:
 
 
 def _table(measured: Sequence[Pipeline]) -> Table:
-    rows: list[_Row] = []
-    for headline in _HEADLINES:
-        like = [(headline, one, headline.find(one)) for one in measured if headline.is_like(one)]
-        rows += [row for row in like if row[2]] or [(headline, None, None)]
     where = f"{measured[0].label}, {labels.level(measured[0].setting.level)}"
     star = " (*: more threads than cores)" if any(pipeline.oversubscribed for pipeline in measured) else ""
-    columns: dict[str, Callable[[_Row], str]] = {
-        "figure": lambda row: str(row[0].figure),
-        "times of": lambda row: row[0].ratio,
-        "threads": lambda row: _threads(*row[:2]),
-        "contexts": lambda row: _contexts(*row[:2]),
-        "partitions": lambda row: str(row[1].setting.partitions) if row[1] else "-",
-        "delay": lambda row: row[1].setting.late() if row[1] else "-",
-        "buffer": lambda row: format_bytes(row[2].point.size_bytes) if row[2] else "-",
-        "method": lambda row: labels.method(row[2].method) if row[2] else "-",
-        "paper": lambda row: row[0].printed,
-        "here": lambda row: row[2].here if row[2] else "not measured",
-        "other values here": lambda row: ("; ".join(row[2].others) if row[2] else "") or "-",
-    }
-    return table_of(f"Figures of Gillis et al. 2023, paper and here: {where}{star}", rows, columns, wide=True)
+    caption = f"Figures of Gillis et al. 2023, paper and here: {where}{star}"
+    rows = [row for headline in _HEADLINES for row in headline.rows(measured)]
+    return Table(caption, _COLUMNS, rows, wide=True)
 
 
-def _threads(headline: _Headline, pipeline: Pipeline | None) -> str:
-    if pipeline is None:
-        return "-"
-    threads = str(pipeline.setting.threads) + " *" * pipeline.oversubscribed
-    return threads + f" (paper: {headline.threads})" * (pipeline.setting.threads != headline.threads)
+def _found(point: Point, here: str, others: Sequence[str], method: str = "earlybird") -> _Cells:
+    cells = {"buffer": format_bytes(point.size_bytes), "method": labels.method(method), "here": here}
+    return cells | {"other values here": "; ".join(others) or "-"}
 
 
-def _contexts(headline: _Headline, pipeline: Pipeline | None) -> str:
-    if pipeline is None:
-        return "-"
-    differs = headline.vcis > 1 and pipeline.setting.vcis != headline.vcis
-    return pipeline.setting.contexts() + f" (paper: {headline.vcis})" * differs
-
-
-def _mpi_versus_improved(pipeline: Pipeline) -> _Found | None:
+def _mpi_versus_improved(pipeline: Pipeline) -> _Cells:
     """How much longer the MPI's partitioned communication takes than the improved one."""
     points = [point for point in pipeline.points if {"partitioned", "earlybird"} <= point.speed_up.keys()]
     if not points:
-        return None
+        return {}
     ratios = [point.speed_up["earlybird"].value / point.speed_up["partitioned"].value for point in points]
-    return _Found(ratio(ratios[0]), [f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes"], points[0])
+    return _found(points[0], ratio(ratios[0]), [f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes"])
 
 
-def _early_bird(pipeline: Pipeline) -> _Found | None:
+def _early_bird(pipeline: Pipeline) -> _Cells:
     """The speed-up of the largest buffer over a single message."""
     points = [point for point in pipeline.points if "earlybird" in point.speed_up]
     if not points:
-        return None
+        return {}
     gains, theory = points[-1].speed_up, points[-1].ideal_speed_up
-    others = [f"equation (4) {theory:.2f}"] * (theory is not None)
+    others = [f"equation (4) {theory:.2f}"] if theory is not None else []
     others += [f"{labels.method(name)} {gains[name].value:.2f}" for name in _OTHERS[1:] if name in gains]
-    return _Found(value_and_spread(gains["earlybird"], ratio), others, points[-1])
+    return _found(points[-1], value_and_spread(gains["earlybird"], ratio), others)
 
 
-def _aggregated(pipeline: Pipeline) -> _Found | None:
+def _aggregated(pipeline: Pipeline) -> _Cells:
     """The penalty of the largest bound of aggregated messages."""
     bounds = [method for method in pipeline.methods() if method.startswith("earlybird:")]
-    return _penalty(pipeline, bounds[-1]) if bounds else None
+    return _penalty(pipeline, bounds[-1]) if bounds else {}
 
 
-def _penalty(pipeline: Pipeline, method: str = "earlybird") -> _Found | None:
+def _penalty(pipeline: Pipeline, method: str = "earlybird") -> _Cells:
     """How much longer the smallest buffer takes than as a single message."""
     points = [point for point in pipeline.points if method in point.speed_up]
     if not points:
-        return None
+        return {}
     gains = points[0].speed_up
-    others = [
-        f"{labels.method(name)} {1 / gains[name].value:.2f}"
-        for name in _OTHERS
-        if name != method and name in gains
-    ]
-    here = value_and_spread(gains[method].inverse(), ratio)
-    return _Found(here, others, points[0], method)
+    names = [name for name in _OTHERS if name != method and name in gains]
+    others = [f"{labels.method(name)} {1 / gains[name].value:.2f}" for name in names]
+    return _found(points[0], value_and_spread(gains[method].inverse(), ratio), others, method)
 
 
 def _is_early(pipeline: Pipeline) -> bool:

@@ -1,6 +1,6 @@
 """Text about a piece of advice: its title, and the time and speed-up of its alternatives."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from earlybird.data import labels
@@ -23,12 +23,8 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-def by_gain(pieces: Iterable[Advice]) -> list[Advice]:
-    """Sorted by predicted speed-up, the largest first; advice without one last."""
-    return sorted(pieces, key=lambda piece: -_first_speed_up(piece))
-
-
-def _first_speed_up(advice: Advice) -> float:
+def gain(advice: Advice) -> float:
+    """The predicted speed-up; 0 without one."""
     speed_up = advice.ranked[0].speed_up
     return speed_up.value if speed_up else 0.0
 
@@ -68,8 +64,6 @@ def name(method: str, extra: Mapping[str, Any]) -> str:
 
 def speed_up(advice: Advice, alternative: Alternative) -> str:
     """`speed-up 2.40 over single message (95 %: 2.20 to 2.60), measured`."""
-    if alternative.method == advice.baseline:
-        return "the reference"
     if alternative.speed_up is None:
         return "speed-up unknown"
     interval = _interval(alternative.speed_up, ratio)

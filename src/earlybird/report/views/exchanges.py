@@ -1,15 +1,15 @@
-"""Exchanges of chapters 3 and 4: each pattern with its measured and predicted times per rank."""
+"""Exchanges: each pattern with its measured and predicted times per rank."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
+from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern
+from earlybird.data.prediction import Prediction
 from earlybird.data.results import Estimate
 from earlybird.data.run import Sample, rank_medians_of_launches
 from earlybird.report.material import Material, MeasuredRun
@@ -26,24 +26,44 @@ class Exchange:
     """
 
     source: str  # the name of the file or run folder that it is from
-    parts: tuple[str, ...]
+    digest: str  # of the pattern
     num_ranks: int
     pattern: Pattern | None
-    measured_s: np.ndarray | None
-    predicted_s: Mapping[str, np.ndarray]
-    error: Mapping[str, float]
-    slowest_error: Mapping[str, float]
-    oversubscribed: bool
-    notes: tuple[str, ...]
+    layout: str = ""
+    measured_s: np.ndarray | None = None
+    predicted_s: Mapping[str, np.ndarray] = field(default_factory=dict)
+    error: Mapping[str, float] = field(default_factory=dict)
+    slowest_error: Mapping[str, float] = field(default_factory=dict)
+    oversubscribed: bool = False
+    notes: tuple[str, ...] = ()
+    run: MeasuredRun | None = None
+    samples: Sequence[Sample] = ()
     name: str = ""
-    link: tuple[int, float] | None = None  # busiest link: node and utilization (`links.exchange_share`)
-    load: float | None = None  # at the start of the run, if other work kept all cores busy
-    slowest_s: Estimate | None = None  # measured time of the slowest rank with its interval over launches
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Ranks, messages, layout, MPI and pattern, "" where unknown."""
+        mpi = str(self.samples[0].config.get("mpi", "")) if self.samples else ""
+        return (
+            labels.counted(self.num_ranks, "rank"),
+            labels.counted(self.pattern.num_messages, "message") if self.pattern is not None else "",
+            f"layout {self.layout}" if self.layout else "",
+            labels.flavour(mpi) if mpi else "",
+            f"pattern {self.digest[:8]}" if self.digest else "",
+        )
 
     @property
     def title(self) -> str:
-        """Ranks, messages, layout, MPI and pattern, as far as known."""
         return ", ".join(part for part in self.parts if part)
+
+    @property
+    def link(self) -> tuple[int, float] | None:
+        """The node of the busiest virtual link, and the fraction of the measured time that it is busy."""
+        if self.measured_s is None:
+            return None
+        launches = self.run.launches if self.run else ()
+        placed = next((launch for launch in reversed(launches) if launch.get("placement")), None)
+        return links.exchange_share(self.pattern, placed, float(self.measured_s.max()))
 
     @property
     def link_limited(self) -> bool:
@@ -51,9 +71,25 @@ class Exchange:
         return self.link is not None and self.link[1] >= links.EXCHANGE_LIMIT_SHARE
 
     @property
+    def load(self) -> float | None:
+        """At the start of the run, if other work kept all cores busy."""
+        return load_of(self.run.machine) if self.run and is_loaded(self.run.machine) else None
+
+    @property
+    def slowest_s(self) -> Estimate | None:
+        """The measured time of the slowest rank; without an interval if the samples do not have that time."""
+        if self.measured_s is None:
+            return None
+        rank, exact = int(self.measured_s.argmax()), Estimate.exact(float(self.measured_s.max()))
+        if not self.samples:
+            return exact
+        time_s, _ = over_launches([sample.rank_times_s[sample.warmup :, rank] for sample in self.samples])
+        return time_s if time_s.low <= exact.value <= time_s.high else exact
+
+    @property
     def timed(self) -> bool:
         """Whether a measured or predicted time exists."""
-        return self.measured_s is not None or bool(self.predicted_s)
+        return bool(self.series())
 
     def models(self) -> list[str]:
         return sorted(self.predicted_s, key=lambda name: (labels.model_order(name), name))
@@ -63,192 +99,110 @@ class Exchange:
         measured = {} if self.measured_s is None else {"measured": self.measured_s}
         return measured | {model: self.predicted_s[model] for model in self.models()}
 
-    def best_first(self) -> list[str]:
-        return sorted(self.error, key=lambda name: self.error[name])
-
     def reference(self) -> tuple[str, np.ndarray]:
         """The times that the sentence describes: measured, or those of the first model."""
         return next(iter(self.series().items()))
+
+    def best_first(self) -> list[str]:
+        return sorted(self.error, key=lambda name: self.error[name])
 
 
 def exchanges(material: Material) -> list[Exchange]:
     """Exchanges of comparisons, then of runs without one, then of predictions alone, then patterns alone."""
     patterns = {pattern.sha256(): pattern for pattern in material.patterns}
-    pattern_names = {
+    file_of = {
         pattern.sha256(): material.name_of("patterns", k) for k, pattern in enumerate(material.patterns)
     }
-    result, used = _from_comparisons(material, patterns)
+    runs = {str(run.header.get("id")): run for run in material.runs}
+    found = [
+        _of_comparison(material.name_of("comparisons", k), comparison, runs, patterns)
+        for k, comparison in enumerate(material.comparisons)
+    ]
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
     for run in material.runs:
-        if str(run.header.get("id")) not in compared:
-            result += _from_samples(run, patterns)
-    by_pattern: dict[tuple[str, int], dict[str, np.ndarray]] = defaultdict(dict)
-    first_file: dict[tuple[str, int], str] = {}
+        found += _of_run(run, patterns) if str(run.header.get("id")) not in compared else []
     for k, prediction in enumerate(material.predictions):
-        if k not in used:
-            key = (prediction.pattern_sha256, len(prediction.time_s))
-            by_pattern[key].setdefault(prediction.model, prediction.time_s)
-            first_file.setdefault(key, material.name_of("predictions", k))
-    for (digest, num_ranks), predicted_s in by_pattern.items():
-        match = next(
-            (k for k, item in enumerate(result) if not item.predicted_s and _same(item, digest, num_ranks)),
-            None,
-        )
-        if match is None:
-            source = pattern_names.get(digest) or first_file[digest, num_ranks]
-            pattern = patterns.get(digest)
-            result.append(_exchange(source, pattern, num_ranks, digest, predicted_s=predicted_s))
-        else:
-            result[match] = replace(result[match], predicted_s=predicted_s)
-    drawn = {id(item.pattern) for item in result}
-    result += [
-        _exchange(pattern_names[digest], pattern, pattern.num_ranks_named, digest)
+        source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
+        _add_prediction(found, source, prediction, patterns)
+    drawn = {item.digest for item in found if item.pattern is not None}
+    found += [
+        Exchange(file_of[digest], digest, pattern.num_ranks_named, pattern)
         for digest, pattern in patterns.items()
-        if id(pattern) not in drawn
+        if digest not in drawn
     ]
-    return _named(result)
+    return _named(found)
 
 
-def _same(item: Exchange, digest: str, num_ranks: int) -> bool:
-    return item.pattern is not None and item.pattern.sha256() == digest and item.num_ranks == num_ranks
-
-
-def _from_comparisons(material: Material, patterns: Mapping[str, Pattern]) -> tuple[list[Exchange], set[int]]:
-    """The exchanges of the comparisons, and the indices of the predictions that belong to them."""
-    runs = {str(run.header.get("id")): run for run in material.runs}
-    result, used = [], set()
-    for number, comparison in enumerate(material.comparisons):
-        digest = str(comparison.extra.get("pattern_sha256", ""))
-        predicted_s = dict(comparison.predicted_s)
-        for k, prediction in enumerate(material.predictions):
-            if prediction.pattern_sha256 == digest and prediction.time_s.shape == comparison.measured_s.shape:
-                used.add(k)
-                predicted_s.setdefault(prediction.model, prediction.time_s)
-        run = runs.get(str(comparison.extra.get("run_id", "")))
-        samples = _timed_samples(run, len(comparison.measured_s)) if run else []
-        mpi = str(samples[0].config.get("mpi", "")) if samples else ""
-        oversubscribed = comparison.extra.get("oversubscribed") is True
-        notes = comparison.extra.get("notes", ())
-        result.append(
-            _exchange(
-                material.name_of("comparisons", number),
-                patterns.get(digest) if digest else None,
-                len(comparison.measured_s),
-                digest,
-                comparison.measured_s,
-                predicted_s,
-                dict(comparison.error),
-                dict(comparison.slowest_error),
-                oversubscribed=oversubscribed,
-                notes=tuple(str(note) for note in notes) if isinstance(notes, list | tuple) else (),
-                layout=str(comparison.extra.get("layout", "")),
-                mpi=mpi,
-                run=run,
-                samples=samples,
-            )
-        )
-    return result, used
-
-
-def _launch_of(run: MeasuredRun | None) -> Mapping[str, Any] | None:
-    """The last launch of a run that has a placement."""
-    launches = run.launches if run else ()
-    return next((launch for launch in reversed(launches) if launch.get("placement")), None)
-
-
-def _timed_samples(run: MeasuredRun, num_ranks: int) -> list[Sample]:
-    """The exchanges of a run with the times of `num_ranks` ranks."""
-    return [
-        sample
-        for sample in run.samples
-        if sample.kernel == "exchange"
-        and sample.rank_times_s is not None
-        and sample.rank_times_s.shape[1:] == (num_ranks,)
-        and sample.rank_times_s.size
+def _add_prediction(
+    found: list[Exchange], source: str, prediction: Prediction, patterns: Mapping[str, Pattern]
+) -> None:
+    """To the exchanges with the same pattern and ranks; without one, a new exchange."""
+    digest, num_ranks = prediction.pattern_sha256, len(prediction.time_s)
+    same = [
+        k
+        for k, item in enumerate(found)
+        if (item.digest, item.num_ranks) == (digest, num_ranks) and (digest or item.measured_s is None)
     ]
+    for k in same:
+        predicted_s = {prediction.model: prediction.time_s} | dict(found[k].predicted_s)
+        found[k] = replace(found[k], predicted_s=predicted_s)
+    if not same:
+        predicted_s = {prediction.model: prediction.time_s}
+        found.append(Exchange(source, digest, num_ranks, patterns.get(digest), predicted_s=predicted_s))
 
 
-def _from_samples(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
-    groups: dict[tuple, list[Sample]] = defaultdict(list)
-    for sample in run.samples:
-        if sample.kernel == "exchange" and sample.rank_times_s is not None and sample.rank_times_s.size:
-            config = sample.config
-            key = (
-                str(config.get("mpi", "")),
-                str(config.get("layout", "")),
-                str(config.get("pattern_sha256", "")),
-                sample.rank_times_s.shape[1],
-            )
-            groups[key].append(sample)
-    return [
-        _exchange(
-            run.name,
-            patterns.get(digest),
-            num_ranks,
-            digest,
-            rank_medians_of_launches(group),
-            layout=layout,
-            mpi=mpi,
-            oversubscribed=any(sample.oversubscribed for sample in group),
-            run=run,
-            samples=group,
-        )
-        for (mpi, layout, digest, num_ranks), group in groups.items()
-    ]
-
-
-def _exchange(
-    source: str,
-    pattern: Pattern | None,
-    num_ranks: int,
-    digest: str,
-    measured_s: np.ndarray | None = None,
-    predicted_s: Mapping[str, np.ndarray] | None = None,
-    error: Mapping[str, float] | None = None,
-    slowest_error: Mapping[str, float] | None = None,
-    *,
-    oversubscribed: bool = False,
-    notes: tuple[str, ...] = (),
-    layout: str = "",
-    mpi: str = "",
-    run: MeasuredRun | None = None,
-    samples: Sequence[Sample] = (),
+def _of_comparison(
+    source: str, comparison: Comparison, runs: Mapping[str, MeasuredRun], patterns: Mapping[str, Pattern]
 ) -> Exchange:
-    parts = (
-        labels.counted(num_ranks, "rank"),
-        labels.counted(pattern.num_messages, "message") if pattern is not None else "",
-        f"layout {layout}" if layout else "",
-        labels.flavour(mpi) if mpi else "",
-        f"pattern {digest[:8]}" if digest else "",
-    )
+    extra, num_ranks = comparison.extra, len(comparison.measured_s)
+    digest, notes = str(extra.get("pattern_sha256", "")), extra.get("notes")
+    run = runs.get(str(extra.get("run_id", "")))
     return Exchange(
         source,
-        parts,
+        digest,
         num_ranks,
-        pattern,
-        measured_s,
-        predicted_s or {},
-        error or {},
-        slowest_error or {},
-        oversubscribed,
-        notes,
-        link=(
-            None
-            if measured_s is None
-            else links.exchange_share(pattern, _launch_of(run), float(measured_s.max()))
-        ),
-        load=load_of(run.machine) if run is not None and is_loaded(run.machine) else None,
-        slowest_s=None if measured_s is None else _slowest_s(samples, measured_s),
+        patterns.get(digest),
+        str(extra.get("layout", "")),
+        comparison.measured_s,
+        comparison.predicted_s,
+        comparison.error,
+        comparison.slowest_error,
+        extra.get("oversubscribed") is True,
+        tuple(map(str, notes)) if isinstance(notes, list | tuple) else (),
+        run,
+        [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
     )
 
 
-def _slowest_s(samples: Sequence[Sample], measured_s: np.ndarray) -> Estimate:
-    """The time of the slowest rank; without an interval if the samples are not those of `measured_s`."""
-    rank, exact = int(measured_s.argmax()), Estimate.exact(float(measured_s.max()))
-    if not samples:
-        return exact
-    time_s, _ = over_launches([sample.rank_times_s[sample.warmup :, rank] for sample in samples])
-    return time_s if time_s.low <= exact.value <= time_s.high else exact
+def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
+    """The exchanges of a run with times of ranks."""
+    return [
+        sample
+        for sample in (run.samples if run else ())
+        if sample.kernel == "exchange" and sample.rank_times_s is not None and sample.rank_times_s.size
+    ]
+
+
+def _of_run(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
+    """The exchanges of a run, one for each MPI, layout, pattern and number of ranks."""
+    groups: dict[tuple, list[Sample]] = {}
+    for sample in _timed_samples(run):
+        values = (str(sample.config.get(key, "")) for key in ("mpi", "layout", "pattern_sha256"))
+        groups.setdefault((*values, sample.rank_times_s.shape[1]), []).append(sample)
+    return [
+        Exchange(
+            run.name,
+            digest,
+            num_ranks,
+            patterns.get(digest),
+            layout,
+            rank_medians_of_launches(samples),
+            oversubscribed=any(sample.oversubscribed for sample in samples),
+            run=run,
+            samples=samples,
+        )
+        for (_, layout, digest, num_ranks), samples in groups.items()
+    ]
 
 
 def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
@@ -258,9 +212,8 @@ def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
     sources = [item.source for item in all_exchanges]
     if all(sources) and len(set(sources)) == len(sources):
         return [replace(item, name=item.source) for item in all_exchanges]
-    differ = [
-        k for k in range(len(all_exchanges[0].parts)) if len({item.parts[k] for item in all_exchanges}) > 1
-    ]
+    columns = list(zip(*(item.parts for item in all_exchanges), strict=True))
+    differ = [k for k, column in enumerate(columns) if len(set(column)) > 1]
     names = [
         ", ".join(text for text in (item.source, *(item.parts[k] for k in differ)) if text)
         for item in all_exchanges
