@@ -40,6 +40,13 @@ def machine_chapter(material: Material) -> Chapter:
     if not material.profiles:
         absent.append(("To fit models of messages, run", FIT))
     figures = [figure for level in levels for figure in level_figures(level, curves, lines, items, material)]
+    answers: list[Answer] = []
+    texts_of: dict[str, list[str]] = {}
+    for item in curves or lines:
+        answer, text = _facts(item)
+        answers.append(answer)
+        texts_of.setdefault(level_phrase(item.level), []).append(text)
+    sentences = [labels.capital(f"{level}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
     all_tables = (
         tables.points_table(curves),
         tables.fit_table(material, lines),
@@ -54,9 +61,9 @@ def machine_chapter(material: Material) -> Chapter:
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_curve_sentences(curves, lines) + _contention_sentence(items) + rates_sentences(rates))
+        " ".join([*sentences, *_contention_sentence(items), *rates_sentences(rates)])
         or ("The bandwidth was measured without competing processes." if items else ""),
-        answers=[*_answers(curves, lines), *rates_answers(rates)],
+        answers=[*answers, *rates_answers(rates)],
         warnings=_warnings(material),
         figures=figures + rate_figures(rates),
         tables=[table for table in all_tables if table.rows],
@@ -65,53 +72,24 @@ def machine_chapter(material: Material) -> Chapter:
     )
 
 
-def _answers(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[Answer]:
-    """The time of the smallest message per MPI and level, and the bandwidth of the largest."""
-    answers = []
-    for curve in curves:
-        time, size, large, rate = _ends(curve)
-        finding = f"Time of a message of {size}; {large} move at {rate}."
-        answers.append(Answer(_what(curve), time, spread(curve.points[0].time_s, format_seconds), finding))
-    for line in lines if not curves else []:
-        latency, rate = _fitted(line)
+def _facts(item: Curve | Fit) -> tuple[Answer, str]:
+    """The time of the smallest message and the bandwidth of the largest, as an answer and for a sentence."""
+    what = f"Message with {item.label}, {labels.level(item.level)}"
+    if isinstance(item, Fit):
+        latency = format_seconds(item.segments[0].latency_s)
+        rate = format_bandwidth(item.segments[-1].bandwidth_bytes_per_s)
         finding = f"Fitted latency of small messages; large ones move at {rate}."
-        answers.append(Answer(_what(line), latency, "", finding))
-    return answers
-
-
-def _what(item: Curve | Fit) -> str:
-    return f"Message with {item.label}, {labels.level(item.level)}"
-
-
-def _ends(curve: Curve) -> tuple[str, str, str, str]:
-    """The time and size of the smallest message, and the size and bandwidth of the largest."""
-    first, last = curve.points[0], curve.points[-1]
-    small, large = (format_bytes(point.config["size_bytes"]) for point in (first, last))
-    return format_seconds(first.time_s.value), small, large, format_bandwidth(bandwidth(last).value)
-
-
-def _fitted(line: Fit) -> tuple[str, str]:
-    """The latency of small messages and the bandwidth of large ones."""
-    first, last = line.segments[0], line.segments[-1]
-    return format_seconds(first.latency_s), format_bandwidth(last.bandwidth_bytes_per_s)
-
-
-def _curve_sentences(curves: Sequence[Curve], lines: Sequence[Fit]) -> list[str]:
-    """One sentence per level: time of the smallest message, bandwidth of the largest; measured or fitted."""
-    texts_of: dict[str, list[str]] = {}
-    for curve in curves:
-        time, size, large, rate = _ends(curve)
-        text = f"{curve.label} takes {time} for a message of {size} and moves {large} at {rate}"
-        texts_of.setdefault(curve.level, []).append(text)
-    for line in lines if not curves else []:
-        latency, rate = _fitted(line)
-        text = (
-            f"the fit of {line.label} has a latency of {latency} for small messages and a bandwidth of {rate}"
+        return Answer(what, latency, "", finding), (
+            f"the fit of {item.label} has a latency of {latency} for small messages and a bandwidth of "
+            f"{rate} for large ones"
         )
-        texts_of.setdefault(line.level, []).append(f"{text} for large ones")
-    return [
-        labels.capital(f"{level_phrase(level)}, {'; '.join(texts)}.") for level, texts in texts_of.items()
-    ]
+    first, last = item.points[0], item.points[-1]
+    small, large = (format_bytes(point.config["size_bytes"]) for point in (first, last))
+    time, rate = format_seconds(first.time_s.value), format_bandwidth(bandwidth(last).value)
+    finding = f"Time of a message of {small}; {large} move at {rate}."
+    return Answer(what, time, spread(first.time_s, format_seconds), finding), (
+        f"{item.label} takes {time} for a message of {small} and moves {large} at {rate}"
+    )
 
 
 def _contention_sentence(items: Sequence[Contention]) -> list[str]:

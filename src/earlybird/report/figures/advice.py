@@ -32,7 +32,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
         id,
-        f"Best by size: {_without_size(advice)}",
+        f"Best by size: {advice_text.title(advice, 'size_bytes')}",
         "Each colour and letter is a method. Hover over or tap it to see what to do.",
         [*data, _letters(ranges)],
         axes.layout(
@@ -43,11 +43,6 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
         wide=True,
         sentence=_sentence(ranges),
     )
-
-
-def _without_size(advice: Advice) -> str:
-    asked = {key: value for key, value in advice.asked.items() if key != "size_bytes"}
-    return advice_text.title(Advice(advice.operation, asked, advice.baseline, advice.ranked))
 
 
 def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:

@@ -29,11 +29,11 @@ def gain(advice: Advice) -> float:
     return speed_up.value if speed_up else 0.0
 
 
-def title(advice: Advice) -> str:
+def title(advice: Advice, without: str = "") -> str:
     """`a buffer that threads fill: 64 MiB, 8 threads, same socket, gamma 100us/MB`; for a collective, the
-    name of the operation."""
-    keys = [key for key in _ASKED if key in advice.asked]
-    keys += [key for key in advice.asked if key not in _ASKED and key != "operation"]
+    name of the operation. The argument `without` is left out."""
+    keys = dict.fromkeys([*_ASKED, *advice.asked])
+    keys = [key for key in keys if key in advice.asked and key not in ("operation", without)]
     if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):
         keys.remove("map_by")  # the layout includes it
     texts = [text for key in keys if (text := _argument_text(key, advice.asked[key]))]
