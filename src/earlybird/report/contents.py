@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from earlybird.data import labels
 from earlybird.report.chapters.accuracy import accuracy_chapter
@@ -21,8 +22,7 @@ MAX_ANSWERS = 3  # of one chapter on the first screen
 _FIRST = (ADVICE, "exchange", "pipelines", "collectives", "accuracy", "machine")
 
 
-@dataclass(frozen=True)
-class Absent:
+class Absent(NamedTuple):
     """Something that the report does not have, and the command that makes it ("" if there is none)."""
 
     question: str
@@ -65,11 +65,7 @@ def contents(material: Material) -> Contents:
         trust(material),
         list(dict.fromkeys(warning for chapter in shown.values() for warning in chapter.warnings)),
         shown,
-        [
-            Absent(chapter.question, remark, command)
-            for chapter in chapters
-            for remark, command in chapter.absent
-        ],
+        [Absent(chapter.question, *missing) for chapter in chapters for missing in chapter.absent],
     )
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.report.figures.message_rates import brief_rates_table, rate_figures, rates_table
+from earlybird.report.figures.message_rates import rate_figures
 from earlybird.report.figures.messages import level_figures
 from earlybird.report.material import Material, labelled_profiles
 from earlybird.report.parts import Answer, Chapter
 from earlybird.report.tables import messages as tables
 from earlybird.report.texts import spread
-from earlybird.report.views.message_rates import message_rates, rates_answers, rates_sentences
+from earlybird.report.views.message_rates import message_rates, rates_answer, rates_sentence
 from earlybird.report.views.messages import (
     Contention,
     Curve,
@@ -51,19 +51,19 @@ def machine_chapter(material: Material) -> Chapter:
         tables.points_table(curves),
         tables.fit_table(material, lines),
         tables.bandwidth_table(items),
-        rates_table(rates),
+        tables.rates_table(rates),
     )
     brief = (
         tables.brief_points_table(curves),
-        tables.brief_bandwidth_table(large_message_protocols(items)),
-        brief_rates_table(rates),
+        tables.bandwidth_table(large_message_protocols(items)).columns(tables.BRIEF_BANDWIDTH),
+        tables.rates_table(rates).columns(tables.BRIEF_RATES),
     )
     return Chapter(
         ID,
         QUESTION,
-        " ".join([*sentences, *_contention_sentence(items), *rates_sentences(rates)])
+        " ".join([*sentences, *_contention_sentence(items), *map(rates_sentence, rates)])
         or ("The bandwidth was measured without competing processes." if items else ""),
-        answers=[*answers, *rates_answers(rates)],
+        answers=[*answers, *map(rates_answer, rates)],
         warnings=_warnings(material),
         figures=figures + rate_figures(rates),
         tables=[table for table in all_tables if table.rows],

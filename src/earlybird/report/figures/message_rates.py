@@ -1,4 +1,4 @@
-"""Figures and table of message rates: messages per second against threads, by method."""
+"""Figures of message rates: messages per second against threads, by method."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,14 +9,12 @@ from earlybird.data.results import Result
 from earlybird.data.units import format_bytes
 from earlybird.report.figures import axes
 from earlybird.report.figures.lines import hover, spread_traces
-from earlybird.report.parts import Figure, Table, figures_left, table_of
-from earlybird.report.texts import spread
+from earlybird.report.parts import Figure, figures_left
 from earlybird.report.views.message_rates import METHODS, MessageRates, millions, rate, threads
 
 MAX_SETTINGS = 6  # settings (level, size, window) with figures; the table has all
 # Line styles that distinguish the runs and MPIs of one figure; methods have the same colours in all.
 _DASHES = ("solid", "dot", "dashdot", "longdash")
-_MAX_LISTED = 4  # threads whose rates are listed individually
 
 
 def rate_figures(all_rates: Sequence[MessageRates]) -> list[Figure]:
@@ -24,33 +22,6 @@ def rate_figures(all_rates: Sequence[MessageRates]) -> list[Figure]:
     settings = [list(group) for _, group in groupby(all_rates, key=lambda series: series.setting)]
     figures = [_figure(k, group) for k, group in enumerate(settings[:MAX_SETTINGS])]
     return figures + figures_left("rates", len(settings), MAX_SETTINGS)
-
-
-def rates_table(all_rates: Sequence[MessageRates]) -> Table:
-    """One row per number of threads and method."""
-    rows = [(series, result) for series in all_rates for result in series.results]
-    star = " (*: more threads than cores)" if any(result.oversubscribed for _, result in rows) else ""
-    return table_of(
-        f"Message rates of threads, million messages per second{star}",
-        rows,
-        {
-            "MPI": lambda row: row[0].label,
-            "level": lambda row: labels.level(row[0].setting[0]),
-            "size": lambda row: format_bytes(row[0].setting[1]),
-            "window": lambda row: str(row[0].setting[2]),
-            "threads": lambda row: str(threads(row[1])) + " *" * row[1].oversubscribed,
-            "method": lambda row: METHODS.get(row[1].method, row[1].method),
-            "contexts": lambda row: str(row[1].config.get("vcis", "-")),
-            "Mmsg/s": lambda row: millions(rate(row[1]).value),
-            "interval": lambda row: spread(rate(row[1]), millions),
-            "per thread": lambda row: _of_threads(row[1]),
-        },
-    )
-
-
-def brief_rates_table(all_rates: Sequence[MessageRates]) -> Table:
-    names = ("MPI", "level", "size", "threads", "method", "contexts", "Mmsg/s", "interval")
-    return rates_table(all_rates).columns(names)
 
 
 def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
@@ -99,10 +70,3 @@ def _traces(label: str, dash: str, method: str, results: Sequence[Result]) -> li
         dash=dash,
         symbols=[axes.symbol(method) + "-open" * one.oversubscribed for one in results],
     )
-
-
-def _of_threads(result: Result) -> str:
-    rates = result.figures["thread_rates_per_s"] or []
-    if len(rates) > _MAX_LISTED:
-        return f"{millions(min(rates))} to {millions(max(rates))}"
-    return ", ".join(map(millions, rates)) or "-"

@@ -1,14 +1,16 @@
-"""Tables of messages: ping-pong, fitted protocols, and received bandwidth."""
+"""Tables of messages: ping-pong, fitted protocols, received bandwidth, and message rates of threads."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from earlybird.data import labels
 from earlybird.data.profile import Protocol
+from earlybird.data.results import Result
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.material import Material, labelled_profiles
 from earlybird.report.parts import Table, few, table_of
 from earlybird.report.texts import spread
+from earlybird.report.views.message_rates import METHODS, MessageRates, millions, rate, threads
 from earlybird.report.views.messages import (
     Contention,
     Curve,
@@ -18,6 +20,11 @@ from earlybird.report.views.messages import (
     profile_interval,
 )
 
+# Columns in the terminal.
+BRIEF_POINTS = ("MPI", "level", "size", "median", "bandwidth")
+BRIEF_BANDWIDTH = ("MPI", "level", "N", "received", "interval", "ideal scaling", "deviation")
+BRIEF_RATES = ("MPI", "level", "size", "threads", "method", "contexts", "Mmsg/s", "interval")
+_MAX_LISTED = 4  # threads whose rates are listed individually
 BRIEF_SIZES = 7  # sizes per curve in the terminal, from the smallest to the largest
 
 
@@ -45,7 +52,7 @@ def brief_points_table(curves: Sequence[Curve]) -> Table:
         replace(curve, points=tuple(curve.points[k] for k in few(len(curve.points), BRIEF_SIZES)))
         for curve in curves
     ]
-    return points_table(chosen).columns(("MPI", "level", "size", "median", "bandwidth"))
+    return points_table(chosen).columns(BRIEF_POINTS)
 
 
 def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
@@ -111,6 +118,30 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     )
 
 
-def brief_bandwidth_table(items: Sequence[Contention]) -> Table:
-    names = ("MPI", "level", "N", "received", "interval", "ideal scaling", "deviation")
-    return bandwidth_table(items).columns(names)
+def rates_table(all_rates: Sequence[MessageRates]) -> Table:
+    """One row per number of threads and method."""
+    rows = [(series, result) for series in all_rates for result in series.results]
+    star = " (*: more threads than cores)" if any(result.oversubscribed for _, result in rows) else ""
+    return table_of(
+        f"Message rates of threads, million messages per second{star}",
+        rows,
+        {
+            "MPI": lambda row: row[0].label,
+            "level": lambda row: labels.level(row[0].setting[0]),
+            "size": lambda row: format_bytes(row[0].setting[1]),
+            "window": lambda row: str(row[0].setting[2]),
+            "threads": lambda row: str(threads(row[1])) + " *" * row[1].oversubscribed,
+            "method": lambda row: METHODS.get(row[1].method, row[1].method),
+            "contexts": lambda row: str(row[1].config.get("vcis", "-")),
+            "Mmsg/s": lambda row: millions(rate(row[1]).value),
+            "interval": lambda row: spread(rate(row[1]), millions),
+            "per thread": lambda row: _of_threads(row[1]),
+        },
+    )
+
+
+def _of_threads(result: Result) -> str:
+    rates = result.figures["thread_rates_per_s"] or []
+    if len(rates) > _MAX_LISTED:
+        return f"{millions(min(rates))} to {millions(max(rates))}"
+    return ", ".join(map(millions, rates)) or "-"

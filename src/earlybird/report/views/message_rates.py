@@ -1,6 +1,5 @@
 """Message rates of threads: messages per second by method and number of threads."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from earlybird.compare.results import results
@@ -91,28 +90,19 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
     return str(config.get("level", "")), int(values[0]), int(values[1])
 
 
-def rates_answers(all_rates: Sequence[MessageRates]) -> list[Answer]:
-    """The highest rate of threads per MPI, level and size, of the numbers of threads in the sentences."""
-    answers = []
-    for series in all_rates:
-        best = max(series.headline().values(), key=lambda one: (one.method != PROCESSES, rate(one).value))
-        answers.append(
-            Answer(
-                f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of {series.what}",
-                f"{millions(rate(best).value)} million/s",
-                spread(rate(best), millions),
-                f"{labels.capital(METHODS.get(best.method, best.method))} has the highest message rate.",
-            )
-        )
-    return answers
+def rates_answer(series: MessageRates) -> Answer:
+    """The highest rate of threads."""
+    best = max(series.headline().values(), key=lambda one: (one.method != PROCESSES, rate(one).value))
+    return Answer(
+        f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of {series.what}",
+        f"{millions(rate(best).value)} million/s",
+        spread(rate(best), millions),
+        f"{labels.capital(METHODS.get(best.method, best.method))} has the highest message rate.",
+    )
 
 
-def rates_sentences(all_rates: Sequence[MessageRates]) -> list[str]:
-    """One sentence per MPI, level and size."""
-    return [_sentence(series) for series in all_rates]
-
-
-def _sentence(series: MessageRates) -> str:
+def rates_sentence(series: MessageRates) -> str:
+    """The rates of all methods, with the same number of threads."""
     level, size_bytes, _ = series.setting
     best = series.headline()
     count = threads(next(iter(best.values())))
