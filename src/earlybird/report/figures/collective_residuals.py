@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data import labels
 from earlybird.report.figures import axes
 from earlybird.report.figures.lines import method_name, size_x
-from earlybird.report.parts import Figure, few
+from earlybird.report.parts import Figure
 from earlybird.report.views.collectives import Collective
 from earlybird.report.views.points import Point
 
@@ -40,7 +40,7 @@ def residual_figures(k: int, collective: Collective) -> list[Figure]:
         return []
     half, ninety = np.quantile([abs(one.error) for one in found], (0.5, 0.9)).tolist()
     furthest = max(found, key=lambda one: abs(one.error))
-    drawn = [found[i] for i in few(len(found), min(MAX_POINTS, len(found)))] if len(found) > 1 else found
+    drawn = found[:: -(-len(found) // MAX_POINTS)]
     by_ranks = (
         f"Of {labels.counted(len(found), 'time')}, half are predicted within {labels.percent(half)} "
         f"and 90 % within {labels.percent(ninety)}."

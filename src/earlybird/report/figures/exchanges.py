@@ -56,7 +56,7 @@ def scatter_figure(exchange: Exchange, id: str) -> Figure:
         ends = [0.0, float(values.max()) * 1.06]
         x, y = (axes.linear_time_axis(float(values.max()), title) for title in ("measured", "predicted"))
     name, color = "predicted = measured", axes.color("measured")
-    diagonal = line(name, ends, ends, [name] * 2, color, "dash", width=1.4)
+    diagonal = line(name, ends, ends, [], color, "dash", width=1.4, hoverinfo="skip")
     ranks = _ranks(exchange)
     return Figure(
         id,

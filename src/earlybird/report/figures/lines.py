@@ -11,7 +11,7 @@ from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.views.points import Point
 
-DOTS_PER_SAMPLE = 40  # raw times drawn per point and launch; limits the size of the page
+DOTS_PER_POINT = 40  # raw values drawn of each array; limits the size of the page
 MEASURED = "Line: median over iterations, then launches. Shading: its interval over launches."
 
 
@@ -138,7 +138,7 @@ def raw_samples(name: str, mpi: str, samples: Iterable[tuple[float, np.ndarray]]
     x, y = [], []
     for at, values in samples:
         chosen = [
-            float(f"{value:.4g}") for value in values[:: -(-len(values) // DOTS_PER_SAMPLE)] if value > 0
+            float(f"{value:.4g}") for value in values[:: -(-len(values) // DOTS_PER_POINT)] if value > 0
         ]
         x += [at] * len(chosen)
         y += chosen

@@ -115,7 +115,9 @@ def _curve_traces(curve: Curve, quantity: _Quantity) -> list[dict[str, Any]]:
         dash="dot" if curve.reused_buffers else "solid",
         symbols=axes.symbol(curve.mpi) + "-open" * curve.reused_buffers,
     )
-    times = [(size, sample.steady_times_s()) for size in sizes for sample in curve.samples[size]]
+    times = [
+        (size, np.concatenate([sample.steady_times_s() for sample in curve.samples[size]])) for size in sizes
+    ]
     samples = [
         (size or axes.ZERO_BYTES_AT, quantity.of_times(np.array(size), times_s[times_s > 0]))
         for size, times_s in times

@@ -133,9 +133,9 @@ def _speed_up_traces(method: str, points: Sequence[Point]) -> list[dict[str, Any
 
 def _reference_line(points: Sequence[Point]) -> dict[str, Any]:
     """A single message, 1 at every size."""
-    name, color = method_name(SINGLE), axes.color(SINGLE)
-    ones = [1.0] * len(points)
-    return line(name, list(map(size_x, points)), ones, [name] * len(ones), color, symbol=axes.symbol(SINGLE))
+    name, color, ones = method_name(SINGLE), axes.color(SINGLE), [1.0] * len(points)
+    look = {"symbol": axes.symbol(SINGLE), "hoverinfo": "skip"}
+    return line(name, list(map(size_x, points)), ones, [], color, **look)
 
 
 def _theory(points: Sequence[Point]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def points_table(curves: Sequence[Curve]) -> Table:
                 format_bandwidth(bandwidth(row[1]).value) if row[1].config["size_bytes"] else "-"
             ),
             "launches": lambda row: str(row[1].launches),
+            "iterations": lambda row: str(row[0].num_iterations(row[1])),
         },
     )
 

@@ -28,6 +28,9 @@ class Curve:
     points: tuple[Result, ...]
     samples: Mapping[int, list[Sample]]
 
+    def num_iterations(self, point: Result) -> int:
+        return sum(len(sample.steady_times_s()) for sample in self.samples[point.config["size_bytes"]])
+
 
 @dataclass(frozen=True)
 class Segment:
