@@ -76,7 +76,7 @@ def crossovers_table(measured: Sequence[Collective]) -> Table:
             best = [method for method in of_mpi.best_methods(ranks) if method]
             setting = collective.choice() | {"ranks": str(ranks)}
             changes = [change for change in of_mpi.crossovers(ranks) if change.before and change.after]
-            rows += [(setting, best[0], changes)] if best else []
+            rows += [(setting, of_mpi.sizes(), best[0], changes)] if best else []
     return crossovers.crossovers_table("Crossovers between the MPI's algorithms", rows).first(MAX_ROWS)
 
 

@@ -10,12 +10,15 @@ from earlybird.report.parts import Table
 Setting = Mapping[str, str]  # column title -> text
 
 
-def crossovers_table(caption: str, rows: Sequence[tuple[Setting, str, Sequence[Crossover]]]) -> Table:
-    """A row per change; for a setting without one, its best method at every size."""
+def crossovers_table(
+    caption: str, rows: Sequence[tuple[Setting, Sequence[int], str, Sequence[Crossover]]]
+) -> Table:
+    """A row per change; for a setting without one, its best method at every one of its sizes."""
     cells = []
-    for setting, first, changes in rows:
+    for setting, sizes, first, changes in rows:
         if not changes:
-            cells.append([*setting.values(), labels.method(first), "at every size", ""])
+            low, high = format_bytes(sizes[0]), format_bytes(sizes[-1])
+            cells.append([*setting.values(), labels.method(first), "at every size", f"{low} to {high}"])
         for change in changes:
             low, high = map(format_bytes, change.between)
             after = f"{_about(change.size_bytes)}: {labels.method(change.after)}"

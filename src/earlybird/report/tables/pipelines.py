@@ -105,6 +105,7 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
     rows = [
         (
             {name: _SETTING[name](pipeline) for name in _varying(measured)},
+            [point.size_bytes for point in pipeline.points],
             pipeline.best_methods()[0],
             views.crossovers(pipeline.points, SINGLE),
         )
