@@ -101,8 +101,7 @@ def collect(paths: Iterable[str | Path]) -> Material:
     of file.
     """
     kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice")
-    parts: dict[str, list] = {kind: [] for kind in kinds}
-    names: dict[str, list[str]] = {kind: [] for kind in parts}
+    found: dict[str, list[tuple[Any, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name == "run.json" else path for path in map(Path, paths)]
     name_of = _short_names(given)
     seen: set[Path] = set()
@@ -111,11 +110,10 @@ def collect(paths: Iterable[str | Path]) -> Material:
             if path.resolve() not in seen:
                 seen.add(path.resolve())
                 kind, value = _load(path, name_of[argument.resolve()])
-                parts[kind].append(value)
-                names[kind].append(name_of[argument.resolve()])
+                found[kind].append((value, name_of[argument.resolve()]))
     return Material(
-        **{kind: tuple(values) for kind, values in parts.items()},
-        names={kind: tuple(values) for kind, values in names.items()},
+        **{kind: tuple(value for value, _ in items) for kind, items in found.items()},
+        names={kind: tuple(name for _, name in items) for kind, items in found.items()},
     )
 
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from earlybird.data import labels
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,13 @@ class Table:
 
     def first(self, count: int, noun: str = "row", where: str = "on the page") -> "Table":
         """The first rows, with the number of the others in the caption."""
-        num_left = len(self.rows) - count
-        more = f"; {labels.counted(num_left, f'more {noun}')} {where}" if num_left > 0 else ""
+        more = more_text(len(self.rows) - count, noun, where)
         return replace(self, caption=self.caption + more, rows=self.rows[:count])
+
+
+def more_text(num_left: int, noun: str, where: str = "on the page") -> str:
+    """`; 3 more rows on the page`."""
+    return f"; {labels.counted(num_left, f'more {noun}')} {where}" if num_left > 0 else ""
 
 
 Columns = Mapping[str, Callable[[Any], str]]
@@ -35,6 +42,14 @@ def table_of(caption: str, items: Iterable[Any], columns: Columns, wide: bool = 
     """A row per item; `columns` are the texts of an item, by column title."""
     rows = [[text(item) for text in columns.values()] for item in items]
     return Table(caption, list(columns), rows, wide)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items with the same key, in the order of their first item."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def few(count: int, most: int) -> list[int]:

@@ -11,6 +11,11 @@ from earlybird.report.parts import Answer
 _MAX_SPANS = 4  # of sizes in a sentence
 
 
+def star(is_crowded: bool, what: str = "threads") -> str:
+    """The end of the caption of a table that marks measurements with more threads or ranks than cores."""
+    return f" (*: more {what} than cores)" if is_crowded else ""
+
+
 def ratio(value: float) -> str:
     return f"{value:.2f}"
 

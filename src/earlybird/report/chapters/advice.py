@@ -137,7 +137,8 @@ def _alternatives(advice: Advice) -> Table:
         ): lambda one, key=key: advice_text.extra_cell(key, one.extra.get(key))
         for key in keys
     }
-    caption = labels.capital(advice_text.title(advice)) + advice_text.speed_up_over(advice)
+    reference = f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
+    caption = labels.capital(advice_text.title(advice)) + reference
     columns["what to do"] = lambda one: one.action
     return table_of(caption, advice.ranked, columns, wide=True)
 

@@ -1,5 +1,6 @@
 """The chapter on collectives: the fastest algorithms, model errors, and verified algorithms."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from earlybird.data import labels
@@ -12,7 +13,7 @@ from earlybird.report.figures.collectives import (
     mapping_figures,
 )
 from earlybird.report.material import Material, Proof
-from earlybird.report.parts import Answer, Chapter, Figure, figures_left
+from earlybird.report.parts import Answer, Chapter, Figure, figures_left, grouped
 from earlybird.report.tables.collective_forms import (
     brief_forms_table,
     collective_forms,
@@ -82,9 +83,7 @@ def _sentences(measured: Sequence[Collective]) -> list[str]:
 
 def _chosen(measured: Sequence[Collective]) -> list[Collective]:
     """For each operation and MPI, the mapping with the most ranks."""
-    groups: dict[tuple[str, str], list[Collective]] = {}
-    for collective in measured:
-        groups.setdefault((collective.operation, collective.label), []).append(collective)
+    groups = grouped(measured, lambda collective: (collective.operation, collective.label))
     return [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
 
 
@@ -119,11 +118,9 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
     """How many of the forced algorithms were verified."""
     if not proofs:
         return []
-    counts = {
-        verdict: sum(proof.verdict == verdict for proof in proofs)
-        for verdict in ("proven", "contradicted", "not verified")
-    }
-    counted = labels.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
+    counts = Counter(proof.verdict for proof in proofs)
+    verdicts = [verdict for verdict in ("proven", "contradicted", "not verified") if counts[verdict]]
+    counted = labels.listed([f"{counts[verdict]} {verdict}" for verdict in verdicts])
     what = labels.counted(len(proofs), "check")
     return [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.report.chapters.machine import MEASURE
 from earlybird.report.material import Material, labelled_profiles
-from earlybird.report.parts import Chapter, Light, Table, table_of
+from earlybird.report.parts import Chapter, Light, Table, grouped, table_of
 from earlybird.report.views import links, provenance
 
 ID = "measured"
@@ -37,13 +37,11 @@ def measured_chapter(material: Material) -> Chapter:
 
 def trust(material: Material) -> str:
     """How many points converged, are noisy, oversubscribed or wrong; a point may have several launches."""
-    points: dict[tuple, list] = {}
-    for number, run in enumerate(material.runs):
-        for sample in run.samples:
-            points.setdefault((number, sample.point()), []).append(sample)
+    samples = [(number, sample) for number, run in enumerate(material.runs) for sample in run.samples]
+    points = grouped(samples, lambda one: (one[0], one[1].point()))
     if not points:
         return "No measurement was given to this report."
-    groups = points.values()
+    groups = [[sample for _, sample in point] for point in points.values()]
     noisy = sum(not all(sample.converged for sample in group) for group in groups)
     crowded = sum(any(sample.oversubscribed for sample in group) for group in groups)
     wrong = sum(not all(sample.validated for sample in group) for group in groups)

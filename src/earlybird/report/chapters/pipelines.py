@@ -8,7 +8,7 @@ from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
 from earlybird.report.figures.pipelines import pipeline_figures, theory_text
 from earlybird.report.material import Material
-from earlybird.report.parts import Answer, Chapter
+from earlybird.report.parts import Answer, Chapter, grouped
 from earlybird.report.tables import gillis
 from earlybird.report.tables.pipelines import (
     BRIEF_CHANGES,
@@ -31,13 +31,14 @@ def pipeline_chapter(material: Material) -> Chapter:
         return Chapter(ID, QUESTION, "")
     first = headline(measured)
     ordered = [first, *(pipeline for pipeline in measured if pipeline is not first)]
+    groups = grouped(measured, lambda pipeline: (pipeline.label, pipeline.setting.level)).values()
     crossovers = crossovers_table(measured)
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_sentences(measured)),
+        " ".join(_sentence(headline(group)) + _penalty(group) for group in groups),
         gillis.conditions(material),
-        answers=[_answer(headline(group)) for group in _groups(measured)],
+        answers=[_answer(headline(group)) for group in groups],
         figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
         shown=gillis.paper_tables(measured),
@@ -51,19 +52,6 @@ def pipeline_chapter(material: Material) -> Chapter:
     )
 
 
-def _sentences(measured: Sequence[Pipeline]) -> list[str]:
-    """One sentence per MPI and level, for the setting with the largest speed-up of its largest buffer."""
-    return [_sentence(headline(group)) + _penalty(group) for group in _groups(measured)]
-
-
-def _groups(measured: Sequence[Pipeline]) -> list[list[Pipeline]]:
-    """The pipelines of each MPI and level."""
-    groups: dict[tuple[str, str], list[Pipeline]] = {}
-    for pipeline in measured:
-        groups.setdefault((pipeline.label, pipeline.setting.level), []).append(pipeline)
-    return list(groups.values())
-
-
 def _answer(pipeline: Pipeline) -> Answer:
     """The fastest method for the largest buffer."""
     setting, point = pipeline.setting, pipeline.points[-1]
@@ -75,7 +63,7 @@ def _answer(pipeline: Pipeline) -> Answer:
 
 
 def _sentence(pipeline: Pipeline) -> str:
-    """The speed-up of the largest buffer."""
+    """The speed-up of the largest buffer, for the setting of an MPI and level with the largest one."""
     points = [point for point in pipeline.points if point.speed_up]
     where = f"{labels.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
     if not points:

@@ -22,12 +22,8 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     ]
     if not ranges:
         return None
-    in_legend: set[str] = set()
-    data: list[dict[str, Any]] = []
-    for size_range in ranges:
-        name = advice_text.name(size_range.method, size_range.extra)
-        data.append(_block(size_range, name, name not in in_legend))
-        in_legend.add(name)
+    names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
+    data = [_block(one, names[k], names[k] not in names[:k]) for k, one in enumerate(ranges)]
     ends = [ranges[0].from_bytes, ranges[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
@@ -41,7 +37,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
             height=_HEIGHT,
         ),
         wide=True,
-        sentence=_sentence(ranges),
+        sentence=_sentence(ranges, names),
     )
 
 
@@ -85,9 +81,8 @@ def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
     }
 
 
-def _sentence(ranges: Sequence[SizeRange]) -> str:
+def _sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
     """`The fastest method is single message up to 105 KiB and libearlybird from 105 KiB.`"""
-    names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
     if len(ranges) == 1:
         return f"The fastest method at every size is {names[0]}."
     spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]

@@ -11,7 +11,7 @@ from earlybird.report.figures import axes
 from earlybird.report.figures.lines import MEASURED, MethodLines, line, method_name, size_x, time_hover
 from earlybird.report.figures.maps import Cell, method_map
 from earlybird.report.material import ReferenceCurve
-from earlybird.report.parts import Figure
+from earlybird.report.parts import Figure, grouped
 from earlybird.report.texts import fastest_by_size
 from earlybird.report.views.collectives import Collective, base, drawn_sizes, map_order, sized
 from earlybird.report.views.points import Point, methods_of
@@ -151,9 +151,7 @@ def fastest_text(collective: Collective, point: Point) -> tuple[str, str]:
 
 def mapping_figures(measured: Sequence[Collective]) -> list[Figure]:
     """Figures for every operation and MPI with several mappings: each algorithm with each mapping."""
-    groups: dict[tuple[str, str], list[Collective]] = {}
-    for collective in measured:
-        groups.setdefault((collective.operation, collective.label), []).append(collective)
+    groups = grouped(measured, lambda collective: (collective.operation, collective.label))
     return [
         _mapping_figure(f"collective-mapping-{k}-{size_bytes}", parts, size_bytes)
         for k, group in enumerate(group for group in groups.values() if len(group) > 1)

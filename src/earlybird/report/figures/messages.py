@@ -187,6 +187,7 @@ def _contention_traces(item: Contention) -> list[dict[str, Any]]:
     ideal = [item.ideal(n) for n in ends]
     texts = [f"ideal scaling<br>N = {n:.3g}: {format_bandwidth(b)}" for n, b in zip(ends, ideal, strict=True)]
     received = [point.bandwidth_bytes_per_s for point in item.points]
+    shapes = [shape + "-open" * point.oversubscribed for point in item.points]
     measured = line(
         f"{name}: {'BW(N)' if item.protocol else 'measured'}",
         counts,
@@ -197,7 +198,8 @@ def _contention_traces(item: Contention) -> list[dict[str, Any]]:
             for n, one in zip(counts, received, strict=True)
         ],
         color,
-        symbol=[shape + "-open" * point.oversubscribed for point in item.points],
+        symbol=shape,
+        marker={"color": color, "size": 9, "line": {"width": 2, "color": color}, "symbol": shapes},
         error_y={
             "type": "data",
             "symmetric": False,

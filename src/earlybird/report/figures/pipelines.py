@@ -18,7 +18,7 @@ from earlybird.report.figures.lines import (
     spread_traces,
 )
 from earlybird.report.figures.maps import Cell, method_map
-from earlybird.report.parts import Figure, figures_left
+from earlybird.report.parts import Figure, figures_left, grouped
 from earlybird.report.texts import fastest_by_size
 from earlybird.report.views.pipelines import Pipeline, setting_text
 from earlybird.report.views.points import Point
@@ -147,9 +147,7 @@ def _theory(points: Sequence[Point]) -> dict[str, Any]:
 
 def _best_method_figures(measured: Sequence[Pipeline]) -> list[Figure]:
     """One map per setting except the number of partitions."""
-    groups: dict[tuple, list[Pipeline]] = {}
-    for pipeline in measured:
-        groups.setdefault(tuple(_map_choice(pipeline).items()), []).append(pipeline)
+    groups = grouped(measured, lambda pipeline: tuple(_map_choice(pipeline).items()))
     maps = [
         method_map(
             f"best-method-{k}",

@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.report.material import Material, labelled_profiles, number_or_none
-from earlybird.report.parts import Columns, Table, table_of
+from earlybird.report.parts import Columns, Table, grouped, table_of
 from earlybird.report.views.collectives import operation_order
 
 # Display name of each form; `report-1` to `report-3` are the published regressions of Insaghi (paper).
@@ -129,9 +129,7 @@ def brief_forms_table(forms: Sequence[Form]) -> Table:
 
 def forms_sentence(forms: Sequence[Form]) -> str:
     """Which kind of form to use, by the errors on data left out of the fit."""
-    groups: dict[tuple, list[Form]] = {}
-    for form in forms:
-        groups.setdefault((form.label, form.operation, form.algorithm, form.points), []).append(form)
+    groups = grouped(forms, lambda form: (form.label, form.operation, form.algorithm, form.points))
     counts, errors, mostly_better = [], [], True
     for key, domain in _ERRORS.values():
         wins = [win for group in groups.values() if (win := _ours_wins(group, key)) is not None]

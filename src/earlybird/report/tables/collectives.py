@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.material import Proof
-from earlybird.report.parts import Table, few, table_of
+from earlybird.report.parts import Table, few, more_text, table_of
 from earlybird.report.tables import crossovers
-from earlybird.report.texts import value_and_spread
+from earlybird.report.texts import star, value_and_spread
 from earlybird.report.views.collectives import Collective
 from earlybird.report.views.points import Point
 
@@ -49,8 +49,7 @@ def brief_table(measured: Sequence[Collective]) -> Table:
         points = collective.of_ranks(collective.ranks()[-1])
         best = collective.best_methods(points[0].ranks)
         rows += [(collective, points[k], best[k]) for k in few(len(points), BRIEF_SIZES)]
-    num_left = len(measured) - BRIEF_SETTINGS
-    more = f"; {labels.counted(num_left, 'more setting')} on the page" if num_left > 0 else ""
+    more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
     return table_of(
         f"The fastest algorithm, and its speed-up over the MPI's default{_star(measured)}{more}",
         [row for row in rows if row[2]],  # without those of which the clock resolved no time
@@ -98,5 +97,4 @@ def proofs_table(proofs: Sequence[Proof]) -> Table:
 
 
 def _star(measured: Sequence[Collective]) -> str:
-    crowded = any(point.oversubscribed for collective in measured for point in collective.points)
-    return " (*: more ranks than cores)" if crowded else ""
+    return star(any(point.oversubscribed for collective in measured for point in collective.points), "ranks")

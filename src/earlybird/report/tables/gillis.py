@@ -8,6 +8,7 @@ from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, MeasuredRun, number_or_none
 from earlybird.report.parts import Table
+from earlybird.report.tables.pipelines import star_of
 from earlybird.report.texts import ratio, value_and_spread
 from earlybird.report.views import provenance
 from earlybird.report.views.pipelines import Pipeline, reproduces
@@ -22,8 +23,8 @@ PAPER = (
     "partitioned communication of the MPI is listed as well. "
     "The paper does not state the buffer size of figures 4 to 7; here it is the smallest buffer."
 )
-_COLUMNS = ("figure", "times of", "threads", "contexts", "partitions", "delay", "buffer", "method", "paper",
-            "here", "other values here")  # fmt: skip
+_COLUMNS = ("figure", "times of", "paper", "here", "threads", "contexts", "partitions", "delay", "buffer",
+            "method", "other values here")  # fmt: skip
 _BRIEF = ("figure", "times of", "threads", "contexts", "paper", "here")
 _OTHERS = ("earlybird", "partitioned", "many")
 _Cells = dict[str, str]  # by column
@@ -100,8 +101,7 @@ def _place(pipeline: Pipeline) -> tuple:
 
 def _table(measured: Sequence[Pipeline]) -> Table:
     where = f"{measured[0].label}, {labels.level(measured[0].setting.level)}"
-    star = " (*: more threads than cores)" if any(pipeline.oversubscribed for pipeline in measured) else ""
-    caption = f"Figures of Gillis et al. 2023, paper and here: {where}{star}"
+    caption = f"Figures of Gillis et al. 2023, paper and here: {where}{star_of(measured)}"
     rows = [row for headline in _HEADLINES for row in headline.rows(measured)]
     return Table(caption, _COLUMNS, rows, wide=True)
 

@@ -9,8 +9,8 @@ from earlybird.data.results import Result
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.material import Material, labelled_profiles
 from earlybird.report.parts import Table, few, table_of
-from earlybird.report.texts import spread
-from earlybird.report.views.message_rates import METHODS, MessageRates, millions, rate, threads
+from earlybird.report.texts import spread, star
+from earlybird.report.views.message_rates import METHODS, MessageRates, contexts, millions, rate, threads
 from earlybird.report.views.messages import (
     Contention,
     Curve,
@@ -100,9 +100,9 @@ def _sender_waits(protocol: Protocol) -> str:
 
 def bandwidth_table(items: Sequence[Contention]) -> Table:
     rows = [(item, point) for item in items for point in item.points]
-    star = " (*: more ranks than cores)" if any(point.oversubscribed for _, point in rows) else ""
+    crowded = any(point.oversubscribed for _, point in rows)
     return table_of(
-        f"Received bandwidth of the group, BW(N){star}",
+        f"Received bandwidth of the group, BW(N){star(crowded, 'ranks')}",
         rows,
         {
             "MPI": lambda row: row[0].label,
@@ -122,9 +122,9 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
 def rates_table(all_rates: Sequence[MessageRates]) -> Table:
     """One row per number of threads and method."""
     rows = [(series, result) for series in all_rates for result in series.results]
-    star = " (*: more threads than cores)" if any(result.oversubscribed for _, result in rows) else ""
+    crowded = any(result.oversubscribed for _, result in rows)
     return table_of(
-        f"Message rates of threads, million messages per second{star}",
+        f"Message rates of threads, million messages per second{star(crowded)}",
         rows,
         {
             "MPI": lambda row: row[0].label,
@@ -133,7 +133,7 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
             "window": lambda row: str(row[0].setting[2]),
             "threads": lambda row: str(threads(row[1])) + " *" * row[1].oversubscribed,
             "method": lambda row: METHODS.get(row[1].method, row[1].method),
-            "contexts": lambda row: str(row[1].config.get("vcis", "-")),
+            "contexts": lambda row: contexts(row[1]),
             "Mmsg/s": lambda row: millions(rate(row[1]).value),
             "interval": lambda row: spread(rate(row[1]), millions),
             "per thread": lambda row: _of_threads(row[1]),

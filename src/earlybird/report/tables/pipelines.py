@@ -7,9 +7,9 @@ from earlybird.data import labels
 from earlybird.data.methods import SINGLE
 from earlybird.data.results import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.parts import Table, few, table_of
+from earlybird.report.parts import Table, few, more_text, table_of
 from earlybird.report.tables import crossovers
-from earlybird.report.texts import ratio, value_and_spread
+from earlybird.report.texts import ratio, star, value_and_spread
 from earlybird.report.views import points as views
 from earlybird.report.views.pipelines import Pipeline
 from earlybird.report.views.points import Point
@@ -49,7 +49,7 @@ def pipelines_table(measured: Sequence[Pipeline]) -> Table:
     }
     if any(point.fitted_s for _, point, _ in rows):
         columns["fitted model"] = _fitted
-    return table_of(_CAPTION + _star(measured), rows, columns)
+    return table_of(_CAPTION + star_of(measured), rows, columns)
 
 
 def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
@@ -67,9 +67,8 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
         "speed-up": lambda row: _median(row[1].speed_up.get(row[2]), ratio),
         "eq. (4)": lambda row: _theory(row[1]),
     }
-    num_left = len(measured) - BRIEF_SETTINGS
-    more = f"; {labels.counted(num_left, 'more setting')} on the page" if num_left > 0 else ""
-    return table_of(_CAPTION + _star(measured) + more, rows, columns)
+    more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
+    return table_of(_CAPTION + star_of(measured) + more, rows, columns)
 
 
 def _varying(measured: Sequence[Pipeline], always: Sequence[str] = ()) -> list[str]:
@@ -112,9 +111,9 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
         for pipeline in measured
         if len(pipeline.points) > 1 and len(pipeline.methods()) > 1
     ]
-    table = crossovers.crossovers_table(f"Crossovers between methods{_star(measured)}", rows)
+    table = crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
     return replace(table, wide=True)
 
 
-def _star(measured: Sequence[Pipeline]) -> str:
-    return " (*: more threads than cores)" if any(pipeline.oversubscribed for pipeline in measured) else ""
+def star_of(measured: Sequence[Pipeline]) -> str:
+    return star(any(pipeline.oversubscribed for pipeline in measured))

@@ -100,10 +100,6 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
     return "extrapolated in part" if value is True else ""
 
 
-def speed_up_over(advice: Advice) -> str:
-    return f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
-
-
 def extra_cell(key: str, value: Any) -> str:
     """Another value of an alternative, as text for a table cell."""
     if value is None or isinstance(value, dict):

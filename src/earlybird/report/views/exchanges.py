@@ -13,6 +13,7 @@ from earlybird.data.prediction import Prediction
 from earlybird.data.results import Estimate
 from earlybird.data.run import Sample, rank_medians_of_launches
 from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.parts import grouped
 from earlybird.report.views import links
 from earlybird.report.views.provenance import is_loaded, load_of
 
@@ -185,10 +186,11 @@ def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
 
 def _of_run(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
     """The exchanges of a run, one for each MPI, layout, pattern and number of ranks."""
-    groups: dict[tuple, list[Sample]] = {}
-    for sample in _timed_samples(run):
-        values = (str(sample.config.get(key, "")) for key in ("mpi", "layout", "pattern_sha256"))
-        groups.setdefault((*values, sample.rank_times_s.shape[1]), []).append(sample)
+
+    def key(sample: Sample) -> tuple:
+        values = (str(sample.config.get(name, "")) for name in ("mpi", "layout", "pattern_sha256"))
+        return *values, sample.rank_times_s.shape[1]
+
     return [
         Exchange(
             run.name,
@@ -201,7 +203,7 @@ def _of_run(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]
             run=run,
             samples=samples,
         )
-        for (_, layout, digest, num_ranks), samples in groups.items()
+        for (_, layout, digest, num_ranks), samples in grouped(_timed_samples(run), key).items()
     ]
 
 

@@ -18,8 +18,7 @@ EXCHANGE_LIMIT_SHARE = 0.75
 def link_bytes_per_s(launch: Mapping[str, Any]) -> float | None:
     """The TCP bandwidth of each link of the launch; None except on virtual clusters."""
     link = launch.get("link") or launch.get("link_at_start")
-    bandwidth = number_or_none(link.get("expected_bytes_per_s")) if isinstance(link, Mapping) else None
-    return bandwidth if bandwidth else None
+    return number_or_none(link.get("expected_bytes_per_s")) or None if isinstance(link, Mapping) else None
 
 
 def limited_samples(run: MeasuredRun, patterns: Iterable[Pattern]) -> list[Sample]:

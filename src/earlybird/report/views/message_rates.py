@@ -10,7 +10,7 @@ from earlybird.data.results import Estimate, Result
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, number_or_none
-from earlybird.report.parts import Answer
+from earlybird.report.parts import Answer, grouped
 from earlybird.report.texts import spread
 from earlybird.report.views.points import groups
 
@@ -39,9 +39,8 @@ class MessageRates:
 
     def drawn(self) -> dict[str, list[Result]]:
         """method -> results to draw. Others with contexts are drawn only if there is nothing else."""
-        usual = [one for one in self.results if "vcis" not in one.config or one.method == CONTEXTS]
-        drawn = sorted(usual or self.results, key=_method_order)
-        return {one.method: [other for other in drawn if other.method == one.method] for one in drawn}
+        usual = [one for one in self.results if contexts(one) == "-" or one.method == CONTEXTS]
+        return grouped(sorted(usual or self.results, key=_method_order), lambda one: one.method)
 
     def headline(self) -> dict[str, Result]:
         """method -> its result with the most threads that had a core each, or the fewest threads."""
@@ -54,6 +53,12 @@ class MessageRates:
 
 def threads(result: Result) -> int:
     return int(result.config["threads"])
+
+
+def contexts(result: Result) -> str:
+    """The number of requested contexts; "-" for the default of the MPI."""
+    vcis = number_or_none(result.config.get("vcis"))
+    return "-" if vcis is None else str(int(vcis))
 
 
 def rate(result: Result) -> Estimate:
@@ -76,7 +81,7 @@ def message_rates(material: Material) -> list[MessageRates]:
     found = []
     for group in groups(material, _setting):
         ordered = sorted(
-            results(group.samples), key=lambda one: (threads(one), *_method_order(one), "vcis" in one.config)
+            results(group.samples), key=lambda one: (threads(one), *_method_order(one), contexts(one) != "-")
         )
         found.append(MessageRates(group.label, group.setting, tuple(ordered)))
     return sorted(found, key=lambda one: (labels.level_order(one.setting[0]), *one.setting[1:], one.label))

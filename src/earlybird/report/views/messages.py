@@ -14,6 +14,7 @@ from earlybird.data.run import Sample
 from earlybird.models.maxrate import maxrate_bandwidth
 from earlybird.models.postal import postal_time_s
 from earlybird.report.material import Material, labelled_profiles, number_or_none, profile_mpi
+from earlybird.report.parts import grouped
 from earlybird.report.views.points import groups
 
 
@@ -108,9 +109,7 @@ def pingpong_curves(material: Material) -> list[Curve]:
     curves = []
     for group in groups(material, _pingpong_setting):
         level, reused = group.setting
-        samples: dict[int, list[Sample]] = {}
-        for sample in group.samples:
-            samples.setdefault(int(sample.config["size_bytes"]), []).append(sample)
+        samples = grouped(group.samples, lambda sample: int(sample.config["size_bytes"]))
         points = {int(result.config["size_bytes"]): result for result in results(group.samples)}
         curves.append(
             Curve(
@@ -227,18 +226,19 @@ def _of_samples(samples: Iterable[Sample]) -> tuple[Received, ...]:
 
 def largest_contention_samples(material: Material) -> dict[tuple[str, str], list[Sample]]:
     """By MPI and level, the samples of the largest size with a number of competitors above zero."""
-    found: dict[tuple[str, str], list[Sample]] = {}
-    for run in material.runs:
-        for sample in run.samples:
-            size, count = (number_or_none(sample.config.get(key)) for key in ("size_bytes", "competitors"))
-            if sample.kernel == "contention" and size and size > 0 and count and count >= 1:
-                key = str(sample.config.get("mpi", "other")), str(sample.config.get("level", ""))
-                found.setdefault(key, []).append(sample)
-    largest = {key: max(sample.config["size_bytes"] for sample in group) for key, group in found.items()}
-    return {
-        key: [sample for sample in group if sample.config["size_bytes"] == largest[key]]
-        for key, group in found.items()
-    }
+    found = grouped(
+        (sample for run in material.runs for sample in run.samples if _is_contention(sample)),
+        lambda sample: (str(sample.config.get("mpi", "other")), str(sample.config.get("level", ""))),
+    )
+    for key, samples in found.items():
+        largest = max(sample.config["size_bytes"] for sample in samples)
+        found[key] = [sample for sample in samples if sample.config["size_bytes"] == largest]
+    return found
+
+
+def _is_contention(sample: Sample) -> bool:
+    size, count = (number_or_none(sample.config.get(key)) or 0 for key in ("size_bytes", "competitors"))
+    return sample.kernel == "contention" and size > 0 and count >= 1
 
 
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:

@@ -120,12 +120,8 @@ def headline(measured: Sequence[Pipeline]) -> Pipeline:
 
     def merit(pipeline: Pipeline) -> tuple:
         gains = [max(point.speed_up.values()).value for point in pipeline.points if point.speed_up]
-        return (
-            pipeline.is_late,
-            not pipeline.oversubscribed,
-            gains[-1] if gains else 0.0,
-            len(pipeline.points),
-        )
+        gain = gains[-1] if gains else 0.0
+        return pipeline.is_late, not pipeline.oversubscribed, gain, len(pipeline.points)
 
     return max(measured, key=merit)
 

@@ -1,7 +1,7 @@
 """Points: the results of every method at one point, and the samples of each run, MPI and setting."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from earlybird.compare import ranking
@@ -12,6 +12,7 @@ from earlybird.data.results import Estimate, Result
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.parts import grouped
 
 
 @dataclass(frozen=True)
@@ -117,16 +118,15 @@ class Group:
     run: MeasuredRun
     mpi: str
     setting: Any
-    label: str = ""
-    samples: list[Sample] = field(default_factory=list)
+    label: str
+    samples: list[Sample]
 
     def points(self, fitted: Mapping[tuple, float], *keys: str) -> tuple[Point, ...]:
         """Sorted by these keys of the configuration."""
-        found: dict[tuple[int, ...], dict[str, Result]] = {}
-        for result in results(self.samples, fitted):
-            where = tuple(int(result.config[key]) for key in keys)
-            found.setdefault(where, {})[result.method] = result
-        return tuple(Point(found[where]) for where in sorted(found))
+        found = grouped(
+            results(self.samples, fitted), lambda result: tuple(int(result.config[key]) for key in keys)
+        )
+        return tuple(Point({one.method: one for one in found[where]}) for where in sorted(found))
 
 
 def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Group]:

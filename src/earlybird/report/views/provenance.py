@@ -10,7 +10,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.report.material import MeasuredRun, number_or_none
-from earlybird.report.parts import Light, Table, table_of
+from earlybird.report.parts import Light, Table, grouped, table_of
 from earlybird.report.views import links
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
@@ -27,11 +27,8 @@ KERNELS = {
 def machine_text(machine: Mapping[str, Any]) -> str:
     """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
     inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
-    inside += [
-        labels.counted(machine[key + "s"], key)
-        for key in ("core", "socket")
-        if _whole(machine.get(key + "s"))
-    ]
+    counts = [(machine.get(key + "s"), key) for key in ("core", "socket")]
+    inside += [labels.counted(count, key) for count, key in counts if _whole(count)]
     if _whole(machine.get("memory_bytes")):
         inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
     name = str(machine.get("host") or "unnamed machine")
@@ -40,11 +37,7 @@ def machine_text(machine: Mapping[str, Any]) -> str:
 
 def mpi_text(launch: Mapping[str, Any]) -> str:
     """`MPICH 4.3.0` from one launch."""
-    return " ".join(
-        part
-        for part in (labels.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
-        if part
-    )
+    return f"{labels.flavour(str(launch.get('flavour', '')))} {launch.get('version') or ''}".strip()
 
 
 def started_text(run: MeasuredRun) -> str:
@@ -59,10 +52,7 @@ def started_text(run: MeasuredRun) -> str:
 def run_line(run: MeasuredRun) -> str:
     """Run, machine, MPI, transport, placement and date in one line."""
     parts = [machine_text(run.machine)]
-    launches: dict[str, list[Mapping[str, Any]]] = {}
-    for launch in run.launches:
-        launches.setdefault(mpi_text(launch), []).append(launch)
-    for name, same_mpi in launches.items():
+    for name, same_mpi in grouped(run.launches, mpi_text).items():
         how = []
         for key in ("transport", "launcher", "thread_level", "network"):
             values = sorted({str(launch[key]) for launch in same_mpi if launch.get(key)})
@@ -107,23 +97,23 @@ def run_table(run: MeasuredRun) -> Table:
 def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
     """One light per MPI, kernel and level of a run."""
     limited = {id(sample) for sample in links.limited_samples(run, patterns)}
-    groups: dict[str, list[Sample]] = {}
-    for sample in run.samples:
+
+    def what(sample: Sample) -> str:
         mpi, level = (str(sample.config.get(key, "")) for key in ("mpi", "level"))
         kernel = KERNELS.get(sample.kernel, sample.kernel)
         parts = [labels.flavour(mpi), kernel, level_phrase(level) if level else ""]
-        what = f"{run.name}: " * several + " ".join(part for part in parts if part)
-        groups.setdefault(what, []).append(sample)
+        return f"{run.name}: " * several + " ".join(part for part in parts if part)
+
     return [
         Light(
-            what,
+            measurement,
             len(samples),
             noisy=sum(not sample.converged for sample in samples),
             oversubscribed=sum(sample.oversubscribed and id(sample) not in limited for sample in samples),
             wrong=sum(not sample.validated for sample in samples),
             link_limited=sum(id(sample) in limited for sample in samples),
         )
-        for what, samples in groups.items()
+        for measurement, samples in grouped(run.samples, what).items()
     ]
 
 
