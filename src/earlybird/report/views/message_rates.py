@@ -32,11 +32,6 @@ class MessageRates:
     setting: tuple[str, int, int]  # level, size and window: the setting of one figure
     results: tuple[Result, ...]
 
-    @property
-    def what(self) -> str:
-        """`8 B, between nodes`."""
-        return f"{format_bytes(self.setting[1])}, {labels.level(self.setting[0])}"
-
     def drawn(self) -> dict[str, list[Result]]:
         """method -> results to draw. Others with contexts are drawn only if there is nothing else."""
         usual = [one for one in self.results if contexts(one) == "-" or one.method == CONTEXTS]
@@ -97,9 +92,11 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
 
 def rates_answer(series: MessageRates) -> Answer:
     """The highest rate of threads."""
+    level, size_bytes, _ = series.setting
     best = max(series.headline().values(), key=lambda one: (one.method != PROCESSES, rate(one).value))
     return Answer(
-        f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of {series.what}",
+        f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of "
+        f"{format_bytes(size_bytes)}, {labels.level(level)}",
         f"{millions(rate(best).value)} million/s",
         spread(rate(best), millions),
         f"{labels.capital(METHODS.get(best.method, best.method))} has the highest message rate.",
