@@ -32,8 +32,8 @@ _Cells = dict[str, str]  # by column
 
 @dataclass(frozen=True)
 class _Headline:
-    """A number printed in a figure of the paper with the paper's `threads` and contexts `vcis` (0: not stated), the
-    measured pipelines that correspond to it, and their numbers here ({} if they were not measured)."""
+    """A number printed in a figure of the paper, with the paper's `threads` and contexts `vcis` (0: not
+    stated), the measured pipelines that correspond to it, and their numbers here ({} if not measured)."""
 
     figure: int
     ratio: str
