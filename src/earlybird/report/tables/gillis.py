@@ -23,8 +23,8 @@ PAPER = (
     "partitioned communication of the MPI is listed as well. "
     "The paper does not state the buffer size of figures 4 to 7; here it is the smallest buffer."
 )
-_COLUMNS = ("figure", "times of", "paper", "here", "threads", "paper's threads", "contexts",
-            "paper's contexts", "partitions", "delay", "buffer", "method", "other values here")  # fmt: skip
+_COLUMNS = ("figure", "times of", "paper", "here", "other values here", "buffer", "method", "threads",
+            "paper's threads", "contexts", "paper's contexts", "partitions", "delay")  # fmt: skip
 _BRIEF = ("figure", "times of", "threads", "contexts", "paper", "here", "buffer")
 _OTHERS = ("earlybird", "partitioned", "many")
 _Cells = dict[str, str]  # by column
