@@ -145,7 +145,8 @@ def _fit_trace(fit: Fit, grid: np.ndarray, quantity: _Quantity, color: str) -> d
         texts.append(None)
     dash = {"openmpi": "dashdot", "intel": "longdash"}.get(fit.mpi, "dash")
     name = f"{axes.label(fit.label)}, fitted protocols"
-    return line(name, x, y, texts, axes.color(color), dash, width=1.6, legendrank=2000, connectgaps=False)
+    more = {"meta": "fit", "width": 1.6, "legendrank": 2000, "connectgaps": False}
+    return line(name, x, y, texts, axes.color(color), dash, **more)
 
 
 def _contention_figure(level: str, items: Sequence[Contention], material: Material) -> Figure:
