@@ -16,9 +16,8 @@ from earlybird.fit.collective_samples import is_collective, placed_ranks
 from earlybird.models.collective import CollectiveCosts, Hops, collective_time_s, count_hops, make_calls
 from earlybird.predict.collective import published_mapping, published_us
 from earlybird.predict.pipelined import FITTED, MethodModel, method_models
-from earlybird.report.collectives import is_timed
-from earlybird.report.curves import profile_mpi
-from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
+from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve, profile_mpi
+from earlybird.report.views.collectives import is_timed
 
 SOURCE = "Insaghi"
 US = 1e6
