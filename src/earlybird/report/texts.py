@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from earlybird.data import labels
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.parts import Answer
 

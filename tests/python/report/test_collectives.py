@@ -254,7 +254,7 @@ def form(algorithm, error, beyond, others):
         "held_out_error": error,
         "extrapolation_error": beyond,
         "alternatives": [
-            {"form": "report-3", "aicc": -300, "held_out_error": others, "extrapolation_error": 1.4}
+            {"form": "insaghi-3", "aicc": -300, "held_out_error": others, "extrapolation_error": 1.4}
         ],
     }
 
@@ -287,7 +287,7 @@ def test_forms_compared_on_the_same_points_replace_the_main_form():
     value["alternatives"] = [
         {"points": points, "form": name, "aicc": aicc, "held_out_error": error}
         for points in ("all sizes", "1 B by node")
-        for name, aicc, error in (("alpha-beta", -50.0, 0.1), ("report-2", -70.0, 0.05))
+        for name, aicc, error in (("alpha-beta", -50.0, 0.1), ("insaghi-2", -70.0, 0.05))
     ]
     table = chapter(samples(), profiles=(profile(value),)).closing[0]
     assert [row[3] for row in table.rows] == ["all sizes", "all sizes", "1 B by node", "1 B by node"]

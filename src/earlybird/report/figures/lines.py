@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.views.points import Point

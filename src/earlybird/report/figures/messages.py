@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.figures.lines import MEASURED, hover, line, raw_samples, spread_traces

@@ -11,15 +11,15 @@ from earlybird.report.material import Material, labelled_profiles, number_or_non
 from earlybird.report.parts import Columns, Table, grouped, table_of
 from earlybird.report.views.collectives import operation_order
 
-# Display name of each form; `report-1` to `report-3` are the published regressions of Insaghi (paper).
+# Display name of each form; `insaghi-1` to `insaghi-3` are the published regressions of Insaghi (paper).
 FORMS = {
     "alpha-beta": "latency and bytes per hop",
     "empirical": "terms in ranks and size",
-    "report-1": "regression 1: piecewise linear in ranks",
-    "report-2": "regression 2: linear in ranks",
-    "report-3": "regression 3: log time in log ranks and size",
+    "insaghi-1": "regression 1: piecewise linear in ranks",
+    "insaghi-2": "regression 2: linear in ranks",
+    "insaghi-3": "regression 3: log time in log ranks and size",
 }
-PUBLISHED, ALL = "report-", "all sizes"
+PUBLISHED, ALL = "insaghi-", "all sizes"
 # Median relative errors at data left out of the fit: column, key in the profile, place in a sentence.
 _ERRORS = {
     "other ranks": ("held_out_error", "at held-out rank counts"),

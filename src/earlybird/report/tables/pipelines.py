@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from earlybird.data import labels
 from earlybird.data.methods import SINGLE
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.parts import Table, few, more_text, table_of
 from earlybird.report.tables import crossovers

@@ -5,7 +5,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.texts import ratio, spread
 

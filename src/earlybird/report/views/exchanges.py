@@ -10,8 +10,8 @@ from earlybird.data import labels
 from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.results import Estimate
 from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.schema import Estimate
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import grouped
 from earlybird.report.views import links

@@ -6,8 +6,9 @@ from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
 from earlybird.data.run import Sample
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, number_or_none
 from earlybird.report.parts import Answer, grouped

@@ -9,8 +9,9 @@ import numpy as np
 from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
 from earlybird.data.run import Sample
+from earlybird.data.schema import Estimate
 from earlybird.models.maxrate import maxrate_bandwidth
 from earlybird.models.postal import postal_time_s
 from earlybird.report.material import Material, labelled_profiles, number_or_none, profile_mpi

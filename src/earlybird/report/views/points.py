@@ -8,8 +8,9 @@ from earlybird.compare import ranking
 from earlybird.compare.ranking import Crossover
 from earlybird.compare.results import results
 from earlybird.data import labels
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
 from earlybird.data.run import Sample
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import grouped
