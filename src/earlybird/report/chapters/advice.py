@@ -71,7 +71,7 @@ def advice_chapter(material: Material) -> Chapter:
 
 
 def _distinct(material: Material) -> list[Advice]:
-    """The pieces of advice; those with the same title are told apart by their files."""
+    """The pieces of advice; those with the same title get the names of their files."""
     titles = [advice_text.title(piece) for piece in material.advice]
     return [
         piece
