@@ -9,6 +9,7 @@ from typing import Any
 from earlybird.advise import options
 from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import WORTH, Option
+from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
@@ -39,8 +40,8 @@ ACTIONS = {
     "single": "one message after the last partition: MPI_Send_init once, MPI_Start when all are ready",
     "many": "one persistent message per partition, MPI_Start when it is ready; a communicator for each "
     "thread (MPI_Comm_dup)",
-    "partitioned": "MPI_Psend_init with {partitions} partitions, MPI_Pready for each; this MPI's own calls",
-    "earlybird": "MPI_Psend_init with {partitions} partitions, MPI_Pready for each; start the program with "
+    "partitioned": "MPI_Psend_init with {partitions}, MPI_Pready for each; this MPI's own calls",
+    "earlybird": "MPI_Psend_init with {partitions}, MPI_Pready for each; start the program with "
     "`earlybird exec --mpi {mpi} -- mpiexec ...`",
     "rma-single-passive": "one window, MPI_Put per partition between MPI_Win_lock and MPI_Win_flush",
     "rma-many-passive": "a window per thread, MPI_Put per partition between MPI_Win_lock and MPI_Win_flush",
@@ -314,7 +315,7 @@ def _alternative(question: PipelineQuestion, candidate: Candidate, size_bytes: i
 def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     """The calls and settings to send with this method."""
     name, _, bound = model.method.partition(":")
-    text = ACTIONS.get(name, name).format(partitions=partitions, mpi=mpi)
+    text = ACTIONS.get(name, name).format(partitions=labels.counted(partitions, "partition"), mpi=mpi)
     settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
     if model.vcis is not None and mpi == "intel":
         settings += ["I_MPI_THREAD_SPLIT=1", "I_MPI_THREAD_RUNTIME=generic", f"I_MPI_THREAD_MAX={model.vcis}"]

@@ -34,7 +34,10 @@ class _LazyGroup(TyperGroup):
         formatter.write(f"\n{COMPLETION}\n")
 
 
-app = typer.Typer(cls=_LazyGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=_LazyGroup, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100},
+)  # fmt: skip
 
 
 @app.callback(invoke_without_command=True)

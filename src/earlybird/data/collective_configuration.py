@@ -92,7 +92,7 @@ def setting(family: str, operation: str, method: str, ranks: int) -> str:
     """Text to write before the command that starts a job, for all sizes."""
     parsed = parse_method(method)
     if parsed.is_own:
-        return "call Earlybird's algorithm instead of the MPI's"
+        return "an MPI cannot select it: replace the call by sends and receives along its tree"
     if parsed.name == DEFAULT:
         return "nothing: this is the default of the MPI"
     variables = _variables(family, operation, parsed, ranks)

@@ -23,13 +23,14 @@ from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
     ALL,
     ALL_OWN,
+    DEFAULT_ALGORITHMS,
     DEFAULT_OPERATIONS,
     applies,
     launches,
     methods_of,
 )
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers, refuse_large
-from earlybird.measure.options import SIZES, SuiteOption, byte_counts, listed, number, split
+from earlybird.measure.options import SuiteOption, byte_counts, listed, number, sizes_option, split
 
 PROOFS = ("largest", "all", "none")
 _LARGEST_BYTES = MIB
@@ -59,13 +60,17 @@ def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 COLLECTIVE_OPTIONS = (
-    SuiteOption("op", f"Of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
+    SuiteOption("op", f"One or more of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
                 "operations", listed(str)),
-    SuiteOption("algorithm", "Algorithms, such as linear,pipeline:8KiB,own-binomial, or own, all, default.",
+    SuiteOption("algorithm", "Algorithms, such as linear,pipeline:8KiB,own-binomial; own (all of "
+                f"Earlybird's), all or default.  [default: default,{','.join(DEFAULT_ALGORITHMS)} "
+                "for bcast and reduce, else all]",
                 "algorithms", listed(_algorithm)),
-    SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.", "ranks", _parse_ranks),
-    SIZES,
-    SuiteOption("segments", "Segment sizes of segmented algorithms, such as 0,8KiB.", "segments_bytes",
+    SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.  [default: 2, 4, 8 .. all cores]", "ranks",
+                _parse_ranks),
+    sizes_option("1 B to 1 MiB"),
+    SuiteOption("segments", "Segment sizes of segmented algorithms, such as 0,8KiB.  "
+                "[default: one for each algorithm]", "segments_bytes",
                 byte_counts("--segments")),
     SuiteOption("map-by", "core, socket or node; several separated by commas.  [default: core]", "map_by",
                 listed(str)),

@@ -25,7 +25,7 @@ DEFAULT_OPERATIONS = ("bcast", "reduce")
 # Words for many algorithms at once.
 ALL, ALL_OWN = "all", "own"
 
-_ALGORITHMS = ("own-linear", "own-pipeline", "own-binomial", "linear", "pipeline", "binomial")
+DEFAULT_ALGORITHMS = ("own-linear", "own-pipeline", "own-binomial", "linear", "pipeline", "binomial")
 _SEGMENT_BYTES = 8192  # default of `pipeline`
 # The common method of launches that cannot include `default`.
 _REFERENCES = ("own-binomial", "own-linear")
@@ -36,7 +36,7 @@ def methods_of(operation: str, options: Options, resources: Resources) -> tuple[
     here = (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
     asked = options.algorithms
     if asked is None:
-        asked = _ALGORITHMS if operation in DEFAULT_OPERATIONS else (ALL,)
+        asked = DEFAULT_ALGORITHMS if operation in DEFAULT_OPERATIONS else (ALL,)
     chosen = [Method(DEFAULT)]
     for word in asked:
         if word == ALL:

@@ -17,10 +17,10 @@ from earlybird.measure.groups import (
 from earlybird.measure.options import (
     LEVELS,
     MOST_THREADS,
-    SIZES,
     SuiteOption,
     listed,
     number,
+    sizes_option,
     threads_option,
 )
 
@@ -34,11 +34,12 @@ _MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
 
 MSGRATE_OPTIONS = (
-    SIZES, LEVELS,
+    sizes_option(f"{SIZE_BYTES} B"), LEVELS,
     SuiteOption("window", f"Messages that a thread has in flight at once.  [default: {WINDOW}]", "window",
                 number("--window", f"a number of messages, such as {WINDOW}")),
     threads_option("1, 2, 4, ... up to the cores of a rank"),
-    SuiteOption("methods", f"Of {', '.join(MSGRATE_METHODS)}.  [default: all]", "methods", listed(str)),
+    SuiteOption("methods", f"One or more of {', '.join(MSGRATE_METHODS)}.  [default: all]", "methods",
+                listed(str)),
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Gro
         if options.methods is not None and CONTEXTS in methods and hangs_with_contexts(level, resources):
             refuse_hanging(f"--methods has {CONTEXTS}")
         for threads in options.threads or _thread_counts(level, resources, options.quick):
-            _check_room(threads, window, max(sizes))
+            _check_memory(threads, window, max(sizes))
             points = tuple(
                 {"mpi": mpi, "level": level, "size_bytes": size, "window": window, "threads": threads}
                 for size in sizes
@@ -139,7 +140,7 @@ def _thread_counts(level: str, resources: Resources, quick: bool) -> tuple[int, 
     return tuple(powers[:2] if quick else powers)
 
 
-def _check_room(threads: int, window: int, size_bytes: int) -> None:
+def _check_memory(threads: int, window: int, size_bytes: int) -> None:
     if threads * window * size_bytes > _MOST_BYTES:
         raise InputError(
             f"{threads} threads with windows of {window} messages of {size_bytes} bytes need "

@@ -98,7 +98,8 @@ def thread_counts(text: str | None) -> tuple[int, ...] | None:
 def threads_option(default: str) -> SuiteOption:
     """--threads of a suite that compares thread counts; stored apart from the one count of other suites."""
     return SuiteOption(
-        "threads", f"Threads per rank, each on its own core, such as 1,2,4.  [default: {default}]",
+        "threads",
+        f"Threads per rank, such as 1,2,4; each has a core if there are enough.  [default: {default}]",
         "threads", lambda text, _: thread_counts(text), setting="thread_counts",
     )  # fmt: skip
 
@@ -124,9 +125,11 @@ def _sizes(text: str, settings: Mapping[str, Any]) -> tuple[int, ...]:
     return split(text, parse)
 
 
-SIZES = SuiteOption(
-    "sizes", "Message sizes, such as 8,1KiB, or 1..1MiB for powers of two.", "sizes_bytes", _sizes
-)
+def sizes_option(default: str) -> SuiteOption:
+    text = f"Message sizes, such as 8,1KiB, or 1..1MiB for powers of two.  [default: {default}]"
+    return SuiteOption("sizes", text, "sizes_bytes", _sizes)
+
+
 LEVELS = SuiteOption(
     "levels", "intra_socket, inter_socket, inter_node.  [default: all available]", "levels", listed(str)
 )

@@ -26,11 +26,11 @@ from earlybird.measure.groups import (
 from earlybird.measure.noise import NOISE_OPTIONS
 from earlybird.measure.options import (
     LEVELS,
-    SIZES,
     SuiteOption,
     byte_counts,
     counts,
     listed,
+    sizes_option,
     threads_option,
 )
 
@@ -66,17 +66,21 @@ def _method(text: str) -> str:
 
 
 PIPELINE_OPTIONS = (
-    SIZES, LEVELS,
-    SuiteOption("partitions", "Partitions of all threads together, such as 4 or 1,4,16.", "partitions",
+    sizes_option("1 KiB to 16 MiB"), LEVELS,
+    SuiteOption("partitions", "Partitions of all threads together, such as 4 or 1,4,16.  "
+                f"[default: {_PARTITIONS}]", "partitions",
                 counts("--partitions", "numbers of partitions from 1 up, such as 4")),
     threads_option("1"),
-    SuiteOption("methods", "Send methods, such as many,rma-fence,earlybird:4KiB, or all.", "methods",
+    SuiteOption("methods", f"Send methods: all, or some of {', '.join(METHODS)}, earlybird:SIZE.  "
+                f"[default: {','.join(DEFAULT_METHODS)}]", "methods",
                 listed(_method)),
     SuiteOption("aggregation", "Add earlybird with these aggregation limits, such as 512,4KiB.",
                 "aggregation_bytes", byte_counts("--aggregation")),
     SuiteOption("vcis", "Communication contexts of MPICH, such as 1,4.", "vcis",
                 counts("--vcis", "numbers of contexts from 1 up, such as 1,4")),
-    SuiteOption("gamma", "Delay of the last partition, such as 100us/MB or 0,1us/kB.", "gammas_s_per_byte",
+    SuiteOption("gamma", "Delay rate: time from the first to the last ready partition, divided by the bytes "
+                "of one partition, such as 100us/MB; several as 0,50us/kB.  "
+                "[default: 100us/MB, or by the rate of the link]", "gammas_s_per_byte",
                 listed(lambda item: units.parse_delay_rate(item, "--gamma"))),
     *NOISE_OPTIONS,
     SuiteOption("reproduce", "Measure the figures of a paper: gillis (Gillis et al. 2023).", "reproduce"),

@@ -23,7 +23,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
-from earlybird.measure.options import LEVELS, SIZES, SuiteOption, counts
+from earlybird.measure.options import LEVELS, SuiteOption, counts, sizes_option
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
 
@@ -122,7 +122,9 @@ def _buffers(text: str, _: Mapping[str, Any]) -> str:
 
 _BUFFERS = SuiteOption("buffers", "vary or reuse the contents of messages (OSU reuses).  [default: vary]",
                        "buffers", _buffers)  # fmt: skip
-_COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, such as 1,2,4.", "competitors",
+_COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, such as 1,2,4.  "
+                           "[default: 1, 2, 4 .. all cores]",
+                           "competitors",
                            counts("--competitors", "numbers of processes, such as 1,2,4"))  # fmt: skip
 
 SUITES = {
@@ -131,21 +133,21 @@ SUITES = {
         Suite(
             "pingpong",
             "latency and bandwidth between two ranks, 0 B to 64 MiB",
-            (SIZES, _BUFFERS, LEVELS),
+            (sizes_option("0 B to 64 MiB"), _BUFFERS, LEVELS),
             pingpong_groups,
             "earlybird measure pingpong --sizes 8,1KiB,1MiB -o run",
         ),
         Suite(
             "contention",
             "bandwidth that N receiving processes share, BW(N)",
-            (SIZES, _COMPETITORS, LEVELS),
+            (sizes_option("1 B to 4 MiB"), _COMPETITORS, LEVELS),
             contention_groups,
             "earlybird measure contention --competitors 1,2,4 -o run",
         ),
         Suite(
             "completion",
             "when a send is complete, by size and level: do senders wait for delivery?",
-            (SIZES, LEVELS),
+            (sizes_option("1 B to 4 MiB"), LEVELS),
             completion_groups,
             "earlybird measure completion --sizes 1KiB,64KiB,1MiB -o run",
         ),

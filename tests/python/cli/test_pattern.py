@@ -166,7 +166,7 @@ def test_unwritable_output_is_refused_before_the_work(pattern, output, monkeypat
 def test_help_shows_an_example(pattern, subcommand):
     status, out, _ = pattern(subcommand, "--help")
     assert status == 0
-    assert f"Example: earlybird pattern {subcommand}" in out
+    assert f"Example:\n  earlybird pattern {subcommand}" in out
 
 
 def examples_of(page: Path) -> list[tuple[str, str]]:

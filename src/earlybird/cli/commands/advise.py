@@ -1,4 +1,4 @@
-"""`earlybird advise`: recommended changes, ranked by predicted time, with the setting for each."""
+"""`earlybird advise`: the recommended method or algorithm, with the setting or command to use it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +20,14 @@ from earlybird.data.units import format_bytes
 
 
 def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT) -> None:
-    """Recommend how to send a buffer that threads fill: method, number of partitions, and speed-up.
+    """Recommend how to send a buffer that threads fill.
 
-    Ranks every method in the profile at its fastest number of partitions, and lists the measured sizes at
-    which another method becomes the best. Where the point was measured, the measurement stands. With --ai,
-    --ci and --frequency the delay rate depends on the number of partitions by (9) of Gillis et al. 2023;
-    --gamma is the same for all of them."""
+    Row 1 is the advised method: a single message, unless another method is clearly faster; among those, the
+    one that is easiest to program and within 5 % of the fastest. The others follow by time, each with its
+    best number of partitions. If the point was measured, the measured time is used. The second table lists
+    the sizes at which the advised method changes. With --gamma the delay rate is the same for every number
+    of partitions; with --ai, --ci and --frequency it depends on it.
+    """
     joined = load_profiles(buffer.profile)
     threads = buffer.threads
     size_bytes = buffer.size_bytes(partitions=threads)
@@ -48,7 +50,8 @@ def collective(
     mpi_only: Annotated[
         bool,
         typer.Option(
-            "--mpi-only", help="Exclude Earlybird's algorithms, which are made of sends and receives."
+            "--mpi-only",
+            help="Only algorithms that the MPI can select: without Earlybird's, which are for comparison.",
         ),
     ] = False,
     config: Annotated[
@@ -56,11 +59,12 @@ def collective(
     ] = None,
     format: Format = FORMAT,
 ) -> None:
-    """Recommend the algorithm of a collective operation, its segment size, and the sizes where it is best.
+    """Recommend the algorithm of a collective operation.
 
-    Ranks every algorithm in the profile at one size, and lists the sizes at which another one becomes the
-    best. --config writes a file of rules for Open MPI, and environment variables for MPICH and Intel MPI.
-    It covers the MPI's own algorithms only: an MPI cannot select Earlybird's.
+    Row 1 is the advised algorithm: the MPI's default, unless another one is clearly faster. The others follow
+    by time. The second table lists the sizes at which the advised algorithm changes. --config writes a file
+    of rules for Open MPI, and environment variables for MPICH and Intel MPI. It covers the MPI's own
+    algorithms only: an MPI cannot select Earlybird's.
     """
     joined = load_profiles(call.profile)
     size_bytes = None if size is None else call.size_bytes(size)
@@ -106,5 +110,5 @@ _COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --p
 command = make_group(
     [("pipeline", pipeline, _PIPELINE), ("collective", collective, _COLLECTIVE)],
     name="advise",
-    help="Recommend changes, ranked by predicted time, each with its setting or command.",
+    help="Recommend a method or an algorithm, with the setting or command to use it.",
 )

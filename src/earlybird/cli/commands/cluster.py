@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
-from earlybird.cli.options.shared import MpiOption, ThreadsOption
+from earlybird.cli.options.shared import LAYOUT_HELP, MpiOption, ThreadsOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_json, print_table
 from earlybird.cli.session.mpi import choose_flavour
@@ -39,10 +39,11 @@ def up(
     check: Annotated[bool, typer.Option(help="Measure the links, which takes 3 s.")] = True,
     json: bool = AS_JSON,
 ) -> None:
-    """Start a cluster: each node has its own network, host name, processes and shared memory.
+    """Start a cluster of virtual nodes.
 
-    This needs root or user namespaces; `earlybird doctor` reports which are available. `down`, a crash of
-    the keeper process or a reboot ends the cluster and leaves nothing behind.
+    Each node has its own network, host name, processes and shared memory. This needs root or user namespaces;
+    `earlybird doctor` reports which are available. `down`, a crash of the keeper process or a reboot ends the
+    cluster and leaves nothing behind.
     """
     cluster = control.up(name, nodes, _parse_rate(rate), link.measure_link if check else None)
     if json:
@@ -108,15 +109,15 @@ def run(
 
 def mpiexec(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
-    layout: Annotated[str, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")],
+    layout: Annotated[str, typer.Option(help=LAYOUT_HELP)],
     map_by: Annotated[str, typer.Option(help="How ranks fill the layout: core, socket or node.")] = "core",
     mpi: MpiOption = None,
     threads: ThreadsOption = 1,
     name: NameOption = "",
 ) -> None:
-    """Run your MPI program on the nodes; the exit status is that of mpiexec.
+    """Run your MPI program on the nodes.
 
-    Inside `earlybird exec` its ranks load libearlybird.
+    The exit status is that of mpiexec. Inside `earlybird exec` its ranks load libearlybird.
     """
     from earlybird.data.layout import parse_layout
     from earlybird.launch.cluster.launcher import ClusterLauncher

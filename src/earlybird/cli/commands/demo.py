@@ -49,7 +49,8 @@ def demo(
     launcher: Annotated[
         str | None,
         typer.Option(
-            help="As for measure.  [default: local; with fewer than 4 cores a virtual cluster if possible]"
+            help="As --launcher of measure.  "
+            "[default: local; with fewer than 4 cores a virtual cluster if possible]"
         ),
     ] = None,
     ranks: Annotated[

@@ -1,4 +1,4 @@
-"""`earlybird gain`: the closed-form gain of pipelined communication."""
+"""`earlybird gain`: the ideal speed-up of early sending over a single message."""
 
 from typing import Annotated
 
@@ -24,10 +24,11 @@ def gain(
     ] = None,
     format: Format = FORMAT,
 ) -> None:
-    """Gain of sending each partition when it is ready over one message at the end.
+    """Ideal speed-up of early sending over a single message: each partition is sent when it is ready.
 
-    The gain eta is equation (4) of Gillis et al. 2023: large messages, no latency. Give the delay rate as
-    --gamma, or --ai, --ci and --frequency (with --epsilon and --delta) to compute it by (6) and (9).
+    It is eta of equation (4) of Gillis et al. 2023, for large messages: latency and the cost of a message are
+    left out. Give the delay rate as --gamma, or let --ai, --ci and --frequency (with --epsilon and --delta)
+    determine it; see docs/models.md.
     """
     for name, count in (("--threads", threads), ("--theta", theta)):
         if count < 1:

@@ -35,7 +35,7 @@ def measure(
     mpi: MpisOption = None,
     place: PlaceOptions,
     threads: Annotated[
-        str | None, typer.Option(help="Threads per rank, each on its own core.  [default: 1]")
+        str | None, typer.Option(help="Threads per rank; each has a core if there are enough.  [default: 1]")
     ] = None,
     budget: Annotated[
         str | None,
@@ -44,14 +44,21 @@ def measure(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and launches, less time.")] = False,
     paper: Annotated[
         bool,
-        typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023)."),
+        typer.Option(
+            "--paper",
+            help="Stop rule of Gillis et al. 2023: 150 iterations, repeated up to 50 times until the 90 % "
+            "Student-t interval is within 5 % of the mean.",
+        ),
     ] = False,
     launches: Annotated[
         int | None, typer.Option(help="Launches of every point.  [default: 5, with --quick 3]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
     session: SessionOptions,
-    format: Annotated[str, typer.Option(help="table, osu (one level and MPI), csv or json.")] = "table",
+    format: Annotated[
+        str,
+        typer.Option(help="table, osu (as the OSU benchmarks print; one level, one MPI), csv or json."),
+    ] = "table",
 ) -> None:
     """Measure how MPI communicates on this machine, and store the samples in a run folder."""
     if format not in (*Format, "osu"):

@@ -49,9 +49,10 @@ def mesh(
     ] = None,
     format: Format = FORMAT,
 ) -> None:
-    """Partition a mesh with METIS and send ghost cells between its parts.
+    """Send ghost cells between the parts of a mesh.
 
-    Without --graph or --actnum, a mesh of tetrahedra in an irregular, perforated body is generated.
+    METIS partitions the mesh. Without --graph or --actnum, a mesh of tetrahedra in an irregular, perforated
+    body is generated.
     """
     from earlybird.patterns.ghost import ghost_exchange
     from earlybird.patterns.partition import edge_cut, partition_cells

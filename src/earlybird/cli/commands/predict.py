@@ -9,7 +9,7 @@ import typer
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
 from earlybird.cli.options.command import FORMAT, make_group
-from earlybird.cli.options.shared import MixedOption, ProfilesOption, ShareOption, load_profiles
+from earlybird.cli.options.shared import LAYOUT_HELP, MixedOption, ProfilesOption, ShareOption, load_profiles
 from earlybird.cli.output.exchange import print_prediction
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
@@ -28,10 +28,7 @@ def predict(
     profile: ProfilesOption = None,
     layout: Annotated[
         str | None,
-        typer.Option(
-            help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.  "
-            "[default: one node for all ranks of PATTERN]"
-        ),
+        typer.Option(help=f"{LAYOUT_HELP}  [default: one node for all ranks of PATTERN]"),
     ] = None,
     map_by: Annotated[
         str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
@@ -41,13 +38,13 @@ def predict(
     mixed: MixedOption = None,
     format: Format = FORMAT,
 ) -> None:
-    """Predict the time of the exchange PATTERN on every rank, with all messages posted at once.
+    """Predict the time of an exchange on every rank.
 
-    Models of Thune et al. 2023: staircase (7)-(9) and (12)-(17), max-rate (10), postal (1); times of messages
-    inside a node and between nodes are added (18). fair is the staircase inside nodes; between nodes it
-    limits senders as well as receivers. receive is the time to receive without latency. low and high come
-    from the profile's replicates: they show how well the parameters are known, not how well the model
-    describes the machine.
+    All messages of PATTERN are posted at once. The models are described in docs/models.md: staircase is the
+    default; fair also limits the senders between nodes, and usually errs less there; max-rate and postal are
+    simpler, for comparison. Column receive is the time to receive, without latency. time-low and time-high
+    are printed if the profile has replicates: the 95 % interval of time that follows from the uncertainty of
+    its parameters, without the error of the model.
     """
     if len(patterns) != 1:
         raise InputError(

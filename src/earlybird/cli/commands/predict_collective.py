@@ -52,11 +52,11 @@ def collective(
     ] = False,
     format: Format = FORMAT,
 ) -> None:
-    """Predict the time of every algorithm of a collective operation, until the last rank is done.
+    """Predict the time of every algorithm of a collective.
 
-    Uses the forms of docs/models.md, fitted to `measure collective`: the hops of an algorithm's tree are
-    counted for the placement of its ranks. Without --layout, ranks are placed on the machine measured, with
-    further nodes of the same kind if they are needed.
+    A time lasts until the last rank is done. Uses the forms of docs/models.md, fitted to `measure
+    collective`: the hops of an algorithm's tree are counted for the placement of its ranks. Without --layout,
+    ranks are placed on the machine measured, with further nodes of the same kind if they are needed.
     """
     joined = load_profiles(call.profile)
     size_bytes = 0 if size is None else call.size_bytes(size)

@@ -46,13 +46,12 @@ def pipeline(
     method: Annotated[str | None, typer.Option(help="Only this method, such as many.")] = None,
     format: Format = FORMAT,
 ) -> None:
-    """Predict the time of every method to send a buffer in partitions, and its speed-up over one message
-    at the end.
+    """Predict the time of every method to send a buffer in partitions.
 
-    Uses the joined model of docs/models.md: messages leave one after another when they are ready, and the
-    last partition is ready gamma times its size later than the others. Times run from then until the
-    receiver has the whole buffer. Methods without measured pipelines in the profile are predicted from its
-    latency and bandwidth.
+    Speed-ups are over a single message after the last partition. Uses the joined model of docs/models.md:
+    messages leave one after another when they are ready, and the last partition is ready gamma times its size
+    later than the others. Times run from then until the receiver has the whole buffer. Methods without
+    measured pipelines in the profile are predicted from its latency and bandwidth.
     """
     joined = load_profiles(buffer.profile)
     threads = buffer.threads

@@ -31,11 +31,11 @@ DEFAULT_BUDGET = "20s"
 def replay(
     context: typer.Context,
     *,
-    pattern: Annotated[Path | None, typer.Argument(help="The messages: .csv, .npz or .mtx.")] = None,
-    layout: Annotated[
-        str | None, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")
+    pattern: Annotated[
+        Path | None, typer.Argument(help="Pattern: .csv, .npz or .mtx; not with --resume.")
     ] = None,
-    map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
+    layout: Annotated[str | None, typer.Option(help=shared.LAYOUT_HELP)] = None,
+    map_by: Annotated[str, typer.Option(help="How ranks fill the layout: core, socket or node.")] = "core",
     profile: Annotated[
         list[Path] | None, typer.Option(help="Profile whose predictions to compare with.")
     ] = None,

@@ -27,7 +27,7 @@ def show(
     ],
     format: Format = FORMAT,
 ) -> None:
-    """Print a run, profile, prediction, comparison, advice, pattern or layout as the command that made it."""
+    """Print a result file or run folder as a table, CSV or JSON."""
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
     if source.is_dir():

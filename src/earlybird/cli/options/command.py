@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -17,6 +18,24 @@ _JSON = typer.Option("--json", help="Short for --format json.")
 _ALL = typer.Option("--all", help="Print all rows of long tables, also on a terminal.")
 
 
+_EXAMPLE_WIDTH = 96
+
+
+def example_text(*examples: str) -> str:
+    """Example commands for the end of a help text; a long one continues after a backslash."""
+    lines = []
+    for example in examples:
+        line, *options = re.split(r" (?=--?\w)", example)
+        for option in options:
+            if len(f"{line} {option}") > _EXAMPLE_WIDTH:
+                lines.append(f"{line} \\")
+                line = f"    {option}"
+            else:
+                line = f"{line} {option}"
+        lines.append(line)
+    return "\b\n" + "\n".join(["Examples:" if len(examples) > 1 else "Example:", *lines])
+
+
 def make_command(function: Callable[..., Any], *, name: str, example: str, long_tables: bool = True):
     """The command `name` from a function with typer annotations; the help is its docstring and `example`.
 
@@ -24,7 +43,7 @@ def make_command(function: Callable[..., Any], *, name: str, example: str, long_
     --format also has --json, and --all if it prints `long_tables`.
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name=name, epilog=f"Example: {example}")(_with_options(function, long_tables))
+    app.command(name=name, epilog=example_text(example))(_with_options(function, long_tables))
     return typer.main.get_command(app)
 
 
@@ -57,10 +76,11 @@ def make_group(
         type("Group", (_GroupWithDefault,), {"default": functions[0][0]}) if first_is_default else TyperGroup
     )
     app = typer.Typer(
-        name=name, help=help, cls=kind, add_completion=False, rich_markup_mode=None, no_args_is_help=True
-    )
+        name=name, help=help, epilog=example_text(*(example for *_, example in functions)), cls=kind,
+        add_completion=False, rich_markup_mode=None, no_args_is_help=True,
+    )  # fmt: skip
     for subcommand, function, example in functions:
-        app.command(name=subcommand, epilog=f"Example: {example}")(_with_options(function, long_tables))
+        app.command(name=subcommand, epilog=example_text(example))(_with_options(function, long_tables))
     app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
     return typer.main.get_command(app)
 

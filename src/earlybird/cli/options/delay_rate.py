@@ -21,7 +21,8 @@ class DelayOptions:
     gamma: Annotated[
         str | None,
         typer.Option(
-            help="Delay rate: time from the first to the last ready partition per byte, such as 100us/MB."
+            help="Delay rate: time from the first to the last ready partition, divided by the bytes of "
+            "one partition, such as 100us/MB."
         ),
     ] = None
     ai: Annotated[str | None, typer.Option(help=noise.AI.help)] = None

@@ -12,24 +12,30 @@ from earlybird.data.units import parse_bytes
 
 _FLAVOURS = "mpich, openmpi, intel, system or the path of an mpicc"
 _BUILT = "[default: the first built]"
+LAYOUT_HELP = "NODESxSOCKETSxRANKS (ranks per socket), such as 1x1x4, or a CSV file."
 
 MpiOption = Annotated[str | None, typer.Option(help=f"{_FLAVOURS}.  {_BUILT}")]
 MpisOption = Annotated[
     list[str] | None, typer.Option(help=f"{_FLAVOURS}; repeat it to compare several.  {_BUILT}")
 ]
-ThreadsOption = Annotated[int, typer.Option(help="Threads per rank, each on its own core.")]
-RunOption = Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to create.")]
+ThreadsOption = Annotated[int, typer.Option(help="Threads per rank; each has a core if there are enough.")]
+RunOption = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="Run folder to create.  [default: named by the time]"),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
     list[str] | None, typer.Option(help="Profile written by fit; repeat to combine levels.")
 ]
 ShareOption = Annotated[
-    str | None, typer.Option(help="fair: what gets an equal share, message or process.  [default: message]")
+    str | None,
+    typer.Option(help="--model fair: an equal share per message or process.  [default: message]"),
 ]
 MixedOption = Annotated[
     str | None,
     typer.Option(
-        help="Order of messages from inside and outside a socket: per-level or union.  [default: per-level]"
+        help="How messages inside and outside a socket complete: per-level or union; see docs/models.md.  "
+        "[default: per-level]"
     ),
 ]
 
@@ -39,7 +45,11 @@ class PlaceOptions:
     """Where ranks run, and what starts them."""
 
     launcher: Annotated[
-        str, typer.Option(help="local, srun, cluster:NAME, simgrid:2x2x64 or synthetic:PROFILE.")
+        str,
+        typer.Option(
+            help="local (mpiexec), srun (Slurm), cluster:NAME (virtual nodes), simgrid:2x2x64 (SimGrid) or "
+            "synthetic:PROFILE (no MPI: times computed from a profile)."
+        ),
     ] = "local"
     hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None
     agent: Annotated[
@@ -63,7 +73,7 @@ class SessionOptions:
         bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
     ] = False
     print_script: Annotated[
-        str | None, typer.Option(help="slurm: print a script for sbatch and measure nothing.")
+        str | None, typer.Option(help="Print a batch script for this scheduler (slurm) and do not measure.")
     ] = None
     quiet: QuietOption = False
 
@@ -78,7 +88,8 @@ class BufferOptions:
     level: Annotated[
         str | None,
         typer.Option(
-            help="intra_socket, inter_socket or inter_node.  [default: the outermost with pipelines]"
+            help="intra_socket, inter_socket or inter_node.  "
+            "[default: inter_node if the profile has it, else inter_socket, else intra_socket]"
         ),
     ] = None
 
@@ -105,7 +116,7 @@ class CollectiveOptions:
     """A collective operation, the placement of its ranks, and the profile with which to predict it."""
 
     op: Annotated[str, typer.Option(help="The operation, such as bcast or reduce.")]
-    ranks: Annotated[int | None, typer.Option(help="Number of ranks.  [default: all of --layout]")] = None
+    ranks: Annotated[int | None, typer.Option(help="Number of ranks.  [default: all of the layout]")] = None
     profile: ProfilesOption = None
     map_by: Annotated[
         str | None,
@@ -113,7 +124,9 @@ class CollectiveOptions:
     ] = None
     layout: Annotated[
         str | None,
-        typer.Option(help="NODESxSOCKETSxRANKS or a CSV.  [default: the nodes measured, extended if needed]"),
+        typer.Option(
+            help=f"{LAYOUT_HELP}  [default: the nodes measured, and more of them if --ranks needs them]"
+        ),
     ] = None
     root: Annotated[int, typer.Option(help="The root rank.")] = 0
 

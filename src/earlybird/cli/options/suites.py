@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earlybird.cli.options.command import make_command
+from earlybird.cli.options.command import example_text, make_command
 from earlybird.measure.groups import Suite
 from earlybird.measure.options import SuiteOption
 from earlybird.measure.suites import SUITES
@@ -47,7 +47,7 @@ def make_suite_group(measure: Callable[..., Any], *, examples: Sequence[str]):
     """The command `measure` from the function measure(context, suites, of_suites, *, common options):
     `of_suites` are the values of the suites' options, by their keys in the settings of a run."""
     group = _SuiteGroup(
-        name="measure", help=measure.__doc__, epilog="Examples: " + "\n\n".join(examples),
+        name="measure", help=measure.__doc__, epilog=example_text(*examples),
         commands=[_command(measure, suite.takes, suite.example, suite) for suite in SUITES.values()],
         rich_markup_mode=None,
     )  # fmt: skip

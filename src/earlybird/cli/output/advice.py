@@ -27,23 +27,30 @@ def print_advice(advice: Advice, format: str) -> None:
     if print_data(format, advice.to_json(), records, ("method", *extra, *_VALUES)):
         return
     reference = f" over {advice.baseline}" if advice.baseline else ""
-    heads = extra.values()
-    print_table(
-        ["", "method", *heads, "time", f"speed-up{reference}", "95 %", "measured", "model", "basis"],
+    header = ["", "method", *extra.values(), "time", f"speed-up{reference}", "95 %"]
+    _print_without_empty_columns(
+        [*header, "measured speed-up", "model speed-up", "basis"],
         [[rank, *_row(one, extra, advice.baseline)] for rank, one in enumerate(advice.ranked, start=1)],
     )
     print()
     for rank, one in enumerate(advice.ranked, start=1):
         print(f"{rank}. {one.action}")
     print()
-    print_table(["from", "to", "best", *heads, ""], [_size_row(one, extra) for one in advice.size_ranges])
+    _print_without_empty_columns(
+        ["from", "to", "advised", *extra.values(), "basis"],
+        [_size_row(one, extra) for one in advice.size_ranges],
+    )
+
+
+def _print_without_empty_columns(header: list[str], rows: list[list]) -> None:
+    kept = [k for k in range(len(header)) if any(row[k] != "" for row in rows)]
+    print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows])
 
 
 def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
     row = [_name(one), *_extra_cells(one, extra), format_seconds(one.time_s.value)]
     if one.method == baseline or one.speed_up is None:
-        measured = format_seconds(one.measured_time_s.value) if one.measured_time_s else ""
-        return [*row, "", "", measured, "", one.basis]
+        return [*row, "", "", "", "", one.basis]
     speed_up = _ratio(one.speed_up), interval_text(one.speed_up, ratio_text)
     return [*row, *speed_up, _spread(one.measured_speed_up), _ratio(one.predicted_speed_up), one.basis]
 
