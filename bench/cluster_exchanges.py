@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 
 NODES, RANKS, RATE = 4, 8, "200mbit"
 LAYOUT = f"{NODES}x1x{RANKS // NODES}"

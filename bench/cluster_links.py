@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.launch.cluster import network
 

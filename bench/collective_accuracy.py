@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.fit.collective_comparison import ALL_SIZES
 
 NODES, RATE = 8, "50mbit"

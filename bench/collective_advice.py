@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.collective_accuracy import NODES, RATE, SIZES, measure_runs
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.data.units import format_bytes
 
 OPERATIONS = ("bcast", "reduce")

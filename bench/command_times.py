@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import EARLYBIRD, built_mpis, say
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour, find_flavour

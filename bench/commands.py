@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from earlybird.cli.common import note
+from earlybird.cli.output.notes import note
 from earlybird.machine import flavours
 from earlybird.toolchain.build import is_built
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from earlybird.cli.common import note, print_table
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.units import format_bytes, format_seconds

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.commands import built_mpis, say
 from bench.partitioned_grid import BULK, EACH, OURS, OWN, run_launch
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample

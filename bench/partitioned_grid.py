@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, say, virtual_cluster
-from earlybird.cli.common import print_table
-from earlybird.cli.launchers import make_launcher
+from earlybird.cli.output.printing import print_table
+from earlybird.cli.session.launchers import make_launcher
 from earlybird.compare.ratios import paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
@@ -172,7 +172,7 @@ def measure(
         (parse_layout("2x1x1"), "inter_node") if across else (parse_layout("1x1x2"), "intra_socket")
     )
     largest_bytes = largest_bytes or (1 << 20 if across else HUGE_BYTES)
-    launchers = {mpi: make_launcher(where, mpi, None, 0)[0] for mpi in mpis}
+    launchers = {mpi: make_launcher({"launcher": where, "mpi": mpi})[0] for mpi in mpis}
     for launch in range(launches):
         for mpi, launcher in launchers.items():
             # Which goes first alternates, so that neither always meets what the other left.

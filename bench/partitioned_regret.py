@@ -26,8 +26,8 @@ from bench.partitioned_grid import (
     run_launch,
     write_samples,
 )
-from earlybird.cli.common import print_table
-from earlybird.cli.launchers import make_launcher
+from earlybird.cli.output.printing import print_table
+from earlybird.cli.session.launchers import make_launcher
 from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
@@ -114,7 +114,7 @@ def main(words: Sequence[str] = ()) -> int:
 def _measure(options: argparse.Namespace) -> list[Sample]:
     records, samples = [], []
     mpis = options.mpi or built_mpis()
-    launchers = {mpi: make_launcher("local", mpi, None, 0)[0] for mpi in mpis}
+    launchers = {mpi: make_launcher({"launcher": "local", "mpi": mpi})[0] for mpi in mpis}
     try:
         for launch in range(options.launches):
             for mpi, launcher in launchers.items():

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.commands import built_mpis, say
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import native_prefix, native_sources

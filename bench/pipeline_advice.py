@@ -17,7 +17,7 @@ from bench.partitioned_grid import geometric_mean, run_with
 from earlybird.advise import options
 from earlybird.advise.options import Option
 from earlybird.advise.pipelined import pipeline_question
-from earlybird.cli.common import print_table
+from earlybird.cli.output.printing import print_table
 from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.methods import SINGLE

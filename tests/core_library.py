@@ -154,7 +154,19 @@ def compile_core(folder: Path) -> ctypes.CDLL:
     sources = native_sources()
     library = folder / "core.so"
     files = [sources / "partitioned" / f"{name}.c" for name in MODULES]
-    command = ["cc", "-std=c11", "-O1", "-shared", "-fPIC", f"-I{sources}", *files, "-o", library, "-lm"]
+    command = [
+        "cc",
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        f"-I{sources}",
+        *files,
+        "-o",
+        library,
+        "-lm",
+    ]
     subprocess.run(command, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
     for name, (result, *arguments) in _SIGNATURES.items():

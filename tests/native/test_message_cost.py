@@ -31,7 +31,18 @@ def native(tmp_path_factory):
     library = tmp_path_factory.mktemp("cost") / "cost.so"
     sources = native_sources()
     source = sources / "partitioned" / "segmentation" / "cost.c"
-    command = ["cc", "-std=c11", "-shared", "-fPIC", f"-I{sources}", source, "-o", library, "-lm"]
+    command = [
+        "cc",
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-shared",
+        "-fPIC",
+        f"-I{sources}",
+        source,
+        "-o",
+        library,
+        "-lm",
+    ]
     subprocess.run(command, check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
     loaded.eb_cost_parse.restype = ctypes.c_bool
@@ -71,8 +82,43 @@ def test_both_languages_agree_on_every_message(native, num_protocols):
     assert overhead_s == pytest.approx(lines[0].overhead_s, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    "text", [b"0:1e-6:0:1e9,0.5:1e-6:0:1e9", b"-0.5:1e-6:0:1e9", b"0:1e-6:0:1e9,64.5:1e-6:0:1e9"]
-)
-def test_sizes_that_are_no_whole_bytes_are_refused(native, text):
-    assert not native.eb_cost_parse(text, len(text), ctypes.byref(Cost()))
+ONE = "0:1e-6:0:1e9"
+REFUSED = {
+    "empty": "",
+    "half a byte": f"{ONE},0.5:1e-6:0:1e9",
+    "below 0": "-0.5:1e-6:0:1e9",
+    "a byte and a half": f"{ONE},64.5:1e-6:0:1e9",
+    "first protocol not from 0": "1:1e-6:0:1e9",
+    "two from 0": f"{ONE},{ONE}",
+    "descending": f"{ONE},64:1e-6:0:1e9,32:1e-6:0:1e9",
+    "larger than a size": f"{ONE},9e18:1e-6:0:1e9",
+    "negative overhead": "0:1e-6:-1e-9:1e9",
+    "no bandwidth": "0:1e-6:0:0",
+    "infinite": "0:inf:0:1e9",
+    "no number": "0:1e-6::1e9",
+    "too many": ",".join(f"{start}:1e-6:0:1e9" for start in range(MAX_PROTOCOLS + 1)),
+    "another separator": f"{ONE};64:1e-6:0:1e9",
+    "too long": ONE.rjust(1024, "0"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_text_that_is_no_list_of_protocols_is_refused_and_changes_nothing(native, text):
+    cost = Cost(num=7)
+    assert not native.eb_cost_parse(text.encode(), len(text), ctypes.byref(cost))
+    assert cost.num == 7
+
+
+def test_the_limits_of_the_text_are_accepted(native):
+    for text in ("0:-1e-6:0:1e9", "0:1e-6:0:1e-9", f"{ONE},1:1e-6:0:1e9,8999999999999998976:1e-6:0:1e9"):
+        assert native.eb_cost_parse(text.encode(), len(text), ctypes.byref(Cost()))
+    longest = ONE.rjust(1023, "0")
+    assert native.eb_cost_parse(longest.encode(), len(longest), ctypes.byref(Cost()))
+
+
+def test_without_protocols_nothing_costs_anything(native):
+    native.eb_cost_bandwidth_bytes_per_s.restype = ctypes.c_double
+    none = ctypes.byref(Cost(num=0))
+    assert native.eb_cost_time_s(none, ctypes.c_int64(1 << 40)) == 0
+    assert native.eb_cost_overhead_s(none, ctypes.c_int64(1)) == 0
+    assert native.eb_cost_bandwidth_bytes_per_s(none) == np.inf

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partitioned/segmentation/c_locale.h"
+
 /* Where nothing is known, nothing costs anything. */
 static const eb_protocol unknown = {0, 0, 0, INFINITY};
 
@@ -31,7 +33,7 @@ static const char *read_number(const char *at, double *value) {
   return end == at || !isfinite(*value) ? NULL : end;
 }
 
-bool eb_cost_parse(const char *text, int length, eb_cost *cost) {
+static bool parse(const char *text, int length, eb_cost *cost) {
   char copy[1024];
   if (length < 1 || length >= (int)sizeof copy) return false;
   memcpy(copy, text, (size_t)length);
@@ -54,4 +56,11 @@ bool eb_cost_parse(const char *text, int length, eb_cost *cost) {
   }
   *cost = read;
   return true;
+}
+
+bool eb_cost_parse(const char *text, int length, eb_cost *cost) {
+  const eb_c_locale locale = eb_c_locale_begin();
+  const bool parsed = parse(text, length, cost);
+  eb_c_locale_end(locale);
+  return parsed;
 }

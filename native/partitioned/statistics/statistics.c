@@ -8,6 +8,7 @@
 #include "partitioned/domain/domain.h"
 #include "partitioned/process/clock.h"
 #include "partitioned/process/world.h"
+#include "partitioned/segmentation/c_locale.h"
 #include "partitioned/statistics/trace.h"
 
 bool eb_statistics_on;
@@ -115,6 +116,7 @@ static void print_table(void) {
   } mine = {eb_world.rank, all_channels.sent, all_channels.received}, *all = NULL;
   if (eb_domain.rank == 0) all = malloc((size_t)eb_domain.size * sizeof mine);
   if (PMPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, eb_domain.comm) == MPI_SUCCESS && all) {
+    const eb_c_locale locale = eb_c_locale_begin();
     fprintf(stderr, "earlybird: partitioned communication\n%6s %9s %9s %9s %11s %10s %15s %12s\n", "rank", "side", "requests",
             "starts", "partitions", "segments", "bytes", "us early");
     for (int r = 0; r < eb_domain.size; r++) {
@@ -123,6 +125,7 @@ static void print_table(void) {
     }
     fprintf(stderr, "us early: mean time from the send of a segment until the last partition of the same start was ready\n");
     print_costs();
+    eb_c_locale_end(locale);
   }
   free(all);
 }

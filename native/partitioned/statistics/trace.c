@@ -12,6 +12,7 @@
 #include "partitioned/domain/domain.h"
 #include "partitioned/process/clock.h"
 #include "partitioned/process/world.h"
+#include "partitioned/segmentation/c_locale.h"
 
 /* 100 MB of text per rank; later events are counted and reported. */
 #define MAX_TRACE_BYTES (100u << 20)
@@ -49,10 +50,12 @@ static void append(const char *line, size_t length) {
 void eb_trace_event(const char *name, const char *arguments, double begin_s, double duration_s) {
   char line[512], kind[48] = "\"ph\":\"i\",\"s\":\"t\"";
   if (!eb_trace_is_on()) return;
+  const eb_c_locale locale = eb_c_locale_begin();
   if (duration_s >= 0) snprintf(kind, sizeof kind, "\"ph\":\"X\",\"dur\":%.3f", duration_s * 1e6);
   const double ts_us = (trace.realtime_at_zero_s + begin_s) * 1e6;
   const int length = snprintf(line, sizeof line, "{\"name\":\"%s\",%s,\"ts\":%.3f,\"pid\":%d,\"tid\":%ld,\"args\":{%s}},\n", name,
                               kind, ts_us, eb_world.rank, (long)gettid(), arguments);
+  eb_c_locale_end(locale);
   append(line, (size_t)length);
 }
 

@@ -18,6 +18,7 @@ from earlybird.predict.measured_pipelines import MeasuredPipelines, Outlook
 from earlybird.predict.pipelined import (
     FROM_LEVELS,
     MethodModel,
+    measure_command,
     method_models,
     pipeline_level,
     reservations,
@@ -52,7 +53,6 @@ ACTIONS = {
 
 # The delay of the last partition in seconds per byte of it, for a number of partitions per thread.
 DelayRate = Callable[[int], float]
-_MEASURE_AGAIN = "`earlybird measure pipeline --launches 7 -o RUN` on an idle machine"
 
 
 @dataclass(frozen=True)
@@ -188,6 +188,8 @@ def advise_pipeline(
     of_all = [candidate.option for candidate in candidates]
     ranked = [candidates[k] for k in options.order(of_all)]
     partitions = ranked[0].partitions
+    gamma = delay_rate(partitions // threads)
+    again = measure_command(threads, size_bytes, [one.partitions for one in candidates], gamma)
     ranges = tuple(_size_ranges(question))
     return Advice(
         "pipeline",
@@ -197,9 +199,9 @@ def advise_pipeline(
         ranges,
         profile.id,
         (
-            *options.notes(of_all, ranked[0].option, _MEASURE_AGAIN),
+            *options.notes(of_all, ranked[0].option, f"{again} on an idle machine"),
             *left_out,
-            *reservations(models, size_bytes, partitions, delay_rate(partitions // threads)),
+            *reservations(models, size_bytes, partitions, gamma, threads),
             *_kept_beyond(ranges, ranked[0], size_bytes),
         ),
     )

@@ -1,1 +1,1 @@
-"""One file per command: read arguments, call, print."""
+"""Reads arguments, calls the other packages, and prints; `commands/` has one file per command."""

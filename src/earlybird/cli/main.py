@@ -7,7 +7,7 @@ import sys
 
 from earlybird.data.errors import EarlybirdError
 
-# The command `x` is `command` in the module earlybird.cli.x_command. Modules are imported on demand, so that
+# The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.
 COMMANDS = {
     "doctor": "Report what this machine can run and measure",
@@ -80,7 +80,7 @@ def run() -> None:
 def _dispatch(arguments: list[str]) -> object:
     """Run the command in `arguments`; `exec` bypasses the general parser, whose import takes 100 ms."""
     if arguments[:1] == ["exec"]:
-        from earlybird.cli import exec_start
+        from earlybird.cli.commands import exec_start
 
         request = exec_start.parse(arguments[1:])
         if request is not None:

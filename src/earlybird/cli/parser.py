@@ -21,7 +21,7 @@ class _LazyGroup(TyperGroup):
     def get_command(self, ctx, name):
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"earlybird.cli.{name}_command").command
+        return importlib.import_module(f"earlybird.cli.commands.{name}").command
 
     def shell_complete(self, ctx, incomplete):
         # From COMMANDS: importing all commands for their help takes a second.
@@ -39,8 +39,7 @@ app = typer.Typer(cls=_LazyGroup, rich_markup_mode=None, pretty_exceptions_enabl
 
 @app.callback(invoke_without_command=True)
 def _main(
-    ctx: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    ctx: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and exit.")
 ) -> None:
     if version:
         from earlybird import __version__

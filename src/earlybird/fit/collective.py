@@ -108,7 +108,7 @@ def warnings(collectives: Collectives) -> list[str]:
                 counts = ", ".join(map(str, sorted(shared.ranks.unique())))
                 texts.append(f"{operation}: at {counts} ranks there were more ranks than cores{consequence}")
         if unsteady := int((~rows.converged.astype(bool)).sum()):
-            texts.append(f"{operation}: {unsteady} of {len(rows)} samples had not converged")
+            texts.append(f"{operation}: the fit uses {len(rows)} samples, {unsteady} of them not converged")
     if len(table) and table.groupby([*GROUP, *POINT]).launch.nunique().max() < 2:
         texts.append("collectives: one launch of every point, so no intervals; measure 5 launches or more")
         return texts

@@ -456,7 +456,7 @@ def _convergence_warnings(observations, usable):
     counted = [select(rows) for name, rows in observations.table.groupby("level") if name in used]
     total = sum(len(rows) for rows in counted)
     unsteady = sum(int((~rows.converged).sum()) for rows in counted)
-    return [f"{unsteady} of {total} samples had not converged"] if unsteady else []
+    return [f"the fit uses {total} samples, {unsteady} of them not converged"] if unsteady else []
 
 
 def _identity(observations, method):

@@ -12,14 +12,14 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages, stacked
 from earlybird.predict.ranges import extrapolations, interval
 
 # Methods that need no measurement, with their messages: the levels of the profile give the cost of any
 # message.
 A_PRIORI: dict[str, str | int] = {"single": "one", "many": "each", "earlybird": "planned"}
-MEASURED, FROM_LEVELS, FEW_POINTS = "measured", "levels", "levels, corrected by few measured points"
+FITTED, FROM_LEVELS, FEW_POINTS = "pipeline fit", "levels", "levels, corrected by few measured points"
 _BOUND_OVER_MEDIAN = 2.9
 
 
@@ -32,7 +32,7 @@ class MethodModel:
     messages : what it sends, see `models.pipelined.possible_messages`.
     vcis : contexts asked of the MPI, None for its default.
     replicates : costs from resampled launches; replicate k of all methods uses the same draw.
-    source : "measured", "measured with T threads", FROM_LEVELS: latency and bandwidth of the profile, or
+    source : FITTED, "pipeline fit at T threads", FROM_LEVELS: latency and bandwidth of the profile, or
         FEW_POINTS: the same for a method that was measured at too few points for a fit.
     measured : "size_bytes", "partitions" and "gamma_s_per_byte" to the lowest and highest value of the fit;
         empty for levels.
@@ -195,24 +195,35 @@ def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction
     )
 
 
+def measure_command(threads: int, size_bytes: int, partitions: Iterable[int], gamma_s_per_byte: float) -> str:
+    """The command that measures all methods at these points; a fit of its run replaces an extrapolation."""
+    rounded = format_bytes(size_bytes).replace(" ", "")
+    size = rounded if "." not in rounded and parse_bytes(rounded, "size") == size_bytes else str(size_bytes)
+    return (
+        f"`earlybird measure pipeline --threads {threads} --sizes {size} --partitions "
+        f"{','.join(map(str, sorted(set(partitions))))} --gamma {gamma_s_per_byte * 1e12:.6g}us/MB "
+        "--methods all --launches 7 -o RUN`"
+    )
+
+
 def reservations(
-    models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float
+    models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float, threads: int
 ) -> list[str]:
     """Notes on a prediction outside the measured range, one sentence each."""
     notes = []
+    command = measure_command(threads, size_bytes, [partitions], gamma_s_per_byte)
     unmeasured = [model.method for model in models if model.source == FROM_LEVELS]
     if unmeasured:
         notes.append(
             f"not measured as pipelines: {', '.join(unmeasured)}; predicted from the profile's latency and "
-            "bandwidth, with the latency for every message; `earlybird measure pipeline -o RUN` measures them"
+            f"bandwidth, with the latency for every message; {command} measures them"
         )
     for source in dict.fromkeys(model.source for model in models):
-        if source not in (MEASURED, FROM_LEVELS, FEW_POINTS):
+        if source not in (FITTED, FROM_LEVELS, FEW_POINTS):
             methods = ", ".join(dict.fromkeys(model.method for model in models if model.source == source))
             notes.append(
                 f"{source}: {methods}; these times do not include how the requested threads delay each "
-                "other; "
-                "`earlybird measure pipeline --threads T -o RUN` measures it"
+                f"other; {command} measures it"
             )
     for label, name, value, form in (
         ("sizes", "size_bytes", size_bytes, format_bytes),
@@ -233,7 +244,7 @@ def _of_form(form: PipelineForm, threads: int) -> MethodModel:
         form.method,
         form.parameters.messages,
         _costs(form.parameters),
-        MEASURED if form.threads == threads else f"measured with {_counted(form.threads, 'thread')}",
+        FITTED if form.threads == threads else f"{FITTED} at {_counted(form.threads, 'thread')}",
         form.vcis,
         tuple(_costs(one) for one in form.replicates),
         form.range,

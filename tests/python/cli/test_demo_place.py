@@ -2,7 +2,7 @@
 
 import pytest
 
-from earlybird.cli import demo_place
+from earlybird.cli.session import demo_place
 from earlybird.data.errors import InputError, WorkError
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earlybird.cli.fitted_collectives import with_collectives
+from earlybird.cli.output.fitted import with_collectives
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
 from earlybird.report.material import Material, MeasuredRun

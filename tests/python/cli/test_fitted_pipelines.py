@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.fitted_pipelines import with_fitted_pipelines
+from earlybird.cli.output.fitted import with_pipelines
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
 from earlybird.report.material import Material, MeasuredRun
@@ -34,7 +34,7 @@ def sample(method="many", **config):
 def fitted(*samples, profiles=()):
     run = MeasuredRun("run", {"id": "mine"}, (), samples)
     material = Material(runs=(run,), profiles=profiles or (profile(),))
-    return with_fitted_pipelines(material).fitted_pipelines
+    return with_pipelines(material).fitted_pipelines
 
 
 def test_times_are_given_for_the_fitted_method_level_and_threads():

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from earlybird.cli import common, progress
-from earlybird.cli.common import FIRST_ROWS, LONG_TABLE, print_table
+from earlybird.cli.output import printing, progress
+from earlybird.cli.output.printing import FIRST_ROWS, LONG_TABLE, print_table
 
 HEADER = ["name", "a long column", "n"]
 ROWS = [["first [bold]", "a sentence that is longer than all of the others", 1], ["second", "short", 10]]
@@ -69,7 +69,7 @@ def test_a_long_table_is_cut_on_a_terminal_only(terminal, capsys, monkeypatch, n
     cut = num_rows > LONG_TABLE
     assert stream.getvalue().count("row") == (FIRST_ROWS if cut else num_rows) + cut
     assert (f"\n{num_rows - FIRST_ROWS} more rows; --all prints them\n" in stream.getvalue()) == cut
-    monkeypatch.setattr(common, "_prints_all", True)
+    monkeypatch.setattr(printing, "_prints_all", True)
     print_table(["name"], rows)
     assert f"row{num_rows - 1}" in stream.getvalue()
     monkeypatch.undo()
@@ -83,9 +83,9 @@ def test_all_prints_all_ranks_and_holds_for_one_command(in_process, tmp_path):
     assert "--all" in in_process("show", "--help").stdout
     assert "--all" not in in_process("gain", "--help").stdout
     in_process(*arguments, "--all")
-    assert common.prints_all()
+    assert printing.prints_all()
     in_process(*arguments)
-    assert not common.prints_all()
+    assert not printing.prints_all()
 
 
 def test_progress_on_a_terminal_is_one_line_that_fits_and_vanishes(terminal):

@@ -176,7 +176,7 @@ def test_shared_cores_behind_a_full_link_are_not_blamed(make_run, rate, full):
 
 def test_unconverged_samples_are_counted_in_a_warning(make_run):
     profile = fitted(make_run("run", launches=5, ns=(1, 2), sizes=(64, 128, 256), converged=False))
-    assert "30 of 30 samples had not converged" in profile.extra["warnings"]
+    assert "the fit uses 30 samples, 30 of them not converged" in profile.extra["warnings"]
 
 
 def test_one_size_is_refused(make_run):

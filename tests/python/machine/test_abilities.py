@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from earlybird.cli import doctor_command, main
+from earlybird.cli import main
+from earlybird.cli.commands import doctor
 from earlybird.machine import abilities, hardware
 
 
@@ -49,9 +50,9 @@ def test_doctor_json_has_the_promised_keys(monkeypatch, capsys):
 def test_doctor_counts_in_words_aligns_paths_and_leaves_no_yes_bare(monkeypatch, capsys):
     can = {name: abilities.Ability(True) for name in abilities.abilities()}
     can["inter_node"] = abilities.Ability(True, "", "ask srun")
-    monkeypatch.setattr(doctor_command, "abilities", lambda: can)
+    monkeypatch.setattr(doctor, "abilities", lambda: can)
     rows = [["mpich", "5", "built", "yes", "/a"], ["intel", "2", "built", "no", "/a/longer/path"]]
-    monkeypatch.setattr(doctor_command, "_row", lambda flavour: rows[flavour["name"] != "mpich"])
+    monkeypatch.setattr(doctor, "_row", lambda flavour: rows[flavour["name"] != "mpich"])
     machine = hardware.describe() | {"cores": 1, "sockets": 1}
     monkeypatch.setattr(hardware, "describe", lambda: machine)
     output = _doctor(monkeypatch, capsys).splitlines()

@@ -203,6 +203,14 @@ def _mesh_like(seed, num_nodes=12, per_node=4, num_messages=1500):
     return (src[apart], dst[apart], size[apart], nodes, np.zeros(apart.sum(), dtype=np.int64))
 
 
+def test_a_message_completed_in_the_step_of_another_keeps_its_rate():
+    messages, nodes = [(0, 1, 500), (0, 1, 1000), (0, 1, 1010)], [0, 1]
+    assert _complete(messages, nodes, [1000.0]) == pytest.approx([1.5, 2.5, 2.51])
+    # The third needs 1.02 s more at the 500 B/s of two, within the tenth of 2.5 s after the second.
+    together_s = _complete(messages, nodes, [1000.0], batch_fraction=0.1)
+    assert together_s == pytest.approx([1.5, 2.5, 2.52])
+
+
 @pytest.mark.parametrize("share", fair.SHARES)
 def test_completions_taken_together_change_times_by_little(share):
     exchange = _mesh_like(1)

@@ -1,0 +1,1 @@
+"""One file per command; each defines `command`, which the parser imports when it is called."""

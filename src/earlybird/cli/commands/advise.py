@@ -1,0 +1,110 @@
+"""`earlybird advise`: recommended changes, ranked by predicted time, with the setting for each."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.advise.collective import advise_collective
+from earlybird.advise.pipelined import advise_pipeline
+from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
+from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, load_profiles
+from earlybird.cli.output.advice import print_advice
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format
+from earlybird.data import files, labels
+from earlybird.data.collective_configuration import Configuration
+from earlybird.data.errors import InputError
+from earlybird.data.units import format_bytes
+
+
+def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT) -> None:
+    """Recommend how to send a buffer that threads fill: method, number of partitions, and speed-up.
+
+    Ranks every method in the profile at its fastest number of partitions, and lists the measured sizes at
+    which another method becomes the best. Where the point was measured, the measurement stands. With --ai,
+    --ci and --frequency the delay rate depends on the number of partitions by (9) of Gillis et al. 2023;
+    --gamma is the same for all of them."""
+    joined = load_profiles(buffer.profile)
+    threads = buffer.threads
+    size_bytes = buffer.size_bytes(partitions=threads)
+    rate = delay.rate()
+    refuse_long_delay(rate(1), size_bytes // threads)
+    advice = advise_pipeline(joined, size_bytes, threads, rate, level=buffer.level, asked=delay.given())
+    print_advice(advice, format)
+    note(
+        f"{labels.level(advice.asked['level'])}: {format_bytes(size_bytes)} of "
+        f"{labels.counted(threads, 'thread')}; single is one message after the last partition"
+    )
+
+
+def collective(
+    call: CollectiveOptions,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Size at which to rank the algorithms.  [default: the largest measured]"),
+    ] = None,
+    mpi_only: Annotated[
+        bool,
+        typer.Option(
+            "--mpi-only", help="Exclude Earlybird's algorithms, which are made of sends and receives."
+        ),
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="File to write with settings that select the MPI's best algorithms.")
+    ] = None,
+    format: Format = FORMAT,
+) -> None:
+    """Recommend the algorithm of a collective operation, its segment size, and the sizes where it is best.
+
+    Ranks every algorithm in the profile at one size, and lists the sizes at which another one becomes the
+    best. --config writes a file of rules for Open MPI, and environment variables for MPICH and Intel MPI.
+    It covers the MPI's own algorithms only: an MPI cannot select Earlybird's.
+    """
+    joined = load_profiles(call.profile)
+    size_bytes = None if size is None else call.size_bytes(size)
+    advice, settings = advise_collective(
+        joined, call.op, call.ranks, size_bytes,
+        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
+    )  # fmt: skip
+    if config is not None:
+        write_settings(settings, config)
+    print_advice(advice, format)
+    asked = advice.asked
+    default = "; default is the MPI's own choice" if advice.baseline else ""
+    note(
+        f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among {asked['ranks']} ranks on "
+        f"{asked['layout']}{default}"
+    )
+
+
+def write_settings(settings: Configuration | None, path: Path) -> None:
+    """Write the settings that select an MPI's algorithms, and report how to use them."""
+    if settings is None:
+        raise InputError(
+            f"there are no settings to write to {path}: the profile contains no algorithm of Open MPI, "
+            "MPICH or Intel MPI; omit --config, or measure some with --algorithm linear,pipeline,binomial"
+        )
+    files.write_text(path, settings.text)
+    if settings.idle:
+        note(f"wrote {path}, which sets nothing: the default is the best algorithm that this MPI can select")
+    else:
+        note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
+    if settings.left_out:
+        omitted = "; ".join(region.describe() for region in settings.left_out)
+        reason = (
+            "rules give Open MPI's component tuned priority over the one that chooses automatically"
+            if settings.kind == "rules"
+            else "this MPI uses one algorithm for all sizes"
+        )
+        note(f"warning: {reason}, so {path} does not cover: {omitted}")
+
+
+_PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
+_COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json"
+command = make_group(
+    [("pipeline", pipeline, _PIPELINE), ("collective", collective, _COLLECTIVE)],
+    name="advise",
+    help="Recommend changes, ranked by predicted time, each with its setting or command.",
+)

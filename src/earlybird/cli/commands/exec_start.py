@@ -1,0 +1,119 @@
+"""Parses the options of `earlybird exec` and runs its command, with as few imports as possible.
+
+Every job pays for the start of `exec`, so it avoids the parser of the other commands.
+"""
+
+import os
+from collections import namedtuple
+from pathlib import Path
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.session.mpi import choose_flavour
+from earlybird.data.errors import InputError
+from earlybird.launch import command_programs, interpose
+from earlybird.machine.commands import find_command
+from earlybird.machine.flavours import Flavour
+from earlybird.toolchain.build import ABI_LIBRARY, library_path
+
+# `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path
+# of a profile or None.
+Request = namedtuple("Request", "command mpi no_interpose profile", defaults=[None, False, None])
+
+
+def parse(arguments: list[str]) -> Request | None:
+    """The request in the arguments of `exec`; None if the general parser must handle them, as for --help or
+    a usage error."""
+    mpi, no_interpose, profile = None, False, None
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        name, equals, value = rest.pop(0).partition("=")
+        if name == "--" and not equals:
+            break
+        if name == "--no-interpose" and not equals:
+            no_interpose = True
+            continue
+        if name not in ("--mpi", "--profile") or not (equals or rest):
+            return None
+        value = value if equals else rest.pop(0)
+        if name == "--mpi":
+            mpi = value
+        else:
+            profile = Path(value)
+    return Request(rest, mpi, no_interpose, profile) if rest else None
+
+
+def start(request: Request) -> None:
+    """Replace this process by the command of `request`; raise InputError if that fails."""
+    command = request.command
+    flavour = choose_flavour(request.mpi)
+    environment = interpose.without(flavour.environment())
+    program = find_command(command[0], environment["PATH"])
+    if program is None:
+        raise InputError(_why_not_found(command[0]))
+    if request.profile is not None and request.no_interpose:
+        raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
+    # Not even loaded then: it could not be inert in a program of the other kind of MPI.
+    is_off = environment.get("EARLYBIRD_OFF", "") not in ("", "0")
+    if request.profile is not None and not is_off:
+        environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
+    if not request.no_interpose and not is_off:
+        program, command, environment = _interposed(program, command, flavour, environment)
+    try:
+        os.execve(program, command, environment)
+    except OSError as error:
+        raise InputError(
+            f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
+        ) from error
+
+
+def _why_not_found(name: str) -> str:
+    if os.path.isfile(name):
+        remedy = f"run chmod +x {name}" if os.sep in name else f"give its path, ./{name}"
+        return f"the file {name} is not a command that can be run; {remedy}"
+    return f"the command {name!r} is neither on PATH nor a file; check its name"
+
+
+def _interposed(
+    program: str, command: list[str], flavour: Flavour, environment: dict[str, str]
+) -> tuple[str, list[str], dict[str, str]]:
+    """The command to start so that ranks get the library; reports if they do not, or if it has no effect."""
+    library = library_path(flavour)
+    if not library.exists():
+        note(
+            f"earlybird: libearlybird is not built for {flavour.name} and is not preloaded; run "
+            f"`earlybird build --mpi {flavour.name}`"
+        )
+        return program, command, environment
+    programs = command_programs.programs_of(
+        command, flavour, environment, library.with_name(ABI_LIBRARY).exists()
+    )
+    for sentence in programs.sentences:
+        note(f"earlybird: {sentence}")
+    if programs.other_mpi:
+        return program, command, environment
+    (program, *rest), environment = interpose.wrap(
+        [program, *command[1:]], flavour, environment, programs, library
+    )
+    return program, [command[0], *rest], environment
+
+
+def _costs(path: Path, flavour: Flavour) -> str:
+    """The value of EARLYBIRD_COSTS; reports the message costs used."""
+    from earlybird.data.message_costs import costs_of_profile
+    from earlybird.data.profile import load_profile
+
+    fitted = load_profile(path)
+    fitted_flavour = fitted.context.get("flavour", flavour.name)
+    if fitted_flavour != flavour.name:
+        note(
+            f"warning: the profile {path} was measured with {fitted_flavour}, but this is {flavour.name}; "
+            "its costs are used anyway"
+        )
+    costs = costs_of_profile(fitted)
+    if not costs.networks:
+        raise InputError(
+            f"the profile {path} has no latency and bandwidth of messages; give one of pingpong "
+            "and contention, or omit --profile"
+        )
+    note(f"earlybird: message costs of {path}: {costs.describe()}")
+    return costs.to_text()

@@ -1,0 +1,61 @@
+"""`earlybird gain`: the closed-form gain of pipelined communication."""
+
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.options.command import FORMAT, make_command
+from earlybird.cli.options.delay_rate import DelayOptions
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.models import pipelined
+
+
+def gain(
+    *,
+    bandwidth: Annotated[str, typer.Option(help="Bandwidth of the network, such as 25GB/s or 200gbit.")],
+    threads: Annotated[int, typer.Option(help="Threads N that fill the buffer.")] = 1,
+    theta: Annotated[int, typer.Option(help="Partitions per thread.")] = 1,
+    delay: DelayOptions,
+    size: Annotated[
+        str | None, typer.Option(help="Size of the buffer, such as 64MiB: also print times.")
+    ] = None,
+    format: Format = FORMAT,
+) -> None:
+    """Gain of sending each partition when it is ready over one message at the end.
+
+    The gain eta is equation (4) of Gillis et al. 2023: large messages, no latency. Give the delay rate as
+    --gamma, or --ai, --ci and --frequency (with --epsilon and --delta) to compute it by (6) and (9).
+    """
+    for name, count in (("--threads", threads), ("--theta", theta)):
+        if count < 1:
+            raise InputError(f"{name} is {count}; give 1 or more")
+    bytes_per_s = units.parse_bandwidth(bandwidth, "--bandwidth")
+    gamma = delay.rate()(theta)
+    result = {
+        "eta": pipelined.large_message_gain(threads, theta, gamma, bytes_per_s),
+        "gamma_s_per_byte": gamma,
+    }
+    cells = {"eta": f"{result['eta']:.4f}", "gamma": f"{gamma * 1e12:.6g} us/MB"}
+    if size is not None:
+        partitions = threads * theta
+        partition_bytes = units.parse_bytes(size, "--size") / partitions
+        bulk_s = pipelined.bulk_time_s(partitions, partition_bytes, bytes_per_s)
+        pipelined_s = pipelined.pipelined_time_s(
+            partitions, partition_bytes, bytes_per_s, gamma * partition_bytes
+        )
+        result |= {"bulk_s": bulk_s, "pipelined_s": pipelined_s}
+        cells |= {"bulk": units.format_seconds(bulk_s), "pipelined": units.format_seconds(pipelined_s)}
+    if not print_data(format, result, [result]):
+        print_table(list(cells), [list(cells.values())])
+        note("eta: bulk time over pipelined time for large messages, without latency and cost per message")
+
+
+command = make_command(
+    gain,
+    name="gain",
+    long_tables=False,
+    example="earlybird gain --threads 8 --theta 8 --bandwidth 25GB/s --gamma 1000us/MB --size 64MiB",
+)

@@ -1,0 +1,245 @@
+"""`earlybird measure`: run suites into a run folder."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, SessionOptions
+from earlybird.cli.options.suites import make_suite_group
+from earlybird.cli.output.measured import check_one_column, print_beside_paper, print_run
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.cli.session import batch_script, measuring
+from earlybird.cli.session.launchers import is_simulated, launchers_of
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.measure import reproduce, suites
+from earlybird.measure.groups import Group, Library, Options, Resources
+from earlybird.measure.options import thread_counts
+
+SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
+FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
+DEFAULT_BUDGET_S = 60.0
+QUICK_BUDGET_S = 20.0
+
+
+def measure(
+    context: typer.Context,
+    suite: list[str],
+    of_suites: dict[str, Any],
+    *,
+    output: RunOption = None,
+    mpi: MpisOption = None,
+    place: PlaceOptions,
+    threads: Annotated[
+        str | None, typer.Option(help="Threads per rank, each on its own core.  [default: 1]")
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Time for all suites together.  [default: 60s per suite, with --quick 20s]"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and launches, less time.")] = False,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="150 iterations, Student-t 90 %, 5 %, 50 retries (Gillis et al. 2023)."),
+    ] = False,
+    launches: Annotated[
+        int | None, typer.Option(help="Launches of every point.  [default: 5, with --quick 3]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
+    session: SessionOptions,
+    format: Annotated[str, typer.Option(help="table, osu (one level and MPI), csv or json.")] = "table",
+) -> None:
+    """Measure how MPI communicates on this machine, and store the samples in a run folder."""
+    if format not in (*Format, "osu"):
+        raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
+    if session.print_script is not None:
+        batch_script.check_script(place, session)
+        if not suite:
+            raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
+    names = list(dict.fromkeys(suite))
+    mpis = list(dict.fromkeys(mpi or ()))
+    mpi = mpis if len(mpis) > 1 else next(iter(mpis), None)
+    given_of_suites = {name: value for name, value in of_suites.items() if value is not None}
+    if session.resume:
+        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget)
+        if "pipeline" in settings["suites"]:
+            settings = {"methods": FIRST_PIPELINE_METHODS} | settings
+        if names and names != settings["suites"]:
+            raise InputError(
+                f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
+            )
+        given = {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "quick": quick}
+        measuring.refuse_changes(run, settings, given)
+        chosen = suites.find_suites(settings["suites"])
+        compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
+        key = "thread_counts" if compares_threads else "threads"
+        threads = given_of_suites.pop(key, threads)
+        measuring.refuse_changes(
+            run, {"threads": settings.get(key) and str(settings[key])}, {"threads": threads}
+        )
+        measuring.refuse_changes(run, settings, given_of_suites)
+    elif not names:
+        _list_suites(format)
+        return
+    else:
+        chosen = suites.find_suites(names)
+        if len(chosen) > 1 and given_of_suites:
+            _refuse_option_of_suite(next(iter(given_of_suites)))
+        num_launches, budget_s = _default_effort(quick, len(names), of_suites.get("reproduce"))
+        if is_simulated(place.launcher):
+            num_launches = 1  # further launches give the same times
+        effort = measuring.new_effort(
+            session,
+            num_launches if launches is None else launches,
+            units.parse_duration(budget, "--budget") if budget else budget_s * max(len(mpis), 1),
+            seed,
+            paper,
+        )
+        settings = {"suites": names, "mpi": mpi, **vars(place), "threads": _threads(threads), "quick": quick}
+        settings |= of_suites if len(names) == 1 else {}
+    chosen = suites.find_suites(settings["suites"])
+    options = suites.options_of(chosen, settings)
+    if session.print_script is not None:
+        _print_script(context, output or Path("run"), chosen, options, effort.budget_s)
+        return
+    starter, resources = launchers_of(settings, effort.seed)
+    if starter.name == "synthetic":
+        _refuse_synthetic_threads(settings, options)
+    if is_simulated(settings["launcher"]):
+        _refuse_without_threads(chosen)
+    groups = [
+        group
+        for name, of_mpi in resources.items()
+        for suite in chosen
+        for group in suite.groups(options, of_mpi, name)
+    ]
+    for remark in dict.fromkeys(
+        r for one in resources.values() for r in suites.remarks(chosen, options, one)
+    ):
+        note(remark)
+    if len(resources) > 1:
+        note(f"measuring {' and '.join(resources)}, their launches interleaved")
+    for group in groups:
+        starter.check(group.layout)
+    if format == "osu":
+        check_one_column(groups)
+    if session.resume:
+        measuring.refuse_other_network(run, settings, starter)
+    else:
+        effort = measuring.suited_to(next(iter(resources.values())), effort)
+        run = measuring.create_run(output, "run", effort, starter, settings)
+    result = measuring.run_session(run, starter, groups, effort, session.quiet)
+    compares_paper = options.reproduce and format == "table"
+    if compares_paper:
+        print_beside_paper(run)
+    else:
+        print_run(run, result.samples, format)
+    fitted = _can_be_fitted(groups) and not compares_paper
+    of_one = f" --mpi {next(iter(resources))}" if len(resources) > 1 else ""
+    next_command = (
+        f"fit {run.path}{of_one} -o profile.json" if fitted else f"report {run.path} -o report.html"
+    )
+    note(f"samples are in {run.path}; next: earlybird {next_command}")
+
+
+def _default_effort(quick: bool, num_suites: int, paper: str | None) -> tuple[int, float]:
+    """Launches, and seconds for all suites or to reproduce a paper."""
+    if quick:
+        return (
+            suites.QUICK_LAUNCHES,
+            num_suites * QUICK_BUDGET_S if paper is None else reproduce.QUICK_BUDGET_S,
+        )
+    return suites.DEFAULT_LAUNCHES, num_suites * DEFAULT_BUDGET_S if paper is None else reproduce.BUDGET_S
+
+
+def _refuse_option_of_suite(key: str) -> None:
+    taking = [
+        (suite.name, one.word) for suite in suites.SUITES.values() for one in suite.takes if one.key == key
+    ]
+    names = ", ".join(name for name, _ in taking)
+    raise InputError(
+        f"{taking[0][1]} is an option of {names}, and several suites take the common options only; measure "
+        "one suite, or omit it"
+    )
+
+
+def _list_suites(format: str) -> None:
+    listed = [{"suite": one.name, "measures": one.help} for one in suites.SUITES.values()]
+    if not print_data(format, {"suites": listed}, listed):
+        header = list(listed[0])
+        print_table(header, [list(one.values()) for one in listed], left=header)
+        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
+        print("earlybird measure SUITE --help    the options of a suite")
+
+
+def _can_be_fitted(groups: Sequence[Group]) -> bool:
+    """Whether `fit` can make a profile from these groups alone: message rates, and pipelines with noise or of
+    one size, are not enough."""
+    sizes = {
+        (point["level"], point["size_bytes"])
+        for group in groups
+        for point in group.points
+        if group.kernel == "pipeline" and "gamma_s_per_byte" in point
+    }
+    return len(sizes) > len({level for level, _ in sizes}) or any(
+        group.kernel not in ("pipeline", "msgrate") for group in groups
+    )
+
+
+def _threads(text: str | None) -> int:
+    """The threads of all launches; suites that compare thread counts have an option of their own."""
+    counts = thread_counts(text) or (1,)
+    if len(counts) > 1:
+        raise InputError(
+            f"--threads is {text}, but only pipeline and msgrate, measured alone, take several thread "
+            "counts; give one"
+        )
+    return counts[0]
+
+
+def _refuse_without_threads(chosen: Sequence[suites.Suite]) -> None:
+    for suite in chosen:
+        if suite.compares_threads:
+            others = [other.name for other in suites.SUITES.values() if not other.compares_threads]
+            raise InputError(
+                f"{suite.name} measures threads or partitions, which simulated ranks do not support; measure "
+                f"{', '.join(others)}, or give another --launcher"
+            )
+
+
+def _refuse_synthetic_threads(settings: dict, options: Options) -> None:
+    if "msgrate" in settings["suites"]:
+        raise InputError(
+            "the launcher synthetic draws times from a profile, which contains no message rates; measure "
+            "msgrate with another --launcher"
+        )
+    most = max(options.threads or (options.launcher_threads,))
+    if most > 1:
+        raise InputError(
+            f"--threads is {most}, but the launcher synthetic draws times from a profile and ignores "
+            "threads; omit --threads"
+        )
+
+
+def _print_script(
+    context: typer.Context, run: Path, chosen: Sequence[suites.Suite], options: Options, budget_s: float
+) -> None:
+    # The levels of the nodes are known on the nodes only: request two unless --levels needs only one.
+    anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))
+    groups = [group for suite in chosen for group in suite.groups(options, anywhere, "mpi")]
+    fit = ["fit", str(run), "-o", "profile.json"] if _can_be_fitted(groups) else None
+    nodes = max(group.layout.num_nodes for group in groups)
+    batch_script.print_slurm_script(context, run, nodes, budget_s, next_command=fit)
+
+
+command = make_suite_group(
+    measure,
+    examples=(
+        "earlybird measure pingpong contention completion --quick -o run",
+        "earlybird measure collective --op bcast,reduce --ranks 2,4 --sizes 1..1MiB -o trees",
+    ),
+)

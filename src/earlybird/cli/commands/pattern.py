@@ -1,0 +1,240 @@
+"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo or at random, or converts
+one."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format, print_data
+from earlybird.data import files, units
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
+
+DEFAULT_CELLS = 100_000
+
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="Pattern to write: .csv, .npz or .mtx.", metavar="FILE")
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same pattern.")]
+HaloWidth = Annotated[int, typer.Option(help="Layers of cells to send.")]
+BytesPerCell = Annotated[str, typer.Option(help="Data of one cell, such as 8 or 1KiB.")]
+
+
+def mesh(
+    output: Output,
+    parts: Annotated[int, typer.Option(help="Number of parts, one for each rank.")],
+    cells: Annotated[
+        int | None,
+        typer.Option(help=f"Cells of the generated mesh, within 10 %.  [default: {DEFAULT_CELLS}]"),
+    ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(help="METIS .graph or Matrix Market adjacency to use instead.", metavar="FILE"),
+    ] = None,
+    actnum: Annotated[
+        Path | None, typer.Option(help="Eclipse ACTNUM mask to use instead; needs --dims.", metavar="FILE")
+    ] = None,
+    dims: Annotated[
+        str | None, typer.Option(help="Grid of the ACTNUM mask, x fastest.", metavar="NXxNYxNZ")
+    ] = None,
+    halo_width: HaloWidth = 1,
+    bytes_per_cell: BytesPerCell = "8",
+    seed: Seed = 1,
+    partition_out: Annotated[
+        Path | None, typer.Option(help="Also write the part of each cell, one per line.", metavar="FILE")
+    ] = None,
+    format: Format = FORMAT,
+) -> None:
+    """Partition a mesh with METIS and send ghost cells between its parts.
+
+    Without --graph or --actnum, a mesh of tetrahedra in an irregular, perforated body is generated.
+    """
+    from earlybird.patterns.ghost import ghost_exchange
+    from earlybird.patterns.partition import edge_cut, partition_cells
+
+    for path in [output] if partition_out is None else [output, partition_out]:
+        _check_output(path)
+    adjacency = _adjacency(cells, graph, actnum, dims, seed)
+    part = partition_cells(adjacency, parts, seed)
+    pattern = ghost_exchange(
+        adjacency,
+        part,
+        halo_width=halo_width,
+        bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
+    )
+    if partition_out is not None:
+        files.write_text(partition_out, "".join(f"{number}\n" for number in part.tolist()))
+    mesh_facts = {"cells": adjacency.shape[0], "edge_cut": edge_cut(adjacency, part)}
+    _finish(pattern, output, parts, mesh_facts, format)
+
+
+def halo(
+    output: Output,
+    grid: Annotated[str, typer.Option(help="Ranks along each axis, x fastest.", metavar="PXxPYxPZ")],
+    cells: Annotated[str, typer.Option(help="Cells of each rank.", metavar="NXxNYxNZ")] = "64x64x64",
+    halo_width: HaloWidth = 1,
+    bytes_per_cell: BytesPerCell = "8",
+    neighbours: Annotated[int, typer.Option(help="6 (faces) or 26 (with edges and corners).")] = 6,
+    periodic: Annotated[bool, typer.Option("--periodic", help="Opposite sides are neighbours.")] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Create the halo exchange of a 3-D Cartesian grid of ranks."""
+    from earlybird.patterns.halo import halo_exchange
+
+    _check_output(output)
+    ranks = _three_sides(grid, "--grid")
+    pattern = halo_exchange(
+        ranks,
+        _three_sides(cells, "--cells"),
+        halo_width=halo_width,
+        bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
+        neighbours=neighbours,
+        periodic=periodic,
+    )
+    _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)
+
+
+def random(
+    output: Output,
+    ranks: Annotated[int, typer.Option(help="Ranks that may send and receive.")],
+    messages: Annotated[int, typer.Option(help="Number of messages.")],
+    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "8",
+    max_size: Annotated[str, typer.Option(help="Largest message.")] = "1MiB",
+    distribution: Annotated[
+        str, typer.Option(help="Distribution of the sizes: log-uniform or uniform.")
+    ] = "log-uniform",
+    seed: Seed = 1,
+    format: Format = FORMAT,
+) -> None:
+    """Create messages between random pairs of ranks."""
+    from earlybird.patterns.random_exchange import random_exchange
+
+    _check_output(output)
+    pattern = random_exchange(
+        ranks,
+        messages,
+        min_size_bytes=units.parse_bytes(min_size, "--min-size"),
+        max_size_bytes=units.parse_bytes(max_size, "--max-size"),
+        distribution=distribution,
+        seed=seed,
+    )
+    _finish(pattern, output, ranks, {}, format)
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="Pattern to read: .csv, .npz or .mtx.", metavar="IN")],
+    output: Output,
+    format: Format = FORMAT,
+) -> None:
+    """Write a pattern in another format.
+
+    In Matrix Market an entry is a message: the row sends that many bytes to the column; ranks count from 1.
+    Entries on the diagonal need no communication and are dropped.
+    """
+    _check_output(output)
+    pattern, dropped = load_without_diagonal(source)
+    if dropped:
+        note(
+            f"dropped {dropped} entr{'y' if dropped == 1 else 'ies'} on the diagonal of {source}: messages "
+            "from a rank to itself"
+        )
+    _finish(pattern, output, pattern.num_ranks_named, {}, format)
+
+
+def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
+    if sum(source is not None for source in (cells, graph, actnum)) > 1:
+        raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
+    if (actnum is None) != (dims is None):
+        raise InputError("--actnum and --dims go together; give both, such as --actnum FILE --dims 46x112x22")
+    if graph is not None:
+        from earlybird.patterns.graph_files import read_graph
+
+        return read_graph(graph)
+    if actnum is not None:
+        from earlybird.patterns.actnum import read_actnum_graph
+
+        return read_actnum_graph(actnum, _three_sides(dims, "--dims"))
+    from earlybird.patterns.mesh import tetrahedral_mesh
+
+    return tetrahedral_mesh(DEFAULT_CELLS if cells is None else cells, seed)
+
+
+def _three_sides(text: str, what: str) -> tuple[int, int, int]:
+    match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
+    if not match or "0" in {side.lstrip("0") or "0" for side in match.groups()}:
+        raise InputError(f"{what} is {text!r}; give three whole numbers above 0, such as 4x4x2")
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def _check_output(output: Path) -> None:
+    """Raise InputError, before the work, if `output` cannot be written."""
+    if not output.parent.is_dir():
+        raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; create it first")
+    if output.is_dir():
+        raise InputError(f"cannot write {output}: it is a folder; give the name of a file")
+
+
+def _finish(pattern: Pattern, output: Path, num_ranks: int, facts: dict[str, Any], format: Format) -> None:
+    save_pattern(pattern, output)
+    summary = {"file": str(output)} | facts | summary_of(pattern, num_ranks)
+    if not print_data(format, summary, [summary]):
+        print_summary(summary)
+
+
+def summary_of(pattern: Pattern, num_ranks: int) -> dict[str, Any]:
+    """Numbers and sizes of the messages of a pattern."""
+    import numpy as np
+
+    sizes = pattern.bytes if pattern.num_messages else np.zeros(1, dtype=np.int64)
+    sent = np.bincount(pattern.src, minlength=num_ranks)
+    received = np.bincount(pattern.dst, minlength=num_ranks)
+    return {
+        "ranks": num_ranks,
+        "messages": pattern.num_messages,
+        "total_bytes": pattern.total_bytes,
+        "smallest_bytes": int(sizes.min()),
+        "median_bytes": float(np.median(sizes)),
+        "largest_bytes": int(sizes.max()),
+        "fewest_sent_by_a_rank": int(sent.min(initial=pattern.num_messages)),
+        "most_sent_by_a_rank": int(sent.max(initial=0)),
+        "fewest_received_by_a_rank": int(received.min(initial=pattern.num_messages)),
+        "most_received_by_a_rank": int(received.max(initial=0)),
+        "pattern_sha256": pattern.sha256(),
+    }
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what `summary_of` found, in lines."""
+    smallest, median, largest, total = (
+        units.format_bytes(summary[key])
+        for key in ("smallest_bytes", "median_bytes", "largest_bytes", "total_bytes")
+    )
+    if "cells" in summary:
+        print(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
+    print(f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}")
+    print(f"a message {smallest} to {largest}, median {median}")
+    print(
+        f"a rank    sends {summary['fewest_sent_by_a_rank']} to {summary['most_sent_by_a_rank']} messages, "
+        f"receives {summary['fewest_received_by_a_rank']} to {summary['most_received_by_a_rank']}"
+    )
+
+
+_MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"
+_HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
+_RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
+_CONVERT = "earlybird pattern convert messages.mtx -o messages.csv"
+command = make_group(
+    [
+        ("mesh", mesh, _MESH),
+        ("halo", halo, _HALO),
+        ("random", random, _RANDOM),
+        ("convert", convert, _CONVERT),
+    ],
+    name="pattern",
+    long_tables=False,
+    help="Create or convert the pattern of an exchange: which rank sends how many bytes to which.",
+)

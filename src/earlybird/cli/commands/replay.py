@@ -1,0 +1,121 @@
+"""`earlybird replay`: runs the exchange of a pattern on real MPI and, with a profile, reports the prediction
+error."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.options import shared
+from earlybird.cli.options.command import FORMAT, make_command
+from earlybird.cli.output.exchange import print_comparison, print_measured
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format
+from earlybird.cli.session import batch_script, measuring
+from earlybird.cli.session.exchange import check_exchange, compare_run, predict_all
+from earlybird.cli.session.launchers import make_launcher
+from earlybird.data import units
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout, save_layout
+from earlybird.data.pattern import load_pattern, save_pattern
+from earlybird.data.profile import load_profile
+from earlybird.measure.suites import exchange_group
+from earlybird.predict import MIXED, SHARES, merge_profiles
+
+SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
+DEFAULT_LAUNCHES = 5
+DEFAULT_BUDGET = "20s"
+
+
+def replay(
+    context: typer.Context,
+    *,
+    pattern: Annotated[Path | None, typer.Argument(help="The messages: .csv, .npz or .mtx.")] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="NODESxSOCKETSxRANKS, ranks per socket, or a CSV.")
+    ] = None,
+    map_by: Annotated[str, typer.Option(help="How the layout numbers ranks: core, socket or node.")] = "core",
+    profile: Annotated[
+        list[Path] | None, typer.Option(help="Profile whose predictions to compare with.")
+    ] = None,
+    share: shared.ShareOption = None,
+    mixed: shared.MixedOption = None,
+    output: shared.RunOption = None,
+    mpi: shared.MpiOption = None,
+    place: shared.PlaceOptions,
+    threads: shared.ThreadsOption = 1,
+    budget: Annotated[
+        str | None, typer.Option(help=f"Time for all launches together.  [default: {DEFAULT_BUDGET}]")
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option(help=f"Number of launches.  [default: {DEFAULT_LAUNCHES}]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed, stored in the run.")] = 1,
+    session: shared.SessionOptions,
+    format: Format = FORMAT,
+) -> None:
+    """Run the exchange on real MPI (Algorithm 2 of Thune et al. 2023) and record the time of every rank."""
+    if (share or mixed) and not profile:
+        raise InputError("--share and --mixed apply to predictions; add --profile, or omit them")
+    if session.print_script is not None:
+        batch_script.check_script(place, session)
+    if session.resume:
+        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget)
+        measuring.refuse_changes(
+            run, settings, {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "layout": layout}
+        )
+        messages = load_pattern(run.path / "pattern.npz")
+        # From the run: the original layout file may have changed or be missing.
+        where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
+        if pattern is not None and load_pattern(pattern).sha256() != messages.sha256():
+            raise InputError(
+                f"{run.path} replays another pattern than {pattern}; omit the pattern with --resume"
+            )
+    else:
+        if pattern is None or layout is None:
+            missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
+            raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
+        messages = load_pattern(pattern)
+        where = parse_layout(layout, map_by)
+        settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
+        settings["layout_text"] = where.text
+        effort = measuring.new_effort(
+            session,
+            DEFAULT_LAUNCHES if launches is None else launches,
+            units.parse_duration(DEFAULT_BUDGET if budget is None else budget, "--budget"),
+            seed,
+        )
+    profiles = [load_profile(path) for path in profile or ()]
+    joined = merge_profiles(profiles) if profiles else None
+    if session.print_script is not None:
+        messages.check_ranks(where.num_ranks)
+        run_path = output or Path("replay")
+        batch_script.print_slurm_script(context, run_path, where.num_nodes, effort.budget_s)
+        return
+    starter, resources = make_launcher(settings, effort.seed)
+    check_exchange(messages, where, starter)
+    # Refuse an unsuitable profile before measuring.
+    variant = (share or SHARES[0], mixed or MIXED[0])
+    predictions = predict_all(messages, where, joined, *variant) if joined else {}
+    if session.resume:
+        measuring.refuse_other_network(run, settings, starter)
+    else:
+        effort = measuring.suited_to(resources, effort)
+        run = measuring.create_run(output, "replay", effort, starter, settings)
+        save_pattern(messages, run.path / "pattern.npz")
+        save_layout(where, run.path / "layout.csv")
+    group = exchange_group(messages, where, starter.flavour, resources.link_bytes_per_s)
+    measuring.run_session(run, starter, [group], effort, session.quiet)
+    if starter.name == "synthetic" and settings.get("threads", 1) > 1:
+        note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
+    if predictions:
+        print_comparison(compare_run(run, messages, where, profiles, predictions), format)
+    else:
+        print_measured(run, format)
+    note(f"samples are in {run.path}")
+
+
+command = make_command(
+    replay, name="replay", example="earlybird replay mesh.csv --profile profile.json --layout 1x1x4 -o replay"
+)

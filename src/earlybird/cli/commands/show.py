@@ -1,0 +1,146 @@
+"""`earlybird show`: prints any file or run folder of earlybird again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from earlybird.cli.options.command import FORMAT, make_command
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.data import files
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
+from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
+from earlybird.data.run import Run
+
+ALLOWED = (
+    "give a run folder, a profile, prediction, comparison or advice (.json), a pattern (.csv, .npz, .mtx) "
+    "or a layout (.csv)"
+)
+
+
+def show(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE|RUN/", help="Any file or run folder that earlybird wrote.")
+    ],
+    format: Format = FORMAT,
+) -> None:
+    """Print a run, profile, prediction, comparison, advice, pattern or layout as the command that made it."""
+    if not source.exists():
+        raise InputError(f"{source} does not exist; {ALLOWED}")
+    if source.is_dir():
+        _show_run(Run.open(source), format)
+    elif source.suffix in (".npz", *MATRIX_MARKET_SUFFIXES):
+        _show_pattern(load_pattern(source), source, format)
+    elif source.suffix == ".json":
+        _show_json(source, format)
+    else:
+        _show_table(source, format)
+
+
+def _show_table(source: Path, format: Format) -> None:
+    header = next(iter(files.read_text(source, "file").splitlines()), "").replace(" ", "")
+    if header == HEADER:
+        _show_pattern(load_pattern(source), source, format)
+    elif header == LAYOUT_HEADER and source.suffix == ".csv":
+        _show_layout(parse_layout(str(source)), format)
+    else:
+        raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
+
+
+def _show_json(source: Path, format: Format) -> None:
+    value, where = files.read_json(source, "file"), f"the file {source}"
+    # The modules are imported only where they are needed: all together, they take a second.
+    match value.get("schema"):
+        case "earlybird.run/1":
+            _show_run(Run.open(source.parent), format)
+        case "earlybird.profile/1":
+            from earlybird.cli.output.profile import print_profile
+            from earlybird.data.profile import profile_from_json
+
+            print_profile(profile_from_json(value, where), format)
+        case "earlybird.prediction/1":
+            from earlybird.cli.output.exchange import print_prediction
+            from earlybird.data.prediction import prediction_from_json
+
+            print_prediction(prediction_from_json(value, where), format)
+        case "earlybird.pipeline-prediction/1":
+            from earlybird.cli.commands.predict_pipeline import print_methods
+
+            _print_or_refuse(print_methods, value, where, format)
+        case "earlybird.collective-prediction/1":
+            from earlybird.cli.commands.predict_collective import print_algorithms
+
+            _print_or_refuse(print_algorithms, value, where, format)
+        case "earlybird.comparison/1":
+            from earlybird.cli.output.exchange import print_comparison
+            from earlybird.data.comparison import comparison_from_json
+
+            comparison = comparison_from_json(value, where)
+            for difference in comparison.extra.get("notes", ()):
+                note(f"warning: {difference}")
+            print_comparison(comparison, format)
+        case "earlybird.advice/1":
+            from earlybird.cli.output.advice import print_advice
+            from earlybird.data.advice import advice_from_json
+
+            print_advice(advice_from_json(value, where), format)
+        case None | "":
+            raise InputError(f"{source} has no schema; {ALLOWED}")
+        case schema:
+            has = f"has the schema {schema!r}, which this version does not print"
+            raise InputError(f"{source} {has}; {ALLOWED}")
+
+
+def _print_or_refuse(
+    print_value: Callable[[Any, Format], None], value: dict[str, Any], where: str, format: Format
+) -> None:
+    try:
+        print_value(value, format)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{where} is incomplete ({error!r}); make it again with `earlybird predict --json`"
+        ) from error
+
+
+def _show_run(run: Run, format: Format) -> None:
+    from earlybird.cli.output.exchange import print_measured
+    from earlybird.cli.output.measured import print_run
+
+    samples = run.samples()
+    if not samples:
+        raise InputError(f"{run.path} has no samples yet; continue it with --resume -o {run.path}")
+    comparison = run.path / "comparison.json"
+    if comparison.exists():
+        _show_json(comparison, format)
+    elif samples[0].kernel == "exchange":
+        print_measured(run, format)
+    else:
+        print_run(run, samples, format)
+
+
+def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:
+    from earlybird.cli.commands.pattern import print_summary, summary_of
+
+    header, rows = HEADER.split(","), pattern.triples().tolist()
+    messages = [dict(zip(header, row, strict=True)) for row in rows]
+    summary = {"file": str(source)} | summary_of(pattern, pattern.num_ranks_named)
+    if not print_data(format, summary | {"exchange": messages}, messages, header):
+        print_summary(summary)
+        print()
+        print_table(header, rows)
+
+
+def _show_layout(layout: Layout, format: Format) -> None:
+    header = LAYOUT_HEADER.split(",")
+    places = zip(layout.node.tolist(), layout.socket.tolist(), strict=True)
+    rows = [(rank, *place) for rank, place in enumerate(places)]
+    ranks = [dict(zip(header, row, strict=True)) for row in rows]
+    if not print_data(format, {"nodes": layout.num_nodes, "layout": ranks}, ranks, header):
+        print_table(header, rows)
+        note(f"{layout.num_ranks} ranks on {layout.num_nodes} nodes")
+
+
+command = make_command(show, name="show", example="earlybird show profile.json --format csv")

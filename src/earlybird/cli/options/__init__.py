@@ -1,0 +1,1 @@
+"""Makes commands of functions, and declares the options that several commands share."""

@@ -1,0 +1,106 @@
+"""Makes commands of functions whose parameters are options, or groups of options."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from earlybird.cli.output.printing import Format, set_prints_all
+
+FORMAT = typer.Option(Format.table, "--format", help="How to print the result on stdout.")
+AS_JSON = typer.Option(False, "--json", help="Print the result as JSON.")  # of commands without --format
+_JSON = typer.Option("--json", help="Short for --format json.")
+_ALL = typer.Option("--all", help="Print all rows of long tables, also on a terminal.")
+
+
+def make_command(function: Callable[..., Any], *, name: str, example: str, long_tables: bool = True):
+    """The command `name` from a function with typer annotations; the help is its docstring and `example`.
+
+    A parameter whose type is a dataclass is a group of options, one for each of its fields. A command with
+    --format also has --json, and --all if it prints `long_tables`.
+    """
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name=name, epilog=f"Example: {example}")(_with_options(function, long_tables))
+    return typer.main.get_command(app)
+
+
+class _GroupWithDefault(TyperGroup):
+    """A command whose first subcommand is the default."""
+
+    default: str
+
+    def parse_args(self, ctx, args):
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx, incomplete):
+        of_default = self.commands[self.default].shell_complete(ctx, incomplete)
+        found = [*super().shell_complete(ctx, incomplete), *of_default]
+        return list({item.value: item for item in found}.values())
+
+
+def make_group(
+    functions: Sequence[tuple[str, Callable[..., Any], str]],
+    *,
+    name: str,
+    help: str,
+    first_is_default: bool = False,
+    long_tables: bool = True,
+):
+    """A command with subcommands, from (subcommand, function, example) rows; see `make_command`."""
+    kind = (
+        type("Group", (_GroupWithDefault,), {"default": functions[0][0]}) if first_is_default else TyperGroup
+    )
+    app = typer.Typer(
+        name=name, help=help, cls=kind, add_completion=False, rich_markup_mode=None, no_args_is_help=True
+    )
+    for subcommand, function, example in functions:
+        app.command(name=subcommand, epilog=f"Example: {example}")(_with_options(function, long_tables))
+    app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
+    return typer.main.get_command(app)
+
+
+def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[..., Any]:
+    """`function` with an option for each field of its groups, and with those that --format brings along."""
+    given_parameters = inspect.signature(function).parameters
+    groups = {
+        name: one.annotation
+        for name, one in given_parameters.items()
+        if dataclasses.is_dataclass(one.annotation)
+    }
+    parameters = []
+    for name, parameter in given_parameters.items():
+        if name in groups:
+            parameters += [
+                _option(field.name, field.type, field.default) for field in dataclasses.fields(groups[name])
+            ]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    has_format = "format" in given_parameters
+    if has_format:
+        parameters.append(_option("json", Annotated[bool, _JSON], False))
+    if has_format and long_tables:
+        parameters.append(_option("all_rows", Annotated[bool, _ALL], False))
+
+    @functools.wraps(function)
+    def command(**given):
+        if has_format:
+            set_prints_all(given.pop("all_rows", False))
+            given["format"] = Format.json if given.pop("json") else given["format"]
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+        return function(**given)
+
+    command.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if default is dataclasses.MISSING else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

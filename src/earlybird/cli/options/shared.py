@@ -1,0 +1,136 @@
+"""Options shared by several commands: types of single options, and groups of options as dataclasses."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Profile, load_profile
+from earlybird.data.units import parse_bytes
+
+_FLAVOURS = "mpich, openmpi, intel, system or the path of an mpicc"
+_BUILT = "[default: the first built]"
+
+MpiOption = Annotated[str | None, typer.Option(help=f"{_FLAVOURS}.  {_BUILT}")]
+MpisOption = Annotated[
+    list[str] | None, typer.Option(help=f"{_FLAVOURS}; repeat it to compare several.  {_BUILT}")
+]
+ThreadsOption = Annotated[int, typer.Option(help="Threads per rank, each on its own core.")]
+RunOption = Annotated[Path | None, typer.Option("-o", "--output", help="Run folder to create.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
+ProfilesOption = Annotated[
+    list[str] | None, typer.Option(help="Profile written by fit; repeat to combine levels.")
+]
+ShareOption = Annotated[
+    str | None, typer.Option(help="fair: what gets an equal share, message or process.  [default: message]")
+]
+MixedOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Order of messages from inside and outside a socket: per-level or union.  [default: per-level]"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where ranks run, and what starts them."""
+
+    launcher: Annotated[
+        str, typer.Option(help="local, srun, cluster:NAME, simgrid:2x2x64 or synthetic:PROFILE.")
+    ] = "local"
+    hosts: Annotated[str | None, typer.Option(help="Hosts for mpiexec: node1,node2 or a file.")] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Program that starts processes on --hosts, called like ssh.  [default: ssh]"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a run is started, ended and continued."""
+
+    time_limit: Annotated[str, typer.Option(help="Time limit of a launch.")] = "1h"
+    stall_limit: Annotated[
+        str,
+        typer.Option(
+            help="End a launch that completes no point for this long, time in Slurm's queue included."
+        ),
+    ] = "60s"
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
+    ] = False
+    print_script: Annotated[
+        str | None, typer.Option(help="slurm: print a script for sbatch and measure nothing.")
+    ] = None
+    quiet: QuietOption = False
+
+
+@dataclass(frozen=True)
+class BufferOptions:
+    """A buffer that threads fill, and the profile with which to predict its transfer."""
+
+    size: Annotated[str, typer.Option(help="Size of the buffer, such as 64MiB.")]
+    profile: ProfilesOption = None
+    threads: Annotated[int, typer.Option(help="Threads that fill the buffer.")] = 1
+    level: Annotated[
+        str | None,
+        typer.Option(
+            help="intra_socket, inter_socket or inter_node.  [default: the outermost with pipelines]"
+        ),
+    ] = None
+
+    def size_bytes(self, partitions: int) -> int:
+        """Bytes of the buffer; InputError if the threads or partitions do not divide it."""
+        size_bytes = parse_bytes(self.size, "--size")
+        if self.threads < 1:
+            raise InputError(f"--threads is {self.threads}; give 1 or more")
+        if partitions < 1 or partitions % self.threads:
+            raise InputError(
+                f"--partitions is {partitions} for all {self.threads} threads together; give a multiple of "
+                f"{self.threads}"
+            )
+        if size_bytes < 1 or size_bytes % partitions:
+            raise InputError(
+                f"--size is {size_bytes} bytes, which is not divisible into {partitions} partitions; give a "
+                f"multiple of {partitions}"
+            )
+        return size_bytes
+
+
+@dataclass(frozen=True)
+class CollectiveOptions:
+    """A collective operation, the placement of its ranks, and the profile with which to predict it."""
+
+    op: Annotated[str, typer.Option(help="The operation, such as bcast or reduce.")]
+    ranks: Annotated[int | None, typer.Option(help="Number of ranks.  [default: all of --layout]")] = None
+    profile: ProfilesOption = None
+    map_by: Annotated[
+        str | None,
+        typer.Option(help="How ranks fill the layout: core, socket or node.  [default: as measured]"),
+    ] = None
+    layout: Annotated[
+        str | None,
+        typer.Option(help="NODESxSOCKETSxRANKS or a CSV.  [default: the nodes measured, extended if needed]"),
+    ] = None
+    root: Annotated[int, typer.Option(help="The root rank.")] = 0
+
+    def size_bytes(self, text: str) -> int:
+        """Bytes in `--size`; InputError if a barrier has a size, or another operation has none."""
+        size_bytes = parse_bytes(text, "--size")
+        if (self.op == "barrier") != (size_bytes == 0):
+            is_barrier = self.op == "barrier"
+            allowed = "0, because a barrier has no data" if is_barrier else "bytes, such as --size 64KiB"
+            raise InputError(f"--size is {size_bytes} bytes for {self.op}; give {allowed}")
+        return size_bytes
+
+
+def load_profiles(names: list[str] | None) -> Profile:
+    """The profiles of `--profile`, merged."""
+    from earlybird.predict import merge_profiles
+
+    if not names:
+        raise InputError("no profile is given; add --profile, a file written by `earlybird fit`")
+    return merge_profiles([load_profile(name) for name in names])

@@ -1,0 +1,94 @@
+"""The command line of `measure`: a subcommand for each suite, with its own options, and one for several
+suites."""
+
+from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from earlybird.cli.options.command import make_command
+from earlybird.measure.groups import Suite
+from earlybird.measure.options import SuiteOption
+from earlybird.measure.suites import SUITES
+
+
+class _SuiteGroup(TyperGroup):
+    """Calls the subcommand of a suite, wherever its name is among the options, or `several`: for several
+    suites, none, or an unknown one."""
+
+    several: TyperCommand
+
+    def make_context(self, info_name, args, parent=None, **extra):
+        options = [one for one in self.several.params if not getattr(one, "is_flag", True)]
+        with_value = {name for option in options for name in option.opts}
+        places = {
+            k for k, word in enumerate(args)
+            if not word.startswith("-") and (k == 0 or args[k - 1] not in with_value)
+        }  # fmt: skip
+        named = {args[k] for k in places}
+        if len(named) == 1 and named <= self.commands.keys():
+            args = [*named, *(word for k, word in enumerate(args) if k not in places)]
+        elif named or not {"-h", "--help"}.intersection(args):
+            return self.several.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def collect_usage_pieces(self, ctx):
+        return ["SUITE...", "[OPTIONS]"]
+
+    def format_options(self, ctx, formatter):
+        with formatter.section("Suites, each with its own options: `earlybird measure SUITE --help`"):
+            formatter.write_dl([(suite.name, suite.help) for suite in SUITES.values()])
+        self.several.format_options(ctx, formatter)
+
+
+def make_suite_group(measure: Callable[..., Any], *, examples: Sequence[str]):
+    """The command `measure` from the function measure(context, suites, of_suites, *, common options):
+    `of_suites` are the values of the suites' options, by their keys in the settings of a run."""
+    group = _SuiteGroup(
+        name="measure", help=measure.__doc__, epilog="Examples: " + "\n\n".join(examples),
+        commands=[_command(measure, suite.takes, suite.example, suite) for suite in SUITES.values()],
+        rich_markup_mode=None,
+    )  # fmt: skip
+    # It takes the options of every suite, hidden: they may be given with --resume, and are refused by name.
+    options = {option.name: option for suite in SUITES.values() for option in suite.takes}
+    del options["threads"]
+    group.several = _command(measure, options.values(), examples[0])
+    return group
+
+
+def _command(
+    measure: Callable[..., Any], options: Iterable[SuiteOption], example: str, suite: Suite | None = None
+):
+    """The command of `suite`, or of several; its signature is what typer makes options of."""
+    common = {one.name: one for one in signature(measure).parameters.values() if one.kind is _KEYWORD}
+    own = {option.name.replace("-", "_"): option for option in options}
+
+    def command(context: typer.Context, **given):
+        names = [suite.name] if suite else given.pop("suite") or []
+        of_suites = {option.key: given.pop(name) for name, option in own.items()}
+        return measure(context, names, of_suites, **{name: given.get(name) for name in common})
+
+    command.__doc__ = f"The suite {suite.name}: {suite.help}" if suite else measure.__doc__
+    parameters = [] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)]
+    for name, option in own.items():
+        declared = typer.Option(option.word, help=option.help, hidden=suite is None)
+        annotation = Annotated[option.type | None, declared]
+        parameters.append(Parameter(name, _KEYWORD, default=None, annotation=annotation))
+    parameters += [one for name, one in common.items() if name not in own]
+    context = Parameter("context", _KEYWORD, annotation=typer.Context)
+    command.__signature__ = Signature([context, *parameters])
+    command.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
+    return make_command(command, name=suite.name if suite else "measure", example=example)
+
+
+def _suites_like(incomplete: str) -> list[tuple[str, str]]:
+    return [(suite.name, suite.help) for suite in SUITES.values() if suite.name.startswith(incomplete)]
+
+
+_KEYWORD = Parameter.KEYWORD_ONLY
+_SUITES = Annotated[
+    list[str] | None,
+    typer.Argument(help=f"{', '.join(SUITES)}; none: list them.", autocompletion=_suites_like),
+]

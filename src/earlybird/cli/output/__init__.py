@@ -1,0 +1,1 @@
+"""Prints tables, JSON, CSV and progress."""

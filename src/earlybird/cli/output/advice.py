@@ -1,0 +1,83 @@
+"""Prints advice on any operation: warnings first, then JSON, CSV or tables of alternatives and sizes."""
+
+from collections.abc import Iterable
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
+from earlybird.data import labels
+from earlybird.data.advice import Advice, Alternative, SizeRange
+from earlybird.data.results import Estimate
+from earlybird.data.units import format_bytes, format_seconds
+
+# The keys of an operation's own values, and their column heads.
+_EXTRA = {
+    "pipeline": {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"},
+    "collective": {"form": "form"},
+}
+# CSV columns of every alternative, after those of the operation.
+_VALUES = ("time_s", "speed_up", "basis", "measured_speed_up", "measured_state", "predicted_speed_up",
+           "action")  # fmt: skip
+
+
+def print_advice(advice: Advice, format: str) -> None:
+    for reservation in advice.notes:
+        note(f"warning: {reservation}")
+    extra = _EXTRA["collective" if advice.operation == "collective" else "pipeline"]
+    records = [one.to_json() for one in advice.ranked]
+    if print_data(format, advice.to_json(), records, ("method", *extra, *_VALUES)):
+        return
+    reference = f" over {advice.baseline}" if advice.baseline else ""
+    heads = extra.values()
+    print_table(
+        ["", "method", *heads, "time", f"speed-up{reference}", "95 %", "measured", "model", "basis"],
+        [[rank, *_row(one, extra, advice.baseline)] for rank, one in enumerate(advice.ranked, start=1)],
+    )
+    print()
+    for rank, one in enumerate(advice.ranked, start=1):
+        print(f"{rank}. {one.action}")
+    print()
+    print_table(["from", "to", "best", *heads, ""], [_size_row(one, extra) for one in advice.size_ranges])
+
+
+def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
+    row = [_name(one), *_extra_cells(one, extra), format_seconds(one.time_s.value)]
+    if one.method == baseline or one.speed_up is None:
+        measured = format_seconds(one.measured_time_s.value) if one.measured_time_s else ""
+        return [*row, "", "", measured, "", one.basis]
+    speed_up = _ratio(one.speed_up), interval_text(one.speed_up, ratio_text)
+    return [*row, *speed_up, _spread(one.measured_speed_up), _ratio(one.predicted_speed_up), one.basis]
+
+
+def _size_row(one: SizeRange, extra: Iterable[str]) -> list[str]:
+    outside = one.extra.get("extrapolated")
+    if isinstance(outside, list):
+        remark = f"extrapolated: {', '.join(outside)}" if outside else ""
+    else:  # files of earlier versions only say whether
+        remark = "extrapolated" if outside else ""
+    sizes = format_bytes(one.from_bytes), format_bytes(one.to_bytes)
+    return [*sizes, _name(one), *_extra_cells(one, extra), remark]
+
+
+def _ratio(estimate: Estimate | None) -> str:
+    return "" if estimate is None else ratio_text(estimate.value)
+
+
+def _spread(estimate: Estimate | None) -> str:
+    interval = interval_text(estimate, ratio_text)
+    return _ratio(estimate) + (f" ({interval})" if interval else "")
+
+
+def _extra_cells(one: Alternative | SizeRange, extra: Iterable[str]) -> list[str]:
+    values = {key: one.extra.get(key) for key in extra}
+    return [
+        "" if value is None else format_bytes(value) if key.endswith("_bytes") else str(value)
+        for key, value in values.items()
+    ]
+
+
+def _name(one: Alternative | SizeRange) -> str:
+    """Display name of a method such as `pipeline:8192`, with the contexts that it requests."""
+    name, colon, bound = one.method.partition(":")
+    is_segmented = colon and "algorithm" in one.extra
+    text = f"{name}, segments of {format_bytes(int(bound))}" if is_segmented else one.method
+    return text + (f", {labels.counted(one.extra['vcis'], 'context')}" if "vcis" in one.extra else "")

@@ -1,0 +1,99 @@
+"""Prints the results of a run for `measure`: a table for each kernel, JSON, CSV, or the columns of OSU."""
+
+from collections.abc import Sequence
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_data, print_table, table
+from earlybird.cli.output.remarks import remarks
+from earlybird.cli.output.results import COLUMNS, LEFT, ordered
+from earlybird.compare.results import results
+from earlybird.compare.trees import prove, with_trees
+from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
+from earlybird.data.errors import InputError
+from earlybird.data.results import Result
+from earlybird.data.run import Run, Sample
+from earlybird.measure.groups import Group
+
+
+def print_beside_paper(run: Run) -> None:
+    """Print the paper's figures next to those of the run; the page and the formats csv and json have the
+    rest."""
+    from earlybird.report.material import collect
+    from earlybird.report.pipelines import pipelines
+    from earlybird.report.tables.gillis import brief_paper_tables
+
+    for one in brief_paper_tables(pipelines(collect([run.path]))):
+        print(f"\n{one.caption}")
+        print_table(one.header, one.rows)
+
+
+def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
+    """Print the samples of a run; tables have no column for the MPI, so each of several has its own."""
+    mpis = dict.fromkeys(sample.config["mpi"] for sample in samples)
+    if format != "table" or len(mpis) == 1:
+        print_samples(run, samples, format)
+        return
+    for mpi in mpis:
+        print(f"\n{mpi}:")
+        print_samples(run, [sample for sample in samples if sample.config["mpi"] == mpi], format)
+
+
+def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
+    """Print the results of `samples`, and a warning for every forced algorithm that did not run."""
+    proofs = prove(samples, run.launches())
+    for proof in proofs.values():
+        if contradiction := proof.contradiction():
+            note(f"warning: {contradiction}; its times are those of another algorithm")
+    found = ordered(with_trees(results(samples), proofs))
+    rows = [result.row() for result in found]
+    if format == "osu":
+        print_osu(found)
+    elif not print_data(format, {"run": str(run.path), "id": run.id, "points": rows}, rows):
+        for kernel in dict.fromkeys(result.kernel for result in found):
+            of_kernel = [result for result in found if result.kernel == kernel]
+            print(f"\n{kernel}")
+            print_table(*table(COLUMNS[kernel], of_kernel), left=LEFT)
+            for remark in remarks(run, of_kernel):
+                print(remark)
+
+
+def check_one_column(groups: Sequence[Group]) -> None:
+    """Raise InputError for what does not fit into the one column of OSU."""
+    points = [point for group in groups for point in group.points]
+    if len({point["mpi"] for point in points}) > 1:
+        raise InputError("--format osu prints one column: measure one --mpi")
+    if {group.kernel for group in groups} == {"collective"}:
+        remote = [point for point in points if point["operation"] != REDUCE_LOCAL]
+        columns = {(point["operation"], point["map_by"], point["ranks"]) for point in remote}
+        methods = {method for group in groups for method in group.methods}
+        if len(columns) > 1 or len(methods - {DEFAULT}) > 1:
+            raise InputError(
+                "--format osu prints one column: measure one --op, one --map-by, one of --ranks and one "
+                "--algorithm"
+            )
+        return
+    for group in groups:
+        if group.kernel in ("completion", "pipeline", "msgrate", "collective"):
+            raise InputError(
+                f"--format osu prints one time, but {group.kernel} has several; choose table, csv or json"
+            )
+    if len({(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}) > 1:
+        raise InputError("--format osu prints one column: measure one suite with one level and one N")
+
+
+def print_osu(found: Sequence[Result]) -> None:
+    """Print the columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
+    contention, the mean over ranks in us of the one requested algorithm for collectives."""
+    kernel = found[0].kernel
+    titles = {"pingpong": "# Size          Latency (us)", "collective": "# Size       Avg Latency(us)"}
+    print(titles.get(kernel, "# Size      Bandwidth (MB/s)"))
+    remote = [result for result in found if result.config.get("operation") != REDUCE_LOCAL]
+    requested = {result.method for result in remote} - {DEFAULT} or {DEFAULT}
+    for result in remote:
+        if kernel == "collective" and result.method not in requested:
+            continue
+        value = {
+            "pingpong": result.time_s.value * 1e6,
+            "collective": result.figures.get("mean_s", 0.0) * 1e6,
+        }.get(kernel, (result.figures.get("bandwidth_bytes_per_s") or 0.0) / 1e6)
+        print(f"{result.config['size_bytes']:<10d}{value:>18.2f}")

@@ -1,0 +1,150 @@
+"""Prints results on stdout as a table, CSV or JSON."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from earlybird.data.results import Estimate
+
+# On a terminal, tables with more rows are cut to the first ones.
+LONG_TABLE, FIRST_ROWS = 60, 40
+_prints_all = False
+
+
+class Format(StrEnum):
+    """`--format`; `--json` is short for `--format json`."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its head and the text of an item. `common` columns are printed only where they change;
+    `optional` ones only if an item has a text."""
+
+    head: str
+    text: Callable[[Any], Any]
+    common: bool = False
+    optional: bool = False
+
+
+def table(columns: Iterable[Column], items: Sequence[Any]) -> tuple[list[str], list[list[Any]]]:
+    """Header and rows of a table with a row for every item."""
+    columns = [
+        column
+        for column in columns
+        if not column.optional or any(column.text(item) not in ("", None) for item in items)
+    ]
+    rows, before = [], None
+    for item in items:
+        common = [column.text(item) for column in columns if column.common]
+        repeated, before = common == before, common
+        rows.append(["" if column.common and repeated else column.text(item) for column in columns])
+    return [column.head for column in columns], rows
+
+
+def print_json(value: Any) -> None:
+    """Print JSON on stdout; NaN is an error."""
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def print_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> None:
+    """Print the values of `records` in the columns `header`, by default all of their keys."""
+    header = header or list(dict.fromkeys(key for record in records for key in record))
+    writer = csv.DictWriter(sys.stdout, header, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({key: _csv_cell(value) for key, value in record.items()})
+
+
+def _csv_cell(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def print_data(
+    format: str, value: Any, records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()
+) -> bool:
+    """Print `value` as JSON, or `records` as CSV, if that is the format; otherwise return False."""
+    if format == Format.json:
+        print_json(value)
+    elif format == Format.csv:
+        print_csv(records, header)
+    return format in (Format.json, Format.csv)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Collection[str] = ()) -> None:
+    """Print right-aligned columns on stdout; columns in `left` are left-aligned.
+
+    On a terminal the table fits its width, and of a long one only the first rows are printed, without --all.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        is_long = len(cells) > LONG_TABLE and not _prints_all
+        _print_on_terminal(header, cells[:FIRST_ROWS] if is_long else cells, left)
+        if is_long:
+            print(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
+        return
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    for row in [header, *cells]:
+        columns = [
+            cell.ljust(width) if name in left else cell.rjust(width)
+            for name, cell, width in zip(header, row, widths, strict=True)
+        ]
+        print("  ".join(columns).rstrip())
+
+
+def _print_on_terminal(header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str]) -> None:
+    # Only here: importing rich takes longer than many commands.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False)
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= console.width else 1
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for name in header:
+        table.add_column(Text(name), justify="left" if name in left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def prints_all() -> bool:
+    """Whether --all is given: print long tables completely."""
+    return _prints_all
+
+
+def set_prints_all(value: bool) -> None:
+    global _prints_all
+    _prints_all = value
+
+
+def range_text(bounds: Sequence[float] | None, text: Callable[[float], str]) -> str:
+    """`1.2 us .. 1.4 us`, from (low, high); "" for None."""
+    return f"{text(bounds[0])} .. {text(bounds[1])}" if bounds else ""
+
+
+def interval_text(estimate: Estimate | None, text: Callable[[float], str]) -> str:
+    """The interval of an estimate; "" if it has no width."""
+    if estimate is None or estimate.low == estimate.high:
+        return ""
+    return range_text((estimate.low, estimate.high), text)
+
+
+def ratio_text(ratio: float) -> str:
+    """Two decimals, or two significant digits below 0.1."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def percent_text(error: float | None) -> str:
+    """`2.5 %`, two significant digits from 10000 % on; "" for None."""
+    if error is None:
+        return ""
+    return f"{100 * error:.1f} %" if error < 100 else f"{100 * error:.2g} %"

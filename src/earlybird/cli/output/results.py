@@ -1,0 +1,215 @@
+"""Tables of results in the terminal: the columns of each kernel, in which order, and what they mean."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from earlybird.cli.output.printing import Column, interval_text, ratio_text
+from earlybird.compare.trees import TREE_VERDICTS
+from earlybird.data import labels, units
+from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, parse_method
+from earlybird.data.methods import PROCESSES, SINGLE
+from earlybird.data.results import Estimate, Result
+from earlybird.measure.msgrate import MSGRATE_METHODS
+
+LOCAL_METHOD = "MPI_Reduce_local"
+_MAX_LISTED = 4  # threads whose rates are listed individually
+
+
+def ordered(results: Sequence[Result]) -> list[Result]:
+    """By kernel in the order of `results`; by point; then the reference, and the other methods."""
+    kernels = list(dict.fromkeys(result.kernel for result in results))
+    return sorted(
+        results,
+        key=lambda result: (kernels.index(result.kernel), *_ORDERS.get(result.kernel, _by_size)(result)),
+    )
+
+
+def _by_size(result: Result) -> tuple:
+    config = result.config
+    return (
+        labels.level_order(config["level"]), config.get("competitors", 1), config["size_bytes"],
+        config.get("receiver", ""),
+    )  # fmt: skip
+
+
+def _by_speed_up(result: Result) -> tuple:
+    """By point, then the single message, then the other methods, the fastest first."""
+    config = result.config
+    return (
+        labels.level_order(config["level"]), config["size_bytes"], config.get("threads", 1),
+        config.get("vcis") or 0, config["partitions"], _delay(result), result.method != SINGLE,
+        -(result.speed_up.value if result.speed_up else 0.0),
+    )  # fmt: skip
+
+
+def _by_threads(result: Result) -> tuple:
+    """By point; methods with contexts after those without, processes last."""
+    config, method = result.config, result.method
+    known = MSGRATE_METHODS.index(method) if method in MSGRATE_METHODS else len(MSGRATE_METHODS)
+    return (
+        labels.level_order(config["level"]), config["size_bytes"], config["window"], config["threads"],
+        method == PROCESSES, config.get("vcis") or 0, known,
+    )  # fmt: skip
+
+
+def _by_operation(result: Result) -> tuple:
+    config = result.config
+    names = (*OPERATIONS, config["operation"])
+    method = parse_method(result.method or LOCAL_METHOD)
+    kind = 0 if method.name == DEFAULT else 1 if method.is_forced else 2
+    return (
+        names.index(config["operation"]), config["map_by"], config["ranks"], config["size_bytes"], kind,
+        method.name, method.segment_bytes,
+    )  # fmt: skip
+
+
+_ORDERS: Mapping[str, Callable[[Result], tuple]] = {
+    "pipeline": _by_speed_up,
+    "msgrate": _by_threads,
+    "collective": _by_operation,
+}
+
+
+def _of(name: str, text: Callable[[Any], Any] = str) -> Callable[[Result], Any]:
+    """The text of a value of the configuration or of the figures; "" if it has none."""
+
+    def cell(result: Result) -> Any:
+        value = result.config.get(name, result.figures.get(name))
+        return "" if value is None else text(value)
+
+    return cell
+
+
+def _delay(result: Result) -> float:
+    return result.figures["delay_rate_s_per_byte"]
+
+
+def _time(name: str) -> tuple[Column, Column]:
+    return (
+        Column(name, lambda result: units.format_seconds(result.time_s.value)),
+        Column("interval", lambda result: interval_text(result.time_s, units.format_seconds), optional=True),
+    )
+
+
+def _speed_up(reference: str) -> tuple[Column, Column]:
+    return (
+        Column(
+            f"speed-up over {reference}",
+            lambda result: ratio_text(result.speed_up.value) if result.speed_up else "",
+            optional=True,
+        ),
+        Column("interval", lambda result: interval_text(result.speed_up, ratio_text), optional=True),
+    )
+
+
+def _millions(rate_per_s: float) -> str:
+    return f"{rate_per_s / 1e6:.2f}" if rate_per_s >= 1e6 else f"{rate_per_s / 1e6:.3g}"
+
+
+def _rates(result: Result) -> Estimate:
+    names = ("rate_per_s", "rate_low_per_s", "rate_high_per_s")
+    return Estimate(*(result.figures[name] for name in names))
+
+
+def _of_threads(rates_per_s: Sequence[float]) -> str:
+    if len(rates_per_s) == 1:
+        return ""
+    if len(rates_per_s) <= _MAX_LISTED:
+        return " ".join(map(_millions, rates_per_s))
+    return f"{_millions(min(rates_per_s))} .. {_millions(max(rates_per_s))}"
+
+
+def _size(result: Result) -> str:
+    return (
+        "" if result.config.get("operation") == "barrier" else units.format_bytes(result.config["size_bytes"])
+    )
+
+
+def _tree(result: Result) -> str:
+    """The requested tree and whether it was observed, here or with another number of ranks."""
+    figures = result.figures
+    verdict, asked, seen = (figures.get(name) for name in ("proof", "tree_asked", "tree_seen"))
+    if verdict == "contradicted":
+        return f"{asked} contradicted: {seen or 'another tree'}"
+    if verdict in TREE_VERDICTS:
+        return f"{asked}, {verdict}"
+    if figures.get("proof_there") in TREE_VERDICTS:
+        return f"{asked}, {figures['proof_there']} at P={figures['proof_ranks']}"
+    if asked:
+        return f"{asked}, not verified"
+    return f"seen: {seen}" if seen else ""
+
+
+_LEVEL = Column("level", _of("level", labels.level), common=True)
+_SIZE = Column("size", _size, common=True)
+_LAST = (Column("launches", lambda result: result.launches), Column("state", lambda result: result.state))
+_CONTEXTS = Column("contexts", _of("vcis"), common=True, optional=True)
+_RECEIVED = (
+    Column("level", _of("level", labels.level)),
+    Column("N", lambda result: result.config.get("competitors", 1)),
+    Column("size", _size),
+    *_time("time"),
+    Column(
+        "received", _of("bandwidth_bytes_per_s", lambda rate: units.format_bandwidth(rate) if rate else "")
+    ),
+    *_LAST,
+)
+
+COLUMNS: Mapping[str, Sequence[Column]] = {
+    "pingpong": _RECEIVED,
+    "contention": _RECEIVED,
+    "completion": (
+        Column("level", _of("level", labels.level)),
+        Column("size", _size),
+        Column("receiver", _of("receiver")),
+        Column("send complete after", _of("send_complete_s", units.format_seconds)),
+        Column("received after", _of("received_s", units.format_seconds)),
+        Column("fraction", _of("fraction", "{:.2f}".format)),
+        *_LAST,
+    ),
+    "pipeline": (
+        _LEVEL,
+        _SIZE,
+        Column(
+            "threads",
+            lambda result: threads if (threads := result.config.get("threads", 1)) > 1 else "",
+            common=True,
+            optional=True,
+        ),
+        _CONTEXTS,
+        Column("partitions", _of("partitions"), common=True),
+        Column("delay", lambda result: f"{_delay(result) * 1e12:.6g} us/MB", common=True),
+        Column("eq. (4)", _of("ideal_speed_up", "{:.2f}".format), common=True),
+        Column("method", lambda result: result.method),
+        *_time("time"),
+        *_speed_up("single"),
+        *_LAST,
+    ),
+    "msgrate": (
+        _LEVEL,
+        _SIZE,
+        Column("threads", _of("threads"), common=True),
+        Column("method", lambda result: result.method),
+        Column("contexts", _of("vcis"), optional=True),
+        Column("Mmsg/s", lambda result: _millions(_rates(result).value)),
+        Column("interval", lambda result: interval_text(_rates(result), _millions), optional=True),
+        Column("per thread", _of("thread_rates_per_s", _of_threads), optional=True),
+        *_speed_up("shared"),
+        *_LAST,
+    ),
+    "collective": (
+        Column("operation", _of("operation"), common=True),
+        Column("mapped by", _of("map_by"), common=True),
+        Column("P", _of("ranks"), common=True),
+        _SIZE,
+        Column("algorithm", lambda result: result.method or LOCAL_METHOD),
+        *_time("completion"),
+        Column("mean", _of("mean_s", units.format_seconds), optional=True),
+        Column("root", _of("root_s", units.format_seconds), optional=True),
+        *_speed_up("default"),
+        Column("tree", _tree, optional=True),
+        *_LAST,
+    ),
+}
+# Columns that read better aligned to the left.
+LEFT = ("method", "algorithm", "tree")

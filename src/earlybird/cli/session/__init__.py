@@ -1,0 +1,1 @@
+"""Selects MPI and launcher, and measures, for the commands that start ranks."""

@@ -1,0 +1,99 @@
+"""Batch scripts that measure: `measure` and `replay` print them with --print-script."""
+
+import math
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+
+from earlybird.cli.options.shared import PlaceOptions, SessionOptions
+from earlybird.data.errors import InputError
+
+KINDS = ("slurm",)
+# Options that the script sets itself, or that do not apply in it.
+_OMITTED = {"print_script", "output", "launcher", "quiet"}
+_MARGIN_S = 300.0
+
+_SLURM = """\
+#!/bin/bash
+# Written by `earlybird {command} --print-script slurm`; submit it with sbatch.
+# Adapt to your site: --time, a line "#SBATCH --partition=..." or "--account=...", the MPI's module, PATH.
+# All nodes must see this folder; run `earlybird build` on the login node first.
+#SBATCH --job-name=earlybird
+#SBATCH --nodes={nodes}
+#SBATCH --exclusive
+#SBATCH --time={time}
+#SBATCH --output=earlybird-%j.out
+#SBATCH --open-mode=append
+#SBATCH --requeue
+set -e
+PATH=$PATH:{folder}
+
+if [ -e {run}/run.json ]; then  # requeued or submitted again: continue the run
+  {resume}
+else
+  {begin}
+fi
+"""
+
+
+def check_script(place: PlaceOptions, session: SessionOptions) -> None:
+    """Raise InputError for an unknown kind of script, or options that conflict with it."""
+    if session.print_script not in KINDS:
+        raise InputError(f"--print-script is {session.print_script!r}; choose from: {', '.join(KINDS)}")
+    if place.launcher not in ("local", "srun") or place.hosts is not None:
+        raise InputError(
+            "a Slurm script starts ranks with srun on the allocated nodes; omit --launcher and --hosts"
+        )
+    if session.resume:
+        raise InputError(
+            "--print-script and --resume are both given; omit --resume: the script continues its run itself"
+        )
+
+
+def print_slurm_script(
+    context: typer.Context, run: Path, nodes: int, budget_s: float, *, next_command: list[str] | None = None
+) -> None:
+    """Print a script that runs the command line of `context` in an allocation of `nodes`.
+
+    `next_command` is the earlybird command to run afterwards.
+    """
+    command = context.command_path.split()  # with the suite, where it is a subcommand
+    begin = [*command, *_given_arguments(context), "--launcher", "srun", "-o", str(run)]
+    # A run stores the options it was started with, except the profile to compare with and the output format.
+    resume = [*command[:2], "--resume", *_given_arguments(context, {"profile", "format", "json"})]
+    minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
+    text = _SLURM.format(
+        command=command[1],
+        nodes=nodes,
+        time=f"{minutes // 60:02d}:{minutes % 60:02d}:00",
+        folder=shlex.quote(str(Path(sys.argv[0]).absolute().parent)),
+        run=shlex.quote(str(run)),
+        begin=shlex.join(begin),
+        resume=shlex.join([*resume, "-o", str(run)]),
+    )
+    print(text + (shlex.join(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
+
+
+def _given_arguments(context: typer.Context, only: set[str] | None = None) -> list[str]:
+    """The arguments given on the command line, without those that the script sets itself."""
+    options, arguments = [], []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        if source is None or source.name != "COMMANDLINE" or parameter.name in _OMITTED:
+            continue
+        if only is not None and parameter.name not in only:
+            continue
+        value = context.params[parameter.name]
+        values = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
+        if parameter.param_type_name == "argument":
+            arguments += values
+        elif parameter.is_flag:
+            options.append(parameter.opts[0])
+        else:
+            options += [text for item in values for text in (max(parameter.opts, key=len), item)]
+    # A file name after -- that begins with a dash would be parsed as an option.
+    if any(argument.startswith("-") for argument in arguments):
+        raise InputError(f"{' '.join(arguments)} begins with a dash; write ./ before the file name")
+    return [*arguments, *options]

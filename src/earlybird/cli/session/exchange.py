@@ -1,0 +1,118 @@
+"""Exchanges on real MPI: whether one is possible, its predictions, and their comparison with its times."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from earlybird.cli.output.notes import note
+from earlybird.compare import compare_times, measured_times
+from earlybird.data import files, units
+from earlybird.data.comparison import Comparison
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.prediction import Prediction
+from earlybird.data.profile import USUAL_CONTEXT, Profile
+from earlybird.data.run import Run
+from earlybird.launch.launcher import Launcher
+from earlybird.machine import hardware
+from earlybird.predict import MIXED, MODELS, SHARES, Exchange, silent_senders
+
+# Maximum share of free memory for the buffers of both sides of all messages.
+_MEMORY_SHARE = 0.7
+
+
+def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None:
+    """Raise InputError if the ranks cannot be placed or the buffers do not fit into memory."""
+    pattern.check_ranks(layout.num_ranks)
+    launcher.check(layout)
+    free = hardware.available_memory_bytes() * layout.num_nodes
+    if launcher.name != "synthetic" and 2 * pattern.total_bytes > _MEMORY_SHARE * free:
+        raise InputError(
+            f"the pattern needs {units.format_bytes(2 * pattern.total_bytes)} for its buffers and "
+            f"{units.format_bytes(free)} are free; give a smaller pattern"
+        )
+
+
+def predict_all(
+    pattern: Pattern, layout: Layout, profile: Profile, share: str = SHARES[0], mixed: str = MIXED[0]
+) -> dict[str, Prediction]:
+    """The predictions of all models that apply; InputError if none does.
+
+    Without messages between nodes `fair` is omitted, as it equals the staircase.
+    """
+    predictions, refusals = {}, []
+    exchange = Exchange(pattern, layout, mixed=mixed)
+    for model in MODELS:
+        if model == "fair" and "inter_node" not in exchange.levels:
+            continue
+        try:
+            predictions[model] = exchange.predict(profile, model, share=share)
+        except InputError as error:
+            refusals.append(error)
+    if not predictions:
+        raise refusals[0]
+    for refusal in refusals:
+        note(f"omitted: {refusal}")
+    return predictions
+
+
+def compare_run(
+    run: Run,
+    pattern: Pattern,
+    layout: Layout,
+    profiles: Sequence[Profile],
+    predictions: Mapping[str, Prediction],
+) -> Comparison:
+    """Compare the exchange measured in `run` with the `predictions` from `profiles`, and store the comparison
+    in the run folder."""
+    samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
+    compared = compare_times(measured_times(samples), predictions)
+    levels = set(Exchange(pattern, layout).levels)
+    notes = [
+        difference
+        for profile in profiles
+        for difference in _context_notes(samples[0].config["mpi"], run.launches()[-1], profile, levels)
+    ]
+    for difference in notes:
+        note(f"warning: {difference}")
+    first = next(iter(predictions.values()))
+    if silent := silent_senders(pattern, first.time_s, first.model):
+        note(silent)
+        notes.append(silent)
+    oversubscribed = any(sample.oversubscribed for sample in samples)
+    if oversubscribed:
+        notes.append("more ranks than cores: waiting ranks yield, and the times include scheduling delays")
+    extra = {
+        "run_id": run.id,
+        "profile_id": first.profile_id,
+        "pattern_sha256": pattern.sha256(),
+        "layout": layout.text,
+        "oversubscribed": oversubscribed,
+        "notes": notes,
+    }
+    for prediction in predictions.values():
+        extra |= {name: prediction.extra[name] for name in ("share", "mixed") if name in prediction.extra}
+    compared = replace(compared, extra=extra)
+    files.write_json(run.path / "comparison.json", compared.to_json())
+    return compared
+
+
+def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels: set[str]) -> list[str]:
+    """Differences between the context of `profile` and that of the exchange, for `levels`; a profile without
+    an MPI matches any."""
+    fitted, needed = profile.context.get("flavour"), levels & profile.levels.keys()
+    if fitted is None or mpi == "synthetic" or not needed:
+        return []
+    notes = []
+    if fitted != mpi:
+        notes.append(f"the profile was measured with {fitted}, the replay with {mpi}")
+    threads, network = (
+        [context.get(key) or usual for context in (profile.context, launch)]
+        for key, usual in USUAL_CONTEXT.items()
+    )
+    if threads[0] != threads[1]:
+        notes.append(f"the profile was measured with --threads {threads[0]}, the replay with {threads[1]}")
+    if "inter_node" in needed and network[0] != network[1]:
+        notes.append(f"the profile's network is {network[0]}, the replay's is {network[1]}")
+    return notes

@@ -1,0 +1,214 @@
+"""Selects the launcher and the MPI from a command's options."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
+from earlybird.compare.results import delay_rate
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS
+from earlybird.data.profile import Profile, load_profile
+from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.launch.cluster import link, state
+from earlybird.launch.cluster.launcher import ClusterLauncher
+from earlybird.launch.launcher import Launcher, Request
+from earlybird.launch.local import MpiexecLauncher, parse_hosts
+from earlybird.launch.several import SeveralMpis, launchers_in
+from earlybird.launch.simgrid import SimgridLauncher
+from earlybird.launch.slurm import SrunLauncher
+from earlybird.launch.synthetic import SyntheticLauncher, completion_times
+from earlybird.machine import flavours, hardware
+from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
+from earlybird.toolchain.build import features, has_library, require_built
+
+
+def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict[str, Resources]]:
+    """As `make_launcher`, for the one MPI of the settings or several, with the resources by flavour."""
+    names = settings["mpi"] if isinstance(settings["mpi"], list) else [settings["mpi"]]
+    found = [make_launcher(settings | {"mpi": name}, seed) for name in names]
+    launchers = tuple(launcher for launcher, _ in found)
+    resources = {launcher.flavour: of_mpi for launcher, of_mpi in found}
+    if len(found) == 1:
+        return launchers[0], resources
+    if launchers[0].name == "synthetic":
+        raise InputError(
+            f"--mpi is given {len(found)} times, but the launcher synthetic draws times without an MPI; "
+            "omit --mpi"
+        )
+    if len(resources) < len(found):
+        raise InputError(f"--mpi {names[0]} and the other --mpi are the same MPI; give different ones")
+    return SeveralMpis(launchers), resources
+
+
+def _require_cluster_again(settings: Mapping[str, Any]) -> None:
+    """Raise InputError, with the command to start it again, if the cluster of the run is not running."""
+    kind, _, name = settings["launcher"].partition(":")
+    rate = state.LINKS.fullmatch(settings.get("network") or "")
+    if kind != "cluster" or rate is None or name in [cluster.name for cluster in state.all_running()]:
+        return
+    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {rate[1]}mbit --name {name}"
+    raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
+
+
+def make_launcher(settings: Mapping[str, Any], seed: int = 0) -> tuple[Launcher, Resources]:
+    """The launcher and its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent` and
+    `threads`, of which earlier versions stored fewer."""
+    _require_cluster_again(settings)
+    text, mpi, hosts, agent = (settings.get(name) for name in ("launcher", "mpi", "hosts", "agent"))
+    threads = settings.get("threads", 1)
+    kind, _, argument = text.partition(":")
+    if threads < 1:
+        raise InputError(f"--threads is {threads}; give 1 or more threads per rank")
+    if hosts is not None and text != "local":
+        raise InputError(f"--hosts applies to mpiexec, but the launcher is {text!r}; omit one of them")
+    if agent is not None and hosts is None:
+        raise InputError(
+            f"--agent {agent} starts processes on --hosts, which is missing; give --hosts, or omit --agent"
+        )
+    if kind == "synthetic" and argument:
+        profile = load_profile(argument)
+        return SyntheticLauncher(expected_times(profile), seed), _assumed_resources(profile)
+    if text == "local":
+        flavour = _built(choose_flavour(mpi))
+        names = parse_hosts(hosts) if hosts is not None else ()
+        return MpiexecLauncher(flavour, names, agent, threads), _resources(flavour, max(len(names), 1))
+    if text == "srun":
+        flavour = _built(choose_flavour(mpi))
+        return SrunLauncher(flavour, threads), _resources(flavour, int(os.environ.get("SLURM_NNODES", "1")))
+    if kind == "cluster":
+        return _cluster_launcher(argument, mpi, threads)
+    if is_simulated(text):
+        return _simgrid_launcher(argument, mpi, threads)
+    raise InputError(
+        f"--launcher is {text!r}; give local, srun, cluster:NAME, simgrid:NODESxSOCKETSxCORES or "
+        "synthetic:PROFILE.json"
+    )
+
+
+def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
+    machine = parse_simulated_machine(machine_text)
+    if threads > 1:
+        raise InputError(f"--threads is {threads}, but a simulated rank has one thread; omit --threads")
+    flavour = _built(simulated_flavour(mpi))
+    resources = Resources.of(machine.cores, machine.sockets, machine.nodes)
+    return SimgridLauncher(flavour, machine), _with_library(resources, flavour)
+
+
+def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
+    cluster = state.find(name)
+    flavour = _built(choose_flavour(mpi))
+    cluster.require_whole()
+    state.begin_job(cluster)
+    resources = _resources(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
+    return ClusterLauncher(flavour, cluster, threads=threads), resources
+
+
+def with_link_measured(launcher: Launcher) -> Launcher:
+    """`launcher`, if it is of a virtual cluster with its measured link bandwidth; warns if that differs
+    from the configured one."""
+    parts = launchers_in(launcher)
+    if not isinstance(parts[0], ClusterLauncher):
+        return launcher
+    measured = link.measure_link(parts[0].cluster, counts=(1,))
+    if mismatch := link.describe_mismatch(measured):
+        note(f"warning: {mismatch}")
+    checked = tuple(replace(one, link=measured) for one in parts)
+    return SeveralMpis(checked) if len(checked) > 1 else checked[0]
+
+
+def network_of(launcher: Launcher) -> str | None:
+    """The network to store in a run, which must be the same to continue it; None except for virtual clusters
+    and simulated machines."""
+    first = launchers_in(launcher)[0]
+    return first.network if isinstance(first, ClusterLauncher | SimgridLauncher) else None
+
+
+def is_simulated(launcher_text: str) -> bool:
+    """Whether `--launcher` says that ranks are simulated by SimGrid."""
+    return launcher_text.partition(":")[0] == "simgrid"
+
+
+def machine_of(launcher: Launcher) -> dict[str, Any]:
+    """Provenance of a run: the description of this machine, or of the one that `launcher` simulates."""
+    if not isinstance(launcher, SimgridLauncher):
+        return hardware.describe()
+    machine = launcher.machine
+    return {
+        "host": "simulated",
+        "cpu_model": f"{machine.shape} cores simulated by SimGrid {launcher.mpi.version}",
+        "cores": machine.sockets * machine.cores,
+        "cores_per_socket": [machine.cores] * machine.sockets,
+        "sockets": machine.sockets,
+        "nodes": machine.nodes,
+        "simulated": machine.to_json(),
+    }
+
+
+def expected_times(profile: Profile):
+    """The function that gives the expected time of every rank at one point of a kernel, from `profile`."""
+    from earlybird.predict.exchange import predict_exchange
+    from earlybird.predict.pipelined import method_models
+
+    def times_s(kernel: str, point, request: Request) -> np.ndarray:
+        if kernel == "exchange":
+            return predict_exchange(request.pattern, request.layout, profile).time_s
+        level = profile.level(point["level"])
+        size_bytes = point["size_bytes"]
+        if kernel == "pipeline":
+            delay_s = delay_rate(point) * (size_bytes // point["partitions"])
+            models = method_models(profile, point["level"], point.get("threads", 1))
+            model = next(model for model in models if model.method == point["method"])
+            return np.array([float(model.time_s(size_bytes, point["partitions"], delay_s))])
+        protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
+        competitors = point.get("competitors", 1)
+        counts, bandwidth = protocol.bandwidth_table()
+        shared = float(np.interp(competitors, counts, bandwidth))
+        time_s = protocol.latency_s + competitors * size_bytes / shared
+        if kernel == "completion":
+            return completion_times(time_s, protocol.sender_waits, point["receiver"])
+        return np.array([time_s])
+
+    return times_s
+
+
+def _built(flavour: flavours.Flavour) -> flavours.Flavour:
+    require_built(flavour)
+    return flavour
+
+
+def _resources(flavour: flavours.Flavour, nodes: int, link_bytes_per_s: float | None = None) -> Resources:
+    cores = hardware.cores_by_socket()
+    resources = Resources.of(min(len(socket) for socket in cores), len(cores), nodes, link_bytes_per_s)
+    return _with_library(resources, flavour)
+
+
+def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
+    capabilities = features(flavour)
+    library = Library(
+        flavour.name,
+        partitioned=capabilities.get("has_partitioned", False),
+        streams=capabilities.get("has_streams", False),
+        earlybird=has_library(flavour),
+    )
+    memory_bytes = hardware.available_memory_bytes()
+    return replace(resources, family=flavour.family, library=library, memory_bytes=memory_bytes)
+
+
+def _assumed_resources(profile: Profile) -> Resources:
+    from earlybird.predict.pipelined import FROM_LEVELS, method_models
+
+    def largest(level: str) -> int:
+        return max(max(protocol.bandwidth_bytes_per_s) for protocol in profile.levels[level].protocols)
+
+    cores = {level: largest(level) for level in LEVELS if level in profile.levels}
+    # Methods measured on every level; DRAWN_METHODS follow from latency and bandwidth.
+    measured = [
+        {model.method for model in method_models(profile, level, 1) if model.source != FROM_LEVELS}
+        for level in cores
+    ]
+    return Resources(cores, drawn_methods=DRAWN_METHODS.union(set.intersection(*measured)))

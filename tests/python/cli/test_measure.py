@@ -1,0 +1,366 @@
+"""`earlybird measure` and `replay` from the command line: printing, resuming, refused input."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from earlybird.cli import main
+from earlybird.cli.commands import replay
+from earlybird.measure.suites import SUITES
+
+PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
+SYNTHETIC = ("--launcher", "synthetic:planted.json")
+SMALL = ("--sizes", "8,1KiB", "--launches", "2", "--quiet")
+
+
+@pytest.fixture
+def planted(tmp_path):
+    shutil.copy(PLANTED, tmp_path / "planted.json")
+    (tmp_path / "ring.csv").write_text("src,dst,bytes\n0,1,1000\n1,0,2000\n")
+
+
+def settings(run: Path) -> dict:
+    return json.loads((run / "run.json").read_text())["settings"]
+
+
+def test_all_formats_print_the_same(earlybird, planted):
+    arguments = ("measure", "pingpong", *SYNTHETIC, *SMALL)
+    output = json.loads(earlybird(*arguments, "-o", "a", "--json").stdout)
+    assert [(point["size_bytes"], point["launches"]) for point in output["points"]] == [(8, 2), (1024, 2)]
+    rows = earlybird(*arguments, "-o", "b", "--format", "csv").stdout.splitlines()
+    assert rows[0].split(",") == list(output["points"][0])
+    assert [row.split(",")[:5] for row in rows[1:]] == [
+        ["pingpong", "half_round_trip", "synthetic", "intra_socket", size] for size in ("8", "1024")
+    ]
+    lines = earlybird(*arguments, "-o", "c", "--format", "osu").stdout.splitlines()
+    assert lines[0] == "# Size          Latency (us)"
+    for line, point in zip(lines[1:], output["points"], strict=True):
+        size, latency_us = line.split()
+        assert (int(size), float(latency_us)) == (
+            point["size_bytes"],
+            pytest.approx(point["time_s"] * 1e6, abs=0.005),
+        )
+
+
+def test_points_that_exceed_the_budget_are_measured_once_and_reported(earlybird, planted):
+    arguments = ("measure", "pingpong", *SYNTHETIC, "--sizes", "8,1KiB", "--launches", "2", "--quiet")
+    done = earlybird(*arguments, "--budget", "1us", "-o", "short")
+    assert "with a budget of 1 us: every point gets one launch" in done.stderr
+    assert "with a budget of" not in earlybird(*arguments, "--budget", "1min", "-o", "enough").stderr
+
+
+def test_completion_reports_the_end_of_send_and_receive(earlybird, planted):
+    arguments = ("measure", "completion", *SYNTHETIC, "--sizes", "8,1MiB", "--launches", "2", "--quiet")
+    _, _, header, *table = earlybird(*arguments, "-o", "a").stdout.splitlines()
+    assert "send complete after" in header
+    output = json.loads(earlybird(*arguments, "-o", "b", "--json").stdout)["points"]
+    assert [(point["size_bytes"], point["receiver"]) for point in output] == [
+        (size, receiver) for size in (8, 1 << 20) for receiver in ("late", "prompt")
+    ]
+    small_late, small_prompt, large_late, large_prompt = output
+    for point in output:
+        assert point["fraction"] == pytest.approx(point["send_complete_s"] / point["received_s"], rel=0.05)
+        assert (
+            "bandwidth_bytes_per_s" not in point
+        )  # a time with the pause of a late receiver has no bandwidth
+    assert max(small_late["fraction"], small_prompt["fraction"]) < 0.5
+    assert min(large_late["fraction"], large_prompt["fraction"]) > 0.9
+    assert min(small_late["received_s"], large_late["received_s"]) > 4e-3
+    assert [line.split()[-3] for line in table] == [f"{point['fraction']:.2f}" for point in output]
+
+
+def test_csv_of_several_suites_has_the_columns_of_all(earlybird, planted):
+    arguments = ("measure", "pingpong", "completion", *SYNTHETIC, "--quick", "--quiet")
+    rows = list(csv.DictReader(earlybird(*arguments, "-o", "a", "--format", "csv").stdout.splitlines()))
+    for row in rows:
+        assert bool(row["fraction"]) == (row["kernel"] == "completion") != bool(row["bandwidth_bytes_per_s"])
+
+
+def test_completion_has_two_times_and_no_osu_format(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "completion", *SYNTHETIC, "--format", "osu", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--format osu", "completion")
+    assert not (tmp_path / "run").exists()
+
+
+def test_osu_format_of_several_columns_is_refused_before_measuring(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "contention", *SYNTHETIC, *SMALL, "--format", "osu", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--format osu", "one N")
+    assert not (tmp_path / "run").exists()
+    output = earlybird(*arguments, "--competitors", "2").stdout
+    assert output.splitlines()[0] == "# Size      Bandwidth (MB/s)"
+
+
+def test_pipeline_reports_time_and_speed_up_of_each_method(earlybird, planted):
+    """4 partitions of 256 KiB, 3 us and 10 GB/s for each message, the last 20 us late."""
+    gamma = ("--gamma", f"{20e-6 / 2**18:.15g}", "--sizes", "1MiB")
+    arguments = ("measure", "pipeline", *SYNTHETIC, *gamma, "--quiet")
+    output = json.loads(earlybird(*arguments, "-o", "run", "--json").stdout)["points"]
+    assert [row["method"] for row in output] == ["single", "many"]
+    assert {(row["partitions"], row["launches"]) for row in output} == {(4, 5)}
+    single, many = output
+    bulk_s, partition_s = 3e-6 + 2**20 / 1e10, 3e-6 + 2**18 / 1e10
+    assert single["time_s"] == pytest.approx(bulk_s, rel=0.02)
+    assert many["time_s"] == pytest.approx(4 * partition_s - 20e-6, rel=0.02)
+    assert single["speed_up"] is None and many["reference"] == "single"
+    assert many["speed_up_low"] < many["speed_up"] < many["speed_up_high"]
+    assert many["speed_up_coverage"] == 1 - 2**-4  # from the lowest to the highest of 5 launches
+    assert many["speed_up"] == pytest.approx(bulk_s / (4 * partition_s - 20e-6), rel=0.02)
+    for row in output:
+        assert row["delay_s"] == pytest.approx(20e-6)
+        beta = row["single_bandwidth_bytes_per_s"]
+        assert beta == pytest.approx(2**20 / single["time_s"])
+        assert row["ideal_speed_up"] == pytest.approx(4 / (4 - row["gamma_s_per_byte"] * beta))
+    table = earlybird(*arguments, "-o", "again").stdout
+    assert f"{many['speed_up']:.2f}" in table and f"{many['ideal_speed_up']:.2f}" in table
+    assert "in 94% of all cases" in table
+    assert "speed-up over single: median" in table and "too short" not in table
+
+
+def test_a_delay_too_short_for_a_speed_up_is_reported(earlybird, planted):
+    """10 GB/s: gamma*beta is 0.01 here, and 2.5 with the gamma of the remark."""
+    arguments = ("measure", "pipeline", *SYNTHETIC, "--sizes", "4MiB", "--launches", "2", "--quiet")
+    output = earlybird(*arguments, "--gamma", "1us/MB", "-o", "run").stdout
+    assert "same socket: the delay is too short" in output
+    assert "--gamma 250us/MB shows it" in output
+
+
+def test_pipeline_without_a_delay_pays_every_latency(earlybird, planted):
+    """Equation (5) of Gillis et al. 2023: n small messages take n times as long as one."""
+    arguments = ("--sizes", "8", "--gamma", "0", "--partitions", "1,8", "--quiet", "-o", "run", "--json")
+    rows = json.loads(earlybird("measure", "pipeline", *SYNTHETIC, *arguments).stdout)["points"]
+    gains = {row["partitions"]: row["speed_up"] for row in rows if row["method"] == "many"}
+    assert gains == {1: pytest.approx(1, rel=0.02), 8: pytest.approx(1 / 8, rel=0.02)}
+
+
+def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp_path):
+    arguments = ("--sizes", "6", "--partitions", "2,3", "--gamma", "1us/kB", "--launches", "2", "--quiet")
+    earlybird("measure", "pipeline", *SYNTHETIC, *arguments, "-o", "run")
+    samples = tmp_path / "run" / "samples.ndjson"
+    lines = samples.read_text().splitlines(keepends=True)
+    assert len(lines) == 2 * 2 * 2
+    samples.write_text("".join(lines[:5]))  # killed between the two methods of a point
+    earlybird("measure", "--resume", "-o", "run", "--gamma", "1us/kB")
+    resumed = samples.read_text().splitlines(keepends=True)
+    assert resumed[:5] == lines[:5] and len(resumed) == 5 + 4
+    earlybird("measure", "--resume", "-o", "run")
+    assert samples.read_text().splitlines(keepends=True) == resumed
+    resume = ("measure", "--resume", "-o", "run")
+    refused(earlybird(*resume, "--gamma", "2us/kB", check=False), "--gamma is 2us/kB")
+    refused(earlybird(*resume, "--partitions", "2", check=False), "--partitions is 2")
+
+
+def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_methods(earlybird, planted, tmp_path):
+    """Its settings have no methods, and its points no threads."""
+    arguments = ("--sizes", "6", "--partitions", "2", "--gamma", "1us/kB", "--launches", "2", "--quiet")
+    earlybird("measure", "pipeline", *SYNTHETIC, *arguments, "-o", "run")
+    header = json.loads((tmp_path / "run" / "run.json").read_text())
+    for name in (
+        "methods",
+        "aggregation",
+        "vcis",
+        "ai",
+        "ci",
+        "frequency",
+        "epsilon",
+        "delta",
+        "thread_counts",
+    ):
+        del header["settings"][name]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(header))
+    samples = tmp_path / "run" / "samples.ndjson"
+    old = [json.loads(line) for line in samples.read_text().splitlines()]
+    for sample in old:
+        assert sample["config"].pop("threads") == 1
+    samples.write_text("".join(json.dumps(sample) + "\n" for sample in old))
+    before = samples.read_bytes()
+    rows = json.loads(earlybird("measure", "--resume", "-o", "run", "--json").stdout)["points"]
+    assert [(row["method"], row["threads"]) for row in rows] == [("single", 1), ("many", 1)]
+    assert samples.read_bytes() == before
+
+
+def test_a_run_of_a_version_without_pipelines_is_resumed(earlybird, planted, refused, tmp_path):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    assert "gamma" not in header["settings"]
+    header["settings"] |= {"competitors": None}  # that version stored the options of all suites
+    path.write_text(json.dumps(header))
+    earlybird("measure", "--resume", "-o", "run", "--launches", "3")
+    refused(earlybird("measure", "--resume", "-o", "run", "--gamma", "0", check=False), "started without it")
+
+
+def test_methods_have_no_osu_format(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pipeline", *SYNTHETIC, "--sizes", "8", "--format", "osu", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--format osu", "pipeline")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_stores_its_mpi(earlybird, planted, tmp_path):
+    """Otherwise an MPI that is built before --resume could become the default."""
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    assert settings(tmp_path / "run")["mpi"] == "synthetic"
+    earlybird("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC, "--quiet", "-o", "replayed")
+    assert settings(tmp_path / "replayed")["mpi"] == "synthetic"
+
+
+def test_a_run_is_continued_only_by_the_command_that_created_it(earlybird, planted, refused):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    earlybird("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC, "--quiet", "-o", "replayed")
+    refused(earlybird("measure", "--resume", "-o", "replayed", check=False), "replayed", "another command")
+    refused(earlybird("replay", "--resume", "-o", "run", check=False), "run", "another command")
+    refused(earlybird("measure", "contention", "--resume", "-o", "run", check=False), "run measures pingpong")
+    earlybird("measure", "--resume", "-o", "run")
+    earlybird("replay", "--resume", "-o", "replayed", "--json")
+
+
+def test_options_given_with_resume_must_be_unchanged(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    earlybird(*arguments)
+    earlybird(*arguments, "--resume")
+    resume = ("measure", "--resume", "-o", "run")
+    refused(earlybird(*resume, "--sizes", "8,2KiB", check=False), "--sizes is 8,2KiB", "with 8,1KiB")
+    refused(earlybird(*resume, "--mpi", "openmpi", check=False), "--mpi is openmpi", "with synthetic")
+    refused(earlybird(*resume, "--quick", check=False), "--quick", "without it")
+    replay = ("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC, "--quiet", "-o", "replayed")
+    earlybird(*replay)
+    earlybird(*replay, "--resume")
+    (tmp_path / "other.csv").write_text("src,dst,bytes\n0,1,1\n")
+    refused(earlybird("replay", "other.csv", "--resume", "-o", "replayed", check=False), "another pattern")
+    refused(earlybird("replay", "--resume", "-o", "replayed", "--layout", "1x1x3", check=False), "--layout")
+
+
+def test_a_run_of_another_version_is_not_continued(earlybird, planted, refused, tmp_path):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    header["settings"]["effort"]["patience"] = 3
+    path.write_text(json.dumps(header))
+    refused(earlybird("measure", "--resume", "-o", "run", check=False), "another version")
+
+
+def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
+    """A second prediction would repeat its notes and double the time for large patterns."""
+    calls = []
+    original = replay.predict_all
+    monkeypatch.setattr(replay, "predict_all", lambda *given: calls.append(given) or original(*given))
+    monkeypatch.chdir(tmp_path)
+    arguments = [
+        "replay",
+        "ring.csv",
+        "--layout",
+        "1x1x2",
+        "--profile",
+        "planted.json",
+        "-o",
+        "run",
+        "--json",
+    ]
+    monkeypatch.setattr("sys.argv", ["earlybird", *arguments, "--quiet", *SYNTHETIC])
+    with pytest.raises(SystemExit) as end:
+        main.run()
+    assert end.value.code == 0
+    assert set(json.loads(capsys.readouterr().out)["error"]) == {"staircase", "max-rate", "postal"}
+    assert len(calls) == 1
+
+
+def test_threads_of_synthetic_ranks_are_refused(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pingpong", *SYNTHETIC, *SMALL, "--threads", "2", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--threads is 2", "synthetic")
+    assert not (tmp_path / "run").exists()
+
+
+def test_measure_without_a_suite_lists_them(earlybird):
+    output = earlybird("measure").stdout
+    assert "pingpong" in output and "contention" in output and "earlybird measure" in output
+
+
+def options_in_help(earlybird, *suites):
+    return set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", earlybird("measure", *suites, "--help").stdout, re.M))
+
+
+def test_the_help_of_a_suite_lists_its_options_and_no_others(earlybird):
+    common = options_in_help(earlybird, "pingpong", "contention")
+    assert common == options_in_help(earlybird) and {"--output", "--mpi", "--threads"} < common
+    for name, suite in SUITES.items():
+        own = {option.word for option in suite.takes}
+        assert options_in_help(earlybird, name) == own | common and own - common
+    assert "several separated by commas" in earlybird("measure", "collective", "--help").stdout
+
+
+def test_a_suite_may_stand_anywhere_among_the_options(earlybird, planted, tmp_path):
+    small = (*SYNTHETIC, "--launches", "1", "--quiet")
+    earlybird("measure", "-o", "contention", *small, "contention", "--sizes", "8", "--competitors", "2")
+    assert settings(tmp_path / "contention")["suites"] == ["contention"]
+    earlybird("measure", "pingpong", "--budget", "1s", *small, "-o", "two", "completion", "pingpong")
+    assert settings(tmp_path / "two")["suites"] == ["pingpong", "completion"]
+    assert "sizes" not in settings(tmp_path / "two")
+
+
+def test_an_option_of_another_suite_is_refused_with_the_help_to_read(earlybird, refused):
+    ended = earlybird("measure", "pingpong", "--competitors", "2", check=False)
+    refused(ended, "--competitors", "see `earlybird measure pingpong --help`")
+    ended = earlybird("measure", "pipeline", "--algorithm", "linear", "pingpong", check=False)
+    refused(ended, "--algorithm is an option of collective, and several suites take the common options only")
+
+
+def test_threads_given_with_resume_are_compared(earlybird, planted, refused):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run")
+    earlybird("measure", "--resume", "-o", "run", "--threads", "1")
+    refused(earlybird("measure", "--resume", "-o", "run", "--threads", "2", check=False), "--threads is 2")
+
+
+def test_several_mpis_of_drawn_times_are_refused(earlybird, planted, refused, tmp_path):
+    arguments = ("measure", "pingpong", *SYNTHETIC, "--mpi", "mpich", "--mpi", "openmpi", "-o", "run")
+    refused(earlybird(*arguments, check=False), "--mpi is given 2 times", "synthetic")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_suites_are_listed_in_every_format(earlybird):
+    listed = json.loads(earlybird("measure", "--json").stdout)["suites"]
+    assert [one["suite"] for one in listed] == list(SUITES)
+    rows = list(csv.DictReader(earlybird("measure", "--format", "csv").stdout.splitlines()))
+    assert rows == listed
+
+
+def test_times_with_a_large_clock_residual_are_reported(earlybird, planted, tmp_path):
+    earlybird("measure", "completion", *SYNTHETIC, *SMALL, "-o", "a")
+    samples = tmp_path / "a" / "samples.ndjson"
+    lines = [json.loads(line) | {"clock_residual_s": 1e-4} for line in samples.read_text().splitlines()]
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    output = earlybird("measure", "--resume", "-o", "a", "--quiet").stderr
+    # The pause of a late receiver is long compared with the clock residual.
+    assert (
+        "up to 100 us" in output and "4 samples" in output and "completion up to 1 KiB are doubtful" in output
+    )
+
+
+def test_a_papers_figures_are_printed_next_to_ours_and_continued_with_resume(earlybird, planted):
+    arguments = ("measure", "pipeline", "--reproduce", "gillis", "--quick", *SYNTHETIC, "--quiet")
+    output = earlybird(*arguments, "--launches", "1", "-o", "run")
+    assert "Figures of Gillis et al. 2023" in output.stdout and "29.76" in output.stdout
+    assert "(paper: 32)" in output.stderr and "earlybird report run -o report.html" in output.stderr
+    again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
+    assert "29.76" in again.stdout
+    other = earlybird("measure", "--resume", "-o", "run", "--reproduce", "temucin", check=False)
+    assert (
+        other.returncode == 2 and "--reproduce is temucin" in other.stderr and "with gillis" in other.stderr
+    )
+
+
+def test_more_threads_than_a_kernel_takes_are_refused_before_measuring(earlybird, planted, refused, tmp_path):
+    for suite in ("pingpong", "pipeline"):
+        arguments = ("measure", suite, "--threads", "5000", "-o", "run")
+        refused(earlybird(*arguments, check=False), "--threads has 5000; give 1 to 1024")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_next_command_is_possible(earlybird, planted):
+    """Pipelines of one size, or with noise, do not determine a bandwidth."""
+    arguments = ("measure", "pipeline", *SYNTHETIC, "--launches", "1", "--quiet", "--sizes")
+    assert "next: earlybird fit run " in earlybird(*arguments, "8,1KiB", "-o", "run").stderr
+    earlybird("fit", "run", "-o", "p.json")
+    assert "next: earlybird report one " in earlybird(*arguments, "8", "-o", "one").stderr

@@ -1,0 +1,142 @@
+"""The results of `measure collective`: completion, mean and root, speed-ups, trees, and OSU's columns."""
+
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.cli.output.measured import check_one_column, print_osu, print_samples
+from earlybird.cli.output.printing import table
+from earlybird.cli.output.remarks import remarks
+from earlybird.cli.output.results import COLUMNS, ordered
+from earlybird.compare.results import results
+from earlybird.compare.trees import prove, with_trees
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.run import Run, Sample
+from earlybird.measure.groups import Group
+
+POINT = {
+    "mpi": "mpich", "operation": "reduce", "ranks": 4, "layout": "1x1x4", "map_by": "core", "size_bytes": 8,
+    "root": 1, "datatype": "double",
+}  # fmt: skip
+RANK_TIMES_S = np.array([1.0, 4.0, 2.0, 1.0]) * 1e-6  # the root 1 takes longest; the mean is 2 us
+
+
+def times(method, factor=1.0, launch="l", config=POINT, rounds=6):
+    of_ranks = np.tile(RANK_TIMES_S * factor, (rounds, 1))
+    return Sample(
+        "collective", "completion", config, launch, of_ranks.max(axis=1), method=method,
+        rank_times_s=of_ranks,
+        rounds=np.arange(rounds),
+    )  # fmt: skip
+
+
+def proof(method, late_of, config=POINT):
+    """`late_of` maps every delayed rank to the other late ranks."""
+    late = np.full((4, 4), 1e-5)
+    for delayed, ranks in late_of.items():
+        late[delayed, [delayed, *ranks]] = 0.1
+    return Sample(
+        "collective", "delayed_completion", config | {"delay_s": 0.1}, "l", late.max(axis=1), method=method,
+        rank_times_s=late, extra={"delayed_ranks": [0, 1, 2, 3]},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Run.create(tmp_path / "run", machine={}, command=[], seed=1)
+    run.append_launch({"id": "l", "library_version": "MPICH Version: 5.0.2"})
+    run.append_launch({"id": "k", "library_version": "MPICH Version: 5.0.2"})
+    return run
+
+
+def rows(run, samples):
+    return ordered(with_trees(results(samples), prove(samples, run.launches())))
+
+
+def cells(found):
+    """The text of every column by algorithm, then head."""
+    header, lines = table(COLUMNS[found[0].kernel], found)
+    return {line[header.index("algorithm")]: dict(zip(header, line, strict=True)) for line in lines}
+
+
+def test_completion_mean_over_ranks_and_root_are_separate_columns(run):
+    found = rows(run, [times("default")])
+    text = cells(found)["default"]
+    assert (text["operation"], text["P"], text["size"]) == ("reduce", "4", "8 B")
+    assert (text["completion"], text["mean"], text["root"]) == ("4 us", "2 us", "4 us")
+    assert text["state"] == "converged" and json.dumps(found[0].row())
+
+
+def test_algorithms_are_compared_with_the_default_in_their_launch(run):
+    found = rows(run, [times("linear", 3), times("default"), times("own-linear", 2)])
+    assert [result.method for result in found] == ["default", "linear", "own-linear"]
+    assert [line["speed-up over default"] for line in cells(found).values()] == ["", "0.33", "0.50"]
+    assert any("alternately in one launch" in remark for remark in remarks(run, found))
+
+
+def test_an_algorithm_in_a_launch_of_its_own_is_compared_through_one_of_ours(run):
+    apart = [
+        times("linear", 6, "k"),
+        times("own-binomial", 2, "k"),
+        times("own-binomial"),
+        times("default", 2),
+    ]
+    found = rows(run, apart)
+    assert cells(found)["linear"]["speed-up over default"] == "0.67"
+    assert any("through own-binomial" in remark for remark in remarks(run, found))
+
+
+LINEAR = {0: [1], 1: [], 2: [1], 3: [1]}  # to the root 1
+CHAIN = {0: [1, 2, 3], 1: [], 2: [1], 3: [1, 2]}  # 0 -> 3 -> 2 -> 1
+
+
+def test_the_tree_of_each_algorithm_is_reported(run, capsys):
+    samples = [times("linear"), times("pipeline"), times("default"), proof("linear", LINEAR)]
+    wrong = [*samples, proof("pipeline", LINEAR)]
+    trees = {method: line["tree"] for method, line in cells(rows(run, wrong)).items()}
+    assert trees == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
+    print_samples(run, wrong, "json")
+    warnings = capsys.readouterr().err
+    assert warnings.count("warning") == 1 and "pipeline of reduce among 4 ranks is not what ran" in warnings
+    print_samples(run, [*samples, proof("pipeline", CHAIN)], "csv")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_tree_proven_for_more_ranks_is_referenced(run):
+    fewer = times("linear", config=POINT | {"ranks": 3})
+    header, lines = table(COLUMNS["collective"], rows(run, [fewer, times("linear"), proof("linear", LINEAR)]))
+    assert lines[0][header.index("tree")] == "linear, proven at P=4"
+
+
+def test_local_reduction_has_a_separate_row(run):
+    local = Sample(
+        "collective", "reduce_local", POINT | {"operation": "reduce_local", "root": 0}, "l",
+        np.full(6, 1e-8), rank_times_s=np.full((6, 4), 1e-8),
+    )  # fmt: skip
+    found = cells(rows(run, [local, times("default")]))
+    assert list(found) == ["default", "MPI_Reduce_local"]
+    assert (
+        found["MPI_Reduce_local"]["root"] == found["MPI_Reduce_local"].get("speed-up over default", "") == ""
+    )
+
+
+def test_osu_columns_are_the_mean_over_ranks_of_the_requested_algorithm(run, capsys):
+    print_osu(rows(run, [times("default"), times("linear", 3)]))
+    assert capsys.readouterr().out.split() == ["#", "Size", "Avg", "Latency(us)", "8", "6.00"]
+    print_osu(rows(run, [times("default")]))
+    assert capsys.readouterr().out.split()[-1] == "2.00"
+
+
+def test_osu_columns_are_for_one_algorithm_of_one_operation():
+    def group(methods, **more):
+        return Group("collective", parse_layout("1x1x4"), (POINT | more,), methods=methods)
+
+    check_one_column([group(("default", "linear"))])
+    for groups in (
+        [group(("default", "linear", "binomial"))],
+        [group(("default",)), group(("default",), ranks=3)],
+    ):
+        with pytest.raises(InputError, match="--format osu prints one column"):
+            check_one_column(groups)

@@ -1,0 +1,130 @@
+"""`earlybird replay --profile`: which models are compared, and the options of their predictions."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earlybird.cli.session.exchange import compare_run, predict_all
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import load_pattern
+from earlybird.data.profile import load_profile
+from earlybird.data.run import Run
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture
+def replay(earlybird, tmp_path):
+    """Replay an example against its own profile, with samples drawn from it; returns the comparison."""
+
+    def run(example: str, layout: str, *more: str) -> dict:
+        folder = EXAMPLES / example
+        shutil.copy(folder / "profile.json", tmp_path / f"{example}.json")
+        arguments = (
+            "--profile",
+            f"{example}.json",
+            "--launcher",
+            f"synthetic:{example}.json",
+            "--layout",
+            layout,
+        )
+        earlybird("replay", folder / "pattern.csv", *arguments, "--quiet", "-o", "run", "--json", *more)
+        return json.loads((tmp_path / "run" / "comparison.json").read_text())
+
+    return run
+
+
+def test_fair_is_compared_if_messages_go_between_nodes(replay):
+    compared = replay("fan-out", "3x1x1")
+    assert list(compared["error"]) == ["staircase", "fair", "max-rate", "postal"]
+    assert compared["predicted_s"]["fair"] == pytest.approx([40e-6, 22e-6, 42e-6])
+    assert compared["share"] == "message"
+
+
+def test_fair_is_omitted_if_it_equals_the_staircase(replay):
+    compared = replay("worked", "1x1x4")
+    assert set(compared["error"]) == {"staircase", "max-rate", "postal"}
+    assert "share" not in compared
+
+
+def test_the_requested_share_is_predicted_and_stored(replay):
+    assert replay("fan-out", "3x1x1", "--share", "process")["share"] == "process"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--share", "process"), "add --profile"),
+        (("--mixed", "union"), "add --profile"),
+        (("--share", "byte", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of message"),
+        (("--mixed", "both", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of per-level"),
+    ],
+)
+def test_wrong_options_of_predictions_are_refused(earlybird, refused, more, message):
+    launcher = ("--launcher", f"synthetic:{EXAMPLES / 'fan-out' / 'profile.json'}", "-o", "run")
+    arguments = ("replay", EXAMPLES / "fan-out" / "pattern.csv", "--layout", "3x1x1", *launcher, *more)
+    refused(earlybird(*arguments, check=False), message)
+
+
+LINKS = "virtual links of 200 Mbit/s each way"
+
+
+@pytest.fixture
+def noted(replay, tmp_path, capsys):
+    """The notes on a replay with MPICH whose launches have `launch`, compared with profiles of these "
+    "contexts."""
+
+    def run(launch: dict, *contexts: dict, level: str = "inter_node") -> list[str]:
+        replay("fan-out", "3x1x1")
+        for name, change in (("samples", {"config": {"mpi": "mpich"}}), ("launches", launch)):
+            path = tmp_path / "run" / f"{name}.ndjson"
+            lines = [json.loads(line) | change for line in path.read_text().splitlines()]
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        profile = load_profile(tmp_path / "fan-out.json")
+        parts = [replace(profile, context=context, levels={level: profile.level("inter_node")})
+                 for context in contexts]  # fmt: skip
+        pattern = load_pattern(EXAMPLES / "fan-out" / "pattern.csv")
+        where = parse_layout("3x1x1")
+        predictions = predict_all(pattern, where, profile)
+        compared = compare_run(Run.open(tmp_path / "run"), pattern, where, parts, predictions)
+        warnings = capsys.readouterr().err
+        assert all(f"warning: {one}" in warnings for one in compared.extra["notes"])
+        return compared.extra["notes"]
+
+    return run
+
+
+def test_a_profile_of_other_threads_is_noted(noted):
+    assert noted({"threads_per_rank": 2}, {"flavour": "mpich"}) == [
+        "the profile was measured with --threads 1, the replay with 2"
+    ]
+
+
+def test_a_profile_of_another_network_is_noted(noted):
+    assert noted({"network": LINKS}, {"flavour": "mpich"}) == [
+        f"the profile's network is not a virtual cluster's, the replay's is {LINKS}"
+    ]
+
+
+def test_every_profile_is_compared_with_the_launches(noted):
+    other = {"flavour": "openmpi", "network": LINKS, "threads_per_rank": 4}
+    assert len(noted({}, {"flavour": "mpich"}, other)) == 3
+
+
+def test_a_profile_that_agrees_or_has_no_context_is_not_noted(noted):
+    assert noted({"network": LINKS, "threads_per_rank": 2},
+                 {"flavour": "mpich", "network": LINKS, "threads_per_rank": 2}, {}) == []  # fmt: skip
+
+
+def test_a_profile_of_levels_that_no_message_needs_is_not_noted(noted):
+    assert noted({"threads_per_rank": 2}, {"flavour": "openmpi"}, level="intra_socket") == []
+
+
+def test_threads_of_synthetic_ranks_are_reported_to_have_no_effect(earlybird):
+    folder = EXAMPLES / "fan-out"
+    arguments = ("--layout", "3x1x1", "--launcher", f"synthetic:{folder / 'profile.json'}", "--threads", "2")
+    warnings = earlybird("replay", folder / "pattern.csv", *arguments, "--quiet", "-o", "run").stderr
+    assert "--threads 2 has no effect" in warnings

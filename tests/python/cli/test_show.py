@@ -1,0 +1,111 @@
+"""`earlybird show` prints every kind of file as the command that wrote it, and refuses other files."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from earlybird.data.layout import parse_layout, save_layout
+
+PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
+GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
+MESSAGES = "src,dst,bytes\n0,1,1000\n1,0,2000\n"
+EXCHANGE = ("ring.csv", "--profile", "planted.json", "--layout", "1x1x2")
+SYNTHETIC = ("--launcher", "synthetic:planted.json", "--quiet")
+PIPELINE = ("pipeline", "--size", "1MiB", "--gamma", "100us/MB", "--profile", "planted.json")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copy(PLANTED, tmp_path / "planted.json")
+    (tmp_path / "ring.csv").write_text(MESSAGES)
+    return tmp_path
+
+
+@pytest.fixture(params=["prediction", "pipelines", "advice", "samples", "measured", "comparison"])
+def printed(request, folder, earlybird):
+    """The file or run of a command, and the command's output in each format."""
+    commands = {
+        "prediction": ("predict", *EXCHANGE),
+        "pipelines": ("predict", *PIPELINE),
+        "advice": ("advise", *PIPELINE),
+        "samples": ("measure", "pingpong", *SYNTHETIC, "--sizes", "8,1KiB", "--launches", "1"),
+        "measured": ("replay", "ring.csv", "--layout", "1x1x2", *SYNTHETIC),
+        "comparison": ("replay", *EXCHANGE, *SYNTHETIC),
+    }
+    command = commands[request.param]
+    is_run = command[0] in ("measure", "replay")
+    outputs = {}
+    for k, format in enumerate(("table", "csv", "json")):
+        again = ("-o", "run", *(("--resume",) if k else ())) if is_run else ()
+        outputs[format] = earlybird(*command, *again, "--format", format).stdout
+    if is_run:
+        return "run", outputs
+    (folder / "file.json").write_text(outputs["json"])
+    return "file.json", outputs
+
+
+def test_a_file_is_printed_as_by_the_command_that_wrote_it(earlybird, printed):
+    name, outputs = printed
+    for format, output in outputs.items():
+        assert earlybird("show", name, "--format", format).stdout == output != ""
+    assert earlybird("show", name, "--json").stdout == outputs["json"]
+
+
+def test_run_json_stands_for_its_folder(earlybird, folder):
+    earlybird("measure", "pingpong", *SYNTHETIC, "--sizes", "8", "--launches", "1", "-o", "run")
+    assert earlybird("show", "run/run.json").stdout == earlybird("show", "run").stdout
+
+
+def test_a_profile_is_printed_as_by_fit(earlybird, folder):
+    earlybird("measure", "pingpong", *SYNTHETIC, "--launches", "2", "-o", "run")
+    for format in ("table", "csv"):
+        fitted = earlybird("fit", "run", "-o", "p.json", "--format", format).stdout
+        assert earlybird("show", "p.json", "--format", format).stdout == fitted
+    assert json.loads(earlybird("show", "p.json", "--json").stdout) == json.loads(
+        (folder / "p.json").read_text()
+    )
+
+
+def test_advice_of_the_first_version_is_printed(earlybird):
+    assert "extrapolated" in earlybird("show", GOLDEN / "advice-1.json").stdout
+
+
+def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):
+    earlybird("pattern", "convert", "ring.csv", "-o", "ring.npz")
+    for name in ("ring.csv", "ring.npz"):
+        assert earlybird("show", name, "--format", "csv").stdout == MESSAGES
+        assert json.loads(earlybird("show", name, "--json").stdout)["exchange"][1] == {
+            "src": 1, "dst": 0, "bytes": 2000,
+        }  # fmt: skip
+        assert "2 messages, 2 ranks" in earlybird("show", name).stdout
+    save_layout(parse_layout("2x1x2"), folder / "layout.csv")
+    assert earlybird("show", "layout.csv", "--format", "csv").stdout == (folder / "layout.csv").read_text()
+    rows = list(csv.DictReader((folder / "layout.csv").read_text().splitlines()))
+    shown = json.loads(earlybird("show", "layout.csv", "--json").stdout)["layout"]
+    assert shown == [{key: int(value) for key, value in row.items()} for row in rows]
+    assert "4 ranks on 2 nodes" in earlybird("show", "layout.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", '{"schema": "earlybird.machine/9"}', "has the schema 'earlybird.machine/9'"),
+        ("a.json", "{}", "has no schema"),
+        ("a.csv", "time,value\n1,2\n", "is no file that earlybird wrote"),
+        ("a.txt", "", "is no file that earlybird wrote"),
+        ("a.json", '{"schema": "earlybird.pipeline-prediction/1"}', "is incomplete"),
+    ],
+)
+def test_other_files_are_refused_with_what_is_allowed(earlybird, refused, tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    allowed = "make it again" if "incomplete" in message else "a profile, prediction, comparison or advice"
+    refused(earlybird("show", name, check=False), name, message, allowed)
+
+
+def test_a_missing_file_or_other_folder_is_refused(earlybird, refused, tmp_path):
+    refused(earlybird("show", "none.json", check=False), "none.json does not exist")
+    (tmp_path / "empty").mkdir()
+    refused(earlybird("show", "empty", check=False), "empty is not a run folder")
