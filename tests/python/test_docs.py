@@ -33,6 +33,10 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 
+# A page that is read from its beginning; references are searched.
+MOST_WORDS = 2700
+REFERENCES = {"docs/files.md", "docs/results.md", "CHANGELOG.md"}
+
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
@@ -158,9 +162,6 @@ def test_a_wrong_command_is_noticed(text):
 
 FILES_PAGE = ROOT / "docs" / "files.md"
 KERNELS_PAGE = ROOT / "docs" / "kernels.md"
-# A page that is read from its beginning; references are searched.
-MOST_WORDS = 2700
-REFERENCES = {"docs/files.md", "docs/results.md", "CHANGELOG.md"}
 READERS = {
     "earlybird.profile/1": profile_from_json,
     "earlybird.prediction/1": prediction_from_json,
