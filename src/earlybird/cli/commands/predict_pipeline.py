@@ -49,7 +49,7 @@ def pipeline(
     """Predict the time of every method to send a buffer in partitions, and its speed-up over one message
     at the end.
 
-    Uses the joined model of docs/models.md: messages leave one after another when they are ready, and the
+    Uses the joined model of docs/pipeline-models.md: messages leave one after another when they are ready, and the
     last partition is ready gamma times its size later than the others. Times run from then until the
     receiver has the whole buffer. Methods without measured pipelines in the profile are predicted from its
     latency and bandwidth.
