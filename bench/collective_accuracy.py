@@ -94,7 +94,7 @@ def _report(mpi: str, forms: Sequence[dict[str, Any]]) -> None:
 
 def _row(form: dict[str, Any]) -> list[str]:
     def of_grid(key: str) -> float | None:
-        return _error(form, key, lambda one: one["form"] == "report-3" and one["points"] == ALL_SIZES)
+        return _error(form, key, lambda one: one["form"] == "insaghi-3" and one["points"] == ALL_SIZES)
 
     held_out, beyond = form.get("held_out_error"), form.get("extrapolation_error")
     ours, theirs = _smallest_size(form)
@@ -112,7 +112,7 @@ def _smallest_size(form: dict[str, Any]) -> tuple[float | None, float | None]:
     key = "extrapolation_error"
     return (
         _error(form, key, lambda one: one.get("fitted_to") == ALL_SIZES),
-        _error(form, key, lambda one: one["form"] == "report-2"),
+        _error(form, key, lambda one: one["form"] == "insaghi-2"),
     )
 
 

@@ -151,5 +151,5 @@ def rows_of(form, points):
     report."""
     rows = [row for row in form.extra["alternatives"] if row["points"] == points]
     ours, theirs = (row for row in rows if "fitted_to" not in row)
-    assert ours["form"] == "alpha-beta" and theirs["form"].startswith("report-")
+    assert ours["form"] == "alpha-beta" and theirs["form"].startswith("insaghi-")
     return ours, theirs

@@ -29,7 +29,7 @@ static void enter(void) {
   /* A session has begun the MPI, and made the exchange that other ranks learn by. */
   const eb_service service = num_sessions == 0 ? eb_loaded_service() : EB_INACTIVE;
   serves = service == EB_ACTIVE;
-  /* A rank that does not know still meets the others and tells them not to use the library, because all must decide alike. */
+  /* A rank without the library still takes part, with the answer no: all ranks must decide alike. */
   if (service != EB_INACTIVE) eb_library_enlist(serves);
 }
 

@@ -232,7 +232,7 @@ static void one_by_one(struct mixture *m, uint64_t i, MPI_Request *array) {
     flag = 0;
     MPI(MPI_Test(&array[place], &flag, &status)); /* inactive now: true, with an empty status */
     EXPECT(flag && status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG,
-           "a test of place %d after completion tells %d, source %d, tag %d", place, flag, status.MPI_SOURCE, status.MPI_TAG);
+           "a test of place %d after completion returns %d, source %d, tag %d", place, flag, status.MPI_SOURCE, status.MPI_TAG);
     MPI(MPI_Wait(&array[place], MPI_STATUS_IGNORE));
   }
 }
@@ -259,7 +259,7 @@ static void by_status_of_many(struct mixture *m, uint64_t i, MPI_Request *array)
   for (int place = 0; place < LENGTH && flag; place++) check_status(m, place, &statuses[place]);
   MPI(MPI_Request_get_status_any(LENGTH, array, &index, &flag, &status));
   EXPECT(flag && index >= 0 && index < LENGTH && index != NULL_0 && index != INACTIVE && index != IDLE_PARTITIONED,
-         "MPI_Request_get_status_any tells %d, place %d", flag, index);
+         "MPI_Request_get_status_any returns %d, place %d", flag, index);
   if (!case_failed()) check_status(m, index, &status);
   MPI(MPI_Request_get_status_some(LENGTH, array, &count, indices, statuses));
   /* MPICH 5.0 and Intel MPI 2021 leave out persistent requests of their own. */

@@ -1,4 +1,4 @@
-/* Remembers why a case fails, agrees on it over all ranks, and tells of crashes and hangs. */
+/* Remembers why a case fails, agrees on it over all ranks, and reports crashes and hangs. */
 #include "report.h"
 
 #include <pthread.h>
@@ -68,7 +68,7 @@ void report_begin(MPI_Comm world) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGALRM, &action, NULL);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  /* The sanitizers tell more of a crash than we can. */
+  /* The sanitizers print more about a crash than we can. */
   sigaction(SIGSEGV, &action, NULL);
   sigaction(SIGBUS, &action, NULL);
   sigaction(SIGFPE, &action, NULL);

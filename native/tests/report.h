@@ -5,7 +5,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Installs what tells the name of a case that crashes or hangs. `world` is for the reports alone. */
+/* Installs what prints the name of a case that crashes or hangs. `world` is for the reports alone. */
 void report_begin(MPI_Comm world);
 void report_case_begin(const char *name, int seconds);
 /* Collective: prints `ok NAME`, `skipped NAME: why` or `failed NAME: why`; true unless it failed. */

@@ -60,7 +60,7 @@ int eb_match_base(const eb_match *match);
 static inline int64_t eb_match_num_ids(const eb_match *match) { return match->num_ids; }
 static inline int eb_match_lane(const eb_match *match) { return match->lane; }
 
-/* A receiver that has processed its setup and has posted the segments of its started request tells the sender so, once. From
+/* A receiver that has processed its setup and has posted the segments of its started request reports so to the sender, once. From
  * then on the sender may wait for the receiver, because the receiver posts receives in each start. */
 int eb_match_accept(eb_match *match);
 int eb_match_refuse(eb_match *match);

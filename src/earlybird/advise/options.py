@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from earlybird.compare.ranking import MIN_EFFECT, is_clearly_faster
 from earlybird.data.advice import EXTRAPOLATED
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 
 # Among options that take at most this share more time than the fastest, the one that is least work is
 # advised.

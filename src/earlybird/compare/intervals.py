@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 from earlybird.models.statistics import median_coverage, median_interval
 
 

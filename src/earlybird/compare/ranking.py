@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 
 # The least relative difference that counts: launches differ by about this much.
 MIN_EFFECT = 0.05

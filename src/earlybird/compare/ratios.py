@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from earlybird.compare.intervals import over_launches
-from earlybird.data.results import Estimate
 from earlybird.data.run import Sample, round_ratios
+from earlybird.data.schema import Estimate
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Alternative(Record):
         unknown.
     basis : MEASURED, MODEL or EXTRAPOLATED.
     predicted_speed_up : by the model alone.
-    measured_time_s, measured_speed_up : None if this point was not measured; `measured_state` tells whether
+    measured_time_s, measured_speed_up : None if this point was not measured; `measured_state` says whether
         the times converged.
     extra : further values, such as the number of partitions.
     """

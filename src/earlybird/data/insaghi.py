@@ -30,7 +30,7 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class Report:
+class Insaghi:
     """The machine and the regressions of Insaghi (paper)."""
 
     source: str
@@ -48,10 +48,10 @@ def _regression(value: dict[str, Any]) -> Regression:
 
 
 @cache
-def load_report() -> Report:
+def load_insaghi() -> Insaghi:
     """The published regressions of Insaghi (paper), from a file of the package."""
     value: dict[str, Any] = json.loads(resources.files(__package__).joinpath("insaghi.json").read_text())
-    return Report(
+    return Insaghi(
         value["source"],
         value["break_ranks"],
         value["machine"],

@@ -5,8 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, NotNegative, Record, Share, decode, estimate_keys
-from earlybird.data.schema import Estimate as Estimate
+from earlybird.data.schema import (
+    OMIT_EMPTY,
+    Bytes,
+    Count,
+    Estimate,
+    NotNegative,
+    Record,
+    Share,
+    decode,
+    estimate_keys,
+)
 
 _REMEDY = "fit the runs again with `earlybird fit`"
 

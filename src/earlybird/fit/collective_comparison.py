@@ -1,4 +1,4 @@
-"""Compare forms of collectives on the same points: the physical forms and those of Insaghi's report."""
+"""Compare forms of collectives on the same points: the physical forms and those of Insaghi (paper)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from earlybird.fit.collective import PointReader
 from earlybird.fit.collective_judgement import Judgement, extrapolation_split, judge
 from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.collective_search import Points
-from earlybird.fit.report_forms import US, Grid, ReportFit, fit_report_form, grid
+from earlybird.fit.insaghi_forms import US, Grid, InsaghiFit, fit_insaghi_form, grid
 from earlybird.fit.stepwise import errors_left_out, relative_errors
 
 ALL_SIZES, ALL_MAPPINGS = "all sizes", "all mappings"
@@ -48,7 +48,7 @@ def compare(
     times: str = COMPLETION,
     whole: Judgement | None = None,
 ) -> list[dict[str, Any]]:
-    """A row for each form and set of points of one algorithm: all sizes together (the report's form 3), the
+    """A row for each form and set of points of one algorithm: all sizes together (Insaghi's form 3), the
     smallest size by each mapping (form 1 or 2), if it has three process counts.
 
     Every row: "points", "form", "times", "parameters", "aicc" (of the likelihood of T itself, in
@@ -81,7 +81,7 @@ def compare(
         else:
             ours = [_physical(judge(case.physical, structure, gamma)), _fitted_to_all(whole, case.of_all)]
         name = {"form": "empirical" if structure == collective.EMPIRICAL else "alpha-beta"}
-        for row in (*(name | one for one in ours), _of_report(case, algorithm)):
+        for row in (*(name | one for one in ours), _of_insaghi(case, algorithm)):
             found.append({"points": case.points, "times": times} | row)
     return found
 
@@ -126,14 +126,14 @@ class _Verdict:
             summary = f"no clear difference, AICc differs by {self.difference:.1f}"
         else:
             summary = f"{self.better['form']}, AICc lower by {self.difference:.0f}"
-        report = next(row for row in (self.better, self.worse) if row["form"].startswith("report"))
+        insaghi = next(row for row in (self.better, self.worse) if row["form"].startswith("insaghi"))
         key = "extrapolation_error"
-        if self.whole is None or key not in self.whole or key not in report:
+        if self.whole is None or key not in self.whole or key not in insaghi:
             return summary
         return (
             f"{summary}; beyond half of the processes {self.whole['form']} "
             f"fitted to {self.whole['fitted_to']} has an error of {_per_cent(self.whole[key])}, "
-            f"{report['form']} of {_per_cent(report[key])}"
+            f"{insaghi['form']} of {_per_cent(insaghi[key])}"
         )
 
     def text(self) -> str:
@@ -165,7 +165,7 @@ class _Verdict:
 
 
 def cores_per_node(collectives: Collectives) -> int:
-    """The number of ranks at which form 1 of the report has its break."""
+    """The number of ranks at which form 1 of Insaghi has its break."""
     return collectives.machine.get("sockets", 1) * collectives.machine.get("cores", 1)
 
 
@@ -207,19 +207,19 @@ def _fitted_to_all(judged: Judgement, chosen: np.ndarray) -> dict[str, Any]:
     return _without_missing(row | judged.medians(chosen))
 
 
-def _of_report(case: _Case, algorithm: str) -> dict[str, Any]:
+def _of_insaghi(case: _Case, algorithm: str) -> dict[str, Any]:
     points, form = case.grid, case.form
 
     def errors_of(train: np.ndarray, test: np.ndarray) -> np.ndarray:
         left_out = points.only(test)
-        fitted = fit_report_form(points.only(train), form, algorithm)
+        fitted = fit_insaghi_form(points.only(train), form, algorithm)
         return relative_errors(fitted.predict_us(left_out), left_out.time_us)
 
-    found = fit_report_form(points, form, algorithm)
+    found = fit_insaghi_form(points, form, algorithm)
     split = extrapolation_split(points.ranks)
     return _without_missing(
         {
-            "form": f"report-{form}",
+            "form": f"insaghi-{form}",
             "parameters": found.num_parameters,
             "aicc": found.aicc,
             "error": float(np.median(relative_errors(found.predict_us(points), points.time_us))),
@@ -231,7 +231,7 @@ def _of_report(case: _Case, algorithm: str) -> dict[str, Any]:
     )
 
 
-def _far(found: ReportFit, points: Grid) -> dict[str, Any] | None:
+def _far(found: InsaghiFit, points: Grid) -> dict[str, Any] | None:
     """The prediction of the form far beyond the points, if it grows exponentially."""
     if found.form != 3 and not found.algorithm.endswith("binomial"):
         return None
@@ -255,8 +255,8 @@ def _without_missing(row: dict[str, Any]) -> dict[str, Any]:
 
 def _exponential(row: Mapping[str, Any]) -> str:
     far, form = row["far"], row["form"]
-    what = "the size" if form == "report-3" else "the number of processes"
-    where = f"{format_bytes(far['size_bytes'])}" if form == "report-3" else f"{far['ranks']} processes"
+    what = "the size" if form == "insaghi-3" else "the number of processes"
+    where = f"{format_bytes(far['size_bytes'])}" if form == "insaghi-3" else f"{far['ranks']} processes"
     said = (
         f"{format_seconds(far['time_s'])}, {far['time_s'] / far['measured_s']:.3g} times the measured "
         "time of a quarter of it"

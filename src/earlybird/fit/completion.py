@@ -11,7 +11,7 @@ import pandas
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Level, Protocol
 from earlybird.data.units import format_bytes
-from earlybird.fit.switches import told_switch
+from earlybird.fit.switches import reported_switch
 
 # A send waits if, with a late receiver and with a prompt one, it completes only after this share of the time
 # until its message has arrived. Late: the receiver pauses for three deliveries or more, so a send that needs
@@ -184,7 +184,7 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
     for before, after in waiting.steps():
         extra: dict[str, Any] = {"sender_waits_changes_between_bytes": [before, after]}
         begun = [p.min_bytes for p in level.protocols if before < p.min_bytes <= after]
-        reported = told_switch(before, after, thresholds_bytes)
+        reported = reported_switch(before, after, thresholds_bytes)
         if begun:
             start = begun[0]
         elif reported is not None:

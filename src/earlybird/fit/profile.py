@@ -246,8 +246,8 @@ def _protocol(times, chosen, lines, q):
     if q:
         first = chosen.starts[q]
         extra["begins_between_bytes"] = [int(size) for size in times.size_bytes[first - 1 : first + 1]]
-    if chosen.told_by[q]:
-        extra["threshold"] = chosen.told_by[q]
+    if chosen.reported_by[q]:
+        extra["threshold"] = chosen.reported_by[q]
     if oversubscribed := [n for n, _, over in measured if over]:
         extra["oversubscribed_n"] = oversubscribed
     if lines.bounded[q].any():

@@ -25,7 +25,7 @@ class Segmentation:
     ----------
     starts : index of the first size of each segment; starts[0] is 0.
     min_bytes : beginning of each segment: 0, then its first measured size or the threshold of the library.
-    told_by : the control variable that gives the beginning of each segment; None if the times give it.
+    reported_by : the control variable that gives the beginning of each segment; None if the times give it.
     num_parameters : an intercept and a slope per segment and series, and every switch that the library does
         not report.
     criterion : n ln(mean squared relative error + ERROR_FLOOR**2) + num_parameters ln n; lower is better.
@@ -34,7 +34,7 @@ class Segmentation:
 
     starts: tuple[int, ...]
     min_bytes: tuple[int, ...]
-    told_by: tuple[str | None, ...]
+    reported_by: tuple[str | None, ...]
     num_parameters: int
     criterion: float
     rms_error: float
@@ -117,7 +117,7 @@ def _long_enough(starts, time_s):
 def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes):
     ends = (*starts[1:], len(size_bytes))
     mean_square = sum(cost[first, end] for first, end in zip(starts, ends, strict=True)) / count
-    reported = [told_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
+    reported = [reported_switch(size_bytes[k - 1], size_bytes[k], thresholds_bytes) for k in starts[1:]]
     num_parameters = sum(
         parameters[first, end] for first, end in zip(starts, ends, strict=True)
     ) + reported.count(None)
@@ -132,7 +132,7 @@ def _segmentation(starts, size_bytes, cost, parameters, count, thresholds_bytes)
     )
 
 
-def told_switch(
+def reported_switch(
     last_before: int, first_after: int, thresholds_bytes: Mapping[str, int]
 ) -> tuple[str, int] | None:
     """The variable that places a switch between two neighbouring sizes, and its size; None without one.

@@ -76,11 +76,11 @@ def wrap(
     name = os.path.basename(arguments[0])
     shims = _shims({name} if name in LAUNCHERS else set(), environment["PATH"])
     # A site's launcher, in another folder than the MPI, is queried for its family.
-    beside = flavour.mpiexec.parent == flavour.mpicc.parent
+    same_folder = flavour.mpiexec.parent == flavour.mpicc.parent
     inner = environment | {
         f"{PREFIX}LIBRARY": str(library),
         f"{PREFIX}FAMILY": flavour.family,
-        f"{PREFIX}BIN": str(flavour.mpiexec.parent) if beside else "",
+        f"{PREFIX}BIN": str(flavour.mpiexec.parent) if same_folder else "",
         f"{PREFIX}SHIMS": str(shims),
         FLAVOUR: flavour.name,
         "PATH": f"{shims}{os.pathsep}{environment['PATH']}",

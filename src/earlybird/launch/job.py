@@ -33,7 +33,7 @@ class Job:
     launcher, binding : the names that provenance keeps.
     threads : of every rank.
     watch : called periodically while the ranks run; a returned cause ends the job, None continues it.
-    told : further keys of the launch record.
+    extra : further keys of the launch record.
     one_clock : whether hosts share this machine's clock.
     """
 
@@ -42,7 +42,7 @@ class Job:
     binding: str
     threads: int = 1
     watch: Callable[[], str | None] | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
     one_clock: bool = False
 
 
@@ -95,7 +95,7 @@ def run_kernel(
         },
         "preloaded": [str(library_path(mpi))] if request.preload else [],
         "command_line": arguments,
-        **job.told,
+        **job.extra,
     }
     try:
         ended = run_tree(

@@ -57,8 +57,8 @@ class SimgridLauncher:
                 str(platform),
             ),
         )
-        told = {"network": self.network, "simulated_machine": self.machine.to_json(), "smpi": settings}
-        job = Job(self.name, self.mpi, "core", told=told, one_clock=True)
+        extra = {"network": self.network, "simulated_machine": self.machine.to_json(), "smpi": settings}
+        job = Job(self.name, self.mpi, "core", extra=extra, one_clock=True)
         return run_kernel(job, invocation, replace(request, environment=others), scratch, progress)
 
     def _configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:

@@ -143,7 +143,7 @@ def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
     root = smpicc.parent.parent
     for smpimain in sorted(root.glob("lib*/simgrid/smpimain")) + sorted(root.glob("lib/*/simgrid/smpimain")):
         libraries = smpimain.parent.parent
-        found = re.search(r"version (\S+)", _told(smpicc, {}))
+        found = re.search(r"version (\S+)", _output_of(smpicc, {}))
         version = found[1] if found else "unknown"
         return Flavour(name, SIMULATED, version, smpicc, smpimain, _library_path(libraries))
     raise InputError(
@@ -158,10 +158,10 @@ def _describe(name: str, mpicc: Path) -> Flavour:
     env = _intel_environment(name, mpicc.parent.parent)
     if name in WHEELS:
         # Known without starting its mpiexec, which takes longer than the rest of what finds a flavour.
-        told, family = "", name
+        output, family = "", name
     else:
-        told = _told(mpiexec, env)
-        family = _family_told(told) or _family_of_libraries(mpicc)
+        output = _output_of(mpiexec, env)
+        family = _family_in(output) or _family_of_libraries(mpicc)
     if family is None:
         raise InputError(f"{mpiexec} belongs to no known MPI (MPICH, Open MPI, Intel MPI); give one of these")
     if family == "mpich":
@@ -171,7 +171,7 @@ def _describe(name: str, mpicc: Path) -> Flavour:
     if name in WHEELS and "LD_LIBRARY_PATH" not in env:
         # What mpicc compiles knows its way to the library; mpi4py and ctypes do not.
         env = env | _library_path(mpicc.parent.parent / "lib")
-    return Flavour(name, family, _version(name, family, told), mpicc, mpiexec, env)
+    return Flavour(name, family, _version(name, family, output), mpicc, mpiexec, env)
 
 
 def _launcher_of(mpicc: Path) -> Path:
@@ -185,15 +185,15 @@ def _launcher_of(mpicc: Path) -> Path:
     return Path(found)
 
 
-def _family_told(told: str) -> str | None:
+def _family_in(output: str) -> str | None:
     """The family by the version text of mpiexec; None for a site's launcher, which starts programs of any
     MPI."""
     # In this order: hydra prints its configuration, which may contain the name of any other product.
-    if "Intel(R) MPI" in told:
+    if "Intel(R) MPI" in output:
         return "intel"
-    if "HYDRA build details" in told:
+    if "HYDRA build details" in output:
         return "mpich"
-    return "openmpi" if re.search(r"open.?mpi|open ?rte|prte", told, re.IGNORECASE) else None
+    return "openmpi" if re.search(r"open.?mpi|open ?rte|prte", output, re.IGNORECASE) else None
 
 
 def _family_of_libraries(mpicc: Path) -> str | None:
@@ -210,7 +210,7 @@ def _cray_mpich() -> Path:
     return Path(os.environ.get("CRAY_MPICH_DIR", "/nowhere"))
 
 
-def _told(mpiexec: Path, env: Mapping[str, str]) -> str:
+def _output_of(mpiexec: Path, env: Mapping[str, str]) -> str:
     import subprocess
 
     try:
@@ -228,7 +228,7 @@ def _told(mpiexec: Path, env: Mapping[str, str]) -> str:
     return result.stdout + result.stderr
 
 
-def _version(name: str, family: str, told: str) -> str:
+def _version(name: str, family: str, output: str) -> str:
     if name in WHEELS:
         return WHEELS[name][0].split("==")[1]
     patterns = {
@@ -236,7 +236,7 @@ def _version(name: str, family: str, told: str) -> str:
         "openmpi": r"\b(\d+\.\d+\.\d+\w*)",
         "intel": r"Version\s+(\d+(?:\.\d+)*)",
     }
-    match = re.search(patterns[family], told)
+    match = re.search(patterns[family], output)
     return match[1] if match else "unknown"
 
 

@@ -58,19 +58,18 @@ def find_mode() -> Mode | Refusal:
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         return Refusal(f"{', '.join(missing)} (util-linux) is not on PATH", "install the package util-linux")
-    told = []
+    errors = []
     for mode in (Mode(user_namespace=False), Mode(user_namespace=True)):
-        words = [*mode.unshare("net", "uts", "ipc", "pid", "mount", "fork", "kill-child", "mount-proc")]
-        probe = [*words, sys.executable, "-m", "earlybird.machine.namespaces"]
+        command = [*mode.unshare("net", "uts", "ipc", "pid", "mount", "fork", "kill-child", "mount-proc")]
+        probe = [*command, sys.executable, "-m", "earlybird.machine.namespaces"]
         try:
             result = subprocess.run(probe, capture_output=True, text=True, timeout=_PROBE_LIMIT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             return Refusal(f"namespaces cannot be tried out: {error}", "run `unshare --net true` to see why")
         if result.returncode == 0:
             return mode
-        words = (result.stderr.strip() or result.stdout.strip() or "no word why").splitlines()[-1]
-        told.append(words)
-    return _explain(told)
+        errors.append((result.stderr.strip() or result.stdout.strip() or "no reason given").splitlines()[-1])
+    return _explain(errors)
 
 
 def require_mode() -> Mode:
@@ -81,12 +80,12 @@ def require_mode() -> Mode:
     return mode
 
 
-def _explain(told: list[str], folder: Path = Path("/proc/sys"), user: int | None = None) -> Refusal:
-    """The meaning of the errors `told`, root's mode first, and the switches in `folder` mean for the user
+def _explain(errors: list[str], folder: Path = Path("/proc/sys"), user: int | None = None) -> Refusal:
+    """What `errors` mean, root's mode first, and the switches in `folder` mean for the user
     `user`."""
     if (os.geteuid() if user is None else user) == 0:
         return Refusal(
-            f"root's mode does not work ({told[0]}): CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, or a "
+            f"root's mode does not work ({errors[0]}): CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, or a "
             "filter of system calls forbids unshare",
             "allow the container both, and the system calls unshare and setns (docker run --privileged does)",
         )
@@ -99,7 +98,7 @@ def _explain(told: list[str], folder: Path = Path("/proc/sys"), user: int | None
                 f"run as root, or have root run `{remedy}`",
             )
     return Refusal(
-        f"CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, and a user namespace does not work ({told[-1]})",
+        f"CAP_SYS_ADMIN and CAP_NET_ADMIN are missing, and a user namespace does not work ({errors[-1]})",
         "run as root; in a container allow the system calls unshare and setns (docker run --privileged does)",
     )
 

@@ -78,8 +78,8 @@ def launches(
     for key, together in by_environment.items():
         is_free = dict(key) == free
         if apart and not (is_free and family in STAYS_FREE):
-            beside = _beside(operation, family)
-            together = [*together, *beside] if is_free else [*beside, *together]
+            compared = _for_comparison(operation, family)
+            together = [*together, *compared] if is_free else [*compared, *together]
         if together:
             result.append((tuple(dict.fromkeys(together)), dict(key)))
     return result
@@ -127,7 +127,7 @@ def _refuse_unknown(name: str, options: Options, resources: Resources) -> None:
     )
 
 
-def _beside(operation: str, family: str | None) -> tuple[Method, ...]:
+def _for_comparison(operation: str, family: str | None) -> tuple[Method, ...]:
     """The method that is in each of several launches, as their common reference."""
     if family in STAYS_FREE:
         return (Method(DEFAULT),)

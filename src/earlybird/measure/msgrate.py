@@ -84,10 +84,10 @@ def _groups(points, threads: int, methods, level: str, resources: Resources, mpi
     has_contexts = threads <= most_contexts(resources, mpi) and not hangs_with_contexts(level, resources)
     if CONTEXTS in methods and threads > 1 and has_contexts:
         # With I_MPI_THREAD_SPLIT, Intel MPI allows calls on a communicator only from its own thread.
-        beside = (SHARED,) if SHARED in methods and resources.family == "mpich" else ()
+        reference = (SHARED,) if SHARED in methods and resources.family == "mpich" else ()
         asking = tuple(point | {"vcis": threads} for point in points)
         more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
-        found.append(Group("msgrate", pair, asking, methods=(*beside, CONTEXTS), **more))
+        found.append(Group("msgrate", pair, asking, methods=(*reference, CONTEXTS), **more))
     if PROCESSES in methods:
         # Within a socket both ranks of a pair count.
         layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, resources)

@@ -1,4 +1,4 @@
-"""Collectives: alpha-beta-gamma forms, hops counted from the placement, and the forms of Insaghi's report.
+"""Collectives: alpha-beta-gamma forms, hops counted from the placement, and the forms of Insaghi (paper).
 
 The physical forms (section 5 of the project's equations) are linear in coefficients of 0 or more. With n
 segments of m_s bytes, h = alpha + beta*m_s by the type of the hop and gamma per byte that is reduced:
@@ -291,7 +291,7 @@ def collective_time_s(calls: Calls, costs: CollectiveCosts) -> np.ndarray:
 def by_socket_us(
     ranks: np.ndarray, break_ranks: int, coefficients: Sequence[float], *, logarithm: bool
 ) -> np.ndarray:
-    """y = b0*[P<=c] + b1*[P>c] + (k0 + k1*[P>c])*P, the report's tables 1a to 6a; y = T in microseconds or,
+    """y = b0*[P<=c] + b1*[P>c] + (k0 + k1*[P>c])*P, Insaghi's tables 1a to 6a; y = T in microseconds or,
     with `logarithm`, ln T.
 
     `coefficients` are k0, b0, b1, k1, as printed; c = `break_ranks` are the cores of the first node.
@@ -304,7 +304,7 @@ def by_socket_us(
 
 
 def by_node_us(ranks: np.ndarray, coefficients: Sequence[float], *, logarithm: bool) -> np.ndarray:
-    """T = k*P, or with `logarithm` ln T = a + k*P, in microseconds: the report's tables 1b to 6b, (k,) or
+    """T = k*P, or with `logarithm` ln T = a + k*P, in microseconds: Insaghi's tables 1b to 6b, (k,) or
     (a, k)."""
     ranks = np.asarray(ranks, dtype=float)
     if logarithm:
@@ -317,9 +317,9 @@ def by_node_us(ranks: np.ndarray, coefficients: Sequence[float], *, logarithm: b
 def size_grid_us(
     ranks: np.ndarray, size_bytes: np.ndarray, per_doubling: float, per_byte: float
 ) -> np.ndarray:
-    """log2 T = a*log2 P + b*m, T in microseconds: the report's tables 7 and 8.
+    """log2 T = a*log2 P + b*m, T in microseconds: Insaghi's tables 7 and 8.
 
-    The report does not state the base of its logarithm; 2 fits its own times of one byte, e does not. T of
+    The paper does not state the base of its logarithm; 2 fits its own times of one byte, e does not. T of
     one rank and no bytes is one microsecond whatever the coefficients, and T grows exponentially in m.
     """
     exponent = per_doubling * np.log2(np.asarray(ranks, dtype=float)) + per_byte * np.asarray(size_bytes)

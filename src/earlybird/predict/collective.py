@@ -17,7 +17,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
-from earlybird.data.insaghi import Regression, load_report
+from earlybird.data.insaghi import Regression, load_insaghi
 from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse_layout
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
@@ -158,7 +158,7 @@ class AlgorithmPrediction:
 
 @dataclass(frozen=True)
 class Reference:
-    """The prediction of a regression in Insaghi's report, for its two nodes of 128 cores."""
+    """The prediction of a regression of Insaghi (paper), for its two nodes of 128 cores."""
 
     form: str
     table: str
@@ -169,7 +169,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Answer:
-    """Predictions in the order of the profile, those of the report, and notes."""
+    """Predictions in the order of the profile, those of Insaghi (paper), and notes."""
 
     predictions: tuple[AlgorithmPrediction, ...]
     references: tuple[Reference, ...] = ()
@@ -351,29 +351,29 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
 
 
 def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
-    """Predictions of the report's regressions for its own machine; forms 1 and 2 cover one byte only."""
+    """Predictions of Insaghi's regressions for its own machine; forms 1 and 2 cover one byte only."""
     mapping = published_mapping(map_by)
-    report = load_report()
+    insaghi = load_insaghi()
     return [
         Reference(
-            f"report-{one.form}",
+            f"insaghi-{one.form}",
             one.table,
             one.algorithm,
             one.map_by,
-            float(published_us(one, np.array(ranks), size_bytes, report.break_ranks)) / 1e6,
+            float(published_us(one, np.array(ranks), size_bytes, insaghi.break_ranks)) / 1e6,
         )
-        for one in report.regressions
+        for one in insaghi.regressions
         if one.operation == operation and one.map_by == mapping and (one.form == 3 or size_bytes == 1)
     ]
 
 
 def published_mapping(map_by: str) -> str:
-    """The nearest mapping of the report: by socket it fills a node first, like --map-by core."""
+    """The nearest mapping of Insaghi's paper: by socket it fills a node first, like --map-by core."""
     return "node" if map_by == "node" else "socket"
 
 
 def published_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
-    """Microseconds by ranks; `break_ranks` is the number of ranks on the first node of the report."""
+    """Microseconds by ranks; `break_ranks` is the number of ranks on the first node of Insaghi's machine."""
     if one.form == 3:
         return size_grid_us(ranks, size_bytes, *one.estimates)
     if one.form == 2:

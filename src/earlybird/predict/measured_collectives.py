@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from earlybird.data.collective_algorithms import Method, parse_method
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 from earlybird.predict.collective import AlgorithmModel, Placed
 from earlybird.predict.outlook import CorrectedModel, Outlook, is_resolved, of_repetition, ratio_of, within
 from earlybird.predict.ranges import INTERVAL_PERCENT

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from earlybird.data.methods import SINGLE
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 from earlybird.predict.outlook import CorrectedModel, Outlook, is_resolved, of_repetition, ratio_of, within
 from earlybird.predict.pipelined import MethodModel, predict_methods
 

@@ -9,7 +9,8 @@ from statistics import fmean
 
 import numpy as np
 
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 from earlybird.models.residuals import Residuals, prediction_bound
 
 # The mean range of n values of a normal distribution over its standard deviation, n = 2 to 10.

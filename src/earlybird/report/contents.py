@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from earlybird.data import labels
 from earlybird.report.chapters.accuracy import accuracy_chapter
@@ -12,17 +13,16 @@ from earlybird.report.chapters.exchange import exchange_chapter
 from earlybird.report.chapters.machine import machine_chapter
 from earlybird.report.chapters.measured import measured_chapter, trust
 from earlybird.report.chapters.pipelines import pipeline_chapter
-from earlybird.report.exchanges import exchanges
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter
+from earlybird.report.views.exchanges import exchanges
 
 MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
 _FIRST = (ADVICE, "exchange", "pipelines", "collectives", "accuracy", "machine")
 
 
-@dataclass(frozen=True)
-class Absent:
+class Absent(NamedTuple):
     """Something that the report does not have, and the command that makes it ("" if there is none)."""
 
     question: str
@@ -65,11 +65,7 @@ def contents(material: Material) -> Contents:
         trust(material),
         list(dict.fromkeys(warning for chapter in shown.values() for warning in chapter.warnings)),
         shown,
-        [
-            Absent(chapter.question, remark, command)
-            for chapter in chapters
-            for remark, command in chapter.absent
-        ],
+        [Absent(chapter.question, *missing) for chapter in chapters for missing in chapter.absent],
     )
 
 

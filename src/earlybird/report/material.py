@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import files
+from earlybird.data import files, labels
 from earlybird.data.advice import SCHEMA as ADVICE
 from earlybird.data.advice import Advice, advice_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
@@ -100,15 +100,8 @@ def collect(paths: Iterable[str | Path]) -> Material:
     A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
     of file.
     """
-    parts: dict[str, list] = {
-        "runs": [],
-        "profiles": [],
-        "predictions": [],
-        "comparisons": [],
-        "patterns": [],
-        "advice": [],
-    }
-    names: dict[str, list[str]] = {kind: [] for kind in parts}
+    kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice")
+    found: dict[str, list[tuple[Any, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name == "run.json" else path for path in map(Path, paths)]
     name_of = _short_names(given)
     seen: set[Path] = set()
@@ -117,11 +110,10 @@ def collect(paths: Iterable[str | Path]) -> Material:
             if path.resolve() not in seen:
                 seen.add(path.resolve())
                 kind, value = _load(path, name_of[argument.resolve()])
-                parts[kind].append(value)
-                names[kind].append(name_of[argument.resolve()])
+                found[kind].append((value, name_of[argument.resolve()]))
     return Material(
-        **{kind: tuple(values) for kind, values in parts.items()},
-        names={kind: tuple(values) for kind, values in names.items()},
+        **{kind: tuple(value for value, _ in items) for kind, items in found.items()},
+        names={kind: tuple(name for _, name in items) for kind, items in found.items()},
     )
 
 
@@ -179,3 +171,27 @@ def _from_json(path: Path) -> tuple[str, Any]:
 def _require_ranks(path: Path, times_s: np.ndarray) -> None:
     if len(times_s) == 0:
         raise InputError(f"{path} holds no ranks; create it again with the command that wrote it")
+
+
+def profile_mpi(profile: Profile) -> str:
+    return str(profile.context.get("flavour") or profile.context.get("mpi") or "other")
+
+
+def labelled_profiles(material: Material) -> list[tuple[Profile, str]]:
+    """Each profile with its flavour, and with the name of its file if several share a flavour."""
+    names = [profile_mpi(profile) for profile in material.profiles]
+    return [
+        (
+            profile,
+            ("the profile" if name == "other" else labels.flavour(name))
+            + (f" ({material.name_of('profiles', k) or k + 1})" if names.count(name) > 1 else ""),
+        )
+        for k, (name, profile) in enumerate(zip(names, material.profiles, strict=True))
+    ]
+
+
+def number_or_none(value: Any) -> float | None:
+    """A value of a file, if it is a finite number."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    return None

@@ -1,8 +1,13 @@
 """The parts of the report: answers, chapters, lights, tables and figures, for the page and the terminal."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from earlybird.data import labels
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,34 @@ class Table:
     def columns(self, names: Sequence[str]) -> "Table":
         """The table with only the columns in `names`."""
         chosen = [self.header.index(name) for name in names]
-        return Table(self.caption, names, [[row[k] for k in chosen] for row in self.rows])
+        return replace(self, header=list(names), rows=[[row[k] for k in chosen] for row in self.rows])
+
+    def first(self, count: int, noun: str = "row", where: str = "on the page") -> "Table":
+        """The first rows, with the number of the others in the caption."""
+        more = more_text(len(self.rows) - count, noun, where)
+        return replace(self, caption=self.caption + more, rows=self.rows[:count])
+
+
+def more_text(num_left: int, noun: str, where: str = "on the page") -> str:
+    """`; 3 more rows on the page`."""
+    return f"; {labels.counted(num_left, f'more {noun}')} {where}" if num_left > 0 else ""
+
+
+Columns = Mapping[str, Callable[[Any], str]]
+
+
+def table_of(caption: str, items: Iterable[Any], columns: Columns, wide: bool = False) -> Table:
+    """A row per item; `columns` are the texts of an item, by column title."""
+    rows = [[text(item) for text in columns.values()] for item in items]
+    return Table(caption, list(columns), rows, wide)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items with the same key, in the order of their first item."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def few(count: int, most: int) -> list[int]:
@@ -55,6 +87,14 @@ class Figure:
     wide: bool = False
     sentence: str = ""
     choice: Mapping[str, str] = field(default_factory=dict)
+
+
+def figures_left(kind: str, count: int, drawn: int) -> list[Figure]:
+    """What stands in the place of the figures of all settings but the first `drawn`."""
+    if count <= drawn:
+        return []
+    reason = f"{drawn} settings have figures; the numbers of the others are in the tables."
+    return [Figure(f"{kind}-left", labels.counted(count - drawn, "more setting"), "", why_not=reason)]
 
 
 @dataclass(frozen=True)

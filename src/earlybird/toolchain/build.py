@@ -171,9 +171,9 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
         for line in log.read_text(errors="replace").splitlines()
         if line.strip() and not line.startswith(("--", "CMake Error at"))
     ]
-    telling = [line for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)]
-    words = (telling or lines or ["no output"])[0]
-    raise WorkError(f"the native code does not build with {flavour.mpicc}: {words} (all of it: {kept})")
+    errors = [line for line in lines if re.search(r"\berror\b|not found|could not", line, re.IGNORECASE)]
+    reason = (errors or lines or ["no output"])[0]
+    raise WorkError(f"the native code does not build with {flavour.mpicc}: {reason} (all of it: {kept})")
 
 
 def _label(flavour: Flavour) -> str:

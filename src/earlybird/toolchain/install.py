@@ -83,5 +83,5 @@ def locked(name: str):
 def _run(command: list[str], sentence: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if result.returncode != 0:
-        words = (result.stderr or result.stdout).strip().splitlines()
-        raise WorkError(f"{sentence}: {words[-1] if words else f'exit status {result.returncode}'}")
+        lines = (result.stderr or result.stdout).strip().splitlines()
+        raise WorkError(f"{sentence}: {lines[-1] if lines else f'exit status {result.returncode}'}")

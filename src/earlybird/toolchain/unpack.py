@@ -44,8 +44,8 @@ def unpack_simgrid(say: Callable[[str], None]) -> None:
 
 def _missing_packages() -> list[str]:
     """The packages that apt would install for SimGrid."""
-    told = _run(["apt-get", "install", "--simulate", "--no-install-recommends", _PACKAGE], Path("/"))
-    return re.findall(r"^Inst (\S+)", told, re.MULTILINE)
+    output = _run(["apt-get", "install", "--simulate", "--no-install-recommends", _PACKAGE], Path("/"))
+    return re.findall(r"^Inst (\S+)", output, re.MULTILINE)
 
 
 def _relocate(smpicc: Path, folder: Path) -> None:
@@ -65,10 +65,10 @@ def _run(command: list[str], folder: Path) -> str:
         env=dict(os.environ) | {"LC_ALL": "C"},
     )
     if result.returncode != 0:
-        words = [line for line in (result.stderr or result.stdout).splitlines() if not line.startswith("W: ")]
+        lines = [line for line in (result.stderr or result.stdout).splitlines() if not line.startswith("W: ")]
         raise WorkError(
             f"SimGrid cannot be unpacked: `{' '.join(command[:2])}` says "
-            f"{words[-1] if words else f'exit status {result.returncode}'}; `apt-get update` as root may "
+            f"{lines[-1] if lines else f'exit status {result.returncode}'}; `apt-get update` as root may "
             f"help, or install {_PACKAGE}"
         )
     return result.stdout

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from earlybird.advise.options import Option, choose, decides, notes, order, stays
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 
 
 def option(name, value, low, high, work=1, basis=MODEL, **more):

@@ -6,7 +6,8 @@ import pytest
 
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.data.profile import profile_from_json
-from earlybird.data.results import Estimate, Result, results_to_json
+from earlybird.data.results import Result, results_to_json
+from earlybird.data.schema import Estimate
 
 BANDWIDTH = 1e10
 

@@ -68,13 +68,13 @@ def test_fit_prints_the_forms_and_the_next_command(earlybird, folder):
 def test_model_selection_prints_comparison_regressions_and_verdicts(earlybird):
     status, out, _ = earlybird("fit", "run", "-o", "q.json", "--model-selection")
     assert status == 0
-    for text in ("AICc", "held-out ranks", "beyond half the ranks", "report-3", "Std. Error", "Pr(>|t|)",
+    for text in ("AICc", "held-out ranks", "beyond half the ranks", "insaghi-3", "Std. Error", "Pr(>|t|)",
                   "I(MPI_Processes > 2)TRUE", "log2(MPI_Processes):Algorithm_Allocation"):  # fmt: skip
         assert text in out
     verdicts = [
         line for line in out.splitlines() if line.startswith("bcast binomial, all sizes: trust alpha-beta")
     ]
-    assert len(verdicts) == 1 and "report-3 grows exponentially in the size" in verdicts[0]
+    assert len(verdicts) == 1 and "insaghi-3 grows exponentially in the size" in verdicts[0]
 
 
 def test_model_selection_as_json_contains_the_regressions(earlybird):
@@ -122,7 +122,7 @@ def test_predict_beyond_the_machine_warns_and_prints_published_times(earlybird):
     assert status == 0
     held_out = out.splitlines()[0].index("held-out ranks")
     assert any("binomial" in line and "%" in line[held_out:] for line in out.splitlines()[1:])
-    assert "61.1 us" in out and "93.4 us" in out and "Insaghi (paper), report-2" in out
+    assert "61.1 us" in out and "93.4 us" in out and "Insaghi (paper), insaghi-2" in out
     assert "256 is extrapolated" in err and "do not fit on the 4 nodes measured" in err
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from earlybird.data.advice import Advice, Alternative, SizeRange, advice_from_json, load_advice
 from earlybird.data.errors import InputError
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 
 ADVICE = Advice(
     "pipeline",

@@ -69,7 +69,7 @@ def test_the_physical_form_extrapolates_where_the_reports_do_not(planted, algori
     assert ours["held_out_error"] < 0.03 and ours["held_out_error_sizes"] < 0.03
     assert ours["aicc"] + 100 < theirs["aicc"]
     said = verdict("bcast", algorithm, planted[algorithm].extra["alternatives"])
-    assert "trust alpha-beta" in said and "report-3 grows exponentially in the size" in said
+    assert "trust alpha-beta" in said and "insaghi-3 grows exponentially in the size" in said
 
 
 def test_every_tree_is_named_and_tells_where_it_holds(planted):

@@ -32,8 +32,8 @@ def test_a_true_form_of_the_report_wins(tmp_path):
 
     form = forms_of(write_run(tmp_path / "run", exponential_s, sizes=(1,)))["binomial"]
     ours, theirs = rows_of(form, "1 B by node")
-    assert theirs["form"] == "report-2" and theirs["aicc"] + 10 < ours["aicc"]
-    assert "trust report-2" in verdict("bcast", "binomial", [ours, theirs])
+    assert theirs["form"] == "insaghi-2" and theirs["aicc"] + 10 < ours["aicc"]
+    assert "trust insaghi-2" in verdict("bcast", "binomial", [ours, theirs])
 
 
 def test_the_size_grid_of_the_report_wins_if_it_is_true(tmp_path):
@@ -44,12 +44,12 @@ def test_the_size_grid_of_the_report_wins_if_it_is_true(tmp_path):
         tmp_path / "run", grid_s, sizes=(1, 1 << 10, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 3 << 19)
     )
     ours, theirs = rows_of(forms_of(path)["binomial"], ALL_SIZES)
-    assert theirs["form"] == "report-3" and theirs["aicc"] + 10 < ours["aicc"]
+    assert theirs["form"] == "insaghi-3" and theirs["aicc"] + 10 < ours["aicc"]
 
 
 def test_a_form_is_called_good_only_where_it_predicts():
     ours = {"points": ALL_SIZES, "form": "alpha-beta", "aicc": 1.0, "held_out_error": 0.7}
-    theirs = ours | {"form": "report-3", "aicc": 50.0, "held_out_error": 0.9}
+    theirs = ours | {"form": "insaghi-3", "aicc": 50.0, "held_out_error": 0.9}
     assert "neither is good" in verdict("bcast", "linear", [ours, theirs])
     assert "neither" not in verdict("bcast", "linear", [ours | {"held_out_error": 0.1}, theirs])
 

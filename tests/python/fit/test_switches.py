@@ -90,7 +90,7 @@ def test_a_switch_that_predicts_worse_is_not_made():
 
 def test_the_variable_that_placed_a_switch_is_named():
     times = planted((0, SHORT), (1024, EAGER), (16384, RENDEZVOUS))
-    assert found(times, {"far": 1 << 20, "limit": 9000}).told_by == (None, None, "limit")
+    assert found(times, {"far": 1 << 20, "limit": 9000}).reported_by == (None, None, "limit")
 
 
 def test_names_end_with_rendezvous():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from earlybird.data.insaghi import load_report
+from earlybird.data.insaghi import load_insaghi
 from earlybird.data.layout import parse_layout
 from earlybird.models.collective import (
     EMPIRICAL,
@@ -167,7 +167,7 @@ def test_without_a_known_tree_there_are_terms_in_the_number_of_ranks():
 def published(operation, algorithm, map_by, form):
     (found,) = [
         one
-        for one in load_report().regressions
+        for one in load_insaghi().regressions
         if (one.operation, one.algorithm, one.map_by, one.form) == (operation, algorithm, map_by, form)
     ]
     return found
@@ -186,7 +186,7 @@ def test_the_published_forms_give_the_published_figures():
 
 def test_the_published_break_is_where_the_second_node_begins():
     linear = published("bcast", "linear", "socket", 1)
-    at, beyond = by_socket_us([128, 129], load_report().break_ranks, linear.estimates, logarithm=False)
+    at, beyond = by_socket_us([128, 129], load_insaghi().break_ranks, linear.estimates, logarithm=False)
     assert at == pytest.approx(0.1572 * 128 - 0.0617)
     assert beyond == pytest.approx((0.1572 + 0.0781) * 129 + 4.1839)
     # Linear reduction is said to get faster on the second node.
@@ -196,7 +196,7 @@ def test_the_published_break_is_where_the_second_node_begins():
 
 
 def test_all_tables_of_the_report_are_there():
-    found = load_report().regressions
+    found = load_insaghi().regressions
     assert len(found) == 24
     assert {one.table for one in found} == {*(f"{k}{part}" for k in range(1, 7) for part in "ab"), "7", "8"}
     for one in found:

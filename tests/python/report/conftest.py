@@ -13,8 +13,8 @@ from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import profile_from_json, save_profile
-from earlybird.data.results import Estimate
 from earlybird.data.run import Run, Sample
+from earlybird.data.schema import Estimate
 
 SIZES = [0] + [1 << k for k in range(0, 23)]
 PROTOCOLS = ((0, 0.35e-6, 2.0e9), (512, 0.6e-6, 4.5e9), (8192, 1.6e-6, 9.5e9))

@@ -5,7 +5,7 @@ import json
 import plotly.graph_objects as go
 
 from earlybird.data.advice import Advice, Alternative, SizeRange
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 from earlybird.report import page
 from earlybird.report.contents import contents
 from earlybird.report.figures import axes

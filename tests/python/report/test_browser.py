@@ -115,7 +115,7 @@ def test_collectives_and_advice_are_drawn_and_selected_without_errors_or_request
     figures = re.findall(r'<figure[^>]*data-choice="([^"]*)"([^>]*)>(.*?)</figure>', document, re.DOTALL)
     shown = [(choice, inside) for choice, flags, inside in figures if "hidden" not in flags]
     kinds = {re.search('data-figure="collective-([a-z]+)', inside)[1] for _, inside in shown}
-    assert kinds == {"ranks", "size", "mapping", "best", "surface"} and len(shown) == 5
+    assert kinds == {"ranks", "size", "mapping", "best"} and len(shown) == 4
     assert all("mapped by" not in choice or "&quot;node&quot;" in choice for choice, _ in shown)
     assert all('data-drawn="yes"' in inside for _, inside in shown)
     assert re.search('data-figure="advice-0"[^>]*data-drawn="yes"', document)

@@ -14,13 +14,12 @@ from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
 from earlybird.report import page
 from earlybird.report.chapters.collectives import MAX_SETTINGS
-from earlybird.report.collective_choices import MAX_SIZES
-from earlybird.report.collectives import collectives
 from earlybird.report.contents import contents
 from earlybird.report.figures import axes
 from earlybird.report.figures.collectives import MAX_LINES
 from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
 from earlybird.report.terminal import render
+from earlybird.report.views.collectives import MAX_SIZES, collectives
 
 RANKS, SIZES = (2, 4, 8), (1, 1 << 10, 1 << 20)
 SPREAD = (0.98, 1.0, 1.02)  # of three launches
@@ -93,14 +92,14 @@ def test_times_are_medians_over_launches_with_their_range():
     assert collective.methods() == ["default", "linear", "pipeline:65536", "binomial"]
     middle, low, high = collective.of_ranks(8)[0].time_s["binomial"]
     assert (low, middle, high) == pytest.approx([factor * 3 * (ALPHA_S + 1e-9) for factor in SPREAD])
-    assert collective.of_ranks(8)[0].speed_up("binomial") == pytest.approx(1.4)
+    assert collective.of_ranks(8)[0].speed_up["binomial"].value == pytest.approx(1.4)
 
 
 def test_speed_ups_use_common_rounds_or_a_common_own_algorithm():
     drift = np.linspace(1, 3, 5)  # what all methods of a round share
     slow = [replace(collective, times_s=collective.times_s * drift) for collective in samples()]
     (collective,) = collectives(material(tuple(slow)))
-    assert collective.of_ranks(8)[0].speed_up("binomial") == pytest.approx(1.4)
+    assert collective.of_ranks(8)[0].speed_up["binomial"].value == pytest.approx(1.4)
     # The forced methods in separate launches, half as fast, with one own algorithm in both kinds of launches.
     alone = [
         replace(collective, launch=f"x{collective.launch}", times_s=2 * collective.times_s)
@@ -108,9 +107,9 @@ def test_speed_ups_use_common_rounds_or_a_common_own_algorithm():
     ]
     (collective,) = collectives(material(samples(("default", "own-linear")), tuple(alone)))
     point = collective.of_ranks(8)[0]
-    assert point.speed_up("binomial") == pytest.approx(1.4) and point.fastest() == "binomial"
+    assert point.speed_up["binomial"].value == pytest.approx(1.4) and point.fastest() == "binomial"
     (apart,) = collectives(material(samples(("default",)), tuple(alone)))
-    assert apart.of_ranks(8)[0].speed_up("binomial") is None
+    assert apart.of_ranks(8)[0].speed_up.get("binomial") is None
 
 
 def test_there_is_a_figure_against_ranks_per_size_and_one_against_size():
@@ -161,11 +160,12 @@ def test_own_algorithms_have_a_map_only_if_one_is_the_fastest():
     assert "Our pipeline in segments of 64 KiB" in names(line) and "Open markers" in line.caption
 
 
-def test_the_time_map_lists_all_algorithms_on_hover():
-    (figure,) = figures(chapter(samples()), "surface")
+def test_the_map_lists_the_times_of_all_algorithms_on_hover():
+    (figure,) = figures(chapter(samples()), "best")
     assert [len(row) for row in figure.data[0]["z"]] == [3, 3, 3]
-    assert figure.data[0]["hovertext"][2][2].count("<br>") == 4
-    assert "1 MiB among 8 ranks" in figure.sentence
+    where, best, *times = figure.data[0]["hovertext"][2][2].split("<br>")
+    assert where == "1 MiB among 8 ranks" and "pipeline in segments of 64 KiB" in best and "speed-up" in best
+    assert len(times) == 4 and times[0].startswith("pipeline")
 
 
 def test_the_fitted_model_and_its_errors_are_drawn():
@@ -230,7 +230,7 @@ def test_one_number_of_ranks_or_one_size_is_drawn_too():
     assert figures(one_size, "ranks")[0].data and not figures(one_size, "size")
     both = chapter(samples(ranks=(4,), sizes=(8,)))
     assert [one.id.split("-")[1] for one in both.figures] == ["ranks"] and both.figures[0].data
-    assert not figures(one_size, "best") and not figures(one_count, "surface")
+    assert not figures(one_size, "best") and not figures(one_count, "best")
     assert "4 ranks" in render(material(samples(ranks=(4,), sizes=(8,))))
 
 
@@ -254,7 +254,7 @@ def form(algorithm, error, beyond, others):
         "held_out_error": error,
         "extrapolation_error": beyond,
         "alternatives": [
-            {"form": "report-3", "aicc": -300, "held_out_error": others, "extrapolation_error": 1.4}
+            {"form": "insaghi-3", "aicc": -300, "held_out_error": others, "extrapolation_error": 1.4}
         ],
     }
 
@@ -287,7 +287,7 @@ def test_forms_compared_on_the_same_points_replace_the_main_form():
     value["alternatives"] = [
         {"points": points, "form": name, "aicc": aicc, "held_out_error": error}
         for points in ("all sizes", "1 B by node")
-        for name, aicc, error in (("alpha-beta", -50.0, 0.1), ("report-2", -70.0, 0.05))
+        for name, aicc, error in (("alpha-beta", -50.0, 0.1), ("insaghi-2", -70.0, 0.05))
     ]
     table = chapter(samples(), profiles=(profile(value),)).closing[0]
     assert [row[3] for row in table.rows] == ["all sizes", "all sizes", "1 B by node", "1 B by node"]

@@ -6,10 +6,10 @@ import pytest
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.report.contents import contents
-from earlybird.report.exchanges import exchanges
-from earlybird.report.links import exchange_share
 from earlybird.report.material import Material, MeasuredRun
-from earlybird.report.provenance import lights, remedies
+from earlybird.report.views.exchanges import exchanges
+from earlybird.report.views.links import exchange_share
+from earlybird.report.views.provenance import lights, remedies
 
 RATE = 24e6
 PLACES = [{"rank": rank, "node": rank // 2} for rank in range(4)]

@@ -4,7 +4,7 @@ import numpy as np
 
 from earlybird.data.run import Sample
 from earlybird.report.material import MeasuredRun
-from earlybird.report.provenance import crowd_text, lights, remedies, run_line
+from earlybird.report.views.provenance import crowd_text, lights, remedies, run_line
 
 
 def test_the_line_of_a_run_includes_its_virtual_network():

@@ -150,7 +150,7 @@ def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
 def _selection(observations, forms: list[CollectiveForm], times: str) -> tuple[list, list[str]]:
     """Insaghi's regressions, and a verdict on the forms of every algorithm."""
     from earlybird.fit.collective_comparison import cores_per_node, time_column, verdict
-    from earlybird.fit.report_forms import regressions
+    from earlybird.fit.insaghi_forms import regressions
 
     collectives = observations.collectives
     results = regressions(collectives.table, cores_per_node(collectives), time_column(times))

@@ -6,7 +6,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
 from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, SizeRange
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 
 # The keys of an operation's own values, and their column heads.

@@ -88,5 +88,5 @@ def _errors(row: Mapping[str, Any]) -> list[str]:
 
 
 def _four(value: float) -> str:
-    """As R prints it in the report: four decimals, or a power of ten."""
+    """As R prints it in Insaghi's paper: four decimals, or a power of ten."""
     return f"{value:.4f}" if value == 0 or abs(value) >= 1e-3 else f"{value:.3e}"

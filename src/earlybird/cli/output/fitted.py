@@ -9,16 +9,15 @@ import numpy as np
 
 from earlybird.compare.trees import prove
 from earlybird.data.collective_algorithms import PROOF, parse_method
-from earlybird.data.insaghi import load_report
+from earlybird.data.insaghi import load_insaghi
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
 from earlybird.models.collective import CollectiveCosts, Hops, collective_time_s, count_hops, make_calls
 from earlybird.predict.collective import published_mapping, published_us
 from earlybird.predict.pipelined import FITTED, MethodModel, method_models
-from earlybird.report.collectives import is_timed
-from earlybird.report.curves import profile_mpi
-from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
+from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve, profile_mpi
+from earlybird.report.views.collectives import is_timed
 
 SOURCE = "Insaghi"
 US = 1e6
@@ -163,14 +162,14 @@ def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
         config = sample.config
         curve = str(config["operation"]), str(config.get("map_by", "")), int(config["size_bytes"])
         max_ranks[curve] = max(max_ranks.get(curve, 0), int(config["ranks"]))
-    report = load_report()
+    insaghi = load_insaghi()
     for (operation, map_by, size_bytes), ranks in max_ranks.items():
         if ranks <= 2 or size_bytes > LARGEST_BYTES:
             continue
         counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
-        for one in report.regressions:
+        for one in insaghi.regressions:
             same = (one.operation, one.map_by) == (operation, published_mapping(map_by))
             if same and (one.form == 3) != (size_bytes <= SMALL_BYTES):
-                times_s = published_us(one, counts, size_bytes, report.break_ranks) / US
+                times_s = published_us(one, counts, size_bytes, insaghi.break_ranks) / US
                 values = tuple(counts.tolist()), tuple(times_s.tolist())
                 yield ReferenceCurve(SOURCE, operation, one.algorithm, map_by, size_bytes, *values)

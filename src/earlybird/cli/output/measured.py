@@ -19,8 +19,8 @@ def print_beside_paper(run: Run) -> None:
     """Print the paper's figures next to those of the run; the page and the formats csv and json have the
     rest."""
     from earlybird.report.material import collect
-    from earlybird.report.pipelines import pipelines
     from earlybird.report.tables.gillis import brief_paper_tables
+    from earlybird.report.views.pipelines import pipelines
 
     for one in brief_paper_tables(pipelines(collect([run.path]))):
         print(f"\n{one.caption}")

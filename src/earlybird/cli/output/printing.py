@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from earlybird.data.results import Estimate
+from earlybird.data.schema import Estimate
 
 # On a terminal, tables with more rows are cut to the first ones.
 LONG_TABLE, FIRST_ROWS = 60, 40

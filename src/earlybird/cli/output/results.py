@@ -8,7 +8,8 @@ from earlybird.compare.trees import TREE_VERDICTS
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, parse_method
 from earlybird.data.methods import PROCESSES, SINGLE
-from earlybird.data.results import Estimate, Result
+from earlybird.data.results import Result
+from earlybird.data.schema import Estimate
 from earlybird.measure.msgrate import MSGRATE_METHODS
 
 LOCAL_METHOD = "MPI_Reduce_local"

@@ -125,11 +125,11 @@ def _await_ready(keeper: subprocess.Popen) -> None:
     try:
         if keeper.stdout.readline().strip() == "ready":
             return
-        told = keeper.stderr.read().strip().splitlines()
+        errors = keeper.stderr.read().strip().splitlines()
     finally:
         timer.cancel()
     keeper.wait()
-    why = told[-1] if told else "its keeper ended without an error message"
+    why = errors[-1] if errors else "its keeper ended without an error message"
     if keeper.returncode == -signal.SIGKILL:
         why = f"it took more than {_UP_LIMIT_S:g} s"
     raise WorkError(f"the cluster could not be started: {why}; run `earlybird doctor`")

@@ -62,8 +62,10 @@ class ClusterLauncher:
             _require_visible(path)
         invocation = self.invocation(request.layout, scratch)
         binding = self._binding(request.layout)
-        told = {"network": self.network, "link": self.link, "link_at_start": self.cluster.link}
-        job = Job(self.name, self.mpi, binding.name, self.threads, self.cluster.trouble, told, one_clock=True)
+        extra = {"network": self.network, "link": self.link, "link_at_start": self.cluster.link}
+        job = Job(
+            self.name, self.mpi, binding.name, self.threads, self.cluster.trouble, extra, one_clock=True
+        )
         begin_s, before = time.time(), self.cluster.received_bytes()
         launched = run_kernel(job, invocation, request, scratch, progress)
         # Proof that messages took the network and not the memory of the one machine.

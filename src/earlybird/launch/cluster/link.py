@@ -100,13 +100,13 @@ def _stream(cluster: Cluster, targets: dict[int, list[str]], incoming: dict[int,
         k: {"mode": "stream", "targets": targets[k], "incoming": incoming[k], "for_s": _STREAM_S}
         for k in targets
     }
-    return [told["received_bytes_per_s"] for told in _run_workers(cluster, asked)]
+    return [answer["received_bytes_per_s"] for answer in _run_workers(cluster, asked)]
 
 
 def _latency_s(cluster: Cluster) -> float:
     address = cluster.nodes[1].address
-    told = _run_workers(cluster, {0: {"mode": "ping", "address": address}, 1: {"mode": "pong"}})
-    return told[0]["latency_s"]
+    answers = _run_workers(cluster, {0: {"mode": "ping", "address": address}, 1: {"mode": "pong"}})
+    return answers[0]["latency_s"]
 
 
 def _run_workers(cluster: Cluster, asked: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -121,10 +121,10 @@ def _run_workers(cluster: Cluster, asked: dict[int, dict[str, Any]]) -> list[dic
     timer.start()
     try:
         for k, worker in workers.items():
-            _say(worker, asked[k])
+            _send(worker, asked[k])
         ports = {cluster.nodes[k].address: _heard(worker)["port"] for k, worker in workers.items()}
         for worker in workers.values():
-            _say(worker, ports)
+            _send(worker, ports)
         return [_heard(worker) for worker in workers.values()]
     finally:
         timer.cancel()
@@ -134,9 +134,9 @@ def _run_workers(cluster: Cluster, asked: dict[int, dict[str, Any]]) -> list[dic
             worker.communicate()
 
 
-def _say(worker: subprocess.Popen, told: dict[str, Any]) -> None:
+def _send(worker: subprocess.Popen, message: dict[str, Any]) -> None:
     try:
-        worker.stdin.write(json.dumps(told) + "\n")
+        worker.stdin.write(json.dumps(message) + "\n")
         worker.stdin.flush()
     except BrokenPipeError:
         _refuse(worker)
@@ -151,8 +151,8 @@ def _heard(worker: subprocess.Popen) -> dict[str, Any]:
 
 def _refuse(worker: subprocess.Popen) -> None:
     worker.kill()
-    told = worker.stderr.read().strip().splitlines()
+    errors = worker.stderr.read().strip().splitlines()
     raise WorkError(
-        f"the cluster's links cannot be measured ({told[-1] if told else 'a node does not answer'}); "
+        f"the cluster's links cannot be measured ({errors[-1] if errors else 'a node does not answer'}); "
         "look at `earlybird cluster list`, end the cluster with `earlybird cluster down` and start it again"
     )

@@ -23,15 +23,15 @@ def main() -> None:
     socket.setdefaulttimeout(_SILENCE_S)
     with socket.create_server(("", 0), backlog=64) as listener:
         listener.settimeout(_SILENCE_S)
-        _tell({"port": listener.getsockname()[1]})
+        _answer({"port": listener.getsockname()[1]})
         if not (line := sys.stdin.readline()):
             return  # the parent has ended
         measure = {"stream": _stream, "ping": _ping, "pong": _pong}[asked["mode"]]
-        _tell(measure(asked, json.loads(line), listener))
+        _answer(measure(asked, json.loads(line), listener))
 
 
-def _tell(told: dict[str, float]) -> None:
-    print(json.dumps(told), flush=True)
+def _answer(answer: dict[str, float]) -> None:
+    print(json.dumps(answer), flush=True)
 
 
 def _stream(asked, ports, listener) -> dict[str, float]:

@@ -131,7 +131,7 @@ class Cluster:
         longer exists."""
         devices = self._network_devices()
         counters = [devices.get(network.port_name(k)) for k in range(len(self.nodes))]
-        return [told and told[_SENT_BYTES] for told in counters]
+        return [counter and counter[_SENT_BYTES] for counter in counters]
 
     def describe(self) -> str:
         """Description of the network, identical for identical clusters."""

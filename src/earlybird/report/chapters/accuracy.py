@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.report.chapters.exchange import REPLAY, named
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures.exchanges import scatter_figure
 from earlybird.report.parts import Answer, Chapter
-from earlybird.report.tables import measurements as tables
+from earlybird.report.tables.exchanges import error_table
+from earlybird.report.views.exchanges import Exchange
 
 ID = "accuracy"
 QUESTION = "How far off was the prediction?"
@@ -22,7 +22,7 @@ def accuracy_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
     compared = [item for item in all_exchanges if item.error]
     if not compared:
         return Chapter(ID, QUESTION, "", absent=[("To compare a prediction with a measurement, run", REPLAY)])
-    errors = [tables.error_table(item) for item in compared]
+    errors = [error_table(item) for item in compared]
     return Chapter(
         ID,
         QUESTION,

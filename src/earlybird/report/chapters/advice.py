@@ -7,10 +7,11 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import Advice
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report import advice_text
 from earlybird.report.figures.advice import strip_figure
 from earlybird.report.material import Material
-from earlybird.report.parts import Answer, Chapter, Table
+from earlybird.report.parts import Answer, Chapter, Columns, Table, table_of
+from earlybird.report.texts import ratio, spread, value_and_spread
+from earlybird.report.views import advice as advice_text
 
 ID = "advice"
 QUESTION = "What should I do?"
@@ -26,15 +27,23 @@ MEANS = (
     "faster than the reference, or a simpler one that is almost as fast; without one, the reference."
 )
 # Column titles that differ from the keys in the file.
-_COLUMNS = {"message_bytes": "message size"}
+_KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
 _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
 _BRIEF = 4  # alternatives in the terminal
+_COLUMNS: Columns = {
+    "method": lambda one: advice_text.name(one.method, one.extra),
+    "time (95 %)": lambda one: value_and_spread(one.time_s, format_seconds),
+    "speed-up (95 %)": lambda one: value_and_spread(one.speed_up, ratio),
+    "measured": lambda one: value_and_spread(one.measured_speed_up, ratio),
+    "model alone": lambda one: value_and_spread(one.predicted_speed_up, ratio),
+    "basis": lambda one: one.basis,
+}
 
 
 def advice_chapter(material: Material) -> Chapter:
     """All pieces of advice, the largest speed-up first."""
-    pieces = advice_text.by_gain(_distinct(material))
+    pieces = sorted(_distinct(material), key=advice_text.gain, reverse=True)
     if not pieces:
         return Chapter(
             ID,
@@ -62,7 +71,7 @@ def advice_chapter(material: Material) -> Chapter:
 
 
 def _distinct(material: Material) -> list[Advice]:
-    """The pieces of advice; those with the same title are told apart by their files."""
+    """The pieces of advice; those with the same title get the names of their files."""
     titles = [advice_text.title(piece) for piece in material.advice]
     return [
         piece
@@ -85,17 +94,13 @@ def _answer(advice: Advice) -> Answer:
     first, what = advice.ranked[0], labels.capital(advice_text.title(advice))
     method = advice_text.name(first.method, first.extra)
     if first.method == advice.baseline or first.speed_up is None:
+        number, interval = format_seconds(first.time_s.value), spread(first.time_s, format_seconds)
         finding = labels.capital(method) + " is already the fastest" * (first.method == advice.baseline)
-        interval = advice_text.spread(first.time_s, format_seconds)
-        return Answer(what, format_seconds(first.time_s.value), interval, f"{finding}.", first.action)
-    return Answer(
-        what,
-        f"speed-up {first.speed_up.value:.2f}",
-        advice_text.spread(first.speed_up, "{:.2f}".format),
-        f"With {method} instead of {labels.method(advice.baseline)}: time {advice_text.takes(first)}, "
-        f"{advice_text.basis(first)}.",
-        first.action,
-    )
+    else:
+        number, interval = f"speed-up {first.speed_up.value:.2f}", spread(first.speed_up, ratio)
+        finding = f"With {method} instead of {labels.method(advice.baseline)}: time "
+        finding += f"{advice_text.takes(first)}, {advice_text.basis(first)}"
+    return Answer(what, number, interval, f"{finding}.", first.action)
 
 
 def _notes(pieces: Sequence[Advice]) -> list[str]:
@@ -114,12 +119,10 @@ def _notes(pieces: Sequence[Advice]) -> list[str]:
 def _left_out(advice: Advice) -> list[str]:
     """The sizes that the settings of this MPI cannot express."""
     sizes = _config(advice).get("left_out")
-    text = labels.listed([str(size) for size in sizes]) if isinstance(sizes, list) else ""
-    return (
-        [f"this MPI cannot express these settings together with the others, so they are left out: {text}"]
-        if text
-        else []
-    )
+    if not isinstance(sizes, list) or not sizes:
+        return []
+    why = "this MPI cannot express these settings together with the others, so they are left out"
+    return [f"{why}: {labels.listed(list(map(str, sizes)))}"]
 
 
 def _alternatives(advice: Advice) -> Table:
@@ -128,51 +131,22 @@ def _alternatives(advice: Advice) -> Table:
         for key in dict.fromkeys(key for alternative in advice.ranked for key in alternative.extra)
         if key not in _SHOWN_ELSEWHERE
     ]
-    rows = [
-        [
-            advice_text.name(alternative.method, alternative.extra),
-            advice_text.value_and_spread(alternative.time_s, format_seconds),
-            advice_text.value_and_spread(alternative.speed_up, "{:.2f}".format),
-            advice_text.value_and_spread(alternative.measured_speed_up, "{:.2f}".format),
-            advice_text.value_and_spread(alternative.predicted_speed_up, "{:.2f}".format),
-            alternative.basis,
-            *(advice_text.extra_cell(key, alternative.extra.get(key)) for key in keys),
-            alternative.action,
-        ]
-        for alternative in advice.ranked
-    ]
-    columns = [
-        _COLUMNS.get(key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " ")) for key in keys
-    ]
-    header = [
-        "method",
-        "time (95 %)",
-        "speed-up (95 %)",
-        "measured",
-        "model alone",
-        "basis",
-        *columns,
-        "what to do",
-    ]
-    caption = labels.capital(advice_text.title(advice)) + advice_text.speed_up_over(advice)
-    return Table(caption, header, rows, wide=True)
+    columns = _COLUMNS | {
+        _KEYS.get(
+            key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+        ): lambda one, key=key: advice_text.extra_cell(key, one.extra.get(key))
+        for key in keys
+    }
+    reference = f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
+    caption = labels.capital(advice_text.title(advice)) + reference
+    columns["what to do"] = lambda one: one.action
+    return table_of(caption, advice.ranked, columns, wide=True)
 
 
 def _brief(advice: Advice) -> Table:
-    rows = [
-        [
-            advice_text.name(alternative.method, alternative.extra),
-            advice_text.takes(alternative),
-            advice_text.value_and_spread(alternative.speed_up, "{:.2f}".format),
-            alternative.basis,
-        ]
-        for alternative in advice.ranked[:_BRIEF]
-    ]
-    num_left = len(advice.ranked) - _BRIEF
-    more = f"; {labels.counted(num_left, 'more alternative')} on the page" if num_left > 0 else ""
-    return Table(
-        labels.capital(advice_text.title(advice)) + more, ["method", "time", "speed-up", "basis"], rows
-    )
+    names = ("method", "time (95 %)", "speed-up (95 %)", "basis")
+    caption = labels.capital(advice_text.title(advice))
+    return table_of(caption, advice.ranked, _COLUMNS).columns(names).first(_BRIEF, "alternative")
 
 
 def _config(advice: Advice) -> Mapping[str, Any]:
@@ -190,15 +164,14 @@ def _listing(advice: Advice) -> list[tuple[str, str]]:
 
 
 def _crossovers(advice: Advice) -> Table:
-    rows = [
-        [
-            format_bytes(size_range.from_bytes),
-            format_bytes(size_range.to_bytes),
-            advice_text.name(size_range.method, size_range.extra),
-            size_range.action,
-            advice_text.extrapolated(size_range.extra),
-        ]
-        for size_range in advice.size_ranges
-    ]
-    caption = f"What to do by size: {advice_text.title(advice)}"
-    return Table(caption, ["from", "to", "best method", "what to do", ""], rows)
+    return table_of(
+        f"What to do by size: {advice_text.title(advice)}",
+        advice.size_ranges,
+        {
+            "from": lambda one: format_bytes(one.from_bytes),
+            "to": lambda one: format_bytes(one.to_bytes),
+            "best method": lambda one: advice_text.name(one.method, one.extra),
+            "what to do": lambda one: one.action,
+            "": lambda one: advice_text.extrapolated(one.extra),
+        },
+    )

@@ -1,18 +1,19 @@
 """The chapter on collectives: the fastest algorithms, model errors, and verified algorithms."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.report.advice_text import fastest_answer
-from earlybird.report.collective_choices import choices, setting_text
-from earlybird.report.collectives import Collective, collectives
-from earlybird.report.figures.collective_mappings import mapping_figures
-from earlybird.report.figures.collective_maps import map_figures
 from earlybird.report.figures.collective_residuals import residual_figures
-from earlybird.report.figures.collectives import collective_figures, fastest_text
+from earlybird.report.figures.collectives import (
+    collective_figures,
+    fastest_text,
+    map_figures,
+    mapping_figures,
+)
 from earlybird.report.material import Material, Proof
-from earlybird.report.parts import Answer, Chapter, Figure
+from earlybird.report.parts import Answer, Chapter, Figure, figures_left, grouped
 from earlybird.report.tables.collective_forms import (
     brief_forms_table,
     collective_forms,
@@ -20,6 +21,8 @@ from earlybird.report.tables.collective_forms import (
     forms_table,
 )
 from earlybird.report.tables.collectives import brief_table, crossovers_table, proofs_table, times_tables
+from earlybird.report.texts import fastest_answer
+from earlybird.report.views.collectives import Collective, choices, collectives
 
 ID = "collectives"
 QUESTION = "Which algorithm should a collective use?"
@@ -33,7 +36,6 @@ def collective_chapter(material: Material) -> Chapter:
     if not measured and not forms:
         return Chapter(ID, QUESTION, "")
     sentences, best_form = _sentences(measured), forms_sentence(forms)
-    compared = forms_table(forms)
     crossovers, proofs = crossovers_table(measured), proofs_table(material.proofs)
     return Chapter(
         ID,
@@ -45,10 +47,9 @@ def collective_chapter(material: Material) -> Chapter:
         warnings=_contradicted(material.proofs),
         answers=[_answer(collective) for collective in _chosen(measured)],
         figures=_figures(measured, material),
-        closing=[compared] if forms else [],
+        closing=[forms_table(forms)] if forms else [],
         tables=[
-            *([crossovers] if crossovers.rows else []),
-            *([proofs] if proofs.rows else []),
+            *(table for table in (crossovers, proofs) if table.rows),
             *times_tables(measured),
         ],
         brief=[
@@ -67,11 +68,7 @@ def _figures(measured: Sequence[Collective], material: Material) -> list[Figure]
     figures += mapping_figures(drawn)
     for k, collective in enumerate(drawn):
         figures += [*map_figures(k, collective), *residual_figures(k, collective)]
-    num_left = len(measured) - len(drawn)
-    if num_left > 0:
-        why = f"{MAX_SETTINGS} settings have figures; the tables contain the times of the others."
-        figures.append(Figure("collectives-left", labels.counted(num_left, "more setting"), "", why_not=why))
-    return figures
+    return figures + figures_left("collectives", len(measured), MAX_SETTINGS)
 
 
 def _sentences(measured: Sequence[Collective]) -> list[str]:
@@ -86,9 +83,7 @@ def _sentences(measured: Sequence[Collective]) -> list[str]:
 
 def _chosen(measured: Sequence[Collective]) -> list[Collective]:
     """For each operation and MPI, the mapping with the most ranks."""
-    groups: dict[tuple[str, str], list[Collective]] = {}
-    for collective in measured:
-        groups.setdefault((collective.operation, collective.label), []).append(collective)
+    groups = grouped(measured, lambda collective: (collective.operation, collective.label))
     return [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
 
 
@@ -97,7 +92,7 @@ def _answer(collective: Collective) -> Answer:
     point = collective.of_ranks(collective.ranks()[-1])[-1]
     method = collective.best_at(point)
     ranks = labels.counted(point.ranks, "rank")
-    what = f"{labels.capital(setting_text(collective))}, {format_bytes(point.size_bytes)}, {ranks}"
+    what = f"{labels.capital(collective.setting_text)}, {format_bytes(point.size_bytes)}, {ranks}"
     finding = f"{labels.capital(labels.method(method))} is the fastest algorithm"
     command = f"{ADVISE} --op {collective.operation} --ranks {point.ranks}"
     return fastest_answer(what, finding, point.results[method], "the MPI's default", command)
@@ -123,11 +118,9 @@ def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
     """How many of the forced algorithms were verified."""
     if not proofs:
         return []
-    counts = {
-        verdict: sum(proof.verdict == verdict for proof in proofs)
-        for verdict in ("proven", "contradicted", "not verified")
-    }
-    counted = labels.listed([f"{number} {verdict}" for verdict, number in counts.items() if number])
+    counts = Counter(proof.verdict for proof in proofs)
+    verdicts = [verdict for verdict in ("proven", "contradicted", "not verified") if counts[verdict]]
+    counted = labels.listed([f"{counts[verdict]} {verdict}" for verdict in verdicts])
     what = labels.counted(len(proofs), "check")
     return [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.units import format_seconds
-from earlybird.report.advice_text import spread
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
 from earlybird.report.figures.matrix import matrix_figure
 from earlybird.report.parts import Answer, Chapter, Figure
-from earlybird.report.tables import measurements as tables
+from earlybird.report.tables.exchanges import ranks_table
+from earlybird.report.texts import spread
+from earlybird.report.views.exchanges import Exchange
 
 ID = "exchange"
 QUESTION = "What does my exchange cost?"
@@ -48,8 +48,8 @@ def exchange_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
         answers=[_answer(item) for item in timed],
         warnings=_warnings(timed),
         figures=figures,
-        tables=[tables.ranks_table(item) for item in timed],
-        brief=[tables.ranks_table(item, BRIEF_RANKS) for item in timed],
+        tables=[ranks_table(item) for item in timed],
+        brief=[ranks_table(item, BRIEF_RANKS) for item in timed],
         absent=_absent(timed),
     )
 
@@ -67,39 +67,37 @@ def _absent(timed: Sequence[Exchange]) -> list[tuple[str, str]]:
     return absent
 
 
-def _slowest(item: Exchange) -> tuple[str, int, np.ndarray]:
-    """`measured` or the name of the model, the slowest rank, and how long each other rank waits for it."""
-    name, times = item.reference()
+def _slowest(item: Exchange) -> tuple[int, float, float]:
+    """The slowest rank, its time, and how long the others wait for it on average."""
+    _, times = item.reference()
     slowest = int(np.argmax(times))
-    return name, slowest, times[slowest] - np.delete(times, slowest)
+    waits = times[slowest] - np.delete(times, slowest)
+    return slowest, times[slowest], float(waits.mean()) if len(waits) else 0.0
 
 
 def _answer(item: Exchange) -> Answer:
-    name, slowest, waits = _slowest(item)
-    times = item.reference()[1]
+    name, _ = item.reference()
+    slowest, time_s, waiting_s = _slowest(item)
     source = "measured" if name == "measured" else f"predicted by the {name} model"
-    finding = f"Time of rank {slowest}, the slowest, {source}"
-    if len(waits) and times[slowest] > 0:
-        finding += f"; the others wait {format_seconds(float(np.mean(waits)))} for it on average"
+    waiting = f"; the others wait {format_seconds(waiting_s)} for it on average" if waiting_s else ""
     return Answer(
         f"Exchange {item.name}".rstrip(),
-        format_seconds(times[slowest]),
-        spread(item.slowest_s, format_seconds) if name == "measured" else "",
-        finding + ".",
+        format_seconds(time_s),
+        spread(item.slowest_s, format_seconds),
+        f"Time of rank {slowest}, the slowest, {source}{waiting}.",
         f"start with rank {slowest} and the messages that it receives",
     )
 
 
 def _sentence(item: Exchange) -> str:
-    name, slowest, waits = _slowest(item)
-    time_s = item.reference()[1][slowest]
+    name, _ = item.reference()
+    slowest, time_s, waiting_s = _slowest(item)
     what = f"The exchange ({item.name})" if item.name else "The exchange"
     verb = "takes" if name == "measured" else f"takes, as predicted by the {name} model,"
     text = f"{what} {verb} {format_seconds(time_s)}, the time of rank {slowest}, the slowest"
-    if len(waits) and time_s > 0:
-        waiting = float(np.mean(waits))
-        share = labels.percent(waiting / time_s)
-        text += f"; the others wait {format_seconds(waiting)} for it on average ({share} of the exchange)"
+    if waiting_s:
+        share = labels.percent(waiting_s / time_s)
+        text += f"; the others wait {format_seconds(waiting_s)} for it on average ({share} of the exchange)"
     return text + "."
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.report import links, provenance
 from earlybird.report.chapters.machine import MEASURE
-from earlybird.report.curves import labelled_profiles
-from earlybird.report.material import Material
-from earlybird.report.parts import Chapter, Light, Table
+from earlybird.report.material import Material, labelled_profiles
+from earlybird.report.parts import Chapter, Light, Table, grouped, table_of
+from earlybird.report.views import links, provenance
 
 ID = "measured"
 QUESTION = "How was it measured?"
@@ -38,13 +37,11 @@ def measured_chapter(material: Material) -> Chapter:
 
 def trust(material: Material) -> str:
     """How many points converged, are noisy, oversubscribed or wrong; a point may have several launches."""
-    points: dict[tuple, list] = {}
-    for number, run in enumerate(material.runs):
-        for sample in run.samples:
-            points.setdefault((number, sample.point()), []).append(sample)
+    samples = [(number, sample) for number, run in enumerate(material.runs) for sample in run.samples]
+    points = grouped(samples, lambda one: (one[0], one[1].point()))
     if not points:
         return "No measurement was given to this report."
-    groups = points.values()
+    groups = [[sample for _, sample in point] for point in points.values()]
     noisy = sum(not all(sample.converged for sample in group) for group in groups)
     crowded = sum(any(sample.oversubscribed for sample in group) for group in groups)
     wrong = sum(not all(sample.validated for sample in group) for group in groups)
@@ -71,13 +68,16 @@ def _sentence(material: Material) -> str:
 
 
 def _lights_table(lights: Sequence[Light]) -> Table:
-    header = ["measurement", "samples", "noisy", "oversubscribed", "wrong data"]
-    rows = [
-        [light.what, *map(str, (light.samples, light.noisy, light.oversubscribed, light.wrong))]
-        for light in lights
-    ]
-    if any(light.link_limited for light in lights):
-        header.insert(4, "link-limited")
-        for row, light in zip(rows, lights, strict=True):
-            row.insert(4, str(light.link_limited))
-    return Table("Samples of each measurement, one per point and launch", header, rows)
+    limited = any(light.link_limited for light in lights)
+    return table_of(
+        "Samples of each measurement, one per point and launch",
+        lights,
+        {
+            "measurement": lambda light: light.what,
+            "samples": lambda light: str(light.samples),
+            "noisy": lambda light: str(light.noisy),
+            "oversubscribed": lambda light: str(light.oversubscribed),
+            **({"link-limited": lambda light: str(light.link_limited)} if limited else {}),
+            "wrong data": lambda light: str(light.wrong),
+        },
+    )

@@ -6,20 +6,18 @@ from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
-from earlybird.report.advice_text import fastest_answer
-from earlybird.report.figures.best_method import best_method_figures
-from earlybird.report.figures.pipelines import pipeline_figures
+from earlybird.report.figures.pipelines import pipeline_figures, theory_text
 from earlybird.report.material import Material
-from earlybird.report.parts import Answer, Chapter
-from earlybird.report.pipeline_choices import choices, headline, setting_text
-from earlybird.report.pipelines import Pipeline, pipelines
+from earlybird.report.parts import Answer, Chapter, grouped
 from earlybird.report.tables import gillis
 from earlybird.report.tables.pipelines import (
-    brief_crossovers_table,
+    BRIEF_CHANGES,
     brief_pipelines_table,
     crossovers_table,
     pipelines_table,
 )
+from earlybird.report.texts import fastest_answer
+from earlybird.report.views.pipelines import Pipeline, choices, headline, pipelines, setting_text
 
 ID = "pipelines"
 QUESTION = "How should threads send a buffer?"
@@ -33,37 +31,25 @@ def pipeline_chapter(material: Material) -> Chapter:
         return Chapter(ID, QUESTION, "")
     first = headline(measured)
     ordered = [first, *(pipeline for pipeline in measured if pipeline is not first)]
-    paper_tables, crossovers = gillis.paper_tables(measured), crossovers_table(measured)
+    groups = grouped(measured, lambda pipeline: (pipeline.label, pipeline.setting.level)).values()
+    crossovers = crossovers_table(measured)
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_sentences(measured)),
+        " ".join(_sentence(headline(group)) + _penalty(group) for group in groups),
         gillis.conditions(material),
-        answers=[_answer(headline(group)) for group in _groups(measured)],
-        figures=[*pipeline_figures(ordered), *best_method_figures(ordered)],
+        answers=[_answer(headline(group)) for group in groups],
+        figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
-        shown=paper_tables,
+        shown=gillis.paper_tables(measured),
         closing=[crossovers] if crossovers.rows else [],
         brief=[
             *gillis.brief_paper_tables(measured),
-            *([brief_crossovers_table(measured)] if crossovers.rows else []),
+            *([crossovers.first(BRIEF_CHANGES)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],
         choices=choices(measured),
     )
-
-
-def _sentences(measured: Sequence[Pipeline]) -> list[str]:
-    """One sentence per MPI and level, for the setting with the largest speed-up of its largest buffer."""
-    return [_sentence(headline(group)) + _penalty(group) for group in _groups(measured)]
-
-
-def _groups(measured: Sequence[Pipeline]) -> list[list[Pipeline]]:
-    """The pipelines of each MPI and level."""
-    groups: dict[tuple[str, str], list[Pipeline]] = {}
-    for pipeline in measured:
-        groups.setdefault((pipeline.label, pipeline.setting.level), []).append(pipeline)
-    return list(groups.values())
 
 
 def _answer(pipeline: Pipeline) -> Answer:
@@ -77,48 +63,48 @@ def _answer(pipeline: Pipeline) -> Answer:
 
 
 def _sentence(pipeline: Pipeline) -> str:
-    """The speed-up of the largest buffer."""
+    """The speed-up of the largest buffer, for the setting of an MPI and level with the largest one."""
     points = [point for point in pipeline.points if point.speed_up]
     where = f"{labels.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
     if not points:
         return f"{where} was measured without the reference, a single message."
     point, setting = points[-1], pipeline.setting
-    method = max(point.speed_up, key=lambda name: point.speed_up[name][0])
-    gain, theory = point.speed_up[method][0], point.ideal_speed_up
-    late = "the last one late" if setting.gamma_s_per_byte else "computed with noise" if setting.noise else ""
+    method = max(point.speed_up, key=lambda name: point.speed_up[name].value)
+    gain = point.speed_up[method].value
+    late = (
+        "the last one late"
+        if setting.gamma_s_per_byte
+        else "computed with noise"
+        if setting.compute_s_per_byte
+        else ""
+    )
     what = f"{format_bytes(point.size_bytes)} as {labels.counted(setting.partitions, 'partition')}"
     what += f" of {labels.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
     what += f", {late}," if late else ""
-    theory_text = f" (equation (4): {theory:.2f})" if theory is not None and setting.delay_rate() else ""
+    theory = theory_text(point, pipeline)
     if gain <= 1:
-        return f"{where} sends {what} fastest as a single message{theory_text}."
+        return f"{where} sends {what} fastest as a single message{theory}."
     crowded = ", with more threads than cores" if pipeline.oversubscribed else ""
     return (
-        f"{where} sends {what} {_using(method)} with a speed-up of {gain:.2f} over a single message"
-        f"{' sent when all partitions are ready' if late else ''}{crowded}{theory_text}."
+        f"{where} sends {what} using {labels.method(method)} with a speed-up of {gain:.2f} over a single "
+        f"message{' sent when all partitions are ready' if late else ''}{crowded}{theory}."
     )
-
-
-def _using(method: str) -> str:
-    return f"using {labels.method(method)}"
 
 
 def _penalty(group: Sequence[Pipeline]) -> str:
     """The cost of early sending for the smallest buffers, if it is large."""
     costs = [
-        (1 / gain, method, pipeline)
+        (1 / gain.value, method, pipeline)
         for pipeline in group
-        for method, (gain, _, _) in pipeline.points[0].speed_up.items()
-        if gain > 0 and not method.startswith("rma") and SINGLE in pipeline.points[0].time_s
+        for method, gain in pipeline.points[0].speed_up.items()
+        if gain.value > 0 and not method.startswith("rma") and SINGLE in pipeline.points[0].results
     ]
-    if not costs:
+    cost, method, pipeline = max(costs, key=lambda cost: cost[0], default=(0.0, "", None))
+    if pipeline is None or cost < MIN_REPORTED_COST:
         return ""
-    cost, method, pipeline = max(costs, key=lambda cost: cost[0])
-    if cost < MIN_REPORTED_COST:
-        return ""
-    threads = (
-        f" from {labels.counted(pipeline.setting.threads, 'thread')}" if pipeline.setting.threads > 1 else ""
+    threads = pipeline.setting.threads
+    from_threads = f" from {labels.counted(threads, 'thread')}" if threads > 1 else ""
+    return (
+        f" Send small buffers as a single message: {pipeline.points[0].where}{from_threads} take {cost:.3g} "
+        f"times as long using {labels.method(method)}."
     )
-    partitions = labels.counted(pipeline.setting.partitions, "partition")
-    what = f"{format_bytes(pipeline.points[0].size_bytes)} in {partitions}{threads}"
-    return f" Send small buffers as a single message: {what} take {cost:.3g} times as long {_using(method)}."

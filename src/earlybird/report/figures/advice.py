@@ -6,12 +6,12 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import Advice, SizeRange
 from earlybird.data.units import format_bytes
-from earlybird.report import advice_text
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
+from earlybird.report.texts import spans_text
+from earlybird.report.views import advice as advice_text
 
 _HEIGHT = 120  # pixels with axis
-_MAX_LISTED = 4  # size ranges in the sentence
 _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
 
@@ -22,17 +22,13 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     ]
     if not ranges:
         return None
-    in_legend: set[str] = set()
-    data: list[dict[str, Any]] = []
-    for size_range in ranges:
-        name = advice_text.name(size_range.method, size_range.extra)
-        data.append(_block(size_range, name, name not in in_legend))
-        in_legend.add(name)
+    names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
+    data = [_block(one, names[k], names[k] not in names[:k]) for k, one in enumerate(ranges)]
     ends = [ranges[0].from_bytes, ranges[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
         id,
-        f"Best by size: {_without_size(advice)}",
+        f"Best by size: {advice_text.title(advice, 'size_bytes')}",
         "Each colour and letter is a method. Hover over or tap it to see what to do.",
         [*data, _letters(ranges)],
         axes.layout(
@@ -41,13 +37,8 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
             height=_HEIGHT,
         ),
         wide=True,
-        sentence=_sentence(ranges),
+        sentence=_sentence(ranges, names),
     )
-
-
-def _without_size(advice: Advice) -> str:
-    asked = {key: value for key, value in advice.asked.items() if key != "size_bytes"}
-    return advice_text.title(Advice(advice.operation, asked, advice.baseline, advice.ranked))
 
 
 def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:
@@ -90,16 +81,9 @@ def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
     }
 
 
-def _sentence(ranges: Sequence[SizeRange]) -> str:
+def _sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
     """`The fastest method is single message up to 105 KiB and libearlybird from 105 KiB.`"""
-    names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
     if len(ranges) == 1:
         return f"The fastest method at every size is {names[0]}."
-    spans = [f"{names[0]} up to {format_bytes(ranges[0].to_bytes)}"]
-    spans += [
-        f"{name} from {format_bytes(size_range.from_bytes)}"
-        for name, size_range in zip(names[1:_MAX_LISTED], ranges[1:_MAX_LISTED], strict=True)
-    ]
-    num_left = len(ranges) - _MAX_LISTED
-    spans += [labels.counted(num_left, "more change")] if num_left > 0 else []
-    return f"The fastest method is {labels.listed(spans)}."
+    spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]
+    return f"The fastest method is {spans_text(spans)}."

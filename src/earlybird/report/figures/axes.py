@@ -3,117 +3,67 @@
 import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 
-# name -> (light, dark). Hues follow Okabe and Ito (2008), adjusted for contrast with the background.
-PALETTE: Mapping[str, tuple[str, str]] = {
-    "measured": ("#2b3038", "#e4e7ec"),
-    "staircase": ("#0072b2", "#56b4e9"),
-    "fair": ("#7a6a00", "#f0e442"),
-    "max-rate": ("#d55e00", "#ff8a3d"),
-    "postal": ("#b0588f", "#e39cc6"),
-    "shared": ("#9c3d1e", "#ff9d76"),
-    "per-thread": ("#3d6fb0", "#8fb8ee"),
-    "per-thread-contexts": ("#1c7c7c", "#55cfcf"),
-    "processes": ("#3a3f47", "#cfd4dc"),
-    "mpich": ("#00845f", "#2ec99c"),
-    "openmpi": ("#c47a00", "#f2b134"),
-    "intel": ("#2f7fc1", "#7cc4f5"),
-    "system": ("#8a4b9e", "#c79bd8"),
-    "simgrid": ("#7b5231", "#d9ab81"),
-    "single": ("#4a5a7b", "#a8b8da"),
-    "many": ("#a3283f", "#ff8095"),
-    "partitioned": ("#e8590c", "#ffc528"),
-    "earlybird": ("#0069a8", "#5ebcf2"),
-    "stream": ("#1a9273", "#62e08a"),
-    "rma-single-passive": ("#3e2088", "#a276fd"),
-    "rma-many-passive": ("#9138f3", "#ecd9ff"),
-    "rma-single-active": ("#641807", "#a8742f"),
-    "rma-many-active": ("#9b834e", "#fbe7c6"),
-    "rma-fence": ("#538f1a", "#8a9c2f"),
-    "default": ("#555c66", "#bcc4cf"),
-    "linear": ("#c8500c", "#ff9a57"),
-    "pipeline": ("#1168a9", "#6abdf1"),
-    "binomial": ("#0d7f5e", "#3dd0a6"),
-    "chain": ("#7c51a9", "#c4a1eb"),
-    "binary": ("#5f7d00", "#b9d646"),
-    "split-binary": ("#4d6b1c", "#9dbb62"),
-    "in-order-binary": ("#74722a", "#cfcc78"),
-    "knomial": ("#00808e", "#4ed1de"),
-    "scatter-allgather": ("#b14580", "#f19bc7"),
-    "scatter-ring-allgather": ("#8d3f6b", "#d98fb8"),
-    "ring": ("#8d6e1f", "#ddc063"),
-    "recursive-doubling": ("#a43a2f", "#ff9285"),
-    "rabenseifner": ("#4658c5", "#a0abff"),
-    "bruck": ("#5d6c2f", "#aec079"),
-    "pairwise": ("#8f502b", "#dda37d"),
-    "segmented-ring": ("#2d6d75", "#86c3ca"),
-    "double-ring": ("#75611d", "#c4ad5c"),
-    "neighbor-exchange": ("#9a4a66", "#e0a0b5"),
-    "dissemination": ("#6a45b8", "#b59cf5"),
-    "reduce-bcast": ("#3f6f3a", "#93c68c"),
-    "linear-sync": ("#a65a2a", "#e8a878"),
-    "linear-nonblocking": ("#b4442f", "#f59a80"),
-    "sparbit": ("#4a5fa0", "#a3b4ea"),
-    "tree": ("#2f7a4f", "#7fcf9f"),
-    "two-ranks": ("#737373", "#a8a8a8"),
-    "other": ("#6b7280", "#9ca3af"),
+# name -> (light, dark, marker). Hues follow Okabe and Ito (2008), with more contrast with the background.
+_LOOKS: Mapping[str, tuple[str, str, str]] = {
+    "measured": ("#2b3038", "#e4e7ec", "circle"),
+    "staircase": ("#0072b2", "#56b4e9", "square"),
+    "fair": ("#7a6a00", "#f0e442", "diamond"),
+    "max-rate": ("#d55e00", "#ff8a3d", "triangle-up"),
+    "postal": ("#b0588f", "#e39cc6", "x"),
+    "shared": ("#9c3d1e", "#ff9d76", "square"),
+    "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
+    "per-thread-contexts": ("#1c7c7c", "#55cfcf", "circle"),
+    "processes": ("#3a3f47", "#cfd4dc", "triangle-up"),
+    "mpich": ("#00845f", "#2ec99c", "circle"),
+    "openmpi": ("#c47a00", "#f2b134", "square"),
+    "intel": ("#2f7fc1", "#7cc4f5", "diamond"),
+    "system": ("#8a4b9e", "#c79bd8", "triangle-up"),
+    "simgrid": ("#7b5231", "#d9ab81", "cross"),
+    "single": ("#4a5a7b", "#a8b8da", "square"),
+    "many": ("#a3283f", "#ff8095", "circle"),
+    "partitioned": ("#e8590c", "#ffc528", "diamond"),
+    "earlybird": ("#0069a8", "#5ebcf2", "star"),
+    "stream": ("#1a9273", "#62e08a", "triangle-up"),
+    "rma-single-passive": ("#3e2088", "#a276fd", "triangle-down"),
+    "rma-many-passive": ("#9138f3", "#ecd9ff", "triangle-down-open"),
+    "rma-single-active": ("#641807", "#a8742f", "pentagon"),
+    "rma-many-active": ("#9b834e", "#fbe7c6", "pentagon-open"),
+    "rma-fence": ("#538f1a", "#8a9c2f", "x"),
+    "default": ("#555c66", "#bcc4cf", "star"),
+    "linear": ("#c8500c", "#ff9a57", "square"),
+    "pipeline": ("#1168a9", "#6abdf1", "diamond"),
+    "binomial": ("#0d7f5e", "#3dd0a6", "circle"),
+    "chain": ("#7c51a9", "#c4a1eb", "triangle-right"),
+    "binary": ("#5f7d00", "#b9d646", "triangle-up"),
+    "split-binary": ("#4d6b1c", "#9dbb62", "triangle-left"),
+    "in-order-binary": ("#74722a", "#cfcc78", "triangle-down"),
+    "knomial": ("#00808e", "#4ed1de", "pentagon"),
+    "scatter-allgather": ("#b14580", "#f19bc7", "hexagram"),
+    "scatter-ring-allgather": ("#8d3f6b", "#d98fb8", "star-triangle-up"),
+    "ring": ("#8d6e1f", "#ddc063", "bowtie"),
+    "recursive-doubling": ("#a43a2f", "#ff9285", "star-square"),
+    "rabenseifner": ("#4658c5", "#a0abff", "star-diamond"),
+    "bruck": ("#5d6c2f", "#aec079", "cross"),
+    "pairwise": ("#8f502b", "#dda37d", "x"),
+    "segmented-ring": ("#2d6d75", "#86c3ca", "hourglass"),
+    "double-ring": ("#75611d", "#c4ad5c", "circle-cross"),
+    "neighbor-exchange": ("#9a4a66", "#e0a0b5", "hexagon2"),
+    "dissemination": ("#6a45b8", "#b59cf5", "diamond-tall"),
+    "reduce-bcast": ("#3f6f3a", "#93c68c", "star-triangle-down"),
+    "linear-sync": ("#a65a2a", "#e8a878", "square-cross"),
+    "linear-nonblocking": ("#b4442f", "#f59a80", "square-x"),
+    "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
+    "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"),
+    "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
+    "other": ("#6b7280", "#9ca3af", "asterisk-open"),
 }
-SYMBOLS = {
-    "mpich": "circle",
-    "openmpi": "square",
-    "intel": "diamond",
-    "system": "triangle-up",
-    "simgrid": "cross",
-    "shared": "square",
-    "per-thread": "diamond",
-    "per-thread-contexts": "circle",
-    "processes": "triangle-up",
-    "measured": "circle",
-    "staircase": "square",
-    "fair": "diamond",
-    "max-rate": "triangle-up",
-    "postal": "x",
-    "single": "square",
-    "many": "circle",
-    "partitioned": "diamond",
-    "earlybird": "star",
-    "stream": "triangle-up",
-    "rma-single-passive": "triangle-down",
-    "rma-many-passive": "triangle-down-open",
-    "rma-single-active": "pentagon",
-    "rma-many-active": "pentagon-open",
-    "rma-fence": "x",
-    "default": "star",
-    "linear": "square",
-    "pipeline": "diamond",
-    "binomial": "circle",
-    "chain": "triangle-right",
-    "binary": "triangle-up",
-    "split-binary": "triangle-left",
-    "in-order-binary": "triangle-down",
-    "knomial": "pentagon",
-    "scatter-allgather": "hexagram",
-    "scatter-ring-allgather": "star-triangle-up",
-    "ring": "bowtie",
-    "recursive-doubling": "star-square",
-    "rabenseifner": "star-diamond",
-    "bruck": "cross",
-    "pairwise": "x",
-    "segmented-ring": "hourglass",
-    "double-ring": "circle-cross",
-    "neighbor-exchange": "hexagon2",
-    "dissemination": "diamond-tall",
-    "reduce-bcast": "star-triangle-down",
-    "linear-sync": "square-cross",
-    "linear-nonblocking": "square-x",
-    "sparbit": "octagon",
-    "tree": "triangle-ne",
-    "two-ranks": "diamond-wide",
-}
+PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
 # Methods of one family share a hue and differ in line style, for colour-blind readers and for print.
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
@@ -149,8 +99,8 @@ def symbol(name: str) -> str:
     """The marker of a flavour, model or method, the same in every figure; open for our own collectives."""
     base = _base(name)
     if base in labels.ALGORITHMS:
-        return _by_bound(name, _SEGMENT_SYMBOLS, SYMBOLS[base]) + "-open" * name.startswith(labels.OWN)
-    return SYMBOLS.get(name) or _by_bound(name, _BOUND_SYMBOLS, "asterisk-open")
+        return _by_bound(name, _SEGMENT_SYMBOLS, _LOOKS[base][2]) + "-open" * name.startswith(labels.OWN)
+    return _LOOKS[name][2] if name in _LOOKS else _by_bound(name, _BOUND_SYMBOLS, _LOOKS["other"][2])
 
 
 def dash(method: str) -> str:
@@ -246,18 +196,6 @@ def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict
     return _log_axis(title, ticks, texts, low / 1.4, top * 1.4)
 
 
-def log_time_axis(times_s: Iterable[float], title: str) -> dict[str, Any]:
-    return _decades(times_s, title, format_seconds)
-
-
-def log_bandwidth_axis(values: Iterable[float], title: str) -> dict[str, Any]:
-    return _decades(values, title, format_bandwidth)
-
-
-def log_rate_axis(values_per_s: Iterable[float], title: str) -> dict[str, Any]:
-    return _decades(values_per_s, title, lambda value: f"{value / 1e6:g} million")
-
-
 def log_count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
     """Log axis with a tick at every count; with many counts, at the powers of two among them."""
     ticks = sorted(set(counts))
@@ -286,19 +224,6 @@ def _log_axis(
         "ticktext": list(texts),
         "range": [math.log10(low), math.log10(high)],
     }
-
-
-def linear_time_axis(maximum_s: float, title: str) -> dict[str, Any]:
-    return _linear(maximum_s, title, format_seconds)
-
-
-def linear_bandwidth_axis(maximum: float, title: str) -> dict[str, Any]:
-    return _linear(maximum, title, format_bandwidth)
-
-
-def linear_axis(maximum: float, title: str) -> dict[str, Any]:
-    """Linear axis from 0."""
-    return _linear(maximum, title, lambda value: f"{value:g}")
 
 
 def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
@@ -347,3 +272,10 @@ def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[st
 def _clean(value: float) -> float:
     """Remove rounding errors such as 0.30000000000000004."""
     return float(f"{value:.6g}")
+
+
+log_time_axis = partial(_decades, text=format_seconds)
+log_bandwidth_axis = partial(_decades, text=format_bandwidth)
+log_rate_axis = partial(_decades, text=lambda value: f"{value / 1e6:g} million")
+linear_time_axis = partial(_linear, text=format_seconds)
+linear_bandwidth_axis = partial(_linear, text=format_bandwidth)

@@ -1,4 +1,4 @@
-"""Figures of collectives: time of each algorithm against ranks and against size."""
+"""Figures of collectives: time of each algorithm against ranks and size, by mapping, and the fastest one."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,21 +7,21 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.collective_choices import choice, drawn_sizes, setting_text, sized
-from earlybird.report.collectives import Collective, CollectivePoint, is_own
 from earlybird.report.figures import axes
-from earlybird.report.figures.spread_lines import fitted_trace, spread_traces
+from earlybird.report.figures.lines import MEASURED, MethodLines, line, method_name, size_x, time_hover
+from earlybird.report.figures.maps import Cell, method_map
 from earlybird.report.material import ReferenceCurve
-from earlybird.report.parts import Figure
+from earlybird.report.parts import Figure, grouped
+from earlybird.report.texts import fastest_by_size
+from earlybird.report.views.collectives import Collective, base, drawn_sizes, map_order, sized
+from earlybird.report.views.points import Point, methods_of
 
 MAX_LINES = 10  # visible lines; the legend shows the others on request
+MAX_ROWS = 16  # rank counts in a map
 # From this number of ranks, published regressions (fitted to hundreds of ranks) are visible by default.
 REFERENCE_RANKS = 32
 CROWDED = "More ranks than cores: these times include context switches."
-COMPLETION = (
-    "Time until the last rank completes. Line: median over iterations, then launches. Shading: its "
-    "interval over launches."
-)
+_MAPPING_LOOKS = {"core": ("solid", "circle"), "socket": ("dash", "square"), "node": ("dot", "diamond")}
 
 
 def collective_figures(
@@ -30,12 +30,8 @@ def collective_figures(
     """For one operation, MPI and mapping: figures against ranks for each drawn size, one against size."""
     figures = []
     for size_bytes in drawn_sizes(collective, measured):
-        known = [
-            curve
-            for curve in references
-            if (curve.operation, curve.map_by, curve.size_bytes)
-            == (collective.operation, collective.map_by, size_bytes)
-        ]
+        wanted = collective.operation, collective.map_by, size_bytes
+        known = [one for one in references if (one.operation, one.map_by, one.size_bytes) == wanted]
         figures.append(_ranks_figure(f"collective-ranks-{k}-{size_bytes}", collective, size_bytes, known))
     return figures + (
         [_size_figure(f"collective-size-{k}", collective)] if len(collective.sizes()) > 1 else []
@@ -45,27 +41,16 @@ def collective_figures(
 def _ranks_figure(
     id: str, collective: Collective, size_bytes: int, references: Sequence[ReferenceCurve]
 ) -> Figure:
-    title = f"Time against ranks, {format_bytes(size_bytes)}: {setting_text(collective)}"
-    points = collective.of_size(size_bytes)
-    if len({point.ranks for point in points}) < 2 and len(collective.sizes()) > 1:
+    title = f"Time against ranks, {format_bytes(size_bytes)}: {collective.setting_text}"
+    points, choice = collective.of_size(size_bytes), sized(collective, size_bytes)
+    if len(points) < 2 and len(collective.sizes()) > 1:
         ranks = labels.counted(points[0].ranks, "rank")
         reason = f"Only {ranks} were measured with this size; see the figure against size."
-        return Figure(id, title, "", why_not=reason, choice=sized(collective, size_bytes))
-    lines = _Lines(collective, points, lambda point: point.ranks)
+        return Figure(id, title, "", why_not=reason, choice=choice)
     published = [_reference_trace(curve, points[-1].ranks) for curve in references]
-    counts = [point.ranks for point in points]
-    return Figure(
-        id,
-        title,
-        _caption(points, bool(lines.fitted), lines.hidden, published),
-        [*lines.data, *lines.fitted, *published],
-        axes.layout(
-            axes.log_count_axis(counts, "ranks"),
-            axes.log_time_axis([*lines.times_s, *_visible_times(published, lines.times_s)], "completion"),
-        ),
-        sentence=_ranks_sentence(collective, points),
-        choice=sized(collective, size_bytes),
-    )
+    axis = axes.log_count_axis([point.ranks for point in points], "ranks")
+    sentence = _ranks_sentence(collective, points[-1])
+    return _figure(id, title, points, lambda point: point.ranks, axis, sentence, choice, published)
 
 
 def _size_figure(id: str, collective: Collective) -> Figure:
@@ -73,105 +58,70 @@ def _size_figure(id: str, collective: Collective) -> Figure:
     counts = collective.ranks()
     ranks = next((count for count in reversed(counts) if len(collective.of_ranks(count)) > 1), counts[-1])
     points = collective.of_ranks(ranks)
-    lines = _Lines(collective, points, lambda point: point.size_bytes or axes.ZERO_BYTES_AT)
+    sizes = [point.size_bytes for point in points]
+    title = f"Time against size, {labels.counted(ranks, 'rank')}: {collective.setting_text}"
+    sentence = fastest_by_size("algorithm", collective.best_methods(ranks), sizes)
+    return _figure(id, title, points, size_x, axes.size_axis(sizes), sentence, collective.choice(), ())
+
+
+def _figure(
+    id: str,
+    title: str,
+    points: Sequence[Point],
+    x: Callable[[Point], float],
+    axis: dict[str, Any],
+    sentence: str,
+    choice: dict[str, str],
+    published: Sequence[dict[str, Any]],
+) -> Figure:
+    methods = methods_of(points)
+    shown = _shown(methods, points)
+    lines = MethodLines(points, methods, x, shown)
+    hidden = len(methods) - len(shown)
+    references = published and published[0]["visible"] == "legendonly"
+    remarks = {
+        f"Time until the last rank completes. {MEASURED}": True,
+        "Open markers: our own algorithms, on point-to-point calls.": any(
+            method.startswith(labels.OWN) for method in methods
+        ),
+        "Dashed, without markers: the fitted model.": lines.fitted,
+        f"{labels.counted(hidden, 'more algorithm')} hidden: click the legend to show them.": hidden,
+        "Published regressions, fitted to hundreds of ranks, are hidden: click the legend.": references,
+        CROWDED: any(point.oversubscribed for point in points),
+    }
+    times_s = [*lines.times_s, *_visible_times(published, lines.times_s)]
     return Figure(
         id,
-        f"Time against size, {labels.counted(ranks, 'rank')}: {setting_text(collective)}",
-        _caption(points, bool(lines.fitted), lines.hidden, ()),
-        [*lines.data, *lines.fitted],
-        axes.layout(
-            axes.size_axis([point.size_bytes for point in points]),
-            axes.log_time_axis(lines.times_s, "completion"),
-        ),
-        sentence=_size_sentence(collective, ranks),
-        choice=choice(collective),
+        title,
+        " ".join(remark for remark, is_true in remarks.items() if is_true),
+        [*lines.data, *lines.fitted, *published],
+        axes.layout(axis, axes.log_time_axis(times_s, "completion")),
+        sentence=sentence,
+        choice=choice,
     )
 
 
-class _Lines:
-    """The traces of every method over `points`: measured `data`, `fitted` models, all visible `times_s`, and
-    the number of `hidden` methods."""
-
-    def __init__(
-        self, collective: Collective, points: Sequence[CollectivePoint], x: Callable[[CollectivePoint], float]
-    ):
-        methods = [
-            method for method in collective.methods() if any(method in point.time_s for point in points)
-        ]
-        shown = set(_shown(methods, points))
-        self.hidden = len(methods) - len(shown)
-        self.data: list[dict[str, Any]] = []
-        self.fitted: list[dict[str, Any]] = []
-        self.times_s: list[float] = []
-        for method in methods:
-            cells = [point for point in points if method in point.time_s]
-            name = axes.label(labels.capital(labels.method(method)))
-            spreads = [point.time_s[method] for point in cells]
-            hover_texts = [hover(name, point, method) for point in cells]
-            self.data += spread_traces(
-                method, name, list(map(x, cells)), spreads, hover_texts, shown=method in shown
-            )
-            predicted = [point for point in cells if method in point.fitted_s and method in shown]
-            if predicted:
-                hover_texts = [_fitted_hover(method, point) for point in predicted]
-                times_s = [point.fitted_s[method] for point in predicted]
-                first = not self.fitted
-                self.fitted.append(
-                    fitted_trace(method, "Fitted model", list(map(x, predicted)), times_s, hover_texts, first)
-                )
-                self.times_s += times_s
-            self.times_s += [time_s for spread in spreads for time_s in spread if method in shown]
-
-
-def _shown(methods: Sequence[str], points: Sequence[CollectivePoint]) -> list[str]:
+def _shown(methods: Sequence[str], points: Sequence[Point]) -> list[str]:
     """At most MAX_LINES: the MPI's default, the fastest at any point, then the fastest at the last point."""
     fastest = {point.fastest() for point in points}
     last = points[-1].time_s
 
     def priority(method: str) -> tuple:
-        return method != DEFAULT, method not in fastest, last[method][0] if method in last else math.inf
+        return method != DEFAULT, method not in fastest, last[method].value if method in last else math.inf
 
     return sorted(methods, key=priority)[:MAX_LINES]
 
 
-def hover(name: str, point: CollectivePoint, method: str) -> str:
-    middle, low, high = point.time_s[method]
-    launches = labels.counted(point.num_launches, "launch", "launches")
-    gain = point.speed_up(method)
-    speed_up = f"<br>speed-up {gain:.2f} over the MPI's default" if gain is not None else ""
-    return (
-        f"{name}<br>{labels.counted(point.ranks, 'rank')}, {format_bytes(point.size_bytes)}: "
-        f"<b>{format_seconds(middle)}</b><br>"
-        f"{launches}: {format_seconds(low)} to {format_seconds(high)}{speed_up}"
-    )
-
-
-def _fitted_hover(method: str, point: CollectivePoint) -> str:
-    fitted_s = point.fitted_s[method]
-    off = labels.signed_percent(fitted_s / point.time_s[method][0] - 1) if point.time_s[method][0] > 0 else ""
-    return (
-        f"{axes.label(f'fitted model, {labels.method(method)}')}<br>{labels.counted(point.ranks, 'rank')}, "
-        f"{format_bytes(point.size_bytes)}: {format_seconds(fitted_s)} ({off})"
-    )
-
-
 def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
     name = axes.label(f"{curve.source}, {labels.method(curve.algorithm)}")
-    return {
-        "x": list(curve.ranks),
-        # Regression lines may be negative for few ranks.
-        "y": [time_s if time_s > 0 else None for time_s in curve.time_s],
-        "mode": "lines",
-        "name": name,
-        "legendrank": 2500,
-        "visible": True if most >= REFERENCE_RANKS else "legendonly",
-        "line": {"color": axes.color(curve.algorithm), "width": 1.4, "dash": "10px,3px,2px,3px"},
-        "hovertext": [
-            f"{name}<br>{labels.counted(ranks, 'rank')}: {format_seconds(time_s)}"
-            for ranks, time_s in zip(curve.ranks, curve.time_s, strict=True)
-        ],
-        "hoverinfo": "text",
-    }
+    texts = [
+        f"{name}<br>{labels.counted(ranks, 'rank')}: {format_seconds(time_s)}"
+        for ranks, time_s in zip(curve.ranks, curve.time_s, strict=True)
+    ]
+    times_s = [time_s if time_s > 0 else None for time_s in curve.time_s]  # may be negative for few ranks
+    more = {"legendrank": 2500, "visible": True if most >= REFERENCE_RANKS else "legendonly"}
+    color = axes.color(curve.algorithm)
+    return line(name, curve.ranks, times_s, texts, color, "10px,3px,2px,3px", width=1.4, **more)
 
 
 def _visible_times(published: Sequence[dict[str, Any]], measured: Sequence[float]) -> list[float]:
@@ -181,52 +131,120 @@ def _visible_times(published: Sequence[dict[str, Any]], measured: Sequence[float
     return [time_s for time_s in drawn if time_s is not None and time_s >= least]
 
 
-def _caption(
-    points: Sequence[CollectivePoint], fitted: bool, hidden: int, published: Sequence[dict[str, Any]]
-) -> str:
-    parts = [COMPLETION]
-    if any(is_own(method) for point in points for method in point.time_s):
-        parts.append("Open markers: our own algorithms, on point-to-point calls.")
-    if fitted:
-        parts.append("Dashed, without markers: the fitted model.")
-    if hidden:
-        parts.append(f"{labels.counted(hidden, 'more algorithm')} hidden: click the legend to show them.")
-    if published and published[0]["visible"] == "legendonly":
-        parts.append("Published regressions, fitted to hundreds of ranks, are hidden: click the legend.")
-    if any(point.oversubscribed for point in points):
-        parts.append(CROWDED)
-    return " ".join(parts)
-
-
-def _ranks_sentence(collective: Collective, points: Sequence[CollectivePoint]) -> str:
+def _ranks_sentence(collective: Collective, last: Point) -> str:
     """`Among 8 ranks, binomial tree is the fastest (12 us, speed-up 1.30 over the MPI's default).`"""
-    last = points[-1]
     method, time = fastest_text(collective, last)
     among = f"Among {labels.counted(last.ranks, 'rank')}"
-    if method == labels.method(DEFAULT) and len(last.time_s) > 1:
+    if method == labels.method(DEFAULT) and len(last.results) > 1:
         return f"{among}, no algorithm is clearly faster than {method} ({time})."
     return f"{among}, {method} is the fastest ({time})."
 
 
-def fastest_text(collective: Collective, point: CollectivePoint) -> tuple[str, str]:
+def fastest_text(collective: Collective, point: Point) -> tuple[str, str]:
     """The fastest algorithm at a point, the same as in tables and maps, and its time with the speed-up over
     the MPI's default."""
     method = collective.best_at(point)
-    time = format_seconds(point.time_s[method][0])
-    gain = point.speed_up(method)
-    speed_up = f", speed-up {gain:.2f} over the MPI's default" if gain is not None else ""
-    return labels.method(method), time + speed_up
+    gain = point.speed_up.get(method)
+    speed_up = f", speed-up {gain.value:.2f} over the MPI's default" if gain else ""
+    return labels.method(method), format_seconds(point.time_s[method].value) + speed_up
 
 
-def _size_sentence(collective: Collective, ranks: int) -> str:
-    """`Fastest: the MPI's default up to 4 KiB and pipeline in segments of 8 KiB from 8 KiB.`"""
-    best = collective.best_methods(ranks, collective.methods())
-    if "" in best:
-        return "The clock did not resolve every time."
-    sizes = [point.size_bytes for point in collective.of_ranks(ranks)]
-    starts = [k for k in range(len(best)) if not k or best[k] != best[k - 1]]
-    if len(starts) == 1:
-        return f"No algorithm is clearly faster than {labels.method(best[0])} at any size."
-    spans = [f"{labels.method(best[0])} up to {format_bytes(sizes[starts[1] - 1])}"]
-    spans += [f"{labels.method(best[k])} from {format_bytes(sizes[k])}" for k in starts[1:]]
-    return f"Fastest: {labels.listed_briefly(spans, 4)}."
+def mapping_figures(measured: Sequence[Collective]) -> list[Figure]:
+    """Figures for every operation and MPI with several mappings: each algorithm with each mapping."""
+    groups = grouped(measured, lambda collective: (collective.operation, collective.label))
+    return [
+        _mapping_figure(f"collective-mapping-{k}-{size_bytes}", parts, size_bytes)
+        for k, group in enumerate(group for group in groups.values() if len(group) > 1)
+        for size_bytes in sorted({size for one in group for size in drawn_sizes(one, measured)})
+        if len(parts := [one for one in group if len(one.of_size(size_bytes)) > 1]) > 1
+    ]
+
+
+def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Figure:
+    data, times_s = [], []
+    group = sorted(group, key=lambda collective: map_order(collective.map_by))
+    for collective in group:
+        dash, mark = _MAPPING_LOOKS.get(collective.map_by, ("longdash", "x"))
+        for method in _typical(collective):
+            points = [point for point in collective.of_size(size_bytes) if method in point.results]
+            name = f"{method_name(method)}, by {axes.label(collective.map_by)}"
+            texts = [time_hover(name, point, method) for point in points]
+            medians_s = [point.time_s[method].value for point in points]
+            ranks, color = [point.ranks for point in points], axes.color(method)
+            data.append(line(name, ranks, medians_s, texts, color, dash, symbol=mark))
+            times_s += medians_s
+    counts = [point.ranks for collective in group for point in collective.of_size(size_bytes)]
+    first = group[0]
+    return Figure(
+        id,
+        f"Time by mapping, {format_bytes(size_bytes)}: {labels.operation(first.operation)}, {first.label}",
+        "Colour: the algorithm. Line style and marker: the mapping. Medians over iterations, then launches.",
+        data,
+        axes.layout(axes.log_count_axis(counts, "ranks"), axes.log_time_axis(times_s, "completion")),
+        wide=True,
+        sentence=_mapping_sentence(group, size_bytes),
+        choice={name: text for name, text in sized(first, size_bytes).items() if name != "mapped by"},
+    )
+
+
+def _typical(collective: Collective) -> list[str]:
+    """One method per base algorithm: the MPI's, or ours if the MPI has none; the first segment size."""
+    chosen: dict[str, str] = {}
+    for method in sorted(collective.methods(), key=lambda method: method.startswith(labels.OWN)):
+        chosen.setdefault(base(method).removeprefix(labels.OWN), method)
+    return list(chosen.values())
+
+
+def _mapping_sentence(group: Sequence[Collective], size_bytes: int) -> str:
+    """The time ratio of the slowest to the fastest mapping at the most ranks, for one common method."""
+    times_s: dict[tuple[int, str], dict[str, float]] = {}
+    for collective in group:
+        for point in collective.of_size(size_bytes):
+            for method in {*_typical(collective)} & point.results.keys():
+                by_mapping = times_s.setdefault((point.ranks, method), {})
+                by_mapping[collective.map_by] = point.time_s[method].value
+    common = [key for key, by_mapping in times_s.items() if len(by_mapping) == len(group)]
+    if not common:
+        return "The mappings were measured with different ranks or algorithms."
+    most = max(ranks for ranks, _ in common)
+    ranks, method = min(
+        (key for key in common if key[0] == most), key=lambda key: labels.method_order(key[1])
+    )
+    by_mapping = times_s[ranks, method]
+    slow, fast = (pick(by_mapping, key=lambda mapping: by_mapping[mapping]) for pick in (max, min))
+    return (
+        f"Among {labels.counted(ranks, 'rank')}, {labels.method(method)} takes "
+        f"{by_mapping[slow] / by_mapping[fast]:.2f} times as long with ranks mapped by {slow} as by {fast}."
+    )
+
+
+def map_figures(k: int, collective: Collective) -> list[Figure]:
+    """Maps of the fastest MPI algorithm, and of the fastest including ours if one of ours is the fastest."""
+    of_mpi = collective.of_mpi()
+    kinds = [("mpi", "of the MPI's algorithms", of_mpi)]
+    if collective.methods() != of_mpi.methods():
+        kinds.append(("all", "of all algorithms, including ours", collective))
+    figures, drawn = [], []
+    for kind, which, one in kinds:
+        cells = _best_cells(one)
+        best = {where: cell.best for where, cell in cells.items()}
+        if len(one.methods()) < 2 or best in drawn:
+            continue
+        drawn.append(best)
+        id, title = f"collective-best-{kind}-{k}", f"The fastest {which}: {collective.setting_text}"
+        figures.append(method_map(id, title, "algorithm", "ranks", cells, collective.choice()))
+    return [figure for figure in figures if figure]
+
+
+def _best_cells(collective: Collective) -> dict[tuple[int, int], Cell]:
+    """By ranks and size; of too many rank counts, the ends and the powers of two."""
+    counts = collective.ranks()
+    if len(counts) > MAX_ROWS:
+        powers = [count for count in counts if count & (count - 1) == 0]
+        counts = sorted({counts[0], counts[-1], *powers})
+    return {
+        (ranks, point.size_bytes): Cell(base(method), point, method)
+        for ranks in counts
+        for point, method in zip(collective.of_ranks(ranks), collective.best_methods(ranks), strict=True)
+        if method
+    }

@@ -1,13 +1,14 @@
-"""Figures of chapters 3 and 4: time of each rank, waiting for the slowest, predicted against measured."""
+"""Figures of exchanges: time of each rank, waiting for the slowest, predicted against measured."""
 
 from typing import Any
 
 import numpy as np
 
 from earlybird.data.units import format_seconds
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures import axes
+from earlybird.report.figures.lines import line
 from earlybird.report.parts import Figure
+from earlybird.report.views.exchanges import Exchange
 
 MAX_BARS = 32  # ranks drawn as bars in rank order; more are drawn as a line and points, slowest first
 MAX_POINTS = 1500  # ranks drawn at most, an even selection from the slowest to the fastest
@@ -16,15 +17,14 @@ MAX_POINTS = 1500  # ranks drawn at most, an even selection from the slowest to 
 def ranks_figure(exchange: Exchange, id: str) -> Figure:
     """Measured and predicted seconds of every rank."""
     ranks = _ranks(exchange)
-    measured = [] if exchange.measured_s is None else [("measured", exchange.measured_s)]
-    series = measured + [(model, exchange.predicted_s[model]) for model in exchange.models()]
-    top = max(float(times.max()) for _, times in series)
-    first = series[0][0]
+    series = exchange.series()
+    top = max(float(times.max()) for times in series.values())
+    first, _ = exchange.reference()
     return Figure(
         id,
         "Time of each rank",
         f"Median over iterations, then launches, and the predictions of each model.{_order_note(exchange)}",
-        [_trace(name, times[ranks], ranks, name == first) for name, times in series],
+        [_rank_trace(name, times[ranks], ranks, name == first) for name, times in series.items()],
         axes.layout(_rank_axis(exchange), axes.linear_time_axis(top, "time"), barmode="group", bargap=0.25),
         wide=True,
     )
@@ -39,7 +39,7 @@ def waiting_figure(exchange: Exchange, id: str) -> Figure:
         id,
         "Waiting for the slowest rank",
         f"The time of the slowest rank minus the time of the rank, {source}.{_order_note(exchange)}",
-        [_trace(name, (times.max() - times)[ranks], ranks, True)],
+        [_rank_trace(name, (times.max() - times)[ranks], ranks, True)],
         axes.layout(_rank_axis(exchange), axes.linear_time_axis(float(times.max()), "idle time")),
     )
 
@@ -55,14 +55,8 @@ def scatter_figure(exchange: Exchange, id: str) -> Figure:
     else:
         ends = [0.0, float(values.max()) * 1.06]
         x, y = (axes.linear_time_axis(float(values.max()), title) for title in ("measured", "predicted"))
-    diagonal = {
-        "x": ends,
-        "y": ends,
-        "mode": "lines",
-        "name": "predicted = measured",
-        "hoverinfo": "skip",
-        "line": {"color": axes.color("measured"), "width": 1.4, "dash": "dash"},
-    }
+    name, color = "predicted = measured", axes.color("measured")
+    diagonal = line(name, ends, ends, [], color, "dash", width=1.4, hoverinfo="skip")
     ranks = _ranks(exchange)
     return Figure(
         id,
@@ -76,18 +70,12 @@ def scatter_figure(exchange: Exchange, id: str) -> Figure:
 
 def _points(exchange: Exchange, model: str, ranks: np.ndarray) -> dict[str, Any]:
     measured, predicted = exchange.measured_s[ranks], exchange.predicted_s[model][ranks]
-    return {
-        "x": measured.tolist(),
-        "y": predicted.tolist(),
-        "mode": "markers",
-        "name": axes.label(model),
-        "marker": _marker(model, len(ranks)),
-        "hoverinfo": "text",
-        "hovertext": [
-            f"rank {rank}<br>measured {format_seconds(a)}<br>{axes.label(model)} <b>{format_seconds(b)}</b>"
-            for rank, a, b in zip(ranks, measured, predicted, strict=True)
-        ],
-    }
+    name = axes.label(model)
+    texts = [
+        f"rank {rank}<br>measured {format_seconds(a)}<br>{name} <b>{format_seconds(b)}</b>"
+        for rank, a, b in zip(ranks, measured, predicted, strict=True)
+    ]
+    return _trace(name, measured.tolist(), predicted, texts, **_markers(model, len(ranks)))
 
 
 def _ranks(exchange: Exchange) -> np.ndarray:
@@ -106,41 +94,29 @@ def _order_note(exchange: Exchange) -> str:
     return f" Slowest rank first{thinned}."
 
 
-def _trace(name: str, times: np.ndarray, ranks: np.ndarray, is_sort_key: bool) -> dict[str, Any]:
+def _rank_trace(name: str, times: np.ndarray, ranks: np.ndarray, is_sort_key: bool) -> dict[str, Any]:
     """Bars for few ranks; for many, a line if `is_sort_key` (the series that sorts them), else points."""
-    label = axes.label(name)
-    trace = {
-        "x": list(range(len(ranks))),
-        "y": times.tolist(),
-        "name": label,
-        "hoverinfo": "text",
-        "hovertext": [
-            f"rank {r}, {label}<br><b>{format_seconds(t)}</b>" for r, t in zip(ranks, times, strict=True)
-        ],
-    }
+    label, color = axes.label(name), axes.color(name)
+    texts = [f"rank {r}, {label}<br><b>{format_seconds(t)}</b>" for r, t in zip(ranks, times, strict=True)]
     if len(ranks) <= MAX_BARS:
-        return trace | {"type": "bar", "marker": _bar_marker(name)}
-    if is_sort_key:
-        return trace | {"mode": "lines", "line": {"color": axes.color(name), "width": 2.5}}
-    return trace | {"mode": "markers", "marker": _marker(name, len(ranks))}
+        pattern = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.2}
+        shape = {"pattern": pattern | {"shape": axes.BAR_SHAPES[name]}} if name in axes.BAR_SHAPES else {}
+        look: dict[str, Any] = {"type": "bar", "marker": {"color": color} | shape}
+    elif is_sort_key:
+        look = {"mode": "lines", "line": {"color": color, "width": 2.5}}
+    else:
+        look = _markers(name, len(ranks))
+    return _trace(label, list(range(len(ranks))), times, texts, **look)
 
 
-def _marker(name: str, count: int) -> dict[str, Any]:
+def _trace(name: str, x: list[float], times: np.ndarray, texts: list[str], **look: Any) -> dict[str, Any]:
+    return {"x": x, "y": times.tolist(), "name": name, "hoverinfo": "text", "hovertext": texts} | look
+
+
+def _markers(name: str, count: int) -> dict[str, Any]:
     size, opacity = (9, 0.85) if count <= MAX_BARS else (4, 0.45)
-    return {"color": axes.color(name), "symbol": axes.symbol(name), "size": size, "opacity": opacity}
-
-
-def _bar_marker(name: str) -> dict[str, Any]:
-    marker: dict[str, Any] = {"color": axes.color(name)}
-    if name in axes.BAR_SHAPES:
-        marker["pattern"] = {
-            "shape": axes.BAR_SHAPES[name],
-            "fillmode": "overlay",
-            "fgcolor": "var(--card)",
-            "size": 7,
-            "solidity": 0.2,
-        }
-    return marker
+    look = {"color": axes.color(name), "symbol": axes.symbol(name), "size": size, "opacity": opacity}
+    return {"mode": "markers", "marker": look}
 
 
 def _rank_axis(exchange: Exchange) -> dict[str, Any]:

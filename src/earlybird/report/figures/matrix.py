@@ -1,13 +1,14 @@
-"""The communication matrix of chapter 3: bytes from each sender to each receiver as a heat map."""
+"""The communication matrix: bytes from each sender to each receiver as a heat map."""
 
 import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.pattern import Pattern
 from earlybird.data.units import format_bytes
-from earlybird.report.exchanges import Exchange
 from earlybird.report.figures import axes
+from earlybird.report.figures.maps import heat_map
 from earlybird.report.parts import Figure
+from earlybird.report.views.exchanges import Exchange
 
 MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
 
@@ -15,46 +16,25 @@ MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
 def matrix_figure(exchange: Exchange, id: str) -> Figure:
     """Bytes from each sender to each receiver, log colours; above MAX_CELLS ranks, a cell sums several."""
     title = "Communication matrix"
-    if exchange.pattern is None:
-        return Figure(
-            id,
-            title,
-            "",
-            why_not="The pattern was not given: add the pattern file, or the run folder of the "
-            "replay, which contains it.",
-        )
     if exchange.pattern.num_messages == 0:
         return Figure(id, title, "", why_not="The pattern has no messages.")
     block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
     names = _block_names(len(volume), block, exchange.num_ranks)
-    with np.errstate(divide="ignore"):
-        z = np.where(messages > 0, np.log10(np.maximum(volume, 1)), np.nan)
-    low, high = float(np.nanmin(z)), float(np.nanmax(z))
+    logs = np.log10(np.maximum(volume, 1)).round(4)
+    z = np.where(messages > 0, logs, None).tolist()
+    low, high = float(logs[messages > 0].min()), float(logs[messages > 0].max())
     exponents, texts = _byte_ticks(low, high)
     hover = [
         [
-            f"{names[i]} to {names[j]}<br><b>{format_bytes(int(volume[i, j]))}</b> in "
-            f"{labels.counted(int(messages[i, j]), 'message')}"
-            if messages[i, j]
-            else ""
-            for j in range(len(volume))
+            f"{names[i]} to {names[j]}<br><b>{format_bytes(size)}</b> in {labels.counted(count, 'message')}"
+            for j, (size, count) in enumerate(zip(*rows, strict=True))
         ]
-        for i in range(len(volume))
+        for i, rows in enumerate(zip(volume.tolist(), messages.tolist(), strict=True))
     ]
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(volume))),
-        "y": list(range(len(volume))),
-        "z": _none_for_nan(z),
-        "hovertext": hover,
-        "hoverinfo": "text",
-        "colorscale": axes.AMOUNTS,
-        "zmin": low - 0.01,  # a single volume still spans a scale
-        "zmax": high + 0.01,
-        "xgap": 1 if len(volume) <= 32 else 0,
-        "ygap": 1 if len(volume) <= 32 else 0,
-        "colorbar": axes.color_bar(exponents, texts, -0.2),
-    }
+    # A single volume still spans a scale.
+    ends, gap = (low - 0.01, high + 0.01), 1 if len(volume) <= 32 else 0
+    bar = axes.color_bar(exponents, texts, -0.2)
+    trace = heat_map(z, hover, axes.AMOUNTS, ends, gap, colorbar=bar)
     ticks = sorted({round(k) for k in np.linspace(0, len(volume) - 1, min(len(volume), 7))})
     axis = {
         "tickvals": ticks,
@@ -105,7 +85,3 @@ def _byte_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
         return ends, [format_bytes(round(10**end)) for end in ends]
     powers = range(int(first), int(last) + 1, -(-int(last - first) // 3))
     return [k * float(np.log10(2)) for k in powers], [format_bytes(2**k) for k in powers]
-
-
-def _none_for_nan(values: np.ndarray) -> list[list[float | None]]:
-    return [[None if np.isnan(v) else round(float(v), 4) for v in row] for row in values]

@@ -1,67 +1,65 @@
-"""Figures of pipelines: time against size per method, and speed-up over a single message."""
+"""Figures of pipelines: time against size, speed-up over a single message, and the fastest method."""
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.methods import SINGLE
-from earlybird.data.results import Estimate
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data.units import format_bytes
 from earlybird.report.figures import axes
-from earlybird.report.figures.spread_lines import fitted_trace, spread_traces
-from earlybird.report.parts import Figure
-from earlybird.report.pipeline_choices import choice, setting_text
-from earlybird.report.pipelines import Pipeline, PipelinePoint, Setting
+from earlybird.report.figures.lines import (
+    MEASURED,
+    MethodLines,
+    hover,
+    line,
+    method_name,
+    size_x,
+    spread_traces,
+)
+from earlybird.report.figures.maps import Cell, method_map
+from earlybird.report.parts import Figure, figures_left, grouped
+from earlybird.report.texts import fastest_by_size
+from earlybird.report.views.pipelines import Pipeline, setting_text
+from earlybird.report.views.points import Point
 
 MAX_SETTINGS = 60  # settings with figures, one shown at a time; the table has all
-CROWDED = "More threads than cores: these times include context switches."
-_Cell = tuple[PipelinePoint, Estimate]
+CROWDED = " More threads than cores: these times include context switches."
+_SAME_SIZE = 1 / 16  # relative difference up to which sizes share a column (rounding to odd partition counts)
 
 
 def pipeline_figures(measured: Sequence[Pipeline]) -> list[Figure]:
-    """Two figures per setting: times of all methods, and speed-ups over a single message."""
+    """Two figures per setting, times of all methods and speed-ups over a single message; and maps."""
     figures = []
     for k, pipeline in enumerate(measured[:MAX_SETTINGS]):
         figures += [_time_figure(k, pipeline), _speed_up_figure(k, pipeline)]
-    num_left = len(measured) - MAX_SETTINGS
-    if num_left > 0:
-        reason = (
-            f"{MAX_SETTINGS} settings have figures; the times of the others are in the table of pipelines."
-        )
-        figures.append(
-            Figure("pipelines-left", f"{labels.counted(num_left, 'more setting')}", "", why_not=reason)
-        )
-    return figures
+    figures += figures_left("pipelines", len(measured), MAX_SETTINGS)
+    return figures + _best_method_figures(measured)
 
 
 def _time_figure(k: int, pipeline: Pipeline) -> Figure:
-    data, times = [], []
-    for method in pipeline.methods():
-        cells = [(point, point.time_s[method]) for point in pipeline.points if method in point.time_s]
-        data += _traces(method, cells, format_seconds)
-        times += [time_s for _, spread in cells for time_s in spread]
-    fitted = _fitted_traces(pipeline)
-    times += [time_s for trace in fitted for time_s in trace["y"]]
-    caption = (
-        f"{_lateness(pipeline)} Line: median over iterations, then launches. Shading: its interval "
-        "over launches."
-    )
-    caption += " Dashed, without markers: the fitted model." if fitted else ""
+    lines = MethodLines(pipeline.points, pipeline.methods(), size_x)
+    sizes = [point.size_bytes for point in pipeline.points]
+    error = pipeline.fitted_error()
+    fitted = f" Median error of the fitted model: {labels.percent(error)}." if error is not None else ""
     return Figure(
         f"pipeline-time-{k}",
         f"Time of a buffer: {setting_text(pipeline)}",
-        caption + (f" {CROWDED}" if pipeline.oversubscribed else ""),
-        data + fitted,
-        axes.layout(_sizes(pipeline), axes.log_time_axis(times, "time to solution")),
-        sentence=_time_sentence(pipeline),
-        choice=choice(pipeline),
+        f"{_lateness(pipeline)} {MEASURED}"
+        + " Dashed, without markers: the fitted model." * bool(lines.fitted)
+        + CROWDED * pipeline.oversubscribed,
+        lines.data + lines.fitted,
+        axes.layout(
+            axes.size_axis(sizes, "buffer size"), axes.log_time_axis(lines.times_s, "time to solution")
+        ),
+        sentence=fastest_by_size("method", pipeline.best_methods(), sizes) + fitted,
+        choice=pipeline.choice(),
     )
 
 
 def _lateness(pipeline: Pipeline) -> str:
     start = "Time from the start until the buffer is received"
-    if pipeline.setting.noise is not None:
+    if pipeline.setting.compute_s_per_byte:
         return f"{start}, without the computation of the slowest thread."
     if not pipeline.setting.gamma_s_per_byte:
         return f"{start}; all partitions are ready at once."
@@ -69,147 +67,111 @@ def _lateness(pipeline: Pipeline) -> str:
     return f"{start}, without the delay of the last partition, which is {delay}."
 
 
-def _time_sentence(pipeline: Pipeline) -> str:
-    """`Fastest: single message up to 64 KiB and libearlybird from 128 KiB.`, and the error of the model."""
-    runs = [
-        (method, [point.size_bytes for _, point in group])
-        for method, group in groupby(
-            zip(pipeline.best_methods(), pipeline.points, strict=True), key=lambda pair: pair[0]
-        )
-    ]
-    if len(runs) == 1:
-        text = f"No method is clearly faster than {labels.method(runs[0][0])} at any size."
-    else:
-        spans = [f"{labels.method(runs[0][0])} up to {format_bytes(runs[0][1][-1])}"]
-        spans += [f"{labels.method(method)} from {format_bytes(sizes[0])}" for method, sizes in runs[1:]]
-        text = f"Fastest: {labels.listed(spans)}."
-    error = pipeline.fitted_error()
-    return text + (
-        f" Median error of the fitted model: {labels.percent(error)}." if error is not None else ""
-    )
-
-
 def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     id, title = f"pipeline-gain-{k}", f"Speed-up over a single message: {setting_text(pipeline)}"
-    data: list[dict[str, Any]] = []
-    values: list[float] = []
-    for method in pipeline.methods():
-        cells = [(point, point.speed_up[method]) for point in pipeline.points if method in point.speed_up]
-        if cells:
-            data += _traces(method, cells, lambda gain: f"speed-up {gain:.2f}")
-            values += [gain for _, spread in cells for gain in spread]
-    if not data:
+    points = [point for point in pipeline.points if point.speed_up]
+    if not points:
         reason = "The ratio requires rounds with a single message and another method; no launch has them."
-        return Figure(id, title, "", why_not=reason, choice=choice(pipeline))
-    data.insert(0, _bulk_line(pipeline))
+        return Figure(id, title, "", why_not=reason, choice=pipeline.choice())
+    gains = [gain for point in points for spread in point.speed_up.values() for gain in spread]
     caption = (
         "Time of a single message, sent when all partitions are ready, divided by the time of the method. "
         "Line: median of the ratios within a round. Shading: its interval over launches."
     )
-    points = [point for point in pipeline.points if point.ideal_speed_up is not None]
-    if points:
-        values += [point.ideal_speed_up for point in points]
-        data.append(_theory(points))
+    data = [_reference_line(points)]
+    for method in pipeline.methods():
+        data += _speed_up_traces(method, [point for point in points if method in point.speed_up])
+    ideal = [point for point in pipeline.points if point.ideal_speed_up is not None]
+    if ideal:
+        gains += [point.ideal_speed_up for point in ideal]
+        data.append(_theory(ideal))
         caption += (
             " Dashed: equation (4) of Gillis et al. 2023 at the bandwidth of a single message. It neglects "
             "latency, so the measured speed-up of small buffers is lower."
         )
+    sizes = [point.size_bytes for point in pipeline.points]
+    ends = (points[-1], points[0]) if len(points) > 1 else points
     return Figure(
         id,
         title,
-        caption + (f" {CROWDED}" if pipeline.oversubscribed else ""),
+        caption + CROWDED * pipeline.oversubscribed,
         data,
-        axes.layout(_sizes(pipeline), axes.ratio_axis(values, "speed-up over a single message")),
-        sentence=_speed_up_sentence(pipeline),
-        choice=choice(pipeline),
+        axes.layout(
+            axes.size_axis(sizes, "buffer size"), axes.ratio_axis(gains, "speed-up over a single message")
+        ),
+        sentence=" ".join(labels.capital(_speed_up_text(point, pipeline)) + "." for point in ends),
+        choice=pipeline.choice(),
     )
 
 
-def _speed_up_sentence(pipeline: Pipeline) -> str:
-    """`4 MiB: speed-up 2.50 with libearlybird over a single message (equation (4): 2.67).`, and the same for
-    the smallest buffer."""
-    first, last = ([point for point in pipeline.points if point.speed_up][k] for k in (0, -1))
-    return " ".join(
-        labels.capital(speed_up_text(point, pipeline.setting)) + "."
-        for point in ((last, first) if first is not last else (last,))
-    )
-
-
-def speed_up_text(point: PipelinePoint, setting: Setting) -> str:
+def _speed_up_text(point: Point, pipeline: Pipeline) -> str:
     """The speed-up of this buffer size with the best method other than a single message, and equation (4)."""
-    method = max(point.speed_up, key=lambda name: point.speed_up[name][0])
-    gain = point.speed_up[method][0]
+    method = max(point.speed_up, key=lambda name: point.speed_up[name].value)
+    gain = point.speed_up[method].value
     size, name = format_bytes(point.size_bytes), labels.method(method)
     if gain < 1:
         return f"{size} takes {1 / gain:.3g} times as long with {name} as with a single message"
-    theory = setting.delay_rate() and point.ideal_speed_up
-    theory_text = f" (equation (4): {theory:.2f})" if theory else ""
-    return f"{size}: speed-up {gain:.2f} with {name} over a single message{theory_text}"
+    return f"{size}: speed-up {gain:.2f} with {name} over a single message{theory_text(point, pipeline)}"
 
 
-def _sizes(pipeline: Pipeline) -> dict[str, Any]:
-    return axes.size_axis([point.size_bytes for point in pipeline.points], "buffer size")
+def theory_text(point: Point, pipeline: Pipeline) -> str:
+    if point.ideal_speed_up is None or not pipeline.is_late:
+        return ""
+    return f" (equation (4): {point.ideal_speed_up:.2f})"
 
 
-def _x(points: Sequence[PipelinePoint]) -> list[float]:
-    return [point.size_bytes or axes.ZERO_BYTES_AT for point in points]
-
-
-def _traces(method: str, cells: Sequence[_Cell], text: Callable[[float], str]) -> list[dict[str, Any]]:
-    name = axes.label(labels.capital(labels.method(method)))
-    hover = [
-        f"{name}<br>{format_bytes(point.size_bytes)}: <b>{text(middle)}</b><br>"
-        f"{labels.counted(point.num_launches, 'launch', 'launches')}: {text(low)} to {text(high)}"
-        for point, (middle, low, high) in cells
+def _speed_up_traces(method: str, points: Sequence[Point]) -> list[dict[str, Any]]:
+    if not points:
+        return []
+    name, spreads = method_name(method), [point.speed_up[method] for point in points]
+    texts = [
+        hover(name, point.where, gain, lambda value: f"speed-up {value:.2f}", point.num_launches)
+        for point, gain in zip(points, spreads, strict=True)
     ]
-    return spread_traces(
-        method, name, _x([point for point, _ in cells]), [spread for _, spread in cells], hover
-    )
+    return spread_traces(method, name, list(map(size_x, points)), spreads, texts)
 
 
-def _fitted_traces(pipeline: Pipeline) -> list[dict[str, Any]]:
-    """The fitted model of every method that has one, with one common legend entry."""
-    traces = []
-    for method in pipeline.methods():
-        points = [point for point in pipeline.points if method in point.fitted_s]
-        if not points:
-            continue
-        name = axes.label(f"fitted model, {labels.method(method)}")
-        hover = [
-            f"{name}<br>{format_bytes(point.size_bytes)}: {format_seconds(point.fitted_s[method])}"
-            for point in points
-        ]
-        fitted = [point.fitted_s[method] for point in points]
-        traces.append(fitted_trace(method, "Fitted model", _x(points), fitted, hover, not traces))
-    return traces
+def _reference_line(points: Sequence[Point]) -> dict[str, Any]:
+    """A single message, 1 at every size."""
+    name, color, ones = method_name(SINGLE), axes.color(SINGLE), [1.0] * len(points)
+    look = {"symbol": axes.symbol(SINGLE), "hoverinfo": "skip"}
+    return line(name, list(map(size_x, points)), ones, [], color, **look)
 
 
-def _bulk_line(pipeline: Pipeline) -> dict[str, Any]:
-    """The reference line of a single message, 1 at every size."""
-    points = [point for point in pipeline.points if point.speed_up]
-    return {
-        "x": _x(points),
-        "y": [1.0] * len(points),
-        "mode": "lines+markers",
-        "name": labels.capital(labels.method(SINGLE)),
-        "line": {"color": axes.color(SINGLE), "width": 2},
-        "marker": {"color": axes.color(SINGLE), "size": 6, "symbol": axes.symbol(SINGLE)},
-        "hoverinfo": "skip",
-    }
-
-
-def _theory(points: Sequence[PipelinePoint]) -> dict[str, Any]:
+def _theory(points: Sequence[Point]) -> dict[str, Any]:
     name = "Equation (4)"
-    return {
-        "x": _x(points),
-        "y": [point.ideal_speed_up for point in points],
-        "mode": "lines+markers" if len(points) == 1 else "lines",
-        "name": name,
-        "legendrank": 2000,
-        "line": {"color": axes.color("measured"), "width": 1.6, "dash": "dash"},
-        "marker": {"color": axes.color("measured"), "size": 9, "symbol": "line-ew-open"},
-        "hovertext": [
-            f"{name}<br>{format_bytes(point.size_bytes)}: {point.ideal_speed_up:.2f}" for point in points
-        ],
-        "hoverinfo": "text",
-    }
+    texts = [f"{name}<br>{format_bytes(point.size_bytes)}: {point.ideal_speed_up:.2f}" for point in points]
+    gains, color = [point.ideal_speed_up for point in points], axes.color("measured")
+    return line(name, list(map(size_x, points)), gains, texts, color, "dash", width=1.6, legendrank=2000)
+
+
+def _best_method_figures(measured: Sequence[Pipeline]) -> list[Figure]:
+    """One map per setting except the number of partitions."""
+    groups = grouped(measured, lambda pipeline: tuple(_map_choice(pipeline).items()))
+    maps = [
+        method_map(
+            f"best-method-{k}",
+            f"The fastest method by size and partitions: {setting_text(group[0], ('partitions',))}",
+            "method",
+            "partitions",
+            {
+                (pipeline.setting.partitions, _column_of(point.size_bytes)): Cell(method, point, method)
+                for pipeline in group
+                for point, method in zip(pipeline.points, pipeline.best_methods(), strict=True)
+                if method
+            },
+            _map_choice(group[0]),
+        )
+        for k, group in enumerate(groups.values())
+    ]
+    return [figure for figure in maps if figure]
+
+
+def _map_choice(pipeline: Pipeline) -> dict[str, str]:
+    return {name: value for name, value in pipeline.choice().items() if name != "partitions"}
+
+
+def _column_of(size_bytes: int) -> int:
+    """The power of two close to `size_bytes`, or `size_bytes` itself."""
+    near = 1 << max(round(math.log2(max(size_bytes, 1))), 0)
+    return near if abs(size_bytes / near - 1) <= _SAME_SIZE else size_bytes

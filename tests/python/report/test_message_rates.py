@@ -10,10 +10,10 @@ from earlybird.data import labels
 from earlybird.data.run import Sample
 from earlybird.report.contents import contents
 from earlybird.report.figures import axes
-from earlybird.report.figures.msgrates import MAX_SETTINGS
+from earlybird.report.figures.message_rates import MAX_SETTINGS
 from earlybird.report.material import Material, MeasuredRun, collect
-from earlybird.report.msgrates import message_rates
 from earlybird.report.terminal import render
+from earlybird.report.views.message_rates import message_rates, rate, threads
 
 KEPT = sorted((Path(__file__).parents[3] / "docs" / "results").glob("msgrate-*"))
 
@@ -55,11 +55,12 @@ def lines(figure):
 
 def test_rates_are_given_for_all_threads_and_for_each():
     (one,) = message_rates(material(samples()))
-    shared = one.methods["shared", False]
-    assert [point.threads for point in shared] == [1, 2]
-    assert shared[1].rate_per_s == pytest.approx((0.78e6, 0.65e6, 0.78e6 / 0.9))
-    assert shared[1].thread_rates_per_s == pytest.approx((0.39e6 / 0.8, 0.39e6))
-    assert one.methods["per-thread-contexts", True][0].vcis == 2
+    drawn = one.drawn()
+    shared = drawn["shared"]
+    assert list(map(threads, shared)) == [1, 2]
+    assert rate(shared[1]) == pytest.approx((0.78e6, 0.65e6, 0.78e6 / 0.9))
+    assert shared[1].figures["thread_rates_per_s"] == pytest.approx((0.39e6 / 0.8, 0.39e6))
+    assert drawn["per-thread-contexts"][0].config["vcis"] == 2
 
 
 def test_every_method_has_a_line_a_colour_and_a_row():

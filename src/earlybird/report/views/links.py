@@ -7,8 +7,7 @@ import numpy as np
 
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
-from earlybird.report.curves import number_or_none
-from earlybird.report.material import MeasuredRun
+from earlybird.report.material import MeasuredRun, number_or_none
 
 # A sample is link-limited if its bytes keep the link busy for at least this fraction of its time.
 LIMIT_SHARE = 0.9
@@ -19,8 +18,7 @@ EXCHANGE_LIMIT_SHARE = 0.75
 def link_bytes_per_s(launch: Mapping[str, Any]) -> float | None:
     """The TCP bandwidth of each link of the launch; None except on virtual clusters."""
     link = launch.get("link") or launch.get("link_at_start")
-    bandwidth = number_or_none(link.get("expected_bytes_per_s")) if isinstance(link, Mapping) else None
-    return bandwidth if bandwidth else None
+    return number_or_none(link.get("expected_bytes_per_s")) or None if isinstance(link, Mapping) else None
 
 
 def limited_samples(run: MeasuredRun, patterns: Iterable[Pattern]) -> list[Sample]:

@@ -1,4 +1,4 @@
-"""The three regressions of Insaghi's report on collectives, as tables and as forms to compare."""
+"""The three regressions of Insaghi's paper on collectives, as tables and as forms to compare."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from earlybird.fit.collective_search import aicc
 from earlybird.models.regression import least_squares
 
 US = 1e6
-# The report does not state the base of its logarithm of times; 2 fits its times of one byte.
+# The paper does not state the base of its logarithm of times; 2 fits its times of one byte.
 GRID_BASE = 2.0
 # Limits of the fit of least absolute residuals.
 MAX_TURNS, NEAR_SHARE = 30, 1e-3
@@ -29,13 +29,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Regression:
-    """One of the report's fits.
+    """One of Insaghi's fits.
 
     Attributes
     ----------
     form : 1 (one size, nodes filled in turn), 2 (one size, ranks dealt to nodes) or 3 (sizes and ranks).
     response : the response variable: "T", "ln T" or "log2 T", T in microseconds.
-    r_squared : as in the report: without an intercept relative to 0; `r_squared_centred` is relative to the
+    r_squared : as in the paper: without an intercept relative to 0; `r_squared_centred` is relative to the
         mean.
     """
 
@@ -125,7 +125,7 @@ def response(points: Grid, form: int, algorithm: str) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class ReportFit:
+class InsaghiFit:
     """A form with its estimates, by the names of its columns."""
 
     form: int
@@ -147,8 +147,8 @@ class ReportFit:
             return np.power(GRID_BASE if self.form == 3 else np.e, y)
 
 
-def fit_report_form(points: Grid, form: int, algorithm: str) -> ReportFit:
-    """Least squares as in the report, or least absolute residuals if they are more likely, as for the
+def fit_insaghi_form(points: Grid, form: int, algorithm: str) -> InsaghiFit:
+    """Least squares as in the paper, or least absolute residuals if they are more likely, as for the
     physical forms. AICc uses the likelihood of T itself; for logarithms it includes the Jacobian."""
     columns = _independent(design(points, form, algorithm))
     y, x = response(points, form, algorithm), np.array(list(columns.values())).T
@@ -161,7 +161,7 @@ def fit_report_form(points: Grid, form: int, algorithm: str) -> ReportFit:
         # d(log_b T)/dT = 1/(T ln b)
         base = np.log(GRID_BASE) if form == 3 else 1.0
         criterion += 2 * float(np.log(points.time_us * base).sum())
-    return ReportFit(form, algorithm, dict(zip(columns, estimates.tolist(), strict=True)), criterion)
+    return InsaghiFit(form, algorithm, dict(zip(columns, estimates.tolist(), strict=True)), criterion)
 
 
 def _least_absolute(x: np.ndarray, y: np.ndarray, begin: np.ndarray) -> np.ndarray:
@@ -176,7 +176,7 @@ def _least_absolute(x: np.ndarray, y: np.ndarray, begin: np.ndarray) -> np.ndarr
 
 
 def regressions(table: pandas.DataFrame, break_ranks: int, column: str = "time_s") -> list[Regression]:
-    """Every fit of the report that these times allow, form by form, in the order of the report.
+    """Every fit of the paper that these times allow, form by form, in the order of the paper.
 
     Forms 1 and 2 use the smallest size of an operation, form 3 all sizes above zero and all algorithms and
     mappings of an operation together.

@@ -1,7 +1,6 @@
-"""Data of chapter 1: machine, MPI and placement of each run, and the quality of each measurement."""
+"""Machine, MPI and placement of each run, and the quality of each measurement."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,10 +9,9 @@ from earlybird.data.layout import level_phrase
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.report import links
-from earlybird.report.curves import number_or_none
-from earlybird.report.material import MeasuredRun
-from earlybird.report.parts import Light, Table
+from earlybird.report.material import MeasuredRun, number_or_none
+from earlybird.report.parts import Light, Table, grouped, table_of
+from earlybird.report.views import links
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 MAX_PLACEMENTS = 3  # listed per run
@@ -29,11 +27,8 @@ KERNELS = {
 def machine_text(machine: Mapping[str, Any]) -> str:
     """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
     inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
-    inside += [
-        labels.counted(machine[key + "s"], key)
-        for key in ("core", "socket")
-        if _whole(machine.get(key + "s"))
-    ]
+    counts = [(machine.get(key + "s"), key) for key in ("core", "socket")]
+    inside += [labels.counted(count, key) for count, key in counts if _whole(count)]
     if _whole(machine.get("memory_bytes")):
         inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
     name = str(machine.get("host") or "unnamed machine")
@@ -42,11 +37,7 @@ def machine_text(machine: Mapping[str, Any]) -> str:
 
 def mpi_text(launch: Mapping[str, Any]) -> str:
     """`MPICH 4.3.0` from one launch."""
-    return " ".join(
-        part
-        for part in (labels.flavour(str(launch.get("flavour", ""))), str(launch.get("version") or ""))
-        if part
-    )
+    return f"{labels.flavour(str(launch.get('flavour', '')))} {launch.get('version') or ''}".strip()
 
 
 def started_text(run: MeasuredRun) -> str:
@@ -61,24 +52,14 @@ def started_text(run: MeasuredRun) -> str:
 def run_line(run: MeasuredRun) -> str:
     """Run, machine, MPI, transport, placement and date in one line."""
     parts = [machine_text(run.machine)]
-    launches: dict[str, list[Mapping[str, Any]]] = {}
-    for launch in run.launches:
-        launches.setdefault(mpi_text(launch), []).append(launch)
-    for name, same_mpi in launches.items():
-        keys = {
-            "transport": "transport ",
-            "launcher": "launcher ",
-            "thread_level": "thread level ",
-            "network": "",
-        }
+    for name, same_mpi in grouped(run.launches, mpi_text).items():
         how = []
-        for key, before in keys.items():
-            values = dict.fromkeys(str(launch[key]) for launch in same_mpi if launch.get(key))
-            how += [before + labels.listed(sorted(values))] if values else []
+        for key in ("transport", "launcher", "thread_level", "network"):
+            values = sorted({str(launch[key]) for launch in same_mpi if launch.get(key)})
+            before = "" if key == "network" else key.replace("_", " ") + " "
+            how += [before + labels.listed(values)] if values else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
-    parts += _placements_text(run)
-    parts += [started_text(run)] if started_text(run) else []
-    return f"{run.name}: " + "; ".join(parts)
+    return f"{run.name}: " + "; ".join([*parts, *_placements_text(run), *filter(None, [started_text(run)])])
 
 
 def _placements_text(run: MeasuredRun) -> list[str]:
@@ -88,10 +69,8 @@ def _placements_text(run: MeasuredRun) -> list[str]:
     if len(placements) <= MAX_PLACEMENTS:
         return placements
     first = placements[: MAX_PLACEMENTS - 1]
-    return [
-        *first,
-        f"{labels.counted(len(placements) - len(first), 'other placement')} up to {placements[-1]}",
-    ]
+    others = labels.counted(len(placements) - len(first), "other placement")
+    return [*first, f"{others} up to {placements[-1]}"]
 
 
 def placement_text(launch: Mapping[str, Any]) -> str:
@@ -106,44 +85,36 @@ def placement_text(launch: Mapping[str, Any]) -> str:
 
 def run_table(run: MeasuredRun) -> Table:
     """All keys of run.json and of the first launch of each flavour, one row per key."""
-    rows = [[key, _flat(value)] for key, value in run.header.items() if key not in ("machine", "schema")]
-    rows += [[f"machine: {key}", _flat(value)] for key, value in run.machine.items()]
-    first: dict[str, Mapping[str, Any]] = {}
-    for launch in run.launches:
-        first.setdefault(str(launch.get("flavour", "")), launch)
-    for name, launch in first.items():
-        rows += [
-            [f"{labels.flavour(name)}: {key}", _flat(value)]
-            for key, value in launch.items()
-            if key != "flavour"
-        ]
-    return Table(f"Provenance of {run.name}", ["key", "value"], rows)
+    rows = [(key, value) for key, value in run.header.items() if key not in ("machine", "schema")]
+    rows += [(f"machine: {key}", value) for key, value in run.machine.items()]
+    first = {str(launch.get("flavour", "")): launch for launch in reversed(run.launches)}
+    for name, launch in reversed(first.items()):
+        rows += [(f"{labels.flavour(name)}: {key}", launch[key]) for key in launch if key != "flavour"]
+    columns = {"key": lambda row: row[0], "value": lambda row: _flat(row[1])}
+    return table_of(f"Provenance of {run.name}", rows, columns)
 
 
 def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
     """One light per MPI, kernel and level of a run."""
     limited = {id(sample) for sample in links.limited_samples(run, patterns)}
-    groups: dict[tuple, list[Sample]] = defaultdict(list)
-    for sample in run.samples:
-        config = sample.config
-        groups[(str(config.get("mpi", "")), sample.kernel, str(config.get("level", "")))].append(sample)
-    return [_light(run.name if several else "", key, samples, limited) for key, samples in groups.items()]
 
+    def what(sample: Sample) -> str:
+        mpi, level = (str(sample.config.get(key, "")) for key in ("mpi", "level"))
+        kernel = KERNELS.get(sample.kernel, sample.kernel)
+        parts = [labels.flavour(mpi), kernel, level_phrase(level) if level else ""]
+        return f"{run.name}: " * several + " ".join(part for part in parts if part)
 
-def _light(
-    run_name: str, key: tuple[str, str, str], samples: Sequence[Sample], limited: Collection[int]
-) -> Light:
-    mpi, kernel, level = key
-    parts = [labels.flavour(mpi), KERNELS.get(kernel, kernel), level_phrase(level) if level else ""]
-    what = (f"{run_name}: " if run_name else "") + " ".join(part for part in parts if part)
-    return Light(
-        what,
-        len(samples),
-        noisy=sum(not sample.converged for sample in samples),
-        oversubscribed=sum(sample.oversubscribed and id(sample) not in limited for sample in samples),
-        wrong=sum(not sample.validated for sample in samples),
-        link_limited=sum(id(sample) in limited for sample in samples),
-    )
+    return [
+        Light(
+            measurement,
+            len(samples),
+            noisy=sum(not sample.converged for sample in samples),
+            oversubscribed=sum(sample.oversubscribed and id(sample) not in limited for sample in samples),
+            wrong=sum(not sample.validated for sample in samples),
+            link_limited=sum(id(sample) in limited for sample in samples),
+        )
+        for measurement, samples in grouped(run.samples, what).items()
+    ]
 
 
 def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:

@@ -1,13 +1,13 @@
 """Text about a piece of advice: its title, and the time and speed-up of its alternatives."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative
-from earlybird.data.results import Estimate, Result
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.parts import Answer
+from earlybird.report.texts import ratio, spread
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
@@ -23,21 +23,17 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-def by_gain(pieces: Iterable[Advice]) -> list[Advice]:
-    """Sorted by predicted speed-up, the largest first; advice without one last."""
-    return sorted(pieces, key=lambda piece: -_first_speed_up(piece))
-
-
-def _first_speed_up(advice: Advice) -> float:
+def gain(advice: Advice) -> float:
+    """The predicted speed-up; 0 without one."""
     speed_up = advice.ranked[0].speed_up
     return speed_up.value if speed_up else 0.0
 
 
-def title(advice: Advice) -> str:
+def title(advice: Advice, without: str = "") -> str:
     """`a buffer that threads fill: 64 MiB, 8 threads, same socket, gamma 100us/MB`; for a collective, the
-    name of the operation."""
-    keys = [key for key in _ASKED if key in advice.asked]
-    keys += [key for key in advice.asked if key not in _ASKED and key != "operation"]
+    name of the operation. The argument `without` is left out."""
+    keys = dict.fromkeys([*_ASKED, *advice.asked])
+    keys = [key for key in keys if key in advice.asked and key not in ("operation", without)]
     if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):
         keys.remove("map_by")  # the layout includes it
     texts = [text for key in keys if (text := _argument_text(key, advice.asked[key]))]
@@ -68,11 +64,9 @@ def name(method: str, extra: Mapping[str, Any]) -> str:
 
 def speed_up(advice: Advice, alternative: Alternative) -> str:
     """`speed-up 2.40 over single message (95 %: 2.20 to 2.60), measured`."""
-    if alternative.method == advice.baseline:
-        return "the reference"
     if alternative.speed_up is None:
         return "speed-up unknown"
-    interval = _interval(alternative.speed_up, "{:.2f}".format)
+    interval = _interval(alternative.speed_up, ratio)
     return (
         f"speed-up {alternative.speed_up.value:.2f} over {labels.method(advice.baseline)}{interval}, "
         f"{basis(alternative)}"
@@ -94,31 +88,6 @@ def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:
     return f" (95 %: {interval})" if interval else ""
 
 
-def spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """`2.20 to 2.60`; "" without an interval."""
-    if estimate is None or estimate.low == estimate.high:
-        return ""
-    return f"{text(estimate.low)} to {text(estimate.high)}"
-
-
-def value_and_spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """`2.40 (2.20 to 2.60)`; `-` if it is unknown."""
-    if estimate is None:
-        return "-"
-    interval = spread(estimate, text)
-    return text(estimate.value) + (f" ({interval})" if interval else "")
-
-
-def fastest_answer(what: str, finding: str, fastest: Result, reference: str, command: str) -> Answer:
-    """The answer that names the fastest method measured, with its speed-up over the `reference` if known."""
-    do = f"run `{command} --profile profile.json` for the setting that selects it"
-    time = format_seconds(fastest.time_s.value)
-    if fastest.speed_up is None:
-        return Answer(what, time, spread(fastest.time_s, format_seconds), f"{finding}.", do)
-    number, interval = f"speed-up {fastest.speed_up.value:.2f}", spread(fastest.speed_up, "{:.2f}".format)
-    return Answer(what, number, interval, f"{finding}, {time}; speed-up over {reference}.", do)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -129,10 +98,6 @@ def extrapolated(extra: Mapping[str, Any]) -> str:
     if isinstance(value, list) and value:
         return f"extrapolated in {extra_cell('', value)}"
     return "extrapolated in part" if value is True else ""
-
-
-def speed_up_over(advice: Advice) -> str:
-    return f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
 
 
 def extra_cell(key: str, value: Any) -> str:

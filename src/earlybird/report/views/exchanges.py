@@ -1,0 +1,227 @@
+"""Exchanges: each pattern with its measured and predicted times per rank."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from earlybird.compare.intervals import over_launches
+from earlybird.data import labels
+from earlybird.data.comparison import Comparison
+from earlybird.data.pattern import Pattern
+from earlybird.data.prediction import Prediction
+from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.schema import Estimate
+from earlybird.report.material import Material, MeasuredRun
+from earlybird.report.parts import grouped
+from earlybird.report.views import links
+from earlybird.report.views.provenance import is_loaded, load_of
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One exchange. All arrays have shape (P,), seconds per rank. `measured_s` is None without a measurement.
+
+    `error` is equation (11) of Thune et al. 2023 and `slowest_error` the signed error of the slowest rank,
+    both from the comparison and empty without one. `name` distinguishes several exchanges, "" for one.
+    """
+
+    source: str  # the name of the file or run folder that it is from
+    digest: str  # of the pattern
+    num_ranks: int
+    pattern: Pattern | None
+    layout: str = ""
+    measured_s: np.ndarray | None = None
+    predicted_s: Mapping[str, np.ndarray] = field(default_factory=dict)
+    error: Mapping[str, float] = field(default_factory=dict)
+    slowest_error: Mapping[str, float] = field(default_factory=dict)
+    oversubscribed: bool = False
+    notes: tuple[str, ...] = ()
+    run: MeasuredRun | None = None
+    samples: Sequence[Sample] = ()
+    name: str = ""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Ranks, messages, layout, MPI and pattern, "" where unknown."""
+        mpi = str(self.samples[0].config.get("mpi", "")) if self.samples else ""
+        return (
+            labels.counted(self.num_ranks, "rank"),
+            labels.counted(self.pattern.num_messages, "message") if self.pattern is not None else "",
+            f"layout {self.layout}" if self.layout else "",
+            labels.flavour(mpi) if mpi else "",
+            f"pattern {self.digest[:8]}" if self.digest else "",
+        )
+
+    @property
+    def title(self) -> str:
+        return ", ".join(part for part in self.parts if part)
+
+    @property
+    def link(self) -> tuple[int, float] | None:
+        """The node of the busiest virtual link, and the fraction of the measured time that it is busy."""
+        if self.measured_s is None:
+            return None
+        launches = self.run.launches if self.run else ()
+        placed = next((launch for launch in reversed(launches) if launch.get("placement")), None)
+        return links.exchange_share(self.pattern, placed, float(self.measured_s.max()))
+
+    @property
+    def link_limited(self) -> bool:
+        """Whether a virtual link was the bottleneck, even with several ranks per core."""
+        return self.link is not None and self.link[1] >= links.EXCHANGE_LIMIT_SHARE
+
+    @property
+    def load(self) -> float | None:
+        """At the start of the run, if other work kept all cores busy."""
+        return load_of(self.run.machine) if self.run and is_loaded(self.run.machine) else None
+
+    @property
+    def slowest_s(self) -> Estimate | None:
+        """The measured time of the slowest rank; without an interval if the samples do not have that time."""
+        if self.measured_s is None:
+            return None
+        rank, exact = int(self.measured_s.argmax()), Estimate.exact(float(self.measured_s.max()))
+        if not self.samples:
+            return exact
+        time_s, _ = over_launches([sample.rank_times_s[sample.warmup :, rank] for sample in self.samples])
+        return time_s if time_s.low <= exact.value <= time_s.high else exact
+
+    @property
+    def timed(self) -> bool:
+        """Whether a measured or predicted time exists."""
+        return bool(self.series())
+
+    def models(self) -> list[str]:
+        return sorted(self.predicted_s, key=lambda name: (labels.model_order(name), name))
+
+    def series(self) -> dict[str, np.ndarray]:
+        """The times by `measured` and by model."""
+        measured = {} if self.measured_s is None else {"measured": self.measured_s}
+        return measured | {model: self.predicted_s[model] for model in self.models()}
+
+    def reference(self) -> tuple[str, np.ndarray]:
+        """The times that the sentence describes: measured, or those of the first model."""
+        return next(iter(self.series().items()))
+
+    def best_first(self) -> list[str]:
+        return sorted(self.error, key=lambda name: self.error[name])
+
+
+def exchanges(material: Material) -> list[Exchange]:
+    """Exchanges of comparisons, then of runs without one, then of predictions alone, then patterns alone."""
+    patterns = {pattern.sha256(): pattern for pattern in material.patterns}
+    file_of = {
+        pattern.sha256(): material.name_of("patterns", k) for k, pattern in enumerate(material.patterns)
+    }
+    runs = {str(run.header.get("id")): run for run in material.runs}
+    found = [
+        _of_comparison(material.name_of("comparisons", k), comparison, runs, patterns)
+        for k, comparison in enumerate(material.comparisons)
+    ]
+    compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
+    for run in material.runs:
+        found += _of_run(run, patterns) if str(run.header.get("id")) not in compared else []
+    for k, prediction in enumerate(material.predictions):
+        source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
+        _add_prediction(found, source, prediction, patterns)
+    drawn = {item.digest for item in found if item.pattern is not None}
+    found += [
+        Exchange(file_of[digest], digest, pattern.num_ranks_named, pattern)
+        for digest, pattern in patterns.items()
+        if digest not in drawn
+    ]
+    return _named(found)
+
+
+def _add_prediction(
+    found: list[Exchange], source: str, prediction: Prediction, patterns: Mapping[str, Pattern]
+) -> None:
+    """To the exchanges with the same pattern and ranks; without one, a new exchange."""
+    digest, num_ranks = prediction.pattern_sha256, len(prediction.time_s)
+    same = [
+        k
+        for k, item in enumerate(found)
+        if (item.digest, item.num_ranks) == (digest, num_ranks) and (digest or item.measured_s is None)
+    ]
+    for k in same:
+        predicted_s = {prediction.model: prediction.time_s} | dict(found[k].predicted_s)
+        found[k] = replace(found[k], predicted_s=predicted_s)
+    if not same:
+        predicted_s = {prediction.model: prediction.time_s}
+        found.append(Exchange(source, digest, num_ranks, patterns.get(digest), predicted_s=predicted_s))
+
+
+def _of_comparison(
+    source: str, comparison: Comparison, runs: Mapping[str, MeasuredRun], patterns: Mapping[str, Pattern]
+) -> Exchange:
+    extra, num_ranks = comparison.extra, len(comparison.measured_s)
+    digest, notes = str(extra.get("pattern_sha256", "")), extra.get("notes")
+    run = runs.get(str(extra.get("run_id", "")))
+    return Exchange(
+        source,
+        digest,
+        num_ranks,
+        patterns.get(digest),
+        str(extra.get("layout", "")),
+        comparison.measured_s,
+        comparison.predicted_s,
+        comparison.error,
+        comparison.slowest_error,
+        extra.get("oversubscribed") is True,
+        tuple(map(str, notes)) if isinstance(notes, list | tuple) else (),
+        run,
+        [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
+    )
+
+
+def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
+    """The exchanges of a run with times of ranks."""
+    return [
+        sample
+        for sample in (run.samples if run else ())
+        if sample.kernel == "exchange" and sample.rank_times_s is not None and sample.rank_times_s.size
+    ]
+
+
+def _of_run(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
+    """The exchanges of a run, one for each MPI, layout, pattern and number of ranks."""
+
+    def key(sample: Sample) -> tuple:
+        values = (str(sample.config.get(name, "")) for name in ("mpi", "layout", "pattern_sha256"))
+        return *values, sample.rank_times_s.shape[1]
+
+    return [
+        Exchange(
+            run.name,
+            digest,
+            num_ranks,
+            patterns.get(digest),
+            layout,
+            rank_medians_of_launches(samples),
+            oversubscribed=any(sample.oversubscribed for sample in samples),
+            run=run,
+            samples=samples,
+        )
+        for (_, layout, digest, num_ranks), samples in grouped(_timed_samples(run), key).items()
+    ]
+
+
+def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
+    """Name each of several exchanges by its file, by the parts in which they differ, or by its number."""
+    if len(all_exchanges) < 2:
+        return all_exchanges
+    sources = [item.source for item in all_exchanges]
+    if all(sources) and len(set(sources)) == len(sources):
+        return [replace(item, name=item.source) for item in all_exchanges]
+    columns = list(zip(*(item.parts for item in all_exchanges), strict=True))
+    differ = [k for k, column in enumerate(columns) if len(set(column)) > 1]
+    names = [
+        ", ".join(text for text in (item.source, *(item.parts[k] for k in differ)) if text)
+        for item in all_exchanges
+    ]
+    unique = len(set(names)) == len(names) and all(names)
+    return [
+        replace(item, name=name if unique else f"{name or 'exchange'} #{k}")
+        for k, (item, name) in enumerate(zip(all_exchanges, names, strict=True), start=1)
+    ]
