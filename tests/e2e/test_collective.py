@@ -117,7 +117,7 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(
 
 
 def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp_path, monkeypatch):
-    """Checked as docs/collectives.md tells: by measuring `default` under it."""
+    """Checked as docs/advice.md describes: by measuring `default` under it."""
     regions = [Region("binomial", 5, 0, 31), Region("pipeline", 5, 32)]
     made = configuration(mpi, "bcast", regions)
     (tmp_path / "config").write_text(made.text)

@@ -33,6 +33,10 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 
+# A page that is read from its beginning; references are searched.
+MOST_WORDS = 2500
+REFERENCES = {"docs/files.md", "docs/results.md", "CHANGELOG.md"}
+
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
@@ -116,6 +120,18 @@ def test_every_command_shown_exists_with_its_options(page):
         assert not unknown, f"`{shlex.join(words)}` uses {', '.join(unknown)}"
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in REFERENCES], ids=name_of)
+def test_a_page_is_short_enough_to_read(page):
+    assert len(page.read_text().split()) <= MOST_WORDS
+
+
+def test_every_page_of_docs_is_listed_in_its_index_and_in_the_site():
+    index, site = (ROOT / "docs" / "README.md").read_text(), (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").glob("[!R]*.md"):
+        assert f"({page.name})" in index, page.name
+        assert f"- {page.name}\n" in site, page.name
+
+
 def test_pages_show_commands_at_all():
     for name in ("docs/measuring.md", "docs/files.md", "README.md"):
         assert shown_commands((ROOT / name).read_text()), name
@@ -145,6 +161,7 @@ def test_a_wrong_command_is_noticed(text):
 
 
 FILES_PAGE = ROOT / "docs" / "files.md"
+KERNELS_PAGE = ROOT / "docs" / "kernels.md"
 READERS = {
     "earlybird.profile/1": profile_from_json,
     "earlybird.prediction/1": prediction_from_json,
@@ -209,17 +226,32 @@ def test_the_example_without_mpi_runs(tmp_path):
     assert min(errors, key=errors.get) == "staircase"
 
 
-def test_the_tutorial_shows_what_the_advice_prints(in_process, tmp_path):
+def printed_examples() -> list[Any]:
+    """(command, what the page shows) of every example whose output follows from the repository's files."""
+    found = []
+    for page in PAGES:
+        for body in blocks(page, "console"):
+            command, _, shown = body.partition("\n")
+            if shown and re.match(r"\$ earlybird (gain|predict|advise) ", command):
+                found.append(pytest.param(command, shown, id=f"{name_of(page)}: {command[:60]}"))
+    return found
+
+
+@pytest.mark.parametrize(("command", "shown"), printed_examples())
+def test_an_example_prints_what_the_page_shows(command, shown, in_process, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (shown,) = [text for text in blocks(ROOT / "docs" / "tutorial.md", "console") if "advise" in text]
-    command, expected = shown.split("\n", 1)
     printed = in_process(*shlex.split(command.removeprefix("$ earlybird "))).stdout
-    assert [line.rstrip() for line in printed.splitlines()] == expected.splitlines()
+    assert [line.rstrip() for line in printed.splitlines()] == shown.splitlines()
+
+
+def test_printed_examples_are_found_on_the_pages_that_promise_them():
+    pages = {example.id.partition(":")[0] for example in printed_examples()}
+    assert pages >= {"docs/tutorial.md", "docs/models.md", "docs/pipeline-models.md"}
 
 
 @pytest.mark.mpi
 def test_a_kernel_runs_by_hand_as_described(tmp_path, any_mpi):
-    (script,) = blocks(FILES_PAGE, "bash")
+    (script,) = blocks(KERNELS_PAGE, "bash")
     run_script(script.replace("--mpi mpich", f"--mpi {any_mpi}"), tmp_path)
     record, *samples = map(json.loads, (tmp_path / "samples.ndjson").read_text().splitlines())
     assert "launch_record" in record
@@ -227,7 +259,7 @@ def test_a_kernel_runs_by_hand_as_described(tmp_path, any_mpi):
 
 
 def test_the_example_of_triples_writes_what_the_page_says(tmp_path, monkeypatch):
-    (script,) = blocks(FILES_PAGE, "python")
+    (script,) = blocks(KERNELS_PAGE, "python")
     monkeypatch.chdir(tmp_path)
     exec(script, {})
     assert np.fromfile(tmp_path / "pattern.bin", dtype=np.int64).tolist() == [0, 1, 4096, 1, 0, 8192]

@@ -13,7 +13,7 @@ class Regression:
 
     Attributes
     ----------
-    form : 1, 2 or 3, see docs/models.md.
+    form : 1, 2 or 3, see docs/collective-models.md.
     logarithm : whether the regression is of ln T (forms 1 and 2) or log2 T (form 3), T in microseconds.
     terms, estimates, std_errors : as printed, in the order printed.
     """

@@ -48,8 +48,8 @@ def pipeline(
 ) -> None:
     """Predict the time of every method to send a buffer in partitions.
 
-    Speed-ups are over a single message after the last partition. Uses the joined model of docs/models.md:
-    messages leave one after another when they are ready, and the last partition is ready gamma times its size
+    Speed-ups are over a single message after the last partition. Uses the joined model of
+    docs/pipeline-models.md: messages leave one after another when they are ready, and the last partition is ready gamma times its size
     later than the others. Times run from then until the receiver has the whole buffer. Methods without
     measured pipelines in the profile are predicted from its latency and bandwidth.
     """
