@@ -4,6 +4,7 @@ status."""
 import os
 import signal
 import sys
+from typing import Any
 
 from earlybird.data.errors import EarlybirdError
 
@@ -90,7 +91,7 @@ def _dispatch(arguments: list[str]) -> object:
     return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
 
 
-def _usage_status(error: Exception) -> int | None:
+def _usage_status(error: Any) -> int | None:
     """Exit status of click's usage errors (unknown option, missing argument); None for any other error."""
     if type(error).__name__ == "Abort":
         return _complain("interrupted", 130)

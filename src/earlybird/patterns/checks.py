@@ -2,7 +2,7 @@
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.pattern import MAX_BYTES
+from earlybird.data.units import MAX_BYTES
 
 MAX_MESSAGES = 50_000_000
 

@@ -157,8 +157,12 @@ class Exchange:
         kinds = [LEVELS.index(name) for name in names]
         here = np.isin(self._level, kinds)
         group = self._node_group if names == ("inter_node",) else self._socket_group
-        columns = (values[here] for values in (self.pattern.src, self.pattern.dst, self.pattern.bytes))
-        return _Part(names, *columns, np.searchsorted(kinds, self._level[here]), group, self.mixed)
+        src, dst, size_bytes = (
+            values[here] for values in (self.pattern.src, self.pattern.dst, self.pattern.bytes)
+        )
+        return _Part(
+            names, src, dst, size_bytes, np.searchsorted(kinds, self._level[here]), group, self.mixed
+        )
 
     def _times(
         self, profiles: Sequence[Profile], model: str, share: str

@@ -183,12 +183,14 @@ def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction
         speed_up = single_s / time_s
         if len(drawn_s) and len(drawn_s) == len(single_drawn_s):
             speed_up_interval = interval(single_drawn_s / drawn_s, speed_up)
+    messages, message_bytes = model.best_messages(size_bytes, partitions, delay_s)
     return MethodPrediction(
         model.method,
         model.vcis,
         time_s,
         speed_up,
-        *model.best_messages(size_bytes, partitions, delay_s),
+        messages,
+        message_bytes,
         model.source,
         interval(drawn_s, time_s) if len(drawn_s) else None,
         speed_up_interval,

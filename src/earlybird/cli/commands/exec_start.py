@@ -42,14 +42,14 @@ def parse(arguments: list[str]) -> Request | None:
     return Request(rest, mpi, no_interpose, profile) if rest else None
 
 
-def start(request: Request) -> None:
+def start(request: Request) -> object:
     """Replace this process by the command of `request`; raise InputError if that fails."""
     command = request.command
     flavour = choose_flavour(request.mpi)
     environment = interpose.without(flavour.environment())
     program = find_command(command[0], environment["PATH"])
     if program is None:
-        raise InputError(_why_not_found(command[0]))
+        raise InputError(_not_found(command[0]))
     if request.profile is not None and request.no_interpose:
         raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
     # Not even loaded then: it could not be inert in a program of the other kind of MPI.
@@ -66,7 +66,7 @@ def start(request: Request) -> None:
         ) from error
 
 
-def _why_not_found(name: str) -> str:
+def _not_found(name: str) -> str:
     if os.path.isfile(name):
         remedy = f"run chmod +x {name}" if os.sep in name else f"give its path, ./{name}"
         return f"the file {name} is not a command that can be run; {remedy}"

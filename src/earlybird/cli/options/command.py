@@ -116,7 +116,7 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
             given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
         return function(**given)
 
-    command.__signature__ = inspect.Signature(parameters)
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
 

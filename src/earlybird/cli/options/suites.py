@@ -74,11 +74,11 @@ def _command(
     parameters = [] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)]
     for name, option in own.items():
         declared = typer.Option(option.word, help=option.help, hidden=suite is None)
-        annotation = Annotated[option.type | None, declared]
+        annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
         parameters.append(Parameter(name, _KEYWORD, default=None, annotation=annotation))
     parameters += [one for name, one in common.items() if name not in own]
     context = Parameter("context", _KEYWORD, annotation=typer.Context)
-    command.__signature__ = Signature([context, *parameters])
+    command.__signature__ = Signature([context, *parameters])  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
     return make_command(command, name=suite.name if suite else "measure", example=example)
 

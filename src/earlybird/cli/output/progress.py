@@ -3,6 +3,7 @@ plain lines."""
 
 import sys
 import time
+from typing import Any
 
 from earlybird.data.collective_algorithms import PROOF
 from earlybird.data.run import Sample
@@ -19,7 +20,7 @@ class ProgressLine:
     def __init__(self, quiet: bool = False):
         self._quiet = quiet
         self._terminal = sys.stderr.isatty()
-        self._bar = None
+        self._bar: Any = None
         self._drawn_s = -_PLAIN_LINE_S
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:

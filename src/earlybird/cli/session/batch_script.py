@@ -4,6 +4,7 @@ import math
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -79,6 +80,7 @@ def print_slurm_script(
 def _given_arguments(context: typer.Context, only: set[str] | None = None) -> list[str]:
     """The arguments given on the command line, without those that the script sets itself."""
     options, arguments = [], []
+    parameter: Any
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name)
         if source is None or source.name != "COMMANDLINE" or parameter.name in _OMITTED:
