@@ -12,9 +12,9 @@ from earlybird.report.views.exchanges import Exchange
 ID = "accuracy"
 QUESTION = "How far off was the prediction?"
 ERROR_MEANS = (
-    "The error is equation (11) of Thune et al. 2023: the sum over ranks of |measured - predicted| divided "
-    "by the sum of measured. The slowest-rank error is (largest predicted - largest measured) / largest "
-    "measured."
+    "The relative error is the sum over ranks of |measured - predicted| divided by the sum of measured, "
+    "equation (11) of Thune et al. 2023. The error of the slowest rank is (largest predicted - largest "
+    "measured) / largest measured: it is the error of the time of the whole exchange."
 )
 
 
@@ -45,7 +45,7 @@ def _answer(item: Exchange) -> Answer:
         f"Prediction {item.name}".rstrip(),
         labels.percent(item.error[best]),
         "",
-        f"Total error of the {best} model, the most accurate; it predicts the time of the slowest rank "
+        f"Relative error of the {best} model, the most accurate; it predicts the time of the slowest rank "
         f"{_slowest_text(item, best)}.",
         f"use the times of the {best} model",
     )
@@ -63,10 +63,10 @@ def _sentence(item: Exchange) -> str:
     subject = f"{item.name}: the" if item.name else "The"
     doubts = ["with more ranks than cores"] if item.oversubscribed and not item.link_limited else []
     doubts += [f"at a load of {item.load:.1f}"] if item.load is not None else []
-    others = [f"error of {model}: {labels.percent(item.error[model])}" for model in item.best_first()[1:]]
+    others = [f"{model}: {labels.percent(item.error[model])}" for model in item.best_first()[1:]]
     remarks = [f"measured {labels.listed(doubts)}"] * bool(doubts) + [", ".join(others)] * bool(others)
     remark = f" ({'; '.join(remarks)})" if remarks else ""
     return (
-        f"{subject} {best} model is the most accurate: its total error is {labels.percent(item.error[best])}"
+        f"{subject} {best} model is the most accurate: its relative error is {labels.percent(item.error[best])}"
         f"{remark}, and it predicts the time of the slowest rank {_slowest_text(item, best)}."
     )
