@@ -24,7 +24,7 @@ def crossovers_table(
             after = f"{_about(change.size_bytes)}: {labels.method(change.after)}"
             cells.append([*setting.values(), labels.method(change.before), after, f"{low} to {high}"])
     names = list(rows[0][0]) if rows else []
-    return Table(caption, [*names, "fastest", "until", "observed between"], cells)
+    return Table(caption, [*names, "best", "until", "observed between"], cells)
 
 
 def _about(size_bytes: float) -> str:

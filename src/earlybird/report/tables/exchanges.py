@@ -17,7 +17,11 @@ def ranks_table(item: Exchange, limit: int = MAX_ROWS) -> Table:
     columns = {"rank": str}
     for name, values in [*item.series().items(), ("idle", times.max() - times)]:
         columns[name] = lambda rank, values=values: format_seconds(values[rank])
-    return table_of(f"Time of each rank, and how long it is idle until the slowest ends{which}: {item.name or item.title}", order.tolist(), columns)
+    return table_of(
+        f"Time of each rank, and idle time until the slowest ends{which}: {item.name or item.title}",
+        order.tolist(),
+        columns,
+    )
 
 
 def error_table(item: Exchange) -> Table:
