@@ -94,7 +94,9 @@ def test_the_answer_compares_methods_of_threads_and_names_the_reference():
     assert answer.sentence.startswith(
         "One communicator and context per thread is the fastest method of threads"
     )
-    assert "2 pairs of processes, the reference without threads, reach 7.00 million/s" in answer.sentence
+    assert (
+        "for comparison, 2 pairs of processes, which have no threads, reach 7.00 million/s" in answer.sentence
+    )
     equal = tuple(
         sample(method, 2, rate, launch)
         for method, rate in (("shared", 1.0), ("per-thread", 1.02), ("processes", 3.0))

@@ -52,7 +52,7 @@ def advice_chapter(material: Material) -> Chapter:
             "",
             absent=[
                 (
-                    "To get advice on a buffer that threads fill, run, with your own values,",
+                    "To get advice on a buffer that threads fill, run this with your values:",
                     commands.advise_buffer(material),
                 ),
                 ("To get advice on a collective operation, run", commands.advise_operation(material)),

@@ -31,6 +31,10 @@ BANDWIDTHS = (
     "processes that receive at once have several messages each under way. Predictions of exchanges use the "
     "latencies and the BW(N) of the fit with N processes."
 )
+PROTOCOLS = (
+    "A protocol is a range of message sizes with one latency and one set of bandwidths. The fit names "
+    "protocols by their order; the names do not state which protocol the MPI uses."
+)
 FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 
 
@@ -68,7 +72,9 @@ def machine_chapter(material: Material) -> Chapter:
         QUESTION,
         " ".join([*sentences, *_contention_sentence(items), *map(rates_sentence, rates)])
         or ("The bandwidth was measured without competing processes." if items else ""),
-        lines=_lines(levels, bool(curves) or any(line.is_pingpong for line in lines), bool(items)),
+        lines=_lines(
+            levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)
+        ),
         answers=[*answers, *map(rates_answer, rates)],
         warnings=_warnings(material),
         figures=figures + rate_figures(rates),
@@ -78,11 +84,11 @@ def machine_chapter(material: Material) -> Chapter:
     )
 
 
-def _lines(levels: Sequence[str], has_pingpong: bool, has_contention: bool) -> list[str]:
-    """The names of the levels for options, and how the bandwidths of the chapter differ."""
+def _lines(levels: Sequence[str], has_fit: bool, has_pingpong: bool, has_contention: bool) -> list[str]:
+    """The names of the levels for options, what a protocol is, and how the bandwidths differ."""
     names = [f"{labels.level(level)} ({level})" for level in levels if level in LEVELS]
     texts = [f"Levels, with their names in options: {labels.listed(names)}."] if names else []
-    return texts + [BANDWIDTHS] * (has_pingpong and has_contention)
+    return texts + [PROTOCOLS] * has_fit + [BANDWIDTHS] * (has_pingpong and has_contention)
 
 
 def _facts(item: Curve | Fit) -> tuple[Answer, str]:

@@ -11,6 +11,9 @@ from earlybird.report.parts import Figure
 from earlybird.report.texts import spans_text
 from earlybird.report.views import advice as advice_text
 
+OWN_ONLY = (
+    "Earlybird's algorithms are for comparison: the MPI cannot select them, and advise --mpi-only omits them"
+)
 _HEIGHT = 120  # pixels with axis
 _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
@@ -86,7 +89,7 @@ def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
 def _sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
     """`Advised: single message up to 105 KiB and libearlybird from 105 KiB.`"""
     own = any(advice_text.is_own(one.method) for one in ranges)
-    remark = " (Earlybird's algorithms are for comparison; the MPI cannot select them)" * own
+    remark = f" ({OWN_ONLY})" * own
     if len(ranges) == 1:
         return f"Advised at every size: {names[0]}{remark}."
     spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]

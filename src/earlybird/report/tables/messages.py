@@ -122,7 +122,7 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     rows = [(item, point) for item in items for point in item.points]
     crowded = any(point.oversubscribed for _, point in rows)
     return table_of(
-        f"BW(N): bandwidth that N processes of a group receive together at once{star(crowded, 'ranks')}",
+        f"BW(N): total bandwidth of N processes of a group that receive at once{star(crowded, 'ranks')}",
         rows,
         {
             "MPI": lambda row: row[0].label,
@@ -134,7 +134,7 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
             ),
             "interval": lambda row: spread(row[1].bandwidth_bytes_per_s, format_bandwidth) or "-",
             "ideal scaling": lambda row: format_bandwidth(row[0].ideal(row[1].count)),
-            "deviation": lambda row: labels.signed_percent(row[0].deviation(row[1])),
+            "deviation": lambda row: labels.signed_percent(round(row[0].deviation(row[1]), 4) + 0.0),
         },
     )
 

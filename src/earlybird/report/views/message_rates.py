@@ -15,7 +15,7 @@ from earlybird.report.parts import Answer, grouped
 from earlybird.report.texts import finding, spread
 from earlybird.report.views.points import Point, groups
 
-# The methods in display order; the last one has no threads, and is the reference.
+# The methods in display order; the last one has no threads, and is for comparison.
 METHODS = {
     SHARED: "one communicator",
     PER_THREAD: "one communicator per thread",
@@ -101,7 +101,7 @@ def rates_answer(series: MessageRates) -> Answer:
     reference = ""
     if processes is not None and processes is not best:
         pairs = labels.counted(threads(best), "pair", "pairs")
-        reference = f"; {pairs} of processes, the reference without threads, reach "
+        reference = f"; for comparison, {pairs} of processes, which have no threads, reach "
         reference += f"{millions(rate(processes).value)} million/s"
     if best.speed_up and method != SHARED:
         found += f" (speed-up {best.speed_up.value:.2f} over {METHODS[SHARED]})"
