@@ -83,14 +83,14 @@ def advice(
     output: str,
     is_fitted: Callable[[Mapping[str, Any]], bool],
 ) -> str:
-    """What to run for the setting that selects the best method: `command` with the first profile of this MPI
+    """What to run for the calls and settings of the best method: `command` with the first profile of this MPI
     with a form for which `is_fitted`, or with one fitted to `run` and written to `output`."""
     for k, profile in enumerate(material.profiles):
         if profile_mpi(profile) == mpi and any(map(is_fitted, _subjects(profile))):
             path = shlex.quote(material.path_of("profiles", k) or PROFILE)
-            return f"run `{command} --profile {path}` for the setting that selects it"
+            return f"run `{command} --profile {path}` for the calls and settings to use"
     first = _fit([run], output, mpi)
-    return f"run `{first}`, then `{command} --profile {output}` for the setting that selects it"
+    return f"run `{first}`, then `{command} --profile {output}` for the calls and settings to use"
 
 
 def _subjects(profile: Profile) -> list[Mapping[str, Any]]:

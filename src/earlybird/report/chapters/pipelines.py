@@ -12,7 +12,7 @@ from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
 from earlybird.report.tables import gillis
 from earlybird.report.tables.pipelines import (
-    BRIEF_CHANGES,
+    brief_crossovers_table,
     brief_pipelines_table,
     crossovers_table,
     pipelines_table,
@@ -53,7 +53,7 @@ def pipeline_chapter(material: Material) -> Chapter:
         closing=[crossovers] if crossovers.rows else [],
         brief=[
             *gillis.brief_paper_tables(measured),
-            *([crossovers.first(BRIEF_CHANGES)] if crossovers.rows else []),
+            *([brief_crossovers_table(measured)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],
         choices=choices(measured),

@@ -61,7 +61,7 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
     ]
     columns = _setting_columns(_varying(measured)) | {
         "size": lambda row: format_bytes(row[1].size_bytes),
-        "single message": lambda row: _median(row[1].time_s.get(SINGLE), format_seconds),
+        "single": lambda row: _median(row[1].time_s.get(SINGLE), format_seconds),
         "best": lambda row: labels.method(row[2]) if row[2] else "-",
         "time": lambda row: _median(row[1].time_s.get(row[2]), format_seconds),
         "speed-up": lambda row: _median(row[1].speed_up.get(row[2]), ratio),
@@ -113,6 +113,12 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
     ]
     table = crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
     return replace(table, wide=True)
+
+
+def brief_crossovers_table(measured: Sequence[Pipeline]) -> Table:
+    """The first rows, without the sizes between which each change was observed."""
+    table = crossovers_table(measured)
+    return table.columns([name for name in table.header if name != crossovers.BETWEEN]).first(BRIEF_CHANGES)
 
 
 def star_of(measured: Sequence[Pipeline]) -> str:
