@@ -34,9 +34,6 @@ from earlybird.predict.measured_collectives import MeasuredCollectives
 from earlybird.predict.outlook import Outlook
 from earlybird.predict.profiles import measured_results
 
-# At crossovers a method stays until another one takes less time by this share: similar methods must not
-# alternate.
-KEPT = 0.1
 _MEASURE_AGAIN = "`earlybird measure collective --launches 7 -o RUN` on an idle machine"
 
 
@@ -162,7 +159,7 @@ class _Question:
         """Whether `candidate` stays advised at this size."""
         judged = self.judged(size_bytes)
         current = next((one.option for one in judged if one.candidate is candidate), None)
-        return current is not None and options.stays(current, [one.option for one in judged], KEPT)
+        return current is not None and options.stays(current, [one.option for one in judged])
 
     @cached_property
     def sizes_bytes(self) -> tuple[int, int]:

@@ -42,6 +42,11 @@ class Option:
     is_reliable: bool = True
 
     @property
+    def speed(self) -> Estimate:
+        """The speed-up, or 1/s without a reference."""
+        return self.time_s.inverse() if self.speed_up is None else self.speed_up
+
+    @property
     def cost(self) -> float:
         """What options are compared by, less is better: speed-ups differ less between launches than times."""
         return self.time_s.value if self.speed_up is None else 1 / self.speed_up.value
@@ -107,11 +112,11 @@ def order(options: Sequence[Option]) -> list[int]:
     ]
 
 
-def stays(current: Option, options: Sequence[Option], margin: float) -> bool:
+def stays(current: Option, options: Sequence[Option]) -> bool:
     """Whether `current` stays advised at the next size.
 
-    It is still what it was chosen for, and no other option is clearly faster than the reference and takes
-    less time by more than `margin`.
+    It is still what it was chosen for, and no other option that is clearly faster than the reference is also
+    clearly faster than it. A program should not change its method for a difference that is not clear.
     """
     if not current.is_reference and current.speed_up is not None and not current.is_clearly_faster:
         return False
@@ -124,7 +129,7 @@ def stays(current: Option, options: Sequence[Option], margin: float) -> bool:
         if option.basis != EXTRAPOLATED or current.basis == EXTRAPOLATED
         if option.is_clearly_faster or not has_reference
     ]
-    return all(option.cost >= (1 - margin) * current.cost for option in better)
+    return not any(is_clearly_faster(option.speed, current.speed) for option in better)
 
 
 def notes(options: Sequence[Option], advised: Option, measure_again: str) -> list[str]:

@@ -28,9 +28,6 @@ from earlybird.predict.profiles import measured_results
 
 # The sizes of the table of sizes if none was measured.
 SMALLEST_BYTES, LARGEST_BYTES = 512, 1 << 30
-# At crossovers a method stays until another one takes less time by this share: similar methods must not
-# alternate.
-KEPT = 0.1
 # From the least work for the author of a program to the most; other methods come last.
 _WORK = ("single", "partitioned", "earlybird", "many", "stream")
 # The maximum number of partitions without a measurement.
@@ -203,7 +200,7 @@ def advise_pipeline(
             *options.notes(of_all, ranked[0].option, f"{again} on an idle machine"),
             *left_out,
             *reservations(models, size_bytes, partitions, gamma, threads),
-            *_kept_beyond(ranges, ranked[0], size_bytes),
+            *kept_beyond(ranges, ranked[0], size_bytes),
         ),
     )
 
@@ -241,12 +238,12 @@ def beyond(model: MethodModel, size_bytes: float, partitions: int, gamma: float)
     ]
 
 
-def _kept_beyond(ranges: Sequence[SizeRange], first: Candidate, size_bytes: int) -> list[str]:
+def kept_beyond(ranges: Sequence[SizeRange], first: Candidate, size_bytes: int) -> list[str]:
     """Why the table of sizes lists another method at the requested size than the first of the ranking."""
     return [
         f"in the table of sizes {_named(one.method, one.extra.get('vcis'))} is kept for "
-        f"{format_bytes(size_bytes)} though {first.option.name} is advised: at a crossover another method "
-        f"must take {KEPT:.0%} less"
+        f"{format_bytes(size_bytes)} though {first.option.name} is advised: the table changes its "
+        "method only where another one is clearly faster"
         for one in ranges
         if one.from_bytes <= size_bytes < one.to_bytes
         and _named(one.method, one.extra.get("vcis")) != first.option.name
@@ -343,7 +340,7 @@ def _best(question: PipelineQuestion, size_bytes: float) -> Candidate:
 def _stays(question: PipelineQuestion, candidate: Candidate, size_bytes: float) -> bool:
     found = question.candidates(size_bytes)
     current = next(one for one in found if one.model is candidate.model)
-    return options.stays(current.option, [one.option for one in found], KEPT)
+    return options.stays(current.option, [one.option for one in found])
 
 
 def _range(question: PipelineQuestion, start: int, end: int, candidate: Candidate) -> SizeRange:

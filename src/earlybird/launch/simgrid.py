@@ -51,7 +51,7 @@ class SimgridLauncher:
         configuration = self._configuration(request.layout.num_ranks, hosts, scratch) | settings
         invocation = Invocation(
             (str(self.mpi.mpiexec),),
-            arguments=(
+            after_program=(
                 *(f"--cfg={name}:{value}" for name, value in configuration.items()),
                 "--log=root.thres:warning",
                 str(platform),

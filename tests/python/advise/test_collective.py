@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from earlybird.advise.collective import KEPT, advise_collective
+from earlybird.advise.collective import advise_collective
+from earlybird.compare.ranking import MIN_EFFECT
 from earlybird.data.advice import advice_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
@@ -179,11 +180,11 @@ def test_crossovers_are_where_another_method_takes_clearly_less():
     for before, after in itertools.pairwise(advice.size_ranges):
         size = before.to_bytes
         assert size == after.from_bytes
-        # Just beyond it the next one takes less by KEPT; it did not well before.
-        assert exact_s(after.method, round(1.05 * size)) < (1 - KEPT) * 1.02 * exact_s(
+        # Just beyond it the next one is clearly faster; it was not well before.
+        assert exact_s(after.method, round(1.05 * size)) < 1.02 / (1 + MIN_EFFECT) * exact_s(
             before.method, round(1.05 * size)
         )
-        assert exact_s(after.method, round(0.7 * size)) > (1 - KEPT) * exact_s(
+        assert exact_s(after.method, round(0.7 * size)) > 1 / (1 + MIN_EFFECT) * exact_s(
             before.method, round(0.7 * size)
         )
 

@@ -69,8 +69,19 @@ def test_a_profile_is_printed_as_by_fit(earlybird, folder):
     )
 
 
-def test_advice_of_the_first_version_is_printed(earlybird):
-    assert "extrapolated" in earlybird("show", GOLDEN / "advice-1.json").stdout
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("advice-1.json", "extrapolated"),
+        ("comparison-1.json", "staircase"),
+        ("layout-1.csv", "0"),
+        ("pattern-1.csv", "400000"),
+        ("prediction-1.json", "5 us"),
+        ("run-1", "500 ns"),
+    ],
+)
+def test_files_of_the_first_version_are_printed(earlybird, name, part):
+    assert part in earlybird("show", GOLDEN / name).stdout
 
 
 def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):

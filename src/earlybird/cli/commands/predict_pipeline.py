@@ -49,9 +49,9 @@ def pipeline(
     """Predict the time of every method to send a buffer in partitions.
 
     Speed-ups are over a single message after the last partition. Uses the joined model of
-    docs/pipeline-models.md: messages leave one after another when they are ready, and the last partition is ready gamma times its size
-    later than the others. Times run from then until the receiver has the whole buffer. Methods without
-    measured pipelines in the profile are predicted from its latency and bandwidth.
+    docs/pipeline-models.md: messages leave one after another when they are ready, and the last partition is
+    ready gamma times its size later than the others. Times run from then until the receiver has the whole
+    buffer. Methods without measured pipelines in the profile are predicted from its latency and bandwidth.
     """
     joined = load_profiles(buffer.profile)
     threads = buffer.threads

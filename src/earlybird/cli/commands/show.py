@@ -115,10 +115,10 @@ def _show_run(run: Run, format: Format) -> None:
     comparison = run.path / "comparison.json"
     if comparison.exists():
         _show_json(comparison, format)
-    elif samples[0].kernel == "exchange":
-        print_measured(run, format)
+    elif suites := [sample for sample in samples if sample.kernel != "exchange"]:
+        print_run(run, suites, format)
     else:
-        print_run(run, samples, format)
+        print_measured(run, format)
 
 
 def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:
