@@ -98,7 +98,7 @@ def test_wrong_data_are_reported_before_everything_else_about_trust(tmp_path, ma
     (run / "samples.ndjson").write_text(lines)
     report = contents(collect([run]))
     assert report.trust.startswith("Received data were wrong in 1 sample. ")
-    assert "Do not use these figures" in report.warnings[0]
+    assert "Do not use these values" in report.warnings[0]
 
 
 def test_counts_are_of_samples_and_the_same_everywhere(everything):

@@ -273,7 +273,7 @@ def test_wrong_data_is_a_red_light(tmp_path, make):
     (run / "samples.ndjson").write_text(lines)
     measured = contents(collect([run])).chapters["measured"]
     assert [light.state for light in measured.lights].count("bad") == 1
-    assert any("Do not use these figures" in remedy for remedy in measured.warnings)
+    assert any("Do not use these values" in remedy for remedy in measured.warnings)
 
 
 def test_a_run_with_only_a_header_is_rendered(tmp_path):

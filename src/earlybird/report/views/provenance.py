@@ -127,7 +127,7 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
     texts = []
     if any(light.wrong for light in shown):
         texts.append(
-            "Wrong data: received messages differ from the sent ones. Do not use these figures; try another "
+            "Wrong data: received messages differ from the sent ones. Do not use these values; try another "
             "MPI or transport."
         )
     if any(light.noisy for light in shown):
