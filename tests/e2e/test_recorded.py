@@ -33,7 +33,7 @@ def test_a_recorded_run_is_fitted_to_the_recorded_profile(earlybird, tmp_path, m
 def test_a_recorded_run_is_rendered_to_the_same_report(earlybird, mpi):
     """After a change of wording, in that folder:
     `earlybird report run profile.json replay --terminal > report.txt`."""
-    output = earlybird("report", *(_folder(mpi) / part for part in PARTS), "--terminal").stdout
+    output = earlybird("report", *PARTS, "--terminal", cwd=_folder(mpi)).stdout
     assert output == (_folder(mpi) / "report.txt").read_text()
 
 

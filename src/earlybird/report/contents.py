@@ -52,11 +52,11 @@ def contents(material: Material) -> Contents:
     all_exchanges = exchanges(material)
     chapters = [
         advice_chapter(material),
-        exchange_chapter(all_exchanges),
+        exchange_chapter(all_exchanges, material),
         machine_chapter(material),
         pipeline_chapter(material),
         collective_chapter(material),
-        accuracy_chapter(all_exchanges),
+        accuracy_chapter(all_exchanges, material),
         measured_chapter(material),
     ]
     shown = {chapter.id: chapter for chapter in chapters if chapter.sentence}

@@ -25,12 +25,14 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run folder in memory: the content of run.json, the launches and the samples."""
+    """A run folder in memory: the content of run.json, the launches and the samples. `path` is for commands,
+    "" if the run did not come from a folder."""
 
     name: str
     header: Mapping[str, Any]
     launches: tuple[Mapping[str, Any], ...]
     samples: tuple[Sample, ...]
+    path: str = ""
 
     @property
     def machine(self) -> Mapping[str, Any]:
@@ -73,7 +75,8 @@ class Material:
 
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
     for the measured points, by Sample.point(). These, `references` and `proofs` are computed elsewhere: the
-    report evaluates no model. `names` are those of the files of each part, in order, as the user gave them.
+    report evaluates no model. `names` are those of the files of each part, in order, as the user gave them,
+    and `paths` are what a command accepts for them.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -87,11 +90,20 @@ class Material:
     references: tuple[ReferenceCurve, ...] = ()
     proofs: tuple[Proof, ...] = ()
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name_of(self, part: str, k: int) -> str:
         """The name of the file of the k-th item of a part; "" if it did not come from a file."""
-        names = self.names.get(part, ())
-        return names[k] if k < len(names) else ""
+        return _item(self.names, part, k)
+
+    def path_of(self, part: str, k: int) -> str:
+        """The path of the file of the k-th item of a part; "" if it did not come from a file."""
+        return _item(self.paths, part, k)
+
+
+def _item(texts: Mapping[str, tuple[str, ...]], part: str, k: int) -> str:
+    known = texts.get(part, ())
+    return known[k] if k < len(known) else ""
 
 
 def collect(paths: Iterable[str | Path]) -> Material:
@@ -101,7 +113,7 @@ def collect(paths: Iterable[str | Path]) -> Material:
     of file.
     """
     kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice")
-    found: dict[str, list[tuple[Any, str]]] = {kind: [] for kind in kinds}
+    found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name == "run.json" else path for path in map(Path, paths)]
     name_of = _short_names(given)
     seen: set[Path] = set()
@@ -110,11 +122,18 @@ def collect(paths: Iterable[str | Path]) -> Material:
             if path.resolve() not in seen:
                 seen.add(path.resolve())
                 kind, value = _load(path, name_of[argument.resolve()])
-                found[kind].append((value, name_of[argument.resolve()]))
+                found[kind].append((value, name_of[argument.resolve()], _path_text(path)))
     return Material(
-        **{kind: tuple(value for value, _ in items) for kind, items in found.items()},
-        names={kind: tuple(name for _, name in items) for kind, items in found.items()},
+        **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
+        names={kind: tuple(name for _, name, _ in items) for kind, items in found.items()},
+        paths={kind: tuple(path for _, _, path in items) for kind, items in found.items()},
     )
+
+
+def _path_text(path: Path) -> str:
+    """`path` for a command: relative to the working directory if it is inside, else as given."""
+    whole, here = path.resolve(), Path.cwd()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)
 
 
 def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
@@ -140,7 +159,7 @@ def _load(path: Path, name: str) -> tuple[str, Any]:
     if path.is_dir():
         run = Run.open(path)
         launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))
-        return "runs", MeasuredRun(name, run.header, launches, tuple(run.samples()))
+        return "runs", MeasuredRun(name, run.header, launches, tuple(run.samples()), _path_text(path))
     if path.suffix in PATTERN_SUFFIXES:
         return "patterns", load_pattern(path)
     if path.exists() and path.suffix != ".json":

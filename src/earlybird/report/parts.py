@@ -101,8 +101,7 @@ def figures_left(kind: str, count: int, drawn: int) -> list[Figure]:
 class Light:
     """The quality of one measurement: the number of noisy, oversubscribed and wrong samples.
 
-    `link_limited` samples were oversubscribed too, but a virtual link was the bottleneck; `oversubscribed`
-    excludes them.
+    Of the `oversubscribed` samples, `link_limited` had a virtual link as their bottleneck.
     """
 
     what: str
@@ -115,16 +114,22 @@ class Light:
     @property
     def state(self) -> str:
         """`good`, `warn` or `bad`: the colour and shape of the light."""
-        return "bad" if self.wrong else "warn" if self.noisy or self.oversubscribed else "good"
+        return "bad" if self.wrong else "warn" if self.noisy or self.of_shared_cores else "good"
 
     @property
     def text(self) -> str:
-        """The state as text: `converged`, or the problems with the number of affected samples, and the number
-        of link-limited samples."""
+        """The state as text: `20 of 39 samples converged`, then the problems with the number of affected
+        samples."""
         counts = ((self.wrong, "wrong data"), (self.noisy, "noisy"), (self.oversubscribed, "oversubscribed"))
-        problems = [f"{problem} ({number} of {self.samples})" for number, problem in counts if number]
-        limited = f"cores shared, link-limited ({self.link_limited} of {self.samples})"
-        return ", ".join(problems or ["converged"]) + (f", {limited}" if self.link_limited else "")
+        problems = [f"{number} {problem}" for number, problem in counts if number]
+        limited = f" ({self.link_limited} of them link-limited)" if self.link_limited else ""
+        steady = f"{self.samples - self.noisy} of {labels.counted(self.samples, 'sample')} converged"
+        return ", ".join([steady, *problems]) + limited
+
+    @property
+    def of_shared_cores(self) -> int:
+        """The oversubscribed samples whose times the shared cores determine."""
+        return self.oversubscribed - self.link_limited
 
 
 @dataclass(frozen=True)

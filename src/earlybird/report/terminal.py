@@ -70,9 +70,30 @@ def _fitted(cell: str, width: int, column: int) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(
-        _plain(text), WIDTH, break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent
+    """Text in lines; a command between backquotes that does not fit into a line stands alone, and its lines
+    end in a backslash so that it can be pasted."""
+    plain = _plain(text)
+    filled = _filled(plain, indent)
+    prose_and_commands = plain.split("`")
+    if all(f"`{command}`" in filled for command in prose_and_commands[1::2]):
+        return filled
+    blocks = [
+        _command(part, indent) if k % 2 else _filled(part.strip(" ,"), indent)
+        for k, part in enumerate(prose_and_commands)
+    ]
+    return "\n".join(block for block in blocks if block.strip())
+
+
+def _filled(text: str, indent: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent)
+
+
+def _command(text: str, indent: str) -> str:
+    wrapper = textwrap.TextWrapper(
+        WIDTH - len(indent) - 9, break_on_hyphens=False, break_long_words=False, subsequent_indent="  "
     )
+    chained = [" \\\n".join(wrapper.wrap(command)) for command in text.split(" && ")]
+    return textwrap.indent(" && \\\n".join(chained), f"{indent}  ")
 
 
 def _plain(text: str) -> str:

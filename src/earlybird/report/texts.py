@@ -1,14 +1,15 @@
-"""Text that several chapters share: intervals, and the fastest method by size."""
+"""Text that several chapters share: intervals, and the best method of a point and by size."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from earlybird.data import labels
-from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.parts import Answer
+from earlybird.report.views.points import Point
 
+NOTHING = "nothing to do"
 _MAX_SPANS = 4  # of sizes in a sentence
 
 
@@ -36,19 +37,56 @@ def value_and_spread(estimate: Estimate | None, text: Callable[[float], str]) ->
     return text(estimate.value) + (f" ({interval})" if interval else "")
 
 
-def fastest_answer(what: str, finding: str, fastest: Result, reference: str, command: str) -> Answer:
-    """The answer that names the fastest method measured, with its speed-up over the `reference` if known."""
-    do = f"run `{command} --profile profile.json` for the setting that selects it"
-    time = format_seconds(fastest.time_s.value)
-    if fastest.speed_up is None:
-        return Answer(what, time, spread(fastest.time_s, format_seconds), f"{finding}.", do)
-    number, interval = f"speed-up {fastest.speed_up.value:.2f}", spread(fastest.speed_up, ratio)
-    return Answer(what, number, interval, f"{finding}, {time}; speed-up over {reference}.", do)
+def finding(
+    point: Point, noun: str, reference: str, name: Callable[[str], str] = labels.method
+) -> tuple[str, str]:
+    """The best method of a point, and how clear that is: `no method is clearly faster than single message`,
+    `libearlybird is the fastest method`, `libearlybird is clearly faster than single message`."""
+    method = point.best(reference)
+    if len(point.results) == 1:
+        return method, f"{name(method)} is the only {noun} that was measured"
+    if method == reference:
+        return method, f"no {noun} is clearly faster than {name(reference)}"
+    if method in point.speeds() and point.leads(method):
+        return method, f"{name(method)} is the fastest {noun}"
+    if reference in point.results:
+        return method, f"{name(method)} is clearly faster than {name(reference)}"
+    return method, f"no {noun} is clearly faster than {name(method)}"
 
 
-def fastest_by_size(noun: str, best: Sequence[str], sizes_bytes: Sequence[int]) -> str:
-    """`Fastest: single message up to 64 KiB and libearlybird from 128 KiB.`, from the best method at each
-    size."""
+def time_text(point: Point, method: str) -> str:
+    """`30 us, speed-up 1.40 over the MPI's default`."""
+    result = point.results[method]
+    time = format_seconds(result.time_s.value)
+    if result.speed_up is None:
+        return time
+    return f"{time}, speed-up {result.speed_up.value:.2f} over {labels.method(result.reference)}"
+
+
+def method_answer(what: str, point: Point, noun: str, reference: str, do: str, more: str = "") -> Answer:
+    """The answer that names the best method of a point; what to do is nothing if it is the reference."""
+    method, found = finding(point, noun, reference)
+    result = point.results[method]
+    text = f"{labels.capital(found)}{more}."
+    if method == reference:
+        do = NOTHING
+    if result.speed_up is None or method == reference:
+        return Answer(
+            what, format_seconds(result.time_s.value), spread(result.time_s, format_seconds), text, do
+        )
+    number, interval = f"speed-up {result.speed_up.value:.2f}", spread(result.speed_up, ratio)
+    over = f"{format_seconds(result.time_s.value)} instead of {_reference_time(point, reference)}"
+    return Answer(what, number, interval, f"{labels.capital(found)}: {over}{more}.", do)
+
+
+def _reference_time(point: Point, reference: str) -> str:
+    result = point.results.get(reference)
+    name = labels.method(reference)
+    return f"{format_seconds(result.time_s.value)} with {name}" if result else name
+
+
+def best_by_size(noun: str, best: Sequence[str], sizes_bytes: Sequence[int]) -> str:
+    """`Best: single message up to 64 KiB and libearlybird from 128 KiB.`, from the best methods by size."""
     if "" in best:
         return "The clock did not resolve every time."
     spans = []
@@ -57,7 +95,7 @@ def fastest_by_size(noun: str, best: Sequence[str], sizes_bytes: Sequence[int]) 
         spans.append((labels.method(method), sizes[0], sizes[-1]))
     if len(spans) == 1:
         return f"No {noun} is clearly faster than {spans[0][0]} at any size."
-    return f"Fastest: {spans_text(spans)}."
+    return f"Best: {spans_text(spans)}. Each is clearly faster than the one before where it begins."
 
 
 def spans_text(spans: Sequence[tuple[str, int, int]]) -> str:

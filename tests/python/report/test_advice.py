@@ -1,6 +1,7 @@
 """Advice is sorted by speed-up and shown with intervals and the settings to use."""
 
 import json
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
@@ -69,7 +70,7 @@ def test_crossovers_are_a_strip_of_colours(make):
     (figure,) = chapter(make.advice()).figures
     go.Figure({"data": list(figure.data), "layout": dict(figure.layout)})
     assert figure.sentence == (
-        "The fastest method is single message up to 100 KiB and message per partition from 100 KiB."
+        "Advised: single message up to 100 KiB and message per partition from 100 KiB."
     )
     single, many, letters = figure.data
     assert (single["fillcolor"], many["fillcolor"]) == (axes.color("single"), axes.color("many"))
@@ -85,8 +86,52 @@ def test_the_chapter_reports_that_the_reference_is_the_fastest():
         (Alternative("single", Estimate.exact(1e-6), Estimate.exact(1.0), "leave it"),),
     )
     result = chapter(advice)
-    assert "single message is already the fastest" in result.sentence
+    assert "no method is clearly faster than single message" in result.sentence
+    assert result.answers[0].do == "nothing to do"
+    assert result.shown[0].rows[0][-1] == "nothing to do"
     assert result.figures == [] and result.tables == []
+
+
+def own_first(**more):
+    """Advice whose first alternative is an algorithm of Earlybird."""
+    ranked = (
+        Alternative("own-binomial", Estimate.exact(1e-4), Estimate(4.0, 3.0, 5.0), "send along a tree"),
+        Alternative("linear", Estimate.exact(3.5e-4), Estimate(1.1, 0.9, 1.3), "A=1"),
+        Alternative("pipeline:8192", Estimate.exact(3.6e-4), Estimate(1.09, 1.05, 1.2), "A=2 B=3"),
+        Alternative("default", Estimate.exact(4e-4), Estimate.exact(1.0), "nothing: the default"),
+    )
+    return Advice("collective", {"operation": "bcast", "ranks": 8}, "default", ranked, **more)
+
+
+def test_an_algorithm_that_the_mpi_cannot_select_is_for_comparison():
+    ranges = (SizeRange(1, 1 << 20, "own-binomial", "send along a tree"),)
+    result = chapter(own_first(size_ranges=ranges))
+    (answer,) = result.answers
+    assert answer.number == "speed-up 1.09" and answer.do == "start the job with `A=2 B=3 mpiexec ...`"
+    assert "For comparison: our binomial tree (Earlybird's) takes 100 us, speed-up 4.00" in answer.sentence
+    assert answer.sentence.endswith("; the MPI cannot select it.")
+    assert "for comparison; the MPI cannot select it" in result.shown[0].rows[0][-1]
+    assert "the MPI cannot select them" in result.figures[0].sentence
+    ranked = tuple(one for one in own_first().ranked if one.method != "pipeline:8192")
+    (answer,) = chapter(Advice("collective", {"operation": "bcast"}, "default", ranked)).answers
+    assert answer.sentence.startswith("No algorithm of the MPI is clearly faster than the MPI's default")
+    assert answer.do == "nothing to do"
+
+
+def test_size_ranges_whose_ends_read_the_same_are_merged(make):
+    def merged(*ends_and_methods):
+        ranges = tuple(SizeRange(low, high, method, "do it") for low, high, method in ends_and_methods)
+        (figure,) = chapter(replace(make.advice(), size_ranges=ranges)).figures
+        return figure.sentence
+
+    first = (1024, 1030, "earlybird"), (1030, 8192, "single"), (8192, 1 << 20, "many")
+    assert merged(*first) == "Advised: single message up to 8 KiB and message per partition from 8 KiB."
+    middle = (512, 8192, "single"), (8192, 8200, "earlybird"), (8200, 1 << 20, "many")
+    assert (
+        merged(*middle) == "Advised: single message up to 8.01 KiB and message per partition from 8.01 KiB."
+    )
+    again = (512, 8192, "single"), (8192, 8200, "earlybird"), (8200, 1 << 20, "single")
+    assert merged(*again) == "Advised at every size: single message."
 
 
 def test_without_advice_there_is_no_chapter_but_the_commands():
@@ -94,7 +139,7 @@ def test_without_advice_there_is_no_chapter_but_the_commands():
     assert "advice" not in report.chapters
     pipeline, collective = (one for one in report.absent if one.question == "What should I do?")
     assert pipeline.command.startswith("earlybird advise pipeline")
-    assert collective.command.startswith("earlybird advise collective")
+    assert "&& earlybird advise collective --op bcast --ranks 4 --profile" in collective.command
 
 
 def test_notes_refer_to_their_advice_and_are_not_repeated(make):
@@ -143,8 +188,8 @@ def test_settings_show_their_use_and_what_is_extrapolated():
     assert result.warnings[-1].endswith("so they are left out: linear from 9 bytes up")
     (table,) = result.shown
     assert table.header == [
-        "method", "time (95 %)", "speed-up (95 %)", "measured", "model alone", "basis", "extrapolated",
-        "what to do",
+        "method", "time (95 %)", "speed-up (95 %)", "measured speed-up", "speed-up by the model alone",
+        "basis", "extrapolated", "what to do",
     ]  # fmt: skip
     assert table.rows[0][6] == "ranks" and result.tables[0].rows[0][4] == "extrapolated in ranks and size"
     assert not chapter(bcast(extra={"config": {"text": None}})).listings

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from earlybird.data.pattern import save_pattern
 from earlybird.data.run import Sample
 from earlybird.report import page, terminal
 from earlybird.report.contents import contents
@@ -43,17 +44,17 @@ def test_the_answers_agree_with_their_chapters(complete):
     assert (
         pipeline.number == "speed-up 3.00" and "a speed-up of 3.00" in report.chapters["pipelines"].sentence
     )
-    assert "--threads 2 --size 1048576" in pipeline.do
+    assert "--threads 2 --size 1MiB --gamma 100000us/MB --level intra_socket --profile" in pipeline.do
     broadcast = next(answer for what, answer in of.items() if what.startswith("Broadcast"))
-    assert f"{broadcast.number} over the MPI's default" in report.chapters["collectives"].sentence
-    assert "--op bcast --ranks 8" in broadcast.do
+    assert broadcast.number in report.chapters["collectives"].sentence
+    assert broadcast.do == "nothing to do" and "the MPI cannot select it" in broadcast.sentence
 
 
 def test_page_and_terminal_begin_with_the_answers(complete):
     html, text = page.render(complete), terminal.render(complete)
     body = html[html.index("<body>") :]
     for shown in (body, text):
-        places = [shown.index(part) for part in ("Answers", "64 MiB, 8 threads", "points converged")]
+        places = [shown.index(part) for part in ("Answers", "64 MiB, 8 threads", "samples converged")]
         assert places == sorted(places)
         assert places[-1] < shown.index("Where a point was measured")
     assert body.index('id="answers"') < body.index("<nav") < body.index('id="advice"')
@@ -74,13 +75,16 @@ def test_the_cost_of_an_exchange_has_the_interval_of_its_slowest_rank():
     runs = (MeasuredRun("run", {}, launches, exchange_samples((1e-3, 2e-3, 4e-3))),)
     (answer,) = contents(Material(runs=runs)).answers
     assert (answer.number, answer.interval) == ("2 ms", "1 ms to 4 ms")
-    assert answer.do.startswith("start with rank 1")
+    assert answer.do.startswith("reduce what rank 1 receives: fewer or smaller messages")
 
 
 def test_warnings_are_counted_in_one_line_and_unfold(everything):
     material = collect(everything)
     report, html = contents(material), page.render(material)
-    assert report.trust_line.endswith("points converged, 2 noisy, 4 oversubscribed. 5 warnings.")
+    assert report.trust_line.startswith(
+        "54 of 56 samples converged, 2 noisy, 4 oversubscribed (more ranks than "
+    )
+    assert report.trust_line.endswith("cores). 5 warnings.")
     assert len(report.warnings) == len(set(report.warnings)) == 5
     folded = re.search(r'<details class="trust"><summary>(.*?)</summary>(.*?)</details>', html, re.DOTALL)
     assert folded[1] == report.trust_line and folded[2].count("<li>") == 5
@@ -93,8 +97,35 @@ def test_wrong_data_are_reported_before_everything_else_about_trust(tmp_path, ma
     lines = (run / "samples.ndjson").read_text().replace('"validated": true', '"validated": false', 1)
     (run / "samples.ndjson").write_text(lines)
     report = contents(collect([run]))
-    assert report.trust.startswith("Received data were wrong in 1 point. ")
-    assert "Do not use these figures" in report.warnings[0]
+    assert report.trust.startswith("Received data were wrong in 1 sample. ")
+    assert "Do not use these values" in report.warnings[0]
+
+
+def test_counts_are_of_samples_and_the_same_everywhere(everything):
+    report = contents(collect(everything))
+    assert report.trust.removesuffix(".") in report.chapters["measured"].sentence
+    (table,) = report.chapters["measured"].brief
+    counted = [sum(int(row[k]) for row in table.rows) for k in (1, 2, 3)]
+    assert counted == [56, 2, 4]
+
+
+def test_commands_have_the_files_of_the_report(everything, make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report = contents(collect(everything))
+    prediction = next(answer for answer in report.answers if answer.what == "Prediction")
+    assert prediction.do == (
+        "predict with `earlybird predict exchange replay/pattern.npz --profile mpich.json --layout 1x1x4 "
+        "--model staircase`"
+    )
+    commands = [absent.command for absent in report.absent]
+    assert any("--gamma 100us/MB --profile mpich.json" in command for command in commands)
+    save_pattern(make.pattern(), tmp_path / "mesh.csv")
+    absent = contents(collect([tmp_path / "mesh.csv", tmp_path / "mpich.json"])).absent
+    assert "earlybird replay mesh.csv --profile mpich.json --layout 1x1x4 -o replay" in {
+        one.command for one in absent
+    }
+    absent = contents(collect([everything[0]])).absent
+    assert "earlybird fit run -o profile.json" in {one.command for one in absent}
 
 
 def test_a_chapter_without_data_is_one_line_with_its_command(tmp_path, make):

@@ -37,8 +37,8 @@ def run(*samples, launch=LAUNCH):
 def test_a_light_separates_link_limited_from_oversubscribed_samples():
     full, small = contention(1 << 20, 4 * (1 << 20) / RATE), contention(8, 30e-6)
     (light,) = lights(run(full, small), False)
-    assert (light.oversubscribed, light.link_limited, light.state) == (1, 1, "warn")
-    assert light.text == "oversubscribed (1 of 2), cores shared, link-limited (1 of 2)"
+    assert (light.oversubscribed, light.link_limited, light.state) == (2, 1, "warn")
+    assert light.text == "2 of 2 samples converged, 2 oversubscribed (1 of them link-limited)"
     (alone,) = lights(run(full), False)
     assert alone.state == "good" and "Oversubscribed" not in " ".join(remedies([run(full)], [alone]))
 

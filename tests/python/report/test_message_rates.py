@@ -88,6 +88,25 @@ def test_every_method_has_a_line_a_colour_and_a_row():
     assert "Message rates of threads" in render(material(samples()))
 
 
+def test_the_answer_compares_methods_of_threads_and_names_the_reference():
+    (answer,) = contents(material(samples())).answers
+    assert answer.number == "6.67 million/s"
+    assert answer.sentence.startswith(
+        "One communicator and context per thread is the fastest method of threads"
+    )
+    assert (
+        "for comparison, 2 pairs of processes, which have no threads, reach 7.00 million/s" in answer.sentence
+    )
+    equal = tuple(
+        sample(method, 2, rate, launch)
+        for method, rate in (("shared", 1.0), ("per-thread", 1.02), ("processes", 3.0))
+        for launch in range(len(LAUNCHES))
+    )
+    (answer,) = contents(material(equal)).answers
+    assert answer.number == "1.00 million/s"
+    assert answer.sentence.startswith("No method of threads is clearly faster than one communicator")
+
+
 def test_more_threads_than_cores_have_open_markers_and_a_remark():
     chapter = machine(samples(oversubscribed=True))
     (figure,) = chapter.figures
@@ -95,7 +114,7 @@ def test_more_threads_than_cores_have_open_markers_and_a_remark():
     assert chapter.tables[0].rows[1][4] == "2 *" and "more threads than cores" in chapter.tables[0].caption
     assert "with more threads than cores" in chapter.sentence
     measured = contents(material(samples(oversubscribed=True))).chapters["measured"]
-    assert "with more threads than cores" in measured.sentence
+    assert "12 oversubscribed (more threads than cores)" in measured.sentence
     assert any("no more threads than cores" in remedy for remedy in measured.warnings)
 
 
@@ -135,7 +154,7 @@ def test_results_in_the_docs_are_drawn_with_their_machine(folder):
     material_of_runs = collect(runs)
     chapters = contents(material_of_runs).chapters
     measured, machine = chapters["measured"], chapters["machine"]
-    for run, line in zip(material_of_runs.runs, measured.lines, strict=True):
+    for run, line in zip(material_of_runs.runs, measured.lines, strict=False):
         assert run.machine["host"] in line and run.machine["cpu_model"] in line
     (figure,) = machine.figures
     names = list(lines(figure))

@@ -171,7 +171,7 @@ def test_protocols_show_whether_senders_wait_and_equal_lines_are_drawn_once(make
     protocols.append(last)
     chapter = machine(Material(profiles=[profile_from_json(value)]))
     table, bandwidths = chapter.tables
-    sender_waits = [row[-1] for row in table.rows if row[2].endswith("with competitors")]
+    sender_waits = [row[-1] for row in table.rows]
     assert table.header[-1] == "sender waits"
     assert sender_waits == ["no, assumed"] * (len(protocols) - 2) + ["no, measured", "yes, measured"]
     assert bandwidths.rows == before.tables[1].rows
@@ -261,9 +261,9 @@ def test_the_error_is_shown_with_the_limits_of_the_measurement(tmp_path, make):
         (folder / "comparison.json").write_text(json.dumps(comparison))
         return contents(collect([folder])).chapters["accuracy"].sentence
 
-    assert "error is 7.0 % (error of max-rate" in accuracy(1.9, False)
-    assert "error is 7.0 % (measured with more ranks than cores; error of max-rate" in accuracy(1.9, True)
-    assert "error is 7.0 % (measured at a load of 5.7; error of max-rate" in accuracy(5.7, False)
+    assert "relative error is 7.0 % (max-rate: 30 %" in accuracy(1.9, False)
+    assert "error is 7.0 % (measured with more ranks than cores; max-rate: 30 %" in accuracy(1.9, True)
+    assert "error is 7.0 % (measured at a load of 5.7; max-rate: 30 %" in accuracy(5.7, False)
     assert "(measured with more ranks than cores and at a load of 5.7; " in accuracy(5.7, True)
 
 
@@ -273,7 +273,7 @@ def test_wrong_data_is_a_red_light(tmp_path, make):
     (run / "samples.ndjson").write_text(lines)
     measured = contents(collect([run])).chapters["measured"]
     assert [light.state for light in measured.lights].count("bad") == 1
-    assert any("Do not use these figures" in remedy for remedy in measured.warnings)
+    assert any("Do not use these values" in remedy for remedy in measured.warnings)
 
 
 def test_a_run_with_only_a_header_is_rendered(tmp_path):
@@ -360,7 +360,7 @@ def test_the_shading_is_the_spread_of_launches_not_of_iterations(tmp_path):
     chapter = machine(material)
     assert "its interval over launches" in chapter.figures[0].caption
     assert chapter.tables[0].rows[0][3:5] == ["3 us", "2 us to 5 us"]
-    assert "3 samples measured" in contents(material).chapters["measured"].sentence
+    assert "3 of 3 samples converged" in contents(material).chapters["measured"].sentence
 
 
 def test_a_warning_shows_the_display_name_of_its_level(make):

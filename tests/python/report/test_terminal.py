@@ -22,6 +22,14 @@ def test_long_names_are_truncated_and_control_characters_replaced(tmp_path, make
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_commands_that_are_wrapped_can_be_pasted(everything):
+    text = terminal.render(collect(everything))
+    start = text.index("    earlybird predict exchange")
+    command = text[start : text.index("\n\n", start)]
+    assert "`" not in command
+    assert all(line.endswith(" \\") for line in command.splitlines()[:-1])
+
+
 def test_many_ranks_are_a_short_table_of_the_slowest(make):
     exchange = make.pattern(300)
     text = terminal.render(Material(patterns=(exchange,), comparisons=(make.comparison(exchange, 300),)))

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.report.chapters.exchange import REPLAY, named
+from earlybird.report import commands
+from earlybird.report.chapters.exchange import arguments, named
 from earlybird.report.figures.exchanges import scatter_figure
+from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter
 from earlybird.report.tables.exchanges import error_table
 from earlybird.report.views.exchanges import Exchange
@@ -12,23 +14,24 @@ from earlybird.report.views.exchanges import Exchange
 ID = "accuracy"
 QUESTION = "How far off was the prediction?"
 ERROR_MEANS = (
-    "The error is equation (11) of Thune et al. 2023: the sum over ranks of |measured - predicted| divided "
-    "by the sum of measured. The slowest-rank error is (largest predicted - largest measured) / largest "
-    "measured."
+    "The relative error is the sum over ranks of |measured - predicted| divided by the sum of measured, "
+    "equation (11) of Thune et al. 2023. The error of the slowest rank is (largest predicted - largest "
+    "measured) / largest measured: it is the error of the time of the whole exchange."
 )
 
 
-def accuracy_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
+def accuracy_chapter(all_exchanges: Sequence[Exchange], material: Material) -> Chapter:
     compared = [item for item in all_exchanges if item.error]
     if not compared:
-        return Chapter(ID, QUESTION, "", absent=[("To compare a prediction with a measurement, run", REPLAY)])
+        replay = commands.replay(*arguments(all_exchanges, material))
+        return Chapter(ID, QUESTION, "", absent=[("To compare a prediction with a measurement, run", replay)])
     errors = [error_table(item) for item in compared]
     return Chapter(
         ID,
         QUESTION,
         " ".join(_sentence(item) for item in compared),
         [ERROR_MEANS],
-        answers=[_answer(item) for item in compared],
+        answers=[_answer(item, material) for item in compared],
         figures=[
             named(scatter_figure(item, f"scatter-{k}"), item)
             for k, item in enumerate(all_exchanges)
@@ -39,15 +42,15 @@ def accuracy_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
     )
 
 
-def _answer(item: Exchange) -> Answer:
+def _answer(item: Exchange, material: Material) -> Answer:
     best = item.best_first()[0]
     return Answer(
         f"Prediction {item.name}".rstrip(),
         labels.percent(item.error[best]),
         "",
-        f"Total error of the {best} model, the most accurate; it predicts the time of the slowest rank "
+        f"Relative error of the {best} model, the most accurate; it predicts the time of the slowest rank "
         f"{_slowest_text(item, best)}.",
-        f"use the times of the {best} model",
+        f"predict with `{commands.predict(*arguments([item], material), best)}`",
     )
 
 
@@ -63,10 +66,11 @@ def _sentence(item: Exchange) -> str:
     subject = f"{item.name}: the" if item.name else "The"
     doubts = ["with more ranks than cores"] if item.oversubscribed and not item.link_limited else []
     doubts += [f"at a load of {item.load:.1f}"] if item.load is not None else []
-    others = [f"error of {model}: {labels.percent(item.error[model])}" for model in item.best_first()[1:]]
+    others = [f"{model}: {labels.percent(item.error[model])}" for model in item.best_first()[1:]]
     remarks = [f"measured {labels.listed(doubts)}"] * bool(doubts) + [", ".join(others)] * bool(others)
     remark = f" ({'; '.join(remarks)})" if remarks else ""
     return (
-        f"{subject} {best} model is the most accurate: its total error is {labels.percent(item.error[best])}"
-        f"{remark}, and it predicts the time of the slowest rank {_slowest_text(item, best)}."
+        f"{subject} {best} model is the most accurate: its relative error is "
+        f"{labels.percent(item.error[best])}{remark}, and it predicts the time of the slowest rank "
+        f"{_slowest_text(item, best)}."
     )

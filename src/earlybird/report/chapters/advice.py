@@ -1,31 +1,32 @@
 """The chapter on what to do: advice by predicted speed-up, with the command or setting to use."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from earlybird.data import labels
-from earlybird.data.advice import Advice
+from earlybird.data.advice import Advice, Alternative, SizeRange
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report import commands
 from earlybird.report.figures.advice import strip_figure
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Columns, Table, table_of
-from earlybird.report.texts import ratio, spread, value_and_spread
+from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views import advice as advice_text
 
 ID = "advice"
 QUESTION = "What should I do?"
-PIPELINE = (
-    "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json "
-    "--json > advice.json"
-)
-COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --profile profile.json --json > advice.json"
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
     "launches. Elsewhere a model predicts them, corrected by the measured points around it; its 95 % "
-    "interval covers the error at points left out. The first alternative is the fastest that is clearly "
-    "faster than the reference, or a simpler one that is almost as fast; without one, the reference."
+    "interval covers the error at points left out. The first alternative is advised: of those that are "
+    "clearly faster than the reference, the fastest or one that is easier to use and takes at most 5 % more "
+    "time; if none is, the reference. Alternatives outside the measured range follow last."
 )
+OWN_MEANS = " Earlybird's algorithms are for comparison: the MPI cannot select them."
+NOT_SELECTABLE = "for comparison; the MPI cannot select it"
+_VARIABLES = re.compile(r"[A-Z]\w*=\S+( \w+=\S+)*")  # settings without a command
 # Column titles that differ from the keys in the file.
 _KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
@@ -35,8 +36,8 @@ _COLUMNS: Columns = {
     "method": lambda one: advice_text.name(one.method, one.extra),
     "time (95 %)": lambda one: value_and_spread(one.time_s, format_seconds),
     "speed-up (95 %)": lambda one: value_and_spread(one.speed_up, ratio),
-    "measured": lambda one: value_and_spread(one.measured_speed_up, ratio),
-    "model alone": lambda one: value_and_spread(one.predicted_speed_up, ratio),
+    "measured speed-up": lambda one: value_and_spread(one.measured_speed_up, ratio),
+    "speed-up by the model alone": lambda one: value_and_spread(one.predicted_speed_up, ratio),
     "basis": lambda one: one.basis,
 }
 
@@ -50,8 +51,11 @@ def advice_chapter(material: Material) -> Chapter:
             QUESTION,
             "",
             absent=[
-                ("To get advice on a buffer that threads fill, run", PIPELINE),
-                ("To get advice on a collective operation, run", COLLECTIVE),
+                (
+                    "To get advice on a buffer that threads fill, run this with your values:",
+                    commands.advise_buffer(material),
+                ),
+                ("To get advice on a collective operation, run", commands.advise_operation(material)),
             ],
         )
     strips = [strip_figure(piece, f"advice-{k}") for k, piece in enumerate(pieces)]
@@ -59,7 +63,7 @@ def advice_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         _sentence(pieces[0]),
-        [MEANS],
+        [MEANS + OWN_MEANS * any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)],
         answers=[_answer(piece) for piece in pieces],
         warnings=_notes(pieces),
         figures=[figure for figure in strips if figure is not None],
@@ -82,25 +86,60 @@ def _distinct(material: Material) -> list[Advice]:
 
 
 def _sentence(advice: Advice) -> str:
-    first, what = advice.ranked[0], labels.capital(advice_text.title(advice))
-    method = advice_text.name(first.method, first.extra)
-    if first.method == advice.baseline:
-        return f"{what}: {method} is already the fastest."
-    gain = advice_text.speed_up(advice, first)
-    return f"{what}: the time with {method} is {format_seconds(first.time_s.value)}, {gain}."
+    what = labels.capital(advice_text.title(advice))
+    best = advice_text.best(advice)
+    if best.method == advice.baseline:
+        return f"{what}: {_no_better(advice)}{_comparison(advice)}."
+    gain = advice_text.speed_up(advice, best)
+    time = format_seconds(best.time_s.value)
+    return f"{what}: the time with {_name(best)} is {time}, {gain}{_comparison(advice)}."
 
 
 def _answer(advice: Advice) -> Answer:
-    first, what = advice.ranked[0], labels.capital(advice_text.title(advice))
-    method = advice_text.name(first.method, first.extra)
-    if first.method == advice.baseline or first.speed_up is None:
-        number, interval = format_seconds(first.time_s.value), spread(first.time_s, format_seconds)
-        finding = labels.capital(method) + " is already the fastest" * (first.method == advice.baseline)
+    best, what = advice_text.best(advice), labels.capital(advice_text.title(advice))
+    if best.method == advice.baseline or best.speed_up is None:
+        number, interval = format_seconds(best.time_s.value), spread(best.time_s, format_seconds)
+        finding = _no_better(advice) if best.method == advice.baseline else _name(best)
+        finding += f" ({advice_text.basis(best)})" * (best.method == advice.baseline)
     else:
-        number, interval = f"speed-up {first.speed_up.value:.2f}", spread(first.speed_up, ratio)
-        finding = f"With {method} instead of {labels.method(advice.baseline)}: time "
-        finding += f"{advice_text.takes(first)}, {advice_text.basis(first)}"
-    return Answer(what, number, interval, f"{finding}.", first.action)
+        number, interval = f"speed-up {best.speed_up.value:.2f}", spread(best.speed_up, ratio)
+        finding = f"With {_name(best)} instead of {labels.method(advice.baseline)}: time "
+        finding += f"{advice_text.takes(best)}, {advice_text.basis(best)}"
+    sentence = f"{labels.capital(finding)}{_comparison(advice)}."
+    return Answer(what, number, interval, sentence, _action(advice, best))
+
+
+def _name(alternative: Alternative) -> str:
+    return advice_text.name(alternative.method, alternative.extra)
+
+
+def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
+    """What to do, nothing for the reference; without a setting for what the MPI cannot select."""
+    if alternative.method == advice.baseline:
+        return NOTHING
+    if advice_text.is_own(alternative.method):
+        return NOT_SELECTABLE
+    action = alternative.action
+    return f"start the job with `{action} mpiexec ...`" if _VARIABLES.fullmatch(action) else action
+
+
+def _no_better(advice: Advice) -> str:
+    """`no algorithm is clearly faster than the MPI's default`."""
+    noun = "method" if advice.operation == "pipeline" else "algorithm"
+    own = any(advice_text.is_own(one.method) for one in advice.ranked)
+    return f"no {noun}{' of the MPI' * own} is clearly faster than {labels.method(advice.baseline)}"
+
+
+def _comparison(advice: Advice) -> str:
+    """The first alternative if the MPI cannot select it."""
+    first = advice.ranked[0]
+    if not advice_text.is_own(first.method) or advice_text.best(advice) is first:
+        return ""
+    gain = advice_text.speed_up(advice, first)
+    return (
+        f". For comparison: {_name(first)} (Earlybird's) takes {format_seconds(first.time_s.value)}, {gain}; "
+        "the MPI cannot select it"
+    )
 
 
 def _notes(pieces: Sequence[Advice]) -> list[str]:
@@ -139,7 +178,7 @@ def _alternatives(advice: Advice) -> Table:
     }
     reference = f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
     caption = labels.capital(advice_text.title(advice)) + reference
-    columns["what to do"] = lambda one: one.action
+    columns["what to do"] = lambda one: _action(advice, one)
     return table_of(caption, advice.ranked, columns, wide=True)
 
 
@@ -166,12 +205,12 @@ def _listing(advice: Advice) -> list[tuple[str, str]]:
 def _crossovers(advice: Advice) -> Table:
     return table_of(
         f"What to do by size: {advice_text.title(advice)}",
-        advice.size_ranges,
+        advice_text.size_ranges(advice),
         {
             "from": lambda one: format_bytes(one.from_bytes),
             "to": lambda one: format_bytes(one.to_bytes),
-            "best method": lambda one: advice_text.name(one.method, one.extra),
-            "what to do": lambda one: one.action,
-            "": lambda one: advice_text.extrapolated(one.extra),
+            "advised": lambda one: advice_text.name(one.method, one.extra),
+            "what to do": lambda one: _action(advice, one),
+            "range": lambda one: advice_text.extrapolated(one.extra),
         },
     )

@@ -1,14 +1,18 @@
 """The chapter on collectives: the fastest algorithms, model errors, and verified algorithms."""
 
+import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from earlybird.data import labels
+from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.units import format_bytes
+from earlybird.report import commands
 from earlybird.report.figures.collective_residuals import residual_figures
 from earlybird.report.figures.collectives import (
+    best_text,
     collective_figures,
-    fastest_text,
     map_figures,
     mapping_figures,
 )
@@ -21,12 +25,15 @@ from earlybird.report.tables.collective_forms import (
     forms_table,
 )
 from earlybird.report.tables.collectives import brief_table, crossovers_table, proofs_table, times_tables
-from earlybird.report.texts import fastest_answer
-from earlybird.report.views.collectives import Collective, choices, collectives
+from earlybird.report.texts import method_answer, time_text
+from earlybird.report.views.collectives import Collective, base, choices, collectives
+from earlybird.report.views.points import Point
 
 ID = "collectives"
 QUESTION = "Which algorithm should a collective use?"
 ADVISE = "earlybird advise collective"
+NOUN, NOUN_OF_MPI = "algorithm", "algorithm of the MPI"
+_SLOTS = re.compile(r"\d+x\d+x\d+")
 MAX_LISTED = 4  # pairs of operation and MPI in the answer
 MAX_SETTINGS = 24  # settings (operation, MPI, mapping) with figures; the tables have all
 
@@ -43,9 +50,14 @@ def collective_chapter(material: Material) -> Chapter:
         sentences[0]
         if sentences
         else "A profile contains models of collectives, but no measurement of a collective was given.",
-        [*sentences[1:], *([best_form] if best_form else []), *_proof_lines(material.proofs)],
+        [
+            *sentences[1:],
+            *_algorithm_names(measured),
+            *([best_form] if best_form else []),
+            *_proof_lines(material.proofs),
+        ],
         warnings=_contradicted(material.proofs),
-        answers=[_answer(collective) for collective in _chosen(measured)],
+        answers=[_answer(collective, material) for collective in _chosen(measured)],
         figures=_figures(measured, material),
         closing=[forms_table(forms)] if forms else [],
         tables=[
@@ -54,10 +66,17 @@ def collective_chapter(material: Material) -> Chapter:
         ],
         brief=[
             *([brief_table(measured)] if measured else []),
-            *([brief_forms_table(forms)] if forms else []),
+            *([brief] if (brief := brief_forms_table(forms)).rows else []),
         ],
         choices=choices(measured) if measured else {},
     )
+
+
+def _algorithm_names(measured: Sequence[Collective]) -> list[str]:
+    names = {base(method) for one in measured for method in one.methods()}
+    ordered = sorted(names, key=labels.method_order)
+    listed = labels.listed([f"{labels.method(name)} ({name})" for name in ordered])
+    return [f"Algorithms, with their names in options: {listed}."] if names else []
 
 
 def _figures(measured: Sequence[Collective], material: Material) -> list[Figure]:
@@ -87,31 +106,60 @@ def _chosen(measured: Sequence[Collective]) -> list[Collective]:
     return [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
 
 
-def _answer(collective: Collective) -> Answer:
-    """The fastest algorithm at the largest size among the most ranks."""
+def _answer(collective: Collective, material: Material) -> Answer:
+    """The best of the MPI's algorithms at the largest size among the most ranks."""
     point = collective.of_ranks(collective.ranks()[-1])[-1]
-    method = collective.best_at(point)
     ranks = labels.counted(point.ranks, "rank")
     what = f"{labels.capital(collective.setting_text)}, {format_bytes(point.size_bytes)}, {ranks}"
-    finding = f"{labels.capital(labels.method(method))} is the fastest algorithm"
-    command = f"{ADVISE} --op {collective.operation} --ranks {point.ranks}"
-    return fastest_answer(what, finding, point.results[method], "the MPI's default", command)
+    of_mpi = _of_mpi(point)
+    if not of_mpi.results:
+        return method_answer(what, point, NOUN, DEFAULT, "", ", for comparison; the MPI cannot select it")
+    own = point.best(DEFAULT)
+    more = f". For comparison: {_own_text(point, own)}" if own.startswith(labels.OWN) else ""
+    return method_answer(what, of_mpi, NOUN_OF_MPI, DEFAULT, _advise(collective, point, material), more)
+
+
+def _of_mpi(point: Point) -> Point:
+    return point.only(method for method in point.results if not method.startswith(labels.OWN))
+
+
+def _own_text(point: Point, own: str) -> str:
+    """`our binomial tree of Earlybird takes 4.89 us; the MPI cannot select it`."""
+    return f"{labels.method(own)} (Earlybird's) takes {time_text(point, own)}; the MPI cannot select it"
+
+
+def _advise(collective: Collective, point: Point, material: Material) -> str:
+    """How to find the setting of the MPI's best algorithm at a point."""
+    config, ranks = point.config, point.ranks
+    layout = str(config.get("layout", ""))
+    slots = [int(count) for count in layout.split("x")] if _SLOTS.fullmatch(layout) else []
+    options = [
+        f"{ADVISE} --op {collective.operation} --ranks {ranks} --size {commands.size(point.size_bytes)}",
+        f"--map-by {collective.map_by}" if collective.map_by else "",
+        f"--layout {layout}" if slots and math.prod(slots) == ranks else "",
+        f"--root {config['root']}" if config.get("root") else "",
+        "--mpi-only",
+    ]
+    return commands.advice(
+        material,
+        collective.run,
+        collective.mpi,
+        " ".join(filter(None, options)),
+        "collectives.json",
+        lambda what: what.get("operation") == collective.operation and "algorithm" in what,
+    )
 
 
 def _sentence(collective: Collective) -> str:
+    """The best algorithm at the smallest and at the largest size among the most ranks."""
     points = collective.of_ranks(collective.ranks()[-1])
     ends = [points[0], points[-1]] if len(points) > 1 else points
-    algorithms, times = zip(*(fastest_text(collective, point) for point in ends), strict=True)
-    sizes = [f"{format_bytes(point.size_bytes)} ({time})" for point, time in zip(ends, times, strict=True)]
-    if len(set(algorithms)) == 1:
-        best = f"{algorithms[0]} for {labels.listed(sizes)}"
-    else:
-        best = labels.listed([f"{method} for {size}" for method, size in zip(algorithms, sizes, strict=True)])
+    found = [f"at {format_bytes(point.size_bytes)}, {best_text(point)}" for point in ends]
     mapped = f" mapped by {collective.map_by}" if collective.map_by else ""
     what = f"{labels.capital(labels.operation(collective.operation))} with {collective.label}"
     ranks = labels.counted(points[0].ranks, "rank")
     crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""
-    return f"{what} among {ranks}{mapped} is fastest with {best}{crowded}."
+    return f"{what} among {ranks}{mapped}: {'; '.join(found)}{crowded}."
 
 
 def _proof_lines(proofs: Sequence[Proof]) -> list[str]:

@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.data.units import format_seconds
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report import commands
 from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
 from earlybird.report.figures.matrix import matrix_figure
+from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Figure
 from earlybird.report.tables.exchanges import ranks_table
 from earlybird.report.texts import spread
@@ -16,8 +18,6 @@ from earlybird.report.views.exchanges import Exchange
 
 ID = "exchange"
 QUESTION = "What does my exchange cost?"
-PREDICT = "earlybird predict PATTERN --profile profile.json --layout 1x1x4 --json > prediction.json"
-REPLAY = "earlybird replay PATTERN --profile profile.json --layout 1x1x4 -o replay"
 NO_PATTERN = "To draw the communication matrix, add the pattern file or the run folder of the replay"
 CROWDED = (
     "There were more ranks than cores. Waiting ranks yield their core, so the measured times include context "
@@ -26,7 +26,7 @@ CROWDED = (
 BRIEF_RANKS = 8
 
 
-def exchange_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
+def exchange_chapter(all_exchanges: Sequence[Exchange], material: Material) -> Chapter:
     timed = [item for item in all_exchanges if item.timed]
     sentence = " ".join(_sentence(item) for item in timed)
     if all_exchanges and not timed:
@@ -50,18 +50,35 @@ def exchange_chapter(all_exchanges: Sequence[Exchange]) -> Chapter:
         figures=figures,
         tables=[ranks_table(item) for item in timed],
         brief=[ranks_table(item, BRIEF_RANKS) for item in timed],
-        absent=_absent(timed),
+        absent=_absent(all_exchanges, timed, material),
     )
 
 
-def _absent(timed: Sequence[Exchange]) -> list[tuple[str, str]]:
+def arguments(all_exchanges: Sequence[Exchange], material: Material) -> tuple[str, str, str]:
+    """Pattern, profile and layout of the first exchange, for a command."""
+    if not all_exchanges:
+        return commands.PATTERN, commands.profile_of(material), commands.placed("", 4)
+    item = all_exchanges[0]
+    return (
+        commands.pattern_of(material, item.digest),
+        commands.profile_of(material, item.profile_id, item.mpi),
+        commands.placed(item.layout, item.num_ranks, item.map_by),
+    )
+
+
+def _absent(
+    all_exchanges: Sequence[Exchange], timed: Sequence[Exchange], material: Material
+) -> list[tuple[str, str]]:
+    given = arguments(timed or all_exchanges, material)
+    predict, replay = commands.predict_file(*given), commands.replay(*given)
     if not timed:
-        return [("To predict its cost, run", PREDICT), ("To measure its cost, run", REPLAY)]
+        yours = "" if all_exchanges else " with the file of your pattern"
+        return [(f"To predict its cost{yours}, run", predict), (f"To measure its cost{yours}, run", replay)]
     absent = []
     if all(item.measured_s is None for item in timed):
-        absent.append(("These times are predictions. To measure the exchange, run", REPLAY))
+        absent.append(("These times are predictions. To measure the exchange, run", replay))
     if not any(item.predicted_s for item in timed):
-        absent.append(("These times were measured, without a prediction. To predict them, run", PREDICT))
+        absent.append(("These times were measured, without a prediction. To predict them, run", predict))
     if any(item.pattern is None for item in timed):
         absent.append((f"{NO_PATTERN}.", ""))
     return absent
@@ -85,8 +102,18 @@ def _answer(item: Exchange) -> Answer:
         format_seconds(time_s),
         spread(item.slowest_s, format_seconds),
         f"Time of rank {slowest}, the slowest, {source}{waiting}.",
-        f"start with rank {slowest} and the messages that it receives",
+        _relief(item, slowest),
     )
+
+
+def _relief(item: Exchange, rank: int) -> str:
+    """What shortens the time of a rank."""
+    means = "fewer or smaller messages, another partition of the data, or another placement of its senders"
+    if item.pattern is None:
+        return f"reduce what rank {rank} receives: {means}"
+    received = item.pattern.bytes[item.pattern.dst == rank]
+    what = f"{labels.counted(len(received), 'message')}, {format_bytes(int(received.sum()))} in total"
+    return f"reduce what rank {rank} receives ({what}): {means}"
 
 
 def _sentence(item: Exchange) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.report import commands
 from earlybird.report.figures.message_rates import rate_figures
 from earlybird.report.figures.messages import level_figures
 from earlybird.report.material import Material, labelled_profiles
@@ -25,8 +26,15 @@ from earlybird.report.views.messages import (
 
 ID = "machine"
 QUESTION = "How does this machine communicate?"
-MEASURE = "earlybird measure pingpong contention completion -o run"
-FIT = "earlybird fit run -o profile.json"
+BANDWIDTHS = (
+    "The bandwidths differ because a ping-pong sends one message at a time and waits for the answer, and N "
+    "processes that receive at once have several messages each under way. Predictions of exchanges use the "
+    "latencies and the BW(N) of the fit with N processes."
+)
+PROTOCOLS = (
+    "A protocol is a range of message sizes with one latency and one set of bandwidths. The fit names "
+    "protocols by their order; the names do not state which protocol the MPI uses."
+)
 FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 
 
@@ -36,9 +44,9 @@ def machine_chapter(material: Material) -> Chapter:
     levels = sorted({item.level for item in [*curves, *lines, *items]}, key=labels.level_order)
     absent = []
     if not curves and not rates:
-        absent.append(("To measure messages, run", MEASURE))
+        absent.append(("To measure messages, run", commands.measure()))
     if not material.profiles:
-        absent.append(("To fit models of messages, run", FIT))
+        absent.append(("To fit models of messages, run", commands.fit(material)))
     figures = [figure for level in levels for figure in level_figures(level, curves, lines, items, material)]
     answers: list[Answer] = []
     texts_of: dict[str, list[str]] = {}
@@ -49,20 +57,24 @@ def machine_chapter(material: Material) -> Chapter:
     sentences = [labels.capital(f"{level}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
     all_tables = (
         tables.points_table(curves),
-        tables.fit_table(material, lines),
+        tables.fit_table(lines),
+        tables.contention_fit_table(material),
         tables.bandwidth_table(items),
         tables.rates_table(rates),
     )
     brief = (
         tables.brief_points_table(curves),
         tables.bandwidth_table(large_message_protocols(items)).columns(tables.BRIEF_BANDWIDTH),
-        tables.rates_table(rates).columns(tables.BRIEF_RATES),
+        tables.brief_rates_table(rates),
     )
     return Chapter(
         ID,
         QUESTION,
         " ".join([*sentences, *_contention_sentence(items), *map(rates_sentence, rates)])
         or ("The bandwidth was measured without competing processes." if items else ""),
+        lines=_lines(
+            levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)
+        ),
         answers=[*answers, *map(rates_answer, rates)],
         warnings=_warnings(material),
         figures=figures + rate_figures(rates),
@@ -72,13 +84,21 @@ def machine_chapter(material: Material) -> Chapter:
     )
 
 
+def _lines(levels: Sequence[str], has_fit: bool, has_pingpong: bool, has_contention: bool) -> list[str]:
+    """The names of the levels for options, what a protocol is, and how the bandwidths differ."""
+    names = [f"{labels.level(level)} ({level})" for level in levels if level in LEVELS]
+    texts = [f"Levels, with their names in options: {labels.listed(names)}."] if names else []
+    return texts + [PROTOCOLS] * has_fit + [BANDWIDTHS] * (has_pingpong and has_contention)
+
+
 def _facts(item: Curve | Fit) -> tuple[Answer, str]:
     """The time of the smallest message and the bandwidth of the largest, as an answer and for a sentence."""
     what = f"Message with {item.label}, {labels.level(item.level)}"
     if isinstance(item, Fit):
         latency = format_seconds(item.segments[0].latency_s)
         rate = format_bandwidth(item.segments[-1].bandwidth_bytes_per_s)
-        finding = f"Fitted latency of small messages; large ones move at {rate}."
+        source = ", of the fit to ping-pongs" if item.is_pingpong else ", fitted"
+        finding = f"Latency of small messages{source}; large ones move at {rate}."
         return Answer(what, latency, "", finding), (
             f"the fit of {item.label} has a latency of {latency} for small messages and a bandwidth of "
             f"{rate} for large ones"
@@ -86,7 +106,7 @@ def _facts(item: Curve | Fit) -> tuple[Answer, str]:
     first, last = item.points[0], item.points[-1]
     small, large = (format_bytes(point.config["size_bytes"]) for point in (first, last))
     time, rate = format_seconds(first.time_s.value), format_bandwidth(bandwidth(last).value)
-    finding = f"Time of a message of {small}; {large} move at {rate}."
+    finding = f"Half the round trip of {small} in a ping-pong; {large} move at {rate}."
     return Answer(what, time, spread(first.time_s, format_seconds), finding), (
         f"{item.label} takes {time} for a message of {small} and moves {large} at {rate}"
     )

@@ -6,18 +6,26 @@ from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
+from earlybird.report import commands
 from earlybird.report.figures.pipelines import pipeline_figures, theory_text
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
 from earlybird.report.tables import gillis
 from earlybird.report.tables.pipelines import (
-    BRIEF_CHANGES,
+    brief_crossovers_table,
     brief_pipelines_table,
     crossovers_table,
     pipelines_table,
 )
-from earlybird.report.texts import fastest_answer
-from earlybird.report.views.pipelines import Pipeline, choices, headline, pipelines, setting_text
+from earlybird.report.texts import method_answer
+from earlybird.report.views.pipelines import (
+    Pipeline,
+    choices,
+    format_rate,
+    headline,
+    pipelines,
+    setting_text,
+)
 
 ID = "pipelines"
 QUESTION = "How should threads send a buffer?"
@@ -37,29 +45,43 @@ def pipeline_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         " ".join(_sentence(headline(group)) + _penalty(group) for group in groups),
-        gillis.conditions(material),
-        answers=[_answer(headline(group)) for group in groups],
+        [*gillis.conditions(material), _method_names(measured)],
+        answers=[_answer(headline(group), material) for group in groups],
         figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
         shown=gillis.paper_tables(measured),
         closing=[crossovers] if crossovers.rows else [],
         brief=[
             *gillis.brief_paper_tables(measured),
-            *([crossovers.first(BRIEF_CHANGES)] if crossovers.rows else []),
+            *([brief_crossovers_table(measured)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],
         choices=choices(measured),
     )
 
 
-def _answer(pipeline: Pipeline) -> Answer:
-    """The fastest method for the largest buffer."""
+def _method_names(measured: Sequence[Pipeline]) -> str:
+    names = sorted({method for one in measured for method in one.methods()}, key=labels.method_order)
+    listed = labels.listed([f"{labels.method(name)} ({name})" for name in names])
+    return f"Methods, with their names in options: {listed}."
+
+
+def _answer(pipeline: Pipeline, material: Material) -> Answer:
+    """The best method for the largest buffer."""
     setting, point = pipeline.setting, pipeline.points[-1]
-    method = pipeline.best_methods()[-1] or min(point.time_s, key=lambda name: point.time_s[name].value)
     what = f"Sending {format_bytes(point.size_bytes)}: {setting_text(pipeline)}"
-    finding = f"{labels.capital(labels.method(method))} is the fastest method"
-    command = f"{ADVISE} --threads {setting.threads} --size {point.size_bytes}"
-    return fastest_answer(what, finding, point.results[method], "a single message", command)
+    gamma = format_rate(point.figures["delay_rate_s_per_byte"]).replace(" ", "")
+    command = f"{ADVISE} --threads {setting.threads} --size {commands.size(point.size_bytes)} --gamma {gamma}"
+    command += f" --level {setting.level}" if setting.level else ""
+    do = commands.advice(
+        material,
+        pipeline.run,
+        pipeline.mpi,
+        command,
+        "pipelines.json",
+        lambda what: what.get("operation") == "pipeline" and what.get("level") == setting.level,
+    )
+    return method_answer(what, point, "method", SINGLE, do)
 
 
 def _sentence(pipeline: Pipeline) -> str:
@@ -69,8 +91,7 @@ def _sentence(pipeline: Pipeline) -> str:
     if not points:
         return f"{where} was measured without the reference, a single message."
     point, setting = points[-1], pipeline.setting
-    method = max(point.speed_up, key=lambda name: point.speed_up[name].value)
-    gain = point.speed_up[method].value
+    method = point.best(SINGLE)
     late = (
         "the last one late"
         if setting.gamma_s_per_byte
@@ -82,11 +103,12 @@ def _sentence(pipeline: Pipeline) -> str:
     what += f" of {labels.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
     what += f", {late}," if late else ""
     theory = theory_text(point, pipeline)
-    if gain <= 1:
-        return f"{where} sends {what} fastest as a single message{theory}."
+    if method not in point.speed_up:
+        return f"{where}: no method is clearly faster than a single message for {what.rstrip(',')}{theory}."
     crowded = ", with more threads than cores" if pipeline.oversubscribed else ""
     return (
-        f"{where} sends {what} using {labels.method(method)} with a speed-up of {gain:.2f} over a single "
+        f"{where} sends {what} using {labels.method(method)} with a speed-up of "
+        f"{point.speed_up[method].value:.2f} over a single "
         f"message{' sent when all partitions are ready' if late else ''}{crowded}{theory}."
     )
 

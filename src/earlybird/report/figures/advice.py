@@ -1,4 +1,4 @@
-"""The best method by size, as a strip whose colour changes at each crossover."""
+"""The advised method by size, as a strip whose colour changes at each crossover."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +11,9 @@ from earlybird.report.parts import Figure
 from earlybird.report.texts import spans_text
 from earlybird.report.views import advice as advice_text
 
+OWN_ONLY = (
+    "Earlybird's algorithms are for comparison: the MPI cannot select them, and advise --mpi-only omits them"
+)
 _HEIGHT = 120  # pixels with axis
 _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
@@ -18,7 +21,9 @@ _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a siz
 def strip_figure(advice: Advice, id: str) -> Figure | None:
     """None if the advice has no size ranges."""
     ranges = [
-        size_range for size_range in advice.size_ranges if size_range.to_bytes > max(size_range.from_bytes, 1)
+        size_range
+        for size_range in advice_text.size_ranges(advice)
+        if size_range.to_bytes > max(size_range.from_bytes, 1)
     ]
     if not ranges:
         return None
@@ -28,7 +33,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
         id,
-        f"Best by size: {advice_text.title(advice, 'size_bytes')}",
+        f"Advised by size: {advice_text.title(advice, 'size_bytes')}",
         "Each colour and letter is a method. Hover over or tap it to see what to do.",
         [*data, _letters(ranges)],
         axes.layout(
@@ -82,8 +87,10 @@ def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
 
 
 def _sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
-    """`The fastest method is single message up to 105 KiB and libearlybird from 105 KiB.`"""
+    """`Advised: single message up to 105 KiB and libearlybird from 105 KiB.`"""
+    own = any(advice_text.is_own(one.method) for one in ranges)
+    remark = f" ({OWN_ONLY})" * own
     if len(ranges) == 1:
-        return f"The fastest method at every size is {names[0]}."
+        return f"Advised at every size: {names[0]}{remark}."
     spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]
-    return f"The fastest method is {spans_text(spans)}."
+    return f"Advised: {spans_text(spans)}{remark}."

@@ -4,15 +4,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from earlybird.compare.ranking import is_clearly_faster
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.figures.lines import MEASURED, MethodLines, line, method_name, size_x, time_hover
 from earlybird.report.figures.maps import Cell, method_map
 from earlybird.report.material import ReferenceCurve
 from earlybird.report.parts import Figure, grouped
-from earlybird.report.texts import fastest_by_size
+from earlybird.report.texts import best_by_size, finding, time_text
 from earlybird.report.views.collectives import Collective, base, drawn_sizes, map_order, sized
 from earlybird.report.views.points import Point, methods_of
 
@@ -49,7 +51,8 @@ def _ranks_figure(
         return Figure(id, title, "", why_not=reason, choice=choice)
     published = [_reference_trace(curve, points[-1].ranks) for curve in references]
     axis = axes.log_count_axis([point.ranks for point in points], "ranks")
-    sentence = _ranks_sentence(collective, points[-1])
+    among = f"Among {labels.counted(points[-1].ranks, 'rank')}"
+    sentence = f"{among}, {best_text(points[-1])}."
     return _figure(id, title, points, lambda point: point.ranks, axis, sentence, choice, published)
 
 
@@ -60,7 +63,7 @@ def _size_figure(id: str, collective: Collective) -> Figure:
     points = collective.of_ranks(ranks)
     sizes = [point.size_bytes for point in points]
     title = f"Time against size, {labels.counted(ranks, 'rank')}: {collective.setting_text}"
-    sentence = fastest_by_size("algorithm", collective.best_methods(ranks), sizes)
+    sentence = best_by_size("algorithm", collective.best_methods(ranks), sizes)
     return _figure(id, title, points, size_x, axes.size_axis(sizes), sentence, collective.choice(), ())
 
 
@@ -81,9 +84,8 @@ def _figure(
     references = published and published[0]["visible"] == "legendonly"
     remarks = {
         f"Time until the last rank completes. {MEASURED}": True,
-        "Open markers: our own algorithms, on point-to-point calls.": any(
-            method.startswith(labels.OWN) for method in methods
-        ),
+        "Open markers: Earlybird's algorithms, on point-to-point calls, for comparison; the MPI cannot "
+        "select them.": any(method.startswith(labels.OWN) for method in methods),
         "Dashed, without markers: the fitted model.": lines.fitted,
         f"{labels.counted(hidden, 'more algorithm')} hidden: click the legend to show them.": hidden,
         "Published regressions, fitted to hundreds of ranks, are hidden: click the legend.": references,
@@ -131,22 +133,18 @@ def _visible_times(published: Sequence[dict[str, Any]], measured: Sequence[float
     return [time_s for time_s in drawn if time_s is not None and time_s >= least]
 
 
-def _ranks_sentence(collective: Collective, last: Point) -> str:
-    """`Among 8 ranks, binomial tree is the fastest (12 us, speed-up 1.30 over the MPI's default).`"""
-    method, time = fastest_text(collective, last)
-    among = f"Among {labels.counted(last.ranks, 'rank')}"
-    if method == labels.method(DEFAULT) and len(last.results) > 1:
-        return f"{among}, no algorithm is clearly faster than {method} ({time})."
-    return f"{among}, {method} is the fastest ({time})."
-
-
-def fastest_text(collective: Collective, point: Point) -> tuple[str, str]:
-    """The fastest algorithm at a point, the same as in tables and maps, and its time with the speed-up over
-    the MPI's default."""
-    method = collective.best_at(point)
-    gain = point.speed_up.get(method)
-    speed_up = f", speed-up {gain.value:.2f} over the MPI's default" if gain else ""
-    return labels.method(method), format_seconds(point.time_s[method].value) + speed_up
+def best_text(point: Point) -> str:
+    """`binomial tree is the fastest algorithm (12 us, speed-up 1.30 over the MPI's default)`."""
+    method, found = finding(point, "algorithm", DEFAULT)
+    text = f"{found} ({time_text(point, method)})"
+    if not method.startswith(labels.OWN):
+        return text
+    of_mpi = point.only(name for name in point.results if not name.startswith(labels.OWN))
+    text += ", for comparison: the MPI cannot select it"
+    if not of_mpi.results:
+        return text
+    best, found = finding(of_mpi, "algorithm of the MPI", DEFAULT)
+    return f"{text}; {found} ({time_text(of_mpi, best)})"
 
 
 def mapping_figures(measured: Sequence[Collective]) -> list[Figure]:
@@ -196,13 +194,13 @@ def _typical(collective: Collective) -> list[str]:
 
 
 def _mapping_sentence(group: Sequence[Collective], size_bytes: int) -> str:
-    """The time ratio of the slowest to the fastest mapping at the most ranks, for one common method."""
-    times_s: dict[tuple[int, str], dict[str, float]] = {}
+    """How much faster the fastest mapping is than the slowest at the most ranks, for one common method."""
+    times_s: dict[tuple[int, str], dict[str, Estimate]] = {}
     for collective in group:
         for point in collective.of_size(size_bytes):
             for method in {*_typical(collective)} & point.results.keys():
                 by_mapping = times_s.setdefault((point.ranks, method), {})
-                by_mapping[collective.map_by] = point.time_s[method].value
+                by_mapping[collective.map_by] = point.time_s[method]
     common = [key for key, by_mapping in times_s.items() if len(by_mapping) == len(group)]
     if not common:
         return "The mappings were measured with different ranks or algorithms."
@@ -211,19 +209,21 @@ def _mapping_sentence(group: Sequence[Collective], size_bytes: int) -> str:
         (key for key in common if key[0] == most), key=lambda key: labels.method_order(key[1])
     )
     by_mapping = times_s[ranks, method]
-    slow, fast = (pick(by_mapping, key=lambda mapping: by_mapping[mapping]) for pick in (max, min))
-    return (
-        f"Among {labels.counted(ranks, 'rank')}, {labels.method(method)} takes "
-        f"{by_mapping[slow] / by_mapping[fast]:.2f} times as long with ranks mapped by {slow} as by {fast}."
-    )
+    slow, fast = (pick(by_mapping, key=lambda mapping: by_mapping[mapping].value) for pick in (max, min))
+    among, name = f"Among {labels.counted(ranks, 'rank')}", labels.method(method)
+    if not is_clearly_faster(by_mapping[fast].inverse(), by_mapping[slow].inverse()):
+        time = format_seconds(by_mapping[fast].value)
+        return f"{among}, no mapping is clearly faster than another with {name} ({time})."
+    ratio = by_mapping[slow].value / by_mapping[fast].value
+    return f"{among}, {name} is {ratio:.2f} times as fast with ranks mapped by {fast} as by {slow}."
 
 
 def map_figures(k: int, collective: Collective) -> list[Figure]:
-    """Maps of the fastest MPI algorithm, and of the fastest including ours if one of ours is the fastest."""
+    """Maps of the best MPI algorithm, and of the best including ours if one of ours is the best."""
     of_mpi = collective.of_mpi()
     kinds = [("mpi", "of the MPI's algorithms", of_mpi)]
     if collective.methods() != of_mpi.methods():
-        kinds.append(("all", "of all algorithms, including ours", collective))
+        kinds.append(("all", "of all algorithms, including Earlybird's", collective))
     figures, drawn = [], []
     for kind, which, one in kinds:
         cells = _best_cells(one)
@@ -231,7 +231,7 @@ def map_figures(k: int, collective: Collective) -> list[Figure]:
         if len(one.methods()) < 2 or best in drawn:
             continue
         drawn.append(best)
-        id, title = f"collective-best-{kind}-{k}", f"The fastest {which}: {collective.setting_text}"
+        id, title = f"collective-best-{kind}-{k}", f"The best {which}: {collective.setting_text}"
         figures.append(method_map(id, title, "algorithm", "ranks", cells, collective.choice()))
     return [figure for figure in figures if figure]
 

@@ -78,9 +78,9 @@ def method_map(
     return Figure(
         id,
         title,
-        f"Letters and colours identify the {noun}. Along a row, another {noun} replaces it only if that "
-        f"{noun} is more than {labels.percent(MIN_EFFECT)} faster and the intervals do not overlap. Hover "
-        "over or tap a cell for the times of all.",
+        f"Letters and colours identify the {noun}. Along a row, another {noun} replaces it only if that one "
+        f"is clearly faster: by more than {labels.percent(MIN_EFFECT)}, and the intervals do not overlap. "
+        "Hover over or tap a cell for the times of all.",
         [heat, *map(_legend, methods)],
         axes.layout(
             _band_axis([format_bytes(size) for size in sizes], "size", MAX_TICKS),
@@ -88,8 +88,7 @@ def method_map(
             height=100 + 34 * len(rows),
         ),
         wide=True,
-        sentence=f"Fastest {noun} in {total} of size and {row_title}: "
-        f"{labels.listed_briefly(listed, _LISTED)}.",
+        sentence=f"Best {noun} in {total} of size and {row_title}: {labels.listed_briefly(listed, _LISTED)}.",
         choice=choice,
     )
 

@@ -39,7 +39,7 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
         f"Every thread sends windows of {window} messages. The rate is the number of messages of all threads "
         "divided by the time until the last one is received. Line: median over iterations, then launches. "
         "Shading: its interval over launches. Open markers: more threads than cores. Processes "
-        "instead of threads are the upper bound.",
+        "instead of threads are for comparison: their messages share no lock.",
         data,
         axes.layout(
             axes.log_count_axis(map(threads, drawn), "threads of each rank"),

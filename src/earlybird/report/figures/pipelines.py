@@ -19,7 +19,7 @@ from earlybird.report.figures.lines import (
 )
 from earlybird.report.figures.maps import Cell, method_map
 from earlybird.report.parts import Figure, figures_left, grouped
-from earlybird.report.texts import fastest_by_size
+from earlybird.report.texts import best_by_size
 from earlybird.report.views.pipelines import Pipeline, setting_text
 from earlybird.report.views.points import Point
 
@@ -52,7 +52,7 @@ def _time_figure(k: int, pipeline: Pipeline) -> Figure:
         axes.layout(
             axes.size_axis(sizes, "buffer size"), axes.log_time_axis(lines.times_s, "time to solution")
         ),
-        sentence=fastest_by_size("method", pipeline.best_methods(), sizes) + fitted,
+        sentence=best_by_size("method", pipeline.best_methods(), sizes) + fitted,
         choice=pipeline.choice(),
     )
 
@@ -63,7 +63,7 @@ def _lateness(pipeline: Pipeline) -> str:
         return f"{start}, without the computation of the slowest thread."
     if not pipeline.setting.gamma_s_per_byte:
         return f"{start}; all partitions are ready at once."
-    delay = f"{pipeline.setting.late()} times its size"
+    delay = f"{pipeline.setting.late()} (the delay rate) times its size"
     return f"{start}, without the delay of the last partition, which is {delay}."
 
 
@@ -86,8 +86,8 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
         gains += [point.ideal_speed_up for point in ideal]
         data.append(_theory(ideal))
         caption += (
-            " Dashed: equation (4) of Gillis et al. 2023 at the bandwidth of a single message. It neglects "
-            "latency, so the measured speed-up of small buffers is lower."
+            " Dashed: the ideal speed-up, equation (4) of Gillis et al. 2023 at the bandwidth of a single "
+            "message. It neglects latency and overhead, so the measured speed-up of small buffers is lower."
         )
     sizes = [point.size_bytes for point in pipeline.points]
     ends = (points[-1], points[0]) if len(points) > 1 else points
@@ -105,7 +105,7 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
 
 
 def _speed_up_text(point: Point, pipeline: Pipeline) -> str:
-    """The speed-up of this buffer size with the best method other than a single message, and equation (4)."""
+    """The speed-up of this buffer size with the fastest method except a single message, and the ideal one."""
     method = max(point.speed_up, key=lambda name: point.speed_up[name].value)
     gain = point.speed_up[method].value
     size, name = format_bytes(point.size_bytes), labels.method(method)
@@ -117,7 +117,7 @@ def _speed_up_text(point: Point, pipeline: Pipeline) -> str:
 def theory_text(point: Point, pipeline: Pipeline) -> str:
     if point.ideal_speed_up is None or not pipeline.is_late:
         return ""
-    return f" (equation (4): {point.ideal_speed_up:.2f})"
+    return f" (ideal: {point.ideal_speed_up:.2f})"
 
 
 def _speed_up_traces(method: str, points: Sequence[Point]) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def _reference_line(points: Sequence[Point]) -> dict[str, Any]:
 
 
 def _theory(points: Sequence[Point]) -> dict[str, Any]:
-    name = "Equation (4)"
+    name = "Ideal speed-up"
     texts = [f"{name}<br>{format_bytes(point.size_bytes)}: {point.ideal_speed_up:.2f}" for point in points]
     gains, color = [point.ideal_speed_up for point in points], axes.color("measured")
     return line(name, list(map(size_x, points)), gains, texts, color, "dash", width=1.6, legendrank=2000)
@@ -151,7 +151,7 @@ def _best_method_figures(measured: Sequence[Pipeline]) -> list[Figure]:
     maps = [
         method_map(
             f"best-method-{k}",
-            f"The fastest method by size and partitions: {setting_text(group[0], ('partitions',))}",
+            f"The best method by size and partitions: {setting_text(group[0], ('partitions',))}",
             "method",
             "partitions",
             {

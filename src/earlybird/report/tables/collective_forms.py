@@ -15,16 +15,16 @@ from earlybird.report.views.collectives import operation_order
 FORMS = {
     "alpha-beta": "latency and bytes per hop",
     "empirical": "terms in ranks and size",
-    "insaghi-1": "regression 1: piecewise linear in ranks",
-    "insaghi-2": "regression 2: linear in ranks",
-    "insaghi-3": "regression 3: log time in log ranks and size",
+    "insaghi-1": "Insaghi (paper) 1: piecewise linear in ranks",
+    "insaghi-2": "Insaghi (paper) 2: linear in ranks",
+    "insaghi-3": "Insaghi (paper) 3: log time in log ranks and size",
 }
 PUBLISHED, ALL = "insaghi-", "all sizes"
 # Median relative errors at data left out of the fit: column, key in the profile, place in a sentence.
 _ERRORS = {
-    "other ranks": ("held_out_error", "at held-out rank counts"),
-    "other sizes": ("held_out_error_sizes", ""),
-    "beyond": ("extrapolation_error", "beyond the fitted ranks"),
+    "held-out ranks": ("held_out_error", "at held-out rank counts"),
+    "held-out size": ("held_out_error_sizes", ""),
+    "beyond half the ranks": ("extrapolation_error", "with more ranks than were fitted"),
 }
 
 
@@ -40,7 +40,9 @@ class Form:
 
     @property
     def points(self) -> str:
-        return str(self.values.get("points", ALL))
+        """The points of the fit; a file may hold their number instead of a text."""
+        points = self.values.get("points")
+        return points if isinstance(points, str) else ALL
 
     @property
     def is_ours(self) -> bool:
@@ -104,12 +106,12 @@ def forms_table(forms: Sequence[Form]) -> Table:
         "MPI": lambda form: form.label,
         "algorithm": lambda form: labels.method(form.algorithm),
         "points": lambda form: form.points,
-        "form": lambda form: form.name,
+        "cost model": lambda form: form.name,
         "AICc": lambda form: "-" if form.number("aicc") is None else f"{form.number('aicc'):.0f}",
     }
     caption = (
-        "Forms of each algorithm: AICc (less is better), and the median relative error at rank counts and "
-        "sizes left out of the fit, and beyond the fitted ranks"
+        "Cost models of each algorithm: AICc (less is better), and the median relative error at rank counts "
+        "and sizes left out of the fit, and beyond half the ranks if only those are fitted"
     )
     return table_of(caption, forms, columns | _ERROR_COLUMNS, wide=True)
 
@@ -120,9 +122,7 @@ def brief_forms_table(forms: Sequence[Form]) -> Table:
         "algorithm": lambda form: f"{labels.operation(form.operation)}, {labels.method(form.algorithm)}",
         "MPI": lambda form: form.label,
     }
-    caption = (
-        "Median relative errors of the fitted forms at held-out ranks and sizes, and beyond the fitted ranks"
-    )
+    caption = "Cost models: median relative error at held-out ranks and sizes, and beyond half the ranks"
     used = [form for form in forms if form.is_ours and form.points == ALL]
     return table_of(caption, used, columns | _ERROR_COLUMNS)
 
@@ -140,12 +140,10 @@ def forms_sentence(forms: Sequence[Form]) -> str:
             mostly_better &= 2 * sum(wins) > len(wins)
     if not counts:
         return ""
-    advice = (
-        "use the forms per hop" if mostly_better else "use the form with the smaller error in the table below"
-    )
+    advice = "use these" if mostly_better else "use the one with the smaller error in the table below"
     return (
-        f"The forms of latency and bytes per hop err less than the published regressions "
-        f"{labels.listed(counts)}: {advice}. Median errors of the forms per hop: {labels.listed(errors)}."
+        f"The cost models of latency and bytes per hop err less than the regressions of Insaghi (paper) "
+        f"{labels.listed(counts)}: {advice}. Their median errors: {labels.listed(errors)}."
     )
 
 

@@ -43,7 +43,7 @@ def _time(point: Point, method: str) -> str:
 
 
 def brief_table(measured: Sequence[Collective]) -> Table:
-    """The fastest algorithm of a few sizes at the most ranks, for the first settings."""
+    """The best algorithm of a few sizes at the most ranks, for the first settings."""
     rows = []
     for collective in measured[:BRIEF_SETTINGS]:
         points = collective.of_ranks(collective.ranks()[-1])
@@ -51,13 +51,13 @@ def brief_table(measured: Sequence[Collective]) -> Table:
         rows += [(collective, points[k], best[k]) for k in few(len(points), BRIEF_SIZES)]
     more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
     return table_of(
-        f"The fastest algorithm, and its speed-up over the MPI's default{_star(measured)}{more}",
+        f"The best algorithm, and its speed-up over the MPI's default{_star(measured)}{more}",
         [row for row in rows if row[2]],  # without those of which the clock resolved no time
         {
             "collective": lambda row: row[0].setting_text.replace("mapped by", "by"),
             "ranks": lambda row: _ranks(row[1]),
             "size": lambda row: format_bytes(row[1].size_bytes),
-            "fastest": lambda row: labels.method(row[2]),
+            "best": lambda row: labels.method(row[2]),
             "time": lambda row: format_seconds(row[1].time_s[row[2]].value),
             "speed-up": lambda row: (
                 f"{row[1].speed_up[row[2]].value:.2f}" if row[2] in row[1].speed_up else "-"
@@ -67,7 +67,7 @@ def brief_table(measured: Sequence[Collective]) -> Table:
 
 
 def crossovers_table(measured: Sequence[Collective]) -> Table:
-    """A row for each size at which the fastest MPI algorithm changes."""
+    """A row for each size at which the best MPI algorithm changes."""
     rows = []
     for collective in measured:
         of_mpi = collective.of_mpi()

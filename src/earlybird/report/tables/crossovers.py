@@ -7,6 +7,7 @@ from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.parts import Table
 
+BETWEEN = "observed between"
 Setting = Mapping[str, str]  # column title -> text
 
 
@@ -18,13 +19,13 @@ def crossovers_table(
     for setting, sizes, first, changes in rows:
         if not changes:
             low, high = format_bytes(sizes[0]), format_bytes(sizes[-1])
-            cells.append([*setting.values(), labels.method(first), "at every size", f"{low} to {high}"])
+            cells.append([*setting.values(), labels.method(first), "-", "-", f"{low} to {high}"])
         for change in changes:
             low, high = map(format_bytes, change.between)
-            after = f"{_about(change.size_bytes)}: {labels.method(change.after)}"
-            cells.append([*setting.values(), labels.method(change.before), after, f"{low} to {high}"])
+            ends = [labels.method(change.before), _about(change.size_bytes), labels.method(change.after)]
+            cells.append([*setting.values(), *ends, f"{low} to {high}"])
     names = list(rows[0][0]) if rows else []
-    return Table(caption, [*names, "fastest", "until", "observed between"], cells)
+    return Table(caption, [*names, "best", "until", "then", BETWEEN], cells)
 
 
 def _about(size_bytes: float) -> str:

@@ -15,22 +15,26 @@ def ranks_table(item: Exchange, limit: int = MAX_ROWS) -> Table:
     order = np.arange(len(times)) if len(times) <= limit else np.argsort(-times, kind="stable")[:limit]
     which = f", the {limit} slowest of {len(times)}" if len(times) > limit else ""
     columns = {"rank": str}
-    for name, values in [*item.series().items(), ("waits", times.max() - times)]:
+    for name, values in [*item.series().items(), ("idle", times.max() - times)]:
         columns[name] = lambda rank, values=values: format_seconds(values[rank])
-    return table_of(f"Seconds per rank{which}: {item.name or item.title}", order.tolist(), columns)
+    return table_of(
+        f"Time of each rank, and idle time until the slowest ends{which}: {item.name or item.title}",
+        order.tolist(),
+        columns,
+    )
 
 
 def error_table(item: Exchange) -> Table:
-    caption = "Error of each model, best first" + (f": {item.name}" if item.name else "")
+    caption = "Relative error of each model, best first" + (f": {item.name}" if item.name else "")
     return table_of(
         caption,
         [*item.best_first(), "measured"],
         {
             "model": str,
-            "total error": lambda name: labels.percent(item.error[name]) if name in item.error else "",
-            "slowest-rank error": lambda name: (
+            "relative error": lambda name: labels.percent(item.error[name]) if name in item.error else "",
+            "error of slowest rank": lambda name: (
                 labels.signed_percent(item.slowest_error[name]) if name in item.error else ""
             ),
-            "slowest rank": lambda name: format_seconds(float(item.series()[name].max())),
+            "time of slowest rank": lambda name: format_seconds(float(item.series()[name].max())),
         },
     )

@@ -24,7 +24,7 @@ PAPER = (
     "The paper does not state the buffer size of figures 4 to 7; here it is the smallest buffer."
 )
 _COLUMNS = ("figure", "times of", "paper", "here", "other values here", "buffer", "method", "threads",
-            "paper's threads", "contexts", "paper's contexts", "partitions", "delay")  # fmt: skip
+            "paper's threads", "contexts", "paper's contexts", "partitions", "delay rate")  # fmt: skip
 _BRIEF = ("figure", "times of", "threads", "contexts", "paper", "here", "buffer")
 _OTHERS = ("earlybird", "partitioned", "many")
 _Cells = dict[str, str]  # by column
@@ -102,7 +102,7 @@ def _setting(pipeline: Pipeline) -> _Cells:
         "threads": str(setting.threads) + " *" * pipeline.oversubscribed,
         "contexts": setting.contexts(),
         "partitions": str(setting.partitions),
-        "delay": setting.late(),
+        "delay rate": setting.late(),
     }
 
 
@@ -126,7 +126,7 @@ def _early_bird(pipeline: Pipeline) -> _Cells:
     if not points:
         return {}
     gains, theory = points[-1].speed_up, points[-1].ideal_speed_up
-    others = [f"equation (4) {theory:.2f}"] if theory is not None else []
+    others = [f"ideal speed-up {theory:.2f}"] if theory is not None else []
     others += [f"{labels.method(name)} {gains[name].value:.2f}" for name in _OTHERS[1:] if name in gains]
     return _found(points[-1], value_and_spread(gains["earlybird"], ratio), others)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from earlybird.data import labels
-from earlybird.data.profile import Protocol
+from earlybird.data.profile import Profile, Protocol
 from earlybird.data.results import Result
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.material import Material, labelled_profiles
@@ -16,6 +16,7 @@ from earlybird.report.views.messages import (
     Curve,
     Fit,
     bandwidth,
+    bounds_of,
     pair_or_none,
     profile_interval,
 )
@@ -24,13 +25,14 @@ from earlybird.report.views.messages import (
 BRIEF_POINTS = ("MPI", "level", "size", "median", "bandwidth")
 BRIEF_BANDWIDTH = ("MPI", "level", "N", "received", "interval", "ideal scaling", "deviation")
 BRIEF_RATES = ("MPI", "level", "size", "threads", "method", "contexts", "Mmsg/s", "interval")
+_CONSTANT = (1, 2)  # columns of BRIEF_RATES that move to the caption if they have a single text
 _MAX_LISTED = 4  # threads whose rates are listed individually
 BRIEF_SIZES = 7  # sizes per curve in the terminal, from the smallest to the largest
 
 
 def points_table(curves: Sequence[Curve]) -> Table:
     return table_of(
-        "Ping-pong, half round trip",
+        "Ping-pong: half of the round trip, and size divided by this time",
         [(curve, point) for curve in curves for point in curve.points],
         {
             "MPI": lambda row: row[0].label,
@@ -56,41 +58,59 @@ def brief_points_table(curves: Sequence[Curve]) -> Table:
     return points_table(chosen).columns(BRIEF_POINTS)
 
 
-def fit_table(material: Material, lines: Sequence[Fit]) -> Table:
-    """The protocols of ping-pongs, then those of the profiles, with competitors."""
-    rows = [
+def fit_table(lines: Sequence[Fit]) -> Table:
+    """The protocols of ping-pongs."""
+    return table_of(
+        "Fitted protocols of the ping-pong (held-out error: median relative error at sizes left out)",
+        [(line, segment) for line in lines if line.is_pingpong for segment in line.segments],
+        {
+            "MPI": lambda row: row[0].label,
+            "level": lambda row: labels.level(row[0].level),
+            "protocol": lambda row: row[1].name,
+            "from": lambda row: format_bytes(row[1].min_bytes),
+            "latency": lambda row: format_seconds(row[1].latency_s),
+            "bandwidth": lambda row: format_bandwidth(row[1].bandwidth_bytes_per_s),
+            "held-out error": lambda row: (
+                "-" if row[0].held_out_error is None else labels.percent(row[0].held_out_error)
+            ),
+        },
+    )
+
+
+def contention_fit_table(material: Material) -> Table:
+    """The protocols of the profiles, of processes that receive at once."""
+    return table_of(
+        "Fitted protocols with N processes receiving at once (sender waits: a send completes only after its "
+        "receive is posted)",
         [
-            line.label,
-            labels.level(line.level),
-            segment.name,
-            format_bytes(segment.min_bytes),
-            format_seconds(segment.latency_s),
-            format_bandwidth(segment.bandwidth_bytes_per_s),
-            "-" if line.held_out_error is None else labels.percent(line.held_out_error),
-            "-",
-        ]
-        for line in lines
-        for segment in line.segments
-    ]
-    for profile, label in labelled_profiles(material):
-        for level in profile.levels.values():
-            for protocol in level.protocols:
-                pair = pair_or_none(profile_interval(profile, level.name, protocol.name, "latency_s"))
-                interval = f" ({format_seconds(pair[0])} to {format_seconds(pair[1])})" if pair else ""
-                rows.append(
-                    [
-                        label,
-                        labels.level(level.name),
-                        f"{protocol.name}, with competitors",
-                        format_bytes(protocol.min_bytes),
-                        format_seconds(protocol.latency_s) + interval,
-                        "see BW(N)",
-                        "-",
-                        _sender_waits(protocol),
-                    ]
-                )
-    header = ["MPI", "level", "protocol", "from", "latency", "bandwidth", "held-out error", "sender waits"]
-    return Table("Fitted protocols", header, rows)
+            (label, profile, level, protocol)
+            for profile, label in labelled_profiles(material)
+            for level in profile.levels.values()
+            for protocol in level.protocols
+        ],
+        {
+            "MPI": lambda row: row[0],
+            "level": lambda row: labels.level(row[2].name),
+            "protocol": lambda row: row[3].name,
+            "from": lambda row: format_bytes(row[3].min_bytes),
+            "latency": lambda row: format_seconds(row[3].latency_s),
+            "interval": lambda row: _latency_interval(row[1], row[2].name, row[3]),
+            "BW(1)": lambda row: _first_bandwidth(row[3]),
+            "sender waits": lambda row: _sender_waits(row[3]),
+        },
+    )
+
+
+def _latency_interval(profile: Profile, level: str, protocol: Protocol) -> str:
+    pair = pair_or_none(profile_interval(profile, level, protocol.name, "latency_s"))
+    return f"{format_seconds(pair[0])} to {format_seconds(pair[1])}" if pair else "-"
+
+
+def _first_bandwidth(protocol: Protocol) -> str:
+    """The bandwidth at the smallest N."""
+    counts, rates = protocol.bandwidth_table()
+    bound = " (bound)" * (int(counts[0]) in bounds_of(protocol))
+    return format_bandwidth(float(rates[0])) + bound + f", N = {counts[0]:g}" * bool(counts[0] != 1)
 
 
 def _sender_waits(protocol: Protocol) -> str:
@@ -102,7 +122,7 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     rows = [(item, point) for item in items for point in item.points]
     crowded = any(point.oversubscribed for _, point in rows)
     return table_of(
-        f"Received bandwidth of the group, BW(N){star(crowded, 'ranks')}",
+        f"BW(N): total bandwidth of N processes of a group that receive at once{star(crowded, 'ranks')}",
         rows,
         {
             "MPI": lambda row: row[0].label,
@@ -114,7 +134,7 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
             ),
             "interval": lambda row: spread(row[1].bandwidth_bytes_per_s, format_bandwidth) or "-",
             "ideal scaling": lambda row: format_bandwidth(row[0].ideal(row[1].count)),
-            "deviation": lambda row: labels.signed_percent(row[0].deviation(row[1])),
+            "deviation": lambda row: labels.signed_percent(round(row[0].deviation(row[1]), 4) + 0.0),
         },
     )
 
@@ -139,6 +159,15 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
             "per thread": lambda row: _of_threads(row[1]),
         },
     )
+
+
+def brief_rates_table(all_rates: Sequence[MessageRates]) -> Table:
+    """The columns of BRIEF_RATES; those of level and size are in the caption if all rows have the same."""
+    table = rates_table(all_rates).columns(BRIEF_RATES)
+    same = [k for k in _CONSTANT if len({row[k] for row in table.rows}) == 1]
+    caption = ", ".join([table.caption, *(table.rows[0][k] for k in same)])
+    names = [name for k, name in enumerate(BRIEF_RATES) if k not in same]
+    return replace(table.columns(names), caption=caption)
 
 
 def _of_threads(result: Result) -> str:

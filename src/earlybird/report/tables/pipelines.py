@@ -1,4 +1,4 @@
-"""Tables of pipelines: times, speed-ups, and the sizes at which the fastest method changes."""
+"""Tables of pipelines: times, speed-ups, and the sizes at which the best method changes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,12 +27,12 @@ _SETTING: dict[str, Callable[[Pipeline], str]] = {
     "threads": lambda pipeline: str(pipeline.setting.threads) + " *" * pipeline.oversubscribed,
     "contexts": lambda pipeline: pipeline.setting.contexts(),
     "partitions": lambda pipeline: str(pipeline.setting.partitions),
-    "delay": lambda pipeline: pipeline.setting.late(),
+    "delay rate": lambda pipeline: pipeline.setting.late(),
 }
 
 
 def pipelines_table(measured: Sequence[Pipeline]) -> Table:
-    """One row per size and method: time, speed-up over a single message, equation (4) and fitted model."""
+    """One row per size and method: time, speed-up over a single message, ideal speed-up and fitted model."""
     rows = [
         (pipeline, point, method)
         for pipeline in measured
@@ -40,12 +40,12 @@ def pipelines_table(measured: Sequence[Pipeline]) -> Table:
         for method in pipeline.methods()
         if method in point.results
     ]
-    columns = _setting_columns(_varying(measured, always=("MPI", "level", "partitions", "delay"))) | {
+    columns = _setting_columns(_varying(measured, always=("MPI", "level", "partitions", "delay rate"))) | {
         "size": lambda row: format_bytes(row[1].size_bytes),
         "method": lambda row: labels.method(row[2]),
         "time": lambda row: value_and_spread(row[1].time_s[row[2]], format_seconds),
         "speed-up": lambda row: value_and_spread(row[1].speed_up.get(row[2]), ratio),
-        "equation (4)": lambda row: _theory(row[1]) if row[2] in row[1].speed_up else "-",
+        "ideal speed-up": lambda row: _theory(row[1]) if row[2] in row[1].speed_up else "-",
     }
     if any(point.fitted_s for _, point, _ in rows):
         columns["fitted model"] = _fitted
@@ -62,10 +62,10 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
     columns = _setting_columns(_varying(measured)) | {
         "size": lambda row: format_bytes(row[1].size_bytes),
         "single": lambda row: _median(row[1].time_s.get(SINGLE), format_seconds),
-        "fastest": lambda row: labels.method(row[2]) if row[2] else "-",
+        "best": lambda row: labels.method(row[2]) if row[2] else "-",
         "time": lambda row: _median(row[1].time_s.get(row[2]), format_seconds),
         "speed-up": lambda row: _median(row[1].speed_up.get(row[2]), ratio),
-        "eq. (4)": lambda row: _theory(row[1]),
+        "ideal": lambda row: _theory(row[1]),
     }
     more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
     return table_of(_CAPTION + star_of(measured) + more, rows, columns)
@@ -113,6 +113,12 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
     ]
     table = crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
     return replace(table, wide=True)
+
+
+def brief_crossovers_table(measured: Sequence[Pipeline]) -> Table:
+    """The first rows, without the sizes between which each change was observed."""
+    table = crossovers_table(measured)
+    return table.columns([name for name in table.header if name != crossovers.BETWEEN]).first(BRIEF_CHANGES)
 
 
 def star_of(measured: Sequence[Pipeline]) -> str:

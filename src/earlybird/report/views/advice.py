@@ -1,10 +1,12 @@
 """Text about a piece of advice: its title, and the time and speed-up of its alternatives."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from earlybird.compare.ranking import is_clearly_faster
 from earlybird.data import labels
-from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative
+from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.texts import ratio, spread
@@ -20,18 +22,61 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
     "level": lambda value: labels.level(str(value)),
     "map_by": lambda value: f"mapped by {value}",
     "root": lambda value: f"root {value}" if value else "",
+    "gamma": lambda value: f"delay rate {value}",
 }
 
 
 def gain(advice: Advice) -> float:
     """The predicted speed-up; 0 without one."""
-    speed_up = advice.ranked[0].speed_up
+    speed_up = best(advice).speed_up
     return speed_up.value if speed_up else 0.0
 
 
+def is_own(method: str) -> bool:
+    """Whether it is an algorithm of Earlybird, which an MPI cannot select."""
+    return method.startswith(labels.OWN)
+
+
+def best(advice: Advice) -> Alternative:
+    """The advised alternative among those that can be selected: the first, or if it is one of Earlybird's
+    algorithms, the first of the others that is clearly faster than the reference, else the reference."""
+    first = advice.ranked[0]
+    others = [one for one in advice.ranked if not is_own(one.method)]
+    if first in others or not others:
+        return first
+    inside = [one for one in others if one.basis != EXTRAPOLATED] or others
+    clear = [one for one in inside if one.speed_up and is_clearly_faster(one.speed_up, Estimate.exact(1.0))]
+    reference = [one for one in others if one.method == advice.baseline]
+    return [*clear, *reference, *others][0]
+
+
+def size_ranges(advice: Advice) -> list[SizeRange]:
+    """The ranges of sizes, merged with the next one if their ends read the same."""
+    merged: list[SizeRange] = []
+    begin: int | None = None
+    for one in advice.size_ranges:
+        one = one if begin is None else replace(one, from_bytes=begin)
+        begin = None
+        same = one.to_bytes > one.from_bytes and _about(one.from_bytes) == _about(one.to_bytes)
+        if same and merged:
+            merged[-1] = replace(merged[-1], to_bytes=one.to_bytes)
+        elif same and one.to_bytes < advice.size_ranges[-1].to_bytes:
+            begin = one.from_bytes
+        elif merged and (merged[-1].method, merged[-1].extra) == (one.method, one.extra):
+            merged[-1] = replace(merged[-1], to_bytes=one.to_bytes)
+        else:
+            merged.append(one)
+    return merged
+
+
+def _about(size_bytes: float) -> str:
+    """A size with two digits: crossovers are known to about 1 %."""
+    return f"{float(size_bytes):.2g}"
+
+
 def title(advice: Advice, without: str = "") -> str:
-    """`a buffer that threads fill: 64 MiB, 8 threads, same socket, gamma 100us/MB`; for a collective, the
-    name of the operation. The argument `without` is left out."""
+    """`a buffer that threads fill: 64 MiB, 8 threads, same socket, delay rate 100us/MB`; for a collective,
+    the name of the operation. The argument `without` is left out."""
     keys = dict.fromkeys([*_ASKED, *advice.asked])
     keys = [key for key in keys if key in advice.asked and key not in ("operation", without)]
     if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):

@@ -1,7 +1,7 @@
 """Collectives: the time of each algorithm by ranks and size, for every MPI, operation and mapping."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
@@ -9,7 +9,7 @@ from earlybird.data.collective_algorithms import COMPLETION, DEFAULT
 from earlybird.data.layout import MAPPINGS
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.report.material import Material, number_or_none
+from earlybird.report.material import Material, MeasuredRun, number_or_none
 from earlybird.report.parts import few
 from earlybird.report.views import points as views
 from earlybird.report.views.points import Point, groups
@@ -25,6 +25,8 @@ class Collective:
     operation: str
     map_by: str
     points: tuple[Point, ...]
+    mpi: str = ""
+    run: MeasuredRun | None = None
 
     def methods(self) -> list[str]:
         """The MPI's default first, our implementations last."""
@@ -34,9 +36,7 @@ class Collective:
         """Without our implementations."""
         methods = [method for method in self.methods() if not method.startswith(labels.OWN)]
         points = [point.only(methods) for point in self.points]
-        return Collective(
-            self.label, self.operation, self.map_by, tuple(point for point in points if point.results)
-        )
+        return replace(self, points=tuple(point for point in points if point.results))
 
     def ranks(self) -> list[int]:
         return sorted({point.ranks for point in self.points})
@@ -55,10 +55,6 @@ class Collective:
     def best_methods(self, ranks: int) -> list[str]:
         """The best method at each size; the MPI's default until another is clearly faster."""
         return views.best_methods(self.of_ranks(ranks), DEFAULT)
-
-    def best_at(self, point: Point) -> str:
-        """The best method at one point, the same as in tables and maps."""
-        return self.best_methods(point.ranks)[self.of_ranks(point.ranks).index(point)] or point.fastest()
 
     def crossovers(self, ranks: int) -> list[Crossover]:
         return views.crossovers(self.of_ranks(ranks), DEFAULT)
@@ -96,7 +92,11 @@ def collectives(material: Material) -> list[Collective]:
     """The collectives of every run, MPI, operation and mapping; broadcasts first."""
     found = [
         Collective(
-            group.label, *group.setting, group.points(material.fitted_collectives, "ranks", "size_bytes")
+            group.label,
+            *group.setting,
+            group.points(material.fitted_collectives, "ranks", "size_bytes"),
+            group.mpi,
+            group.run,
         )
         for group in groups(material, _setting)
     ]

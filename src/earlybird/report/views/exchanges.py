@@ -40,18 +40,29 @@ class Exchange:
     run: MeasuredRun | None = None
     samples: Sequence[Sample] = ()
     name: str = ""
+    profile_id: str = ""  # of the predictions
 
     @property
     def parts(self) -> tuple[str, ...]:
         """Ranks, messages, layout, MPI and pattern, "" where unknown."""
-        mpi = str(self.samples[0].config.get("mpi", "")) if self.samples else ""
         return (
             labels.counted(self.num_ranks, "rank"),
             labels.counted(self.pattern.num_messages, "message") if self.pattern is not None else "",
             f"layout {self.layout}" if self.layout else "",
-            labels.flavour(mpi) if mpi else "",
+            labels.flavour(self.mpi) if self.mpi else "",
             f"pattern {self.digest[:8]}" if self.digest else "",
         )
+
+    @property
+    def mpi(self) -> str:
+        """ "" if it was not measured."""
+        return str(self.samples[0].config.get("mpi", "")) if self.samples else ""
+
+    @property
+    def map_by(self) -> str:
+        """How the layout numbers the ranks; "" if unknown."""
+        settings = self.run.header.get("settings") if self.run else None
+        return str(settings.get("map_by") or "") if isinstance(settings, dict) else ""
 
     @property
     def title(self) -> str:
@@ -149,7 +160,8 @@ def _add_prediction(
         found[k] = replace(found[k], predicted_s=predicted_s)
     if not same:
         predicted_s = {prediction.model: prediction.time_s}
-        found.append(Exchange(source, digest, num_ranks, patterns.get(digest), predicted_s=predicted_s))
+        exchange = Exchange(source, digest, num_ranks, patterns.get(digest), predicted_s=predicted_s)
+        found.append(replace(exchange, profile_id=prediction.profile_id))
 
 
 def _of_comparison(
@@ -172,6 +184,7 @@ def _of_comparison(
         tuple(map(str, notes)) if isinstance(notes, list | tuple) else (),
         run,
         [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
+        profile_id=str(extra.get("profile_id", "")),
     )
 
 

@@ -12,10 +12,10 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, number_or_none
 from earlybird.report.parts import Answer, grouped
-from earlybird.report.texts import spread
-from earlybird.report.views.points import groups
+from earlybird.report.texts import finding, spread
+from earlybird.report.views.points import Point, groups
 
-# The methods in display order; the last one is the upper bound of the others.
+# The methods in display order; the last one has no threads, and is for comparison.
 METHODS = {
     SHARED: "one communicator",
     PER_THREAD: "one communicator per thread",
@@ -92,15 +92,25 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
 
 
 def rates_answer(series: MessageRates) -> Answer:
-    """The highest rate of threads."""
+    """The rate of threads with the best method."""
     level, size_bytes, _ = series.setting
-    best = max(series.headline().values(), key=lambda one: (one.method != PROCESSES, rate(one).value))
+    headline = series.headline()
+    point = Point({method: one for method, one in headline.items() if method != PROCESSES} or headline)
+    method, found = finding(point, "method of threads", SHARED, lambda name: METHODS.get(name, name))
+    best, processes = headline[method], headline.get(PROCESSES)
+    reference = ""
+    if processes is not None and processes is not best:
+        pairs = labels.counted(threads(best), "pair", "pairs")
+        reference = f"; for comparison, {pairs} of processes, which have no threads, reach "
+        reference += f"{millions(rate(processes).value)} million/s"
+    if best.speed_up and method != SHARED:
+        found += f" (speed-up {best.speed_up.value:.2f} over {METHODS[SHARED]})"
     return Answer(
         f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of "
         f"{format_bytes(size_bytes)}, {labels.level(level)}",
         f"{millions(rate(best).value)} million/s",
         spread(rate(best), millions),
-        f"{labels.capital(METHODS.get(best.method, best.method))} has the highest message rate.",
+        f"{labels.capital(found)}{reference}.",
     )
 
 

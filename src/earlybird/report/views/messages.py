@@ -57,6 +57,7 @@ class Fit:
     label: str
     segments: tuple[Segment, ...]
     held_out_error: float | None
+    is_pingpong: bool = True  # else these are the protocols of the level at N = 1
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,9 @@ def fits(material: Material) -> list[Fit]:
             error = form.get("held_out_error", profile.levels[level].extra.get("held_out_error"))
             ends = [segment.min_bytes for segment in segments[1:]] + [np.inf]
             ended = [replace(one, end_bytes=end) for one, end in zip(segments, ends, strict=True)]
-            result.append(Fit(profile_mpi(profile), level, label, tuple(ended), number_or_none(error)))
+            result.append(
+                Fit(profile_mpi(profile), level, label, tuple(ended), number_or_none(error), bool(form))
+            )
     return result
 
 
@@ -205,12 +208,17 @@ def _lines(profile: Profile, level: str) -> list[Protocol]:
 def _of_protocol(profile: Profile, level: str, protocol: Protocol) -> tuple[Received, ...]:
     intervals = profile_interval(profile, level, protocol.name, "bandwidth_bytes_per_s")
     intervals = intervals if isinstance(intervals, dict) else {}
-    bounds = _numbers_of(protocol, "bounded_n") | _numbers_of(protocol, "above_link_n")
+    bounds = bounds_of(protocol)
     over = _numbers_of(protocol, "oversubscribed_n")
     return tuple(
         Received(n, Estimate(b, *(pair_or_none(intervals.get(str(n))) or (b, b))), n in over, n in bounds)
         for n, b in zip(*(column.tolist() for column in protocol.bandwidth_table()), strict=True)
     )
+
+
+def bounds_of(protocol: Protocol) -> set[int]:
+    """The N whose bandwidth is only a bound."""
+    return _numbers_of(protocol, "bounded_n") | _numbers_of(protocol, "above_link_n")
 
 
 def _numbers_of(protocol: Protocol, key: str) -> set[int]:

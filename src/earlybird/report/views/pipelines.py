@@ -53,6 +53,8 @@ class Pipeline:
     setting: Setting
     points: tuple[Point, ...]
     reproduces: str = ""  # the paper whose figures the run reproduces
+    mpi: str = ""
+    run: MeasuredRun | None = None
 
     @property
     def oversubscribed(self) -> bool:
@@ -87,7 +89,7 @@ _CHOICES: Mapping[str, tuple[Callable[[Pipeline], str], Callable[[Pipeline], Any
     "threads": (lambda one: str(one.setting.threads), lambda one: one.setting.threads),
     "contexts": (lambda one: one.setting.contexts(), lambda one: one.setting.vcis),
     "partitions": (lambda one: str(one.setting.partitions), lambda one: one.setting.partitions),
-    "delay": (lambda one: one.setting.late(), lambda one: one.setting.delay),
+    "delay rate": (lambda one: one.setting.late(), lambda one: one.setting.delay),
 }
 
 
@@ -100,8 +102,8 @@ def choices(measured: Sequence[Pipeline]) -> dict[str, list[str]]:
 
 
 def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
-    """`MPICH, same socket, 4 threads, 16 partitions, delay 100 us/MB`, without a single thread or the default
-    number of contexts."""
+    """`MPICH, same socket, 4 threads, 16 partitions, delay rate 100 us/MB`, without a single thread or the
+    default number of contexts."""
     setting = pipeline.setting
     parts = {
         "MPI": pipeline.label,
@@ -109,7 +111,7 @@ def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
         "threads": labels.counted(setting.threads, "thread") if setting.threads > 1 else "",
         "contexts": labels.counted(setting.vcis, "context") if setting.vcis else "",
         "partitions": labels.counted(setting.partitions, "partition"),
-        "delay": f"delay {setting.late()}" if setting.late() != "none" else "no delay",
+        "delay rate": f"delay rate {setting.late()}" if setting.late() != "none" else "no delay",
     }
     return ", ".join(text for name, text in parts.items() if text and name not in leave_out)
 
@@ -138,6 +140,8 @@ def pipelines(material: Material) -> list[Pipeline]:
             group.setting,
             group.points(material.fitted_pipelines, "size_bytes"),
             reproduces(group.run),
+            group.mpi,
+            group.run,
         )
         for group in groups(material, _setting)
     ]

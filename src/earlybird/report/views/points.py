@@ -87,6 +87,20 @@ class Point:
         found = self.speeds()
         return max(found, key=lambda method: found[method].value) if found else next(iter(self.results))
 
+    def best(self, reference: str) -> str:
+        """The fastest of the methods that are clearly faster than `reference`, else `reference`; without it
+        the fastest."""
+        return ranking.best_methods([self.speeds()], reference)[0] or self.fastest()
+
+    def leads(self, method: str) -> bool:
+        """Whether a method is clearly faster than every other one."""
+        found = self.speeds()
+        return all(
+            ranking.is_clearly_faster(found[method], speed)
+            for other, speed in found.items()
+            if other != method
+        )
+
     def only(self, methods: Iterable[str]) -> "Point":
         return Point({method: self.results[method] for method in methods if method in self.results})
 

@@ -15,9 +15,12 @@ from earlybird.report.views import links
 
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 MAX_PLACEMENTS = 3  # listed per run
+_INSIDE = {"intra-node": "within a node", "inter-node": "between nodes"}  # transports
 KERNELS = {
     "pingpong": "ping-pong",
     "contention": "contention",
+    "completion": "completion of sends",
+    "pipeline": "buffers in partitions",
     "exchange": "exchange",
     "msgrate": "message rate",
     "collective": "collectives",
@@ -55,7 +58,9 @@ def run_line(run: MeasuredRun) -> str:
     for name, same_mpi in grouped(run.launches, mpi_text).items():
         how = []
         for key in ("transport", "launcher", "thread_level", "network"):
-            values = sorted({str(launch[key]) for launch in same_mpi if launch.get(key)})
+            values = sorted(
+                {_INSIDE.get(text := str(launch[key]), text) for launch in same_mpi if launch.get(key)}
+            )
             before = "" if key == "network" else key.replace("_", " ") + " "
             how += [before + labels.listed(values)] if values else []
         parts.append(f"{name} ({', '.join(how)})" if how else name)
@@ -109,7 +114,7 @@ def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) ->
             measurement,
             len(samples),
             noisy=sum(not sample.converged for sample in samples),
-            oversubscribed=sum(sample.oversubscribed and id(sample) not in limited for sample in samples),
+            oversubscribed=sum(sample.oversubscribed for sample in samples),
             wrong=sum(not sample.validated for sample in samples),
             link_limited=sum(id(sample) in limited for sample in samples),
         )
@@ -122,12 +127,12 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
     texts = []
     if any(light.wrong for light in shown):
         texts.append(
-            "Wrong data: received messages differ from the sent ones. Do not use these figures; try another "
+            "Wrong data: received messages differ from the sent ones. Do not use these values; try another "
             "MPI or transport."
         )
     if any(light.noisy for light in shown):
         texts += _noise_remedies(runs)
-    if any(light.oversubscribed for light in shown):
+    if any(light.of_shared_cores for light in shown):
         texts.append(
             f"Oversubscribed: more {crowd_text(runs)} than cores. Waiting ranks yield, so the times include "
             f"context switches. To avoid this, use no more {crowd_text(runs)} than cores."
@@ -136,8 +141,8 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
         shares = f"at least {labels.percent(links.LIMIT_SHARE)}, for exchanges "
         shares += labels.percent(links.EXCHANGE_LIMIT_SHARE)
         texts.append(
-            "Cores shared, link-limited: there were more ranks than cores, but the bytes of these samples "
-            f"kept a virtual link busy for most of the time ({shares}), so these samples measure the link."
+            "Link-limited: there were more ranks than cores, but the bytes of these samples kept a virtual "
+            f"link busy for most of the time ({shares}), so these samples measure the link."
         )
     clock_doubts = [text for run in runs if (text := clocks.doubt(run.samples))]
     texts += [
