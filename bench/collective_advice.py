@@ -92,7 +92,7 @@ def _ratios(
     """Times of `default` over those of our binomial tree, by size."""
     measured = earlybird(
         "measure", "collective", "--op", operation, "--algorithm", REFERENCE, "--ranks", NODES, "--map-by",
-        "node", "--sizes", SIZES, "--proof", "none", "--mpi", mpi, "--launcher", f"cluster:{cluster}",
+        "node", "--sizes", SIZES, "--verify", "none", "--mpi", mpi, "--launcher", f"cluster:{cluster}",
         "--launches", LAUNCHES, "--budget", "10s", "--quiet", "-o", run, env=environment,
     )  # fmt: skip
     times_s = {

@@ -24,7 +24,7 @@ using namespace earlybird;
 
 namespace {
 
-// The proof: long compared with small messages and scheduling delays; shorter for many ranks, of which more may be late.
+// The verification: long compared with small messages and scheduling delays; shorter for many ranks, of which more may be late.
 constexpr double delay_s = 0.1, delay_many_ranks_s = 0.05;
 constexpr int many_ranks = 8, max_late_ranks = 16;
 // If ranks share cores, all ranks sleep this long before each call. A rank that spins in a call, as in some of the MPI's
@@ -77,7 +77,7 @@ bool barrier_waits(const Task &task, const Operation &barrier) {
 }
 
 // Quantity `delayed_completion`: entry k has each rank's completion time when rank delayed_ranks[k] is late.
-void prove(const Task &task, const Point &point, std::vector<Operation> operations) {
+void verify(const Task &task, const Point &point, std::vector<Operation> operations) {
   // The first call on a communicator sets up connections, which must not be mistaken for waiting.
   for (Operation &operation : operations) operation.iterations = 1;
   task.sampler.take(operations);
@@ -124,7 +124,7 @@ void measure_methods(const Task &task, const Point &point, MethodCommunicators &
     operations.push_back(operation);
   }
 
-  if (task.point.has("prove") && task.point.integer("prove") != 0) prove(task, point, operations);
+  if (task.point.has("verify") && task.point.integer("verify") != 0) verify(task, point, operations);
   std::vector<bool> waited;
   for (const Operation &operation : operations) waited.push_back(name != "barrier" || barrier_waits(task, operation));
   const std::vector<Series> all = task.sampler.take(operations);
@@ -133,7 +133,7 @@ void measure_methods(const Task &task, const Point &point, MethodCommunicators &
 }
 
 void measure(const Task &task, std::unique_ptr<MethodCommunicators> &communicators) {
-  Point point = task.point.without("prove");
+  Point point = task.point.without("verify");
   const std::string operation = point.text("operation");
   check_point(point, task.team, operation);
   if (operation == reduce_local || is_reduction(operation)) point = with_datatype(point);

@@ -1,4 +1,4 @@
-"""`measure collective` as a user types it: algorithms proven on every MPI, a run resumed, input refused."""
+"""`measure collective` as a user types it: algorithms confirmed on every MPI, runs resumed."""
 
 import json
 import re
@@ -16,15 +16,15 @@ def rows(earlybird, *arguments):
     return json.loads(earlybird("measure", "collective", *SMALL, "--json", *arguments).stdout)["points"]
 
 
-def test_forced_algorithms_are_proven_to_run(earlybird, mpi):
+def test_forced_algorithms_are_confirmed_to_run(earlybird, mpi):
     algorithms = "linear,pipeline:16,binomial,own-pipeline"
     found = rows(earlybird, "--mpi", mpi, "--ranks", "5", "--algorithm", algorithms, "-o", "run")
     methods = {"default", *algorithms.split(","), *(["own-binomial"] if mpi == "intel" else [])}
     for operation in ("bcast", "reduce"):
-        output = {row["method"]: row["proof"] for row in found if row["operation"] == operation}
+        output = {row["method"]: row["verification"] for row in found if row["operation"] == operation}
         assert set(output) == methods
         # A rank that waits for its core is late too; then the tree is not verified.
-        assert "contradicted" not in output.values() and "proven" in output.values()
+        assert "contradicted" not in output.values() and "confirmed" in output.values()
     for row in found:
         assert row["mean_s"] <= row["time_s"] * 1.5
         assert (row["speed_up"] is None) == (row["method"] in ("default", ""))
@@ -47,7 +47,7 @@ def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird,
         "allgather",
         "barrier",
     }
-    assert all(row["root"] is None and row["proof"] == "not verified" for row in found)
+    assert all(row["root"] is None and row["verification"] == "not verified" for row in found)
 
 
 def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, refused, any_mpi):
@@ -60,7 +60,7 @@ def test_a_run_is_resumed_with_what_it_was_begun_with(earlybird, in_process, ref
         "2..3",
         "--root",
         "1",
-        "--proof",
+        "--verify",
         "none",
         "-o",
         "run",

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from earlybird.compare.trees import prove
+from earlybird.compare.trees import verify
 from earlybird.data.errors import EarlybirdError
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import parse_simulated_machine
@@ -80,10 +80,10 @@ def test_collectives_run_along_the_trees_asked_for_and_repeat(earlybird, tmp_pat
     arguments = ("--op", "bcast,reduce", "--ranks", "4,16", "--sizes", "1", "--map-by", "socket,node")
     earlybird("measure", "collective", *arguments, "--launcher", "simgrid:2x2x4", "-o", "run")
     run = Run.open(tmp_path / "run")
-    proofs = prove(run.samples(), run.launches())
-    forced = {key: one for key, one in proofs.items() if one.tree is not None}
+    verifications = verify(run.samples(), run.launches())
+    forced = {key: one for key, one in verifications.items() if one.tree is not None}
     assert {one.method for one in forced.values()} >= {"linear", "pipeline", "binomial", "own-binomial"}
-    assert {one.proof.verdict for one in forced.values()} == {"proven"}
+    assert {one.verification.verdict for one in forced.values()} == {"confirmed"}
     times_s = {}
     for sample in run.samples():
         if sample.quantity == "completion":

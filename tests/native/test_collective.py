@@ -99,18 +99,18 @@ def test_every_method_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
 @pytest.mark.parametrize(("ranks", "root"), [(5, 0), (4, 3)])
 def test_own_algorithms_run_along_their_trees(any_mpi, tmp_path, ranks, root):
     trees = {"own-linear": "linear", "own-pipeline:8": "chain", "own-binomial": "binomial-doubling"}
-    points = [point(operation, 16, root, prove=1) for operation in ("bcast", "reduce")]
+    points = [point(operation, 16, root, verify=1) for operation in ("bcast", "reduce")]
     launched = launch(any_mpi, tmp_path, ranks, points, tuple(trees))
     assert launched.cause is None and len(launched.samples) == 12
-    assert all("prove" not in sample.config for sample in launched.samples)
-    proofs = [sample for sample in launched.samples if sample.quantity == "delayed_completion"]
-    for sample, tree in zip(proofs, 2 * list(trees.values()), strict=True):
+    assert all("verify" not in sample.config for sample in launched.samples)
+    verifications = [sample for sample in launched.samples if sample.quantity == "delayed_completion"]
+    for sample, tree in zip(verifications, 2 * list(trees.values()), strict=True):
         below = reaches(tree, ranks, root)
         assert (late_ranks(sample) == (below if sample.config["operation"] == "bcast" else below.T)).all()
 
 
 def test_own_gather_and_scatter_are_linear(any_mpi, tmp_path):
-    points = [point(operation, size, 1, prove=1) for operation in ("gather", "scatter") for size in (0, 7)]
+    points = [point(operation, size, 1, verify=1) for operation in ("gather", "scatter") for size in (0, 7)]
     launched = launch(any_mpi, tmp_path, 3, points, ("own-linear",))
     assert launched.cause is None and all(sample.validated for sample in launched.samples)
     below = reaches("linear", 3, 1)
@@ -119,8 +119,8 @@ def test_own_gather_and_scatter_are_linear(any_mpi, tmp_path):
 
 
 def test_barriers_wait_for_whoever_comes_late(mpi, tmp_path):
-    proof, timed = launch(mpi, tmp_path, 3, [point("barrier", 0, prove=1)]).samples
-    assert late_ranks(proof).all() and timed.validated
+    verification, timed = launch(mpi, tmp_path, 3, [point("barrier", 0, verify=1)]).samples
+    assert late_ranks(verification).all() and timed.validated
 
 
 FORCED = {
@@ -161,7 +161,7 @@ def test_control_variables_force_the_mpis_algorithms(mpi, tmp_path, monkeypatch)
         method: Forcing(**{when: {prefix + name: str(value) for name, value in (common | own).items()}})
         for method, own in methods.items()
     }
-    points = [point(operation, 64, prove=1) for operation in ("bcast", "reduce")]
+    points = [point(operation, 64, verify=1) for operation in ("bcast", "reduce")]
     launched = launch(mpi, tmp_path, 4, points, ("linear", "own-pipeline", "default", "pipeline:8"), forcing)
     assert launched.cause is None and all(sample.validated for sample in launched.samples)
     for operation in ("bcast", "reduce"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.compare.trees import prove
+from earlybird.compare.trees import verify
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import parse_simulated_machine
 
@@ -53,10 +53,10 @@ def test_what_a_process_adds_to_a_pipeline_is_a_hop(times_s, operation):
         assert (last - first) / 96 == pytest.approx(MACHINE.levels[level].latency_s, rel=0.02)
 
 
-def test_every_forced_algorithm_is_proven():
+def test_every_forced_algorithm_is_confirmed():
     run = Run.open(FOLDER / "forced")
-    proofs = prove(run.samples(), run.launches()).values()
-    forced = {(one.operation, one.method) for one in proofs if one.proof.verdict == "proven"}
+    verifications = verify(run.samples(), run.launches()).values()
+    forced = {(one.operation, one.method) for one in verifications if one.verification.verdict == "confirmed"}
     assert forced >= {(op, method) for op in OPERATIONS for method in ("linear", "pipeline", "binomial")}
 
 

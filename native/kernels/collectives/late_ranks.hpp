@@ -1,4 +1,4 @@
-// Portable proof that an algorithm ran: each rank in turn is late, and the ranks that wait for it also finish late.
+// Portable verification that an algorithm ran: each rank in turn is late, and the ranks that wait for it also finish late.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@ import numpy as np
 
 from earlybird.compare.intervals import over_launches
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
-from earlybird.data.collective_algorithms import OWN, PROOF, REDUCE_LOCAL, ROOTED
+from earlybird.data.collective_algorithms import OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
 from earlybird.data.methods import REFERENCES
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
@@ -27,7 +27,7 @@ def results(
     """
     points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
-        if sample.quantity != PROOF:
+        if sample.quantity != VERIFICATION:
             kernel, quantity, method, config = sample.point()
             points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
     fitted_s = fitted_s or {}

@@ -20,7 +20,7 @@ PER_PAIR = ("allgather", "alltoall", "gather", "scatter")
 DOWNWARD = ("bcast", "scatter")
 
 # The quantities of the kernel `collective`: the completion time, and the ranks that wait for a late rank.
-COMPLETION, PROOF = "completion", "delayed_completion"
+COMPLETION, VERIFICATION = "completion", "delayed_completion"
 # A separate operation there: the cost of the reduction operator, without messages.
 REDUCE_LOCAL = "reduce_local"
 

@@ -157,8 +157,8 @@ def _write_request(request: Request, threads: int, out: Path) -> Path:
     if variables := {method: one.variables() for method, one in request.settings.items() if one.variables()}:
         options["control_variables"] = variables
     points = [dict(point) for point in request.points]
-    if request.proving:
-        points[0]["prove"] = 1
+    if request.verifying:
+        points[0]["verify"] = 1
     path = out.with_name("request.json")
     path.write_text(json.dumps({"options": options, "points": points}, allow_nan=False))
     return path

@@ -36,7 +36,7 @@ class Request:
     `preload`: the ranks, and nothing else, get libearlybird. `threads` per rank, None: the launcher's
     number; `vcis`: communication contexts requested from each rank's MPI, None: its default; `streams`:
     number of MPIX_Stream for which further contexts are reserved. `environment` are variables of this
-    launch, `settings` the control variables by which methods differ. `proving`: before its own samples,
+    launch, `settings` the control variables by which methods differ. `verifying`: before its own samples,
     the first point also writes one sample per method that shows the method's tree.
     """
 
@@ -55,12 +55,12 @@ class Request:
     streams: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Forcing] = field(default_factory=dict)
-    proving: bool = False
+    verifying: bool = False
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""
         methods = max(len(self.methods), 1)
-        return max(num_samples - (methods if self.proving else 0), 0) // methods
+        return max(num_samples - (methods if self.verifying else 0), 0) // methods
 
 
 # Hears how many points of a launch are done, and the sample of the last one where it is known by then.

@@ -32,7 +32,7 @@ from earlybird.measure.collective_methods import (
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers, refuse_large
 from earlybird.measure.options import SuiteOption, byte_counts, listed, number, sizes_option, split
 
-PROOFS = ("largest", "all", "none")
+VERIFY_CHOICES = ("largest", "all", "none")
 _LARGEST_BYTES = MIB
 _LEAST_RANKS = 4  # that are tried however few cores there are
 # Ranks per core beyond which times show only the scheduler.
@@ -75,8 +75,8 @@ COLLECTIVE_OPTIONS = (
     SuiteOption("map-by", "core, socket or node; several separated by commas.  [default: core]", "map_by",
                 listed(str)),
     SuiteOption("root", "The root rank.  [default: 0]", "root", number("--root", "a rank, such as 0")),
-    SuiteOption("proof", f"Rank counts at which to verify the tree: {', '.join(PROOFS)}.  "
-                f"[default: {PROOFS[0]}]", "proof"),
+    SuiteOption("verify", f"Rank counts at which to verify the tree: {', '.join(VERIFY_CHOICES)}.  "
+                f"[default: {VERIFY_CHOICES[0]}]", "verify"),
 )  # fmt: skip
 
 
@@ -101,8 +101,8 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
     _check_words("--op", operations, OPERATIONS, "operations")
     mappings = options.map_by or ("core",)
     _check_words("--map-by", mappings, MAPPINGS, "mappings")
-    if options.proof is not None:
-        _check_words("--proof", (options.proof,), PROOFS, "choices")
+    if options.verify is not None:
+        _check_words("--verify", (options.verify,), VERIFY_CHOICES, "choices")
     ranks = options.ranks or _default_ranks(resources)
     _check_ranks(ranks, options, operations, resources)
     result = []
@@ -112,8 +112,8 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
             for num_ranks in ranks:
                 layout = first_ranks(resources, num_ranks, map_by)
                 points = _points(operation, options, methods, resources, mpi, layout, map_by)
-                proves = operation in ROOTED and _proves(options, num_ranks, ranks)
-                result += _groups(points, methods, layout, resources, proves)
+                verifies = operation in ROOTED and _verifies(options, num_ranks, ranks)
+                result += _groups(points, methods, layout, resources, verifies)
     _refuse_never(result, options, operations, resources)
     if set(operations) & set(REDUCTIONS) and resources.family != SIMULATED:  # where reductions take no time
         result.append(_reduce_local(options, resources, mpi, min(ranks), mappings[0]))
@@ -201,9 +201,9 @@ def _default_ranks(resources: Resources) -> tuple[int, ...]:
     return tuple(sorted({1 << k for k in range(1, most.bit_length())} | {most}))
 
 
-def _proves(options: Options, num_ranks: int, ranks: Sequence[int]) -> bool:
+def _verifies(options: Options, num_ranks: int, ranks: Sequence[int]) -> bool:
     """Whether to verify the communication tree; with two ranks all trees are identical."""
-    wanted = options.proof or PROOFS[0]
+    wanted = options.verify or VERIFY_CHOICES[0]
     return num_ranks > 2 and (wanted == "all" or (wanted == "largest" and num_ranks == max(ranks)))
 
 
@@ -285,7 +285,7 @@ def _groups(
     methods: Sequence[Method],
     layout: Layout,
     resources: Resources,
-    proves: bool,
+    verifies: bool,
 ) -> list[Group]:
     """The launches of these points: separate if different methods apply, or if an MPI reads the method at its
     start."""
@@ -294,13 +294,13 @@ def _groups(
     for point in points:
         here = tuple(method for method in methods if applies(method, methods, point, resources.family))
         alike.setdefault(here, []).append(point)
-    result, proven = [], set()
+    result, confirmed = [], set()
     smallest_first = sorted(alike.items(), key=lambda one: min(point["size_bytes"] for point in one[1]))
     for here, same in smallest_first:
         # Large messages may be separate from small ones: their senders wait and appear to be below the late
         # rank.
-        new = not set(here) <= proven
-        proven |= set(here)
+        new = not set(here) <= confirmed
+        confirmed |= set(here)
         for launch_methods, environment in launches(operation, here, layout.num_ranks, resources.family):
             settings = {
                 method.text: made
@@ -315,7 +315,7 @@ def _groups(
                     "collective", layout, tuple(same),
                     methods=tuple(method.text for method in launch_methods),
                     link_bytes_per_s=resources.link_bytes_per_s, environment=environment, settings=settings,
-                    proves=proves and new,
+                    verifies=verifies and new,
                 )
             )  # fmt: skip
     return result

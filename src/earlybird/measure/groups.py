@@ -30,7 +30,7 @@ _LINK_S = 0.1
 _LATE_DELIVERIES = 3
 # Delay of each rank in turn to determine the tree of an algorithm; half of it, and at most twice as many
 # ranks, beyond this many ranks.
-_PROOF_DELAY_S, _PROOF_RANKS = 0.1, 8
+_VERIFICATION_DELAY_S, _VERIFICATION_RANKS = 0.1, 8
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Group:
     `threads` per rank, None: the launcher's number; `vcis`: communication contexts requested from each
     rank's MPI, None: its default; `streams`: number of MPIX_Stream for which further contexts are
     reserved. `preload`: the ranks get libearlybird. `environment` are further variables of the launch,
-    `settings` the control variables by which its methods differ. `proves`: verify the tree of each method
+    `settings` the control variables by which its methods differ. `verifies`: verify the tree of each method
     once.
     """
 
@@ -57,14 +57,14 @@ class Group:
     preload: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Forcing] = field(default_factory=dict)
-    proves: bool = False
+    verifies: bool = False
 
     @property
-    def proof_s(self) -> float:
+    def verification_s(self) -> float:
         """The cost of verifying the tree of each method; see native/kernels/collective.cpp."""
         num_ranks = self.layout.num_ranks
-        delay_s = _PROOF_DELAY_S if num_ranks <= _PROOF_RANKS else _PROOF_DELAY_S / 2
-        return len(self.methods) * min(num_ranks, 2 * _PROOF_RANKS) * delay_s
+        delay_s = _VERIFICATION_DELAY_S if num_ranks <= _VERIFICATION_RANKS else _VERIFICATION_DELAY_S / 2
+        return len(self.methods) * min(num_ranks, 2 * _VERIFICATION_RANKS) * delay_s
 
     def link_s(self, point: Mapping[str, Any]) -> float:
         """For how long an iteration of `point`, one of each method, keeps a link busy at least."""
@@ -116,7 +116,7 @@ class Options:
     `methods` and `aggregation_bytes` are compared; `vcis` are numbers of communication contexts
     of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
     `algorithms`, `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and
-    `proof` the rank counts at which to verify the communication tree: all, largest or none.
+    `verify` the rank counts at which to verify the communication tree: all, largest or none.
     """
 
     quick: bool = False
@@ -139,7 +139,7 @@ class Options:
     segments_bytes: tuple[int, ...] | None = None
     map_by: tuple[str, ...] | None = None
     root: int | None = None
-    proof: str | None = None
+    verify: str | None = None
     launcher_threads: int = 1
 
 

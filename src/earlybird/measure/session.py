@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from earlybird.data.collective_algorithms import PROOF
+from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
@@ -85,12 +85,12 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
     for index, group in _order_of_launches(plan, order):
         points = [point for point in group.points if held.launches(group, point) <= index]
         order.shuffle(points)
-        proving = bool(points) and group.proves and not held.has_proof(group, points[0])
-        if proving:  # with the smallest messages: large ones wait for their receivers
+        verifying = bool(points) and group.verifies and not held.has_verification(group, points[0])
+        if verifying:  # with the smallest messages: large ones wait for their receivers
             points.insert(0, points.pop(_smallest(points)))
         ahead = _Ahead.of(plan, held, group, points)
-        if proving:  # no cost of points in general
-            ahead.costs_s[0] += group.proof_s
+        if verifying:  # no cost of points in general
+            ahead.costs_s[0] += group.verification_s
         pace = _Pace(done - first, expected_s, time.monotonic() - begin_s)
         # The last launch is the one of which more than half fits.
         ends_s = pace.spent_s + pace.seconds(sum(ahead.costs_s), len(points)) / 2
@@ -101,7 +101,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             _launch_id(run, group), group.kernel, points, group.layout,
             _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.methods,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
-            environment=group.environment, settings=group.settings, proving=proving,
+            environment=group.environment, settings=group.settings, verifying=verifying,
         )  # fmt: skip
 
         def heard(
@@ -168,19 +168,19 @@ class _Held:
 
     def __init__(self, samples: Iterable[Sample]):
         self._launches: Counter = Counter()
-        self._proofs: set[tuple] = set()
+        self._verifications: set[tuple] = set()
         self.add(samples)
 
     def add(self, samples: Iterable[Sample]) -> None:
         for sample in samples:
-            if sample.quantity == PROOF:
-                self._proofs.add(_proof_key(sample.method, sample.config))
+            if sample.quantity == VERIFICATION:
+                self._verifications.add(_verification_key(sample.method, sample.config))
             else:
                 self._launches[_key(sample.kernel, sample.method, sample.config)] += 1
 
-    def has_proof(self, group: Group, point: Mapping[str, Any]) -> bool:
+    def has_verification(self, group: Group, point: Mapping[str, Any]) -> bool:
         """Whether the tree of every method is known for these ranks."""
-        return all(_proof_key(method, point) in self._proofs for method in group.methods)
+        return all(_verification_key(method, point) in self._verifications for method in group.methods)
 
     def launches(self, group: Group, point: Mapping[str, Any]) -> int:
         return min(self._launches[_key(group.kernel, method, point)] for method in group.methods or (None,))
@@ -198,7 +198,7 @@ def _key(kernel: str, method: str | None, config: Mapping[str, Any]) -> tuple:
     return (kernel, method, *sorted(item for item in config.items() if item != ("threads", 1)))
 
 
-def _proof_key(method: str | None, config: Mapping[str, Any]) -> tuple:
+def _verification_key(method: str | None, config: Mapping[str, Any]) -> tuple:
     return (method, *(config.get(key) for key in ("mpi", "operation", "ranks", "layout", "root")))
 
 

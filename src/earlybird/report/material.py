@@ -55,9 +55,9 @@ class ReferenceCurve:
 
 
 @dataclass(frozen=True)
-class Proof:
+class Verification:
     """Whether an algorithm used the requested communication `tree`, derived from which ranks a delayed rank
-    delays: `verdict` is "proven", "contradicted" or "not verified", `seen` the observed tree."""
+    delays: `verdict` is "confirmed", "contradicted" or "not verified", `seen` the observed tree."""
 
     mpi: str
     operation: str
@@ -74,9 +74,9 @@ class Material:
     """The inputs of a report, without references to files; every part may be empty.
 
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
-    for the measured points, by Sample.point(). These, `references` and `proofs` are computed elsewhere: the
-    report evaluates no model. `names` are those of the files of each part, in order, as the user gave them,
-    and `paths` are what a command accepts for them.
+    for the measured points, by Sample.point(). These, `references` and `verifications` are computed
+    elsewhere: the report evaluates no model. `names` are those of the files of each part, in order, as the
+    user gave them, and `paths` are what a command accepts for them.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -88,7 +88,7 @@ class Material:
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
-    proofs: tuple[Proof, ...] = ()
+    verifications: tuple[Verification, ...] = ()
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

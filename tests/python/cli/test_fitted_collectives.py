@@ -90,7 +90,7 @@ def test_published_regressions_are_of_the_operations_mappings_and_sizes_measured
 
 
 def late(method, *late_ranks):
-    """A proof with four ranks, each delayed in turn: `late_ranks[k]` are late when rank k is delayed."""
+    """A verification with four ranks, each delayed in turn: rank k delays `late_ranks[k]`."""
     times_s = np.full((4, 4), 1e-5)
     for k, ranks in enumerate(late_ranks):
         times_s[k, [k, *ranks]] = 0.1
@@ -98,14 +98,14 @@ def late(method, *late_ranks):
     return replace(one, times_s=np.full(4, 0.1), rank_times_s=times_s, extra={"delayed_ranks": [0, 1, 2, 3]})
 
 
-def test_proofs_are_given_for_algorithms_with_a_tree():
+def test_verifications_are_given_for_algorithms_with_a_tree():
     linear, chain = ([1, 2, 3], [], [], []), ([1, 2, 3], [2, 3], [3], [])
     samples = late("linear", *linear), late("pipeline:1000", *linear), late("own-pipeline:8", *chain)
     launches = ({"id": "0", "library_version": "Open MPI v5.0.8", "placement": placement(0, 0, 0, 0)},)
-    proofs = {one.method: one for one in material(*samples, sample(), launches=launches).proofs}
-    assert {method: (one.tree, one.verdict, one.seen) for method, one in proofs.items()} == {
-        "linear": ("linear", "proven", "linear"),
+    verifications = {one.method: one for one in material(*samples, sample(), launches=launches).verifications}
+    assert {method: (one.tree, one.verdict, one.seen) for method, one in verifications.items()} == {
+        "linear": ("linear", "confirmed", "linear"),
         "pipeline:1000": ("chain", "contradicted", "linear"),
-        "own-pipeline:8": ("chain", "proven", "chain"),
+        "own-pipeline:8": ("chain", "confirmed", "chain"),
     }
-    assert proofs["linear"].mpi == "openmpi" and proofs["linear"].ranks == 4
+    assert verifications["linear"].mpi == "openmpi" and verifications["linear"].ranks == 4

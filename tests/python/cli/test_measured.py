@@ -10,7 +10,7 @@ from earlybird.cli.output.printing import table
 from earlybird.cli.output.remarks import remarks
 from earlybird.cli.output.results import COLUMNS, ordered
 from earlybird.compare.results import results
-from earlybird.compare.trees import prove, with_trees
+from earlybird.compare.trees import verify, with_trees
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
@@ -32,7 +32,7 @@ def times(method, factor=1.0, launch="l", config=POINT, rounds=6):
     )  # fmt: skip
 
 
-def proof(method, late_of, config=POINT):
+def verification(method, late_of, config=POINT):
     """`late_of` maps every delayed rank to the other late ranks."""
     late = np.full((4, 4), 1e-5)
     for delayed, ranks in late_of.items():
@@ -52,7 +52,7 @@ def run(tmp_path):
 
 
 def rows(run, samples):
-    return ordered(with_trees(results(samples), prove(samples, run.launches())))
+    return ordered(with_trees(results(samples), verify(samples, run.launches())))
 
 
 def cells(found):
@@ -93,21 +93,23 @@ CHAIN = {0: [1, 2, 3], 1: [], 2: [1], 3: [1, 2]}  # 0 -> 3 -> 2 -> 1
 
 
 def test_the_tree_of_each_algorithm_is_reported(run, capsys):
-    samples = [times("linear"), times("pipeline"), times("default"), proof("linear", LINEAR)]
-    wrong = [*samples, proof("pipeline", LINEAR)]
+    samples = [times("linear"), times("pipeline"), times("default"), verification("linear", LINEAR)]
+    wrong = [*samples, verification("pipeline", LINEAR)]
     trees = {method: line["tree"] for method, line in cells(rows(run, wrong)).items()}
-    assert trees == {"default": "", "linear": "linear, proven", "pipeline": "chain contradicted: linear"}
+    assert trees == {"default": "", "linear": "linear, confirmed", "pipeline": "chain contradicted: linear"}
     print_samples(run, wrong, "json")
     warnings = capsys.readouterr().err
     assert warnings.count("warning") == 1 and "pipeline of reduce among 4 ranks is not what ran" in warnings
-    print_samples(run, [*samples, proof("pipeline", CHAIN)], "csv")
+    print_samples(run, [*samples, verification("pipeline", CHAIN)], "csv")
     assert capsys.readouterr().err == ""
 
 
-def test_a_tree_proven_for_more_ranks_is_referenced(run):
+def test_a_tree_confirmed_for_more_ranks_is_referenced(run):
     fewer = times("linear", config=POINT | {"ranks": 3})
-    header, lines = table(COLUMNS["collective"], rows(run, [fewer, times("linear"), proof("linear", LINEAR)]))
-    assert lines[0][header.index("tree")] == "linear, proven at P=4"
+    header, lines = table(
+        COLUMNS["collective"], rows(run, [fewer, times("linear"), verification("linear", LINEAR)])
+    )
+    assert lines[0][header.index("tree")] == "linear, confirmed at P=4"
 
 
 def test_local_reduction_has_a_separate_row(run):

@@ -12,7 +12,7 @@ def sample(quantity):
     )
 
 
-def test_the_time_of_the_previous_point_is_shown_unless_it_is_a_proof(capsys):
+def test_the_time_of_the_previous_point_is_shown_unless_it_is_a_verification(capsys):
     ProgressLine().update(1, 4, "collective 1x1x4 8 B", 3.0, sample("completion"))
     assert "(previous: 100 ms" in capsys.readouterr().err
     ProgressLine().update(1, 4, "collective 1x1x4 8 B", 3.0, sample("delayed_completion"))

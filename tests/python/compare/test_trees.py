@@ -1,9 +1,9 @@
-"""A run's proofs tell of each forced algorithm whether it ran."""
+"""A run's verifications show whether each forced algorithm ran."""
 
 import numpy as np
 import pytest
 
-from earlybird.compare.trees import prove
+from earlybird.compare.trees import verify
 from earlybird.data.errors import InputError
 from earlybird.data.run import Sample
 from earlybird.models.trees import reaches
@@ -12,7 +12,7 @@ LAUNCHES = [{"id": "m", "library_version": "MPICH Version: 5.0.2"}]
 DELAY_S = 0.1
 
 
-def proof(method, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
+def verification(method, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
     below = reaches(ran, ranks, root)
     late = below.T if operation in ("reduce", "gather") else below
     config = {
@@ -27,51 +27,56 @@ def proof(method, ran, operation="bcast", ranks=5, root=0, launch="m", **more):
 
 
 def test_what_ran_is_compared_with_the_tree_of_that_mpi():
-    found = prove(
-        [proof("binomial", "binomial-halving"), proof("own-binomial", "binomial-doubling")], LAUNCHES
+    found = verify(
+        [verification("binomial", "binomial-halving"), verification("own-binomial", "binomial-doubling")],
+        LAUNCHES,
     )
-    assert {one.method: (one.proof.verdict, one.tree) for one in found.values()} == {
-        "binomial": ("proven", "binomial-halving"),
-        "own-binomial": ("proven", "binomial-doubling"),
+    assert {one.method: (one.verification.verdict, one.tree) for one in found.values()} == {
+        "binomial": ("confirmed", "binomial-halving"),
+        "own-binomial": ("confirmed", "binomial-doubling"),
     }
     assert not any(one.contradiction() for one in found.values())
 
 
 def test_data_that_go_to_the_root_make_those_above_late():
-    (found,) = prove([proof("pipeline:16", "chain", "reduce", root=2)], LAUNCHES).values()
-    assert (found.proof.verdict, found.root) == ("proven", 2)
+    (found,) = verify([verification("pipeline:16", "chain", "reduce", root=2)], LAUNCHES).values()
+    assert (found.verification.verdict, found.root) == ("confirmed", 2)
 
 
 def test_a_contradiction_names_the_tree_that_ran():
-    (found,) = prove([proof("linear", "binomial-halving")], LAUNCHES).values()
-    assert found.proof.verdict == "contradicted"
+    (found,) = verify([verification("linear", "binomial-halving")], LAUNCHES).values()
+    assert found.verification.verdict == "contradicted"
     assert "along the tree linear but ran along binomial-halving" in found.contradiction()
 
 
 def test_the_free_choice_contradicts_nothing():
-    (found,) = prove([proof("default", "chain")], LAUNCHES).values()
-    assert (found.proof.verdict, found.proof.seen, found.contradiction()) == ("not verified", "chain", None)
+    (found,) = verify([verification("default", "chain")], LAUNCHES).values()
+    assert (found.verification.verdict, found.verification.seen, found.contradiction()) == (
+        "not verified",
+        "chain",
+        None,
+    )
 
 
 def test_a_later_try_that_tells_something_counts():
-    noisy = proof("linear", "linear")
+    noisy = verification("linear", "linear")
     noisy.rank_times_s[2, 4] = DELAY_S
-    conclusive = proof("linear", "linear")
+    conclusive = verification("linear", "linear")
     for order in ([noisy, conclusive], [conclusive, noisy]):
-        (found,) = prove(order, LAUNCHES).values()
-        assert found.proof.verdict == "proven"
+        (found,) = verify(order, LAUNCHES).values()
+        assert found.verification.verdict == "confirmed"
 
 
 def test_other_samples_are_ignored():
     other = Sample("pingpong", "half_round_trip", {"size_bytes": 8}, "m", np.ones(3))
-    assert prove([other], LAUNCHES) == {}
+    assert verify([other], LAUNCHES) == {}
 
 
-def test_a_proof_without_its_ranks_is_refused():
+def test_a_verification_without_its_ranks_is_refused():
     with pytest.raises(InputError, match="does not record which ranks were delayed"):
-        prove([proof("linear", "linear", delayed_ranks=[0])], LAUNCHES)
+        verify([verification("linear", "linear", delayed_ranks=[0])], LAUNCHES)
 
 
 def test_a_sample_without_a_method_is_refused():
     with pytest.raises(InputError, match="names no method"):
-        prove([proof(None, "binomial-halving")], LAUNCHES)
+        verify([verification(None, "binomial-halving")], LAUNCHES)

@@ -128,25 +128,25 @@ def test_an_algorithm_is_left_out_where_the_mpi_would_take_another():
 
 
 def test_the_tree_is_verified_once_at_the_most_ranks_unless_asked_for():
-    def proving(**more):
+    def verifying(**more):
         found = groups(operations=("bcast",), ranks=(2, 3, 4), sizes_bytes=(8,), **more)
-        return [group.layout.num_ranks for group in found if group.proves]
+        return [group.layout.num_ranks for group in found if group.verifies]
 
-    assert proving() == [4]
-    assert proving(proof="all") == [3, 4]  # of two ranks all trees are alike
-    assert proving(proof="none") == []
+    assert verifying() == [4]
+    assert verifying(verify="all") == [3, 4]  # of two ranks all trees are alike
+    assert verifying(verify="none") == []
 
 
-def test_what_a_proof_takes_is_known():
+def test_what_a_verification_takes_is_known():
     for ranks, seconds in ((4, 2 * 4 * 0.1), (16, 2 * 16 * 0.05), (64, 2 * 16 * 0.05)):
         (group,) = groups(operations=("bcast",), ranks=(ranks,), algorithms=("linear",), sizes_bytes=(8,))
-        assert group.proof_s == pytest.approx(seconds)
+        assert group.verification_s == pytest.approx(seconds)
 
 
 def test_a_barrier_has_no_size_and_operations_without_root_no_tree():
     found = groups("openmpi", operations=("barrier", "allgather"), ranks=(4,))
     assert [point["size_bytes"] for point in of_operation(found, "barrier")[0].points] == [0]
-    assert not any(group.proves for group in found)
+    assert not any(group.verifies for group in found)
     assert "two-ranks" not in {method for group in found for method in group.methods}
 
 
@@ -177,7 +177,7 @@ def test_the_link_carries_what_the_busiest_node_sends():
         ({"operations": ("alltoall",), "root": 1}, "alltoall has no root"),
         ({"sizes_bytes": (0,)}, "--sizes has 0 bytes and bcast moves data"),
         ({"sizes_bytes": (1 << 31,)}, "at most 2147483647"),
-        ({"proof": "some"}, "--proof has 'some'; the choices are largest, all, none"),
+        ({"verify": "some"}, "--verify has 'some'; the choices are largest, all, none"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(options, message):

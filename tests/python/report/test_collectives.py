@@ -17,7 +17,7 @@ from earlybird.report.chapters.collectives import MAX_SETTINGS
 from earlybird.report.contents import contents
 from earlybird.report.figures import axes
 from earlybird.report.figures.collectives import MAX_LINES
-from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve
+from earlybird.report.material import Material, MeasuredRun, ReferenceCurve, Verification
 from earlybird.report.terminal import render
 from earlybird.report.views.collectives import MAX_SIZES, collectives
 
@@ -327,16 +327,16 @@ def test_invalid_forms_do_not_stop_the_report():
 
 
 def test_a_contradicted_algorithm_is_named():
-    proofs = (
-        Proof("openmpi", "bcast", "linear", 8, "node", "linear", "proven", "linear"),
-        Proof("openmpi", "bcast", "pipeline:8192", 8, "node", "chain", "contradicted", "linear"),
+    verifications = (
+        Verification("openmpi", "bcast", "linear", 8, "node", "linear", "confirmed", "linear"),
+        Verification("openmpi", "bcast", "pipeline:8192", 8, "node", "chain", "contradicted", "linear"),
     )
-    result = chapter(samples(), proofs=proofs)
-    assert "of 2 checks, 1 proven and 1 contradicted" in " ".join(result.lines)
+    result = chapter(samples(), verifications=verifications)
+    assert "of 2 checks, 1 confirmed and 1 contradicted" in " ".join(result.lines)
     (warning,) = result.warnings
     assert "Do not use the times of pipeline in segments of 8 KiB (broadcast, Open MPI, 8 ranks)" in warning
     table = next(table for table in result.tables if "requested" in table.caption)
-    assert [row[6] for row in table.rows] == ["proven", "contradicted"]
+    assert [row[6] for row in table.rows] == ["confirmed", "contradicted"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -353,14 +353,14 @@ def test_every_algorithm_of_an_mpi_has_a_distinct_label_letters_and_style(family
         assert axes.color("other") not in {axes.color(method) for method in methods}
 
 
-def test_samples_of_proofs_and_of_other_kernels_are_not_timed():
-    proof = tuple(replace(one, quantity="delayed_completion") for one in samples())
+def test_samples_of_verifications_and_of_other_kernels_are_not_timed():
+    verification = tuple(replace(one, quantity="delayed_completion") for one in samples())
     local = tuple(
         replace(one, config=dict(one.config) | {"operation": "reduce_local"}, method=None)
         for one in samples()
     )
-    assert collectives(material(proof, local)) == []
-    assert "collectives" not in contents(material(proof, local)).chapters
+    assert collectives(material(verification, local)) == []
+    assert "collectives" not in contents(material(verification, local)).chapters
 
 
 def test_settings_without_figures_are_counted_and_in_the_tables():

@@ -1,4 +1,4 @@
-"""Adds to a report's material the times that profiles predict, Insaghi's regressions and the proofs."""
+"""Adds to a report's material the times that profiles predict, Insaghi's regressions and verifications."""
 
 import functools
 from collections.abc import Iterable, Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.compare.trees import prove
-from earlybird.data.collective_algorithms import PROOF, parse_method
+from earlybird.compare.trees import verify
+from earlybird.data.collective_algorithms import VERIFICATION, parse_method
 from earlybird.data.insaghi import load_insaghi
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
@@ -16,7 +16,7 @@ from earlybird.fit.collective_samples import is_collective, placed_ranks
 from earlybird.models.collective import CollectiveCosts, Hops, collective_time_s, count_hops, make_calls
 from earlybird.predict.collective import published_mapping, published_us
 from earlybird.predict.pipelined import FITTED, MethodModel, method_models
-from earlybird.report.material import Material, MeasuredRun, Proof, ReferenceCurve, profile_mpi
+from earlybird.report.material import Material, MeasuredRun, ReferenceCurve, Verification, profile_mpi
 from earlybird.report.views.collectives import is_timed
 
 SOURCE = "Insaghi"
@@ -76,7 +76,7 @@ def _fitted_s(model: MethodModel, config: Mapping[str, Any]) -> float:
 
 def with_collectives(material: Material) -> Material:
     """`material` with the times of the profiles' forms for the measured collectives they describe, the
-    published regressions of the same operations and mappings, and the proofs of which algorithms ran."""
+    published regressions of the same operations and mappings, and the verifications of algorithms."""
     fitted: dict[tuple, float] = {}
     timed = {
         id(run): [sample for sample in run.samples if is_collective(sample) and is_timed(sample)]
@@ -87,9 +87,12 @@ def with_collectives(material: Material) -> Material:
             for point, time_s in _fitted(run, timed[id(run)], profile).items():
                 fitted.setdefault(point, time_s)
     measured = [sample for samples in timed.values() for sample in samples]
-    proofs = [proof for run in material.runs for proof in _proofs(run)]
+    verifications = [verification for run in material.runs for verification in _verifications(run)]
     return replace(
-        material, fitted_collectives=fitted, references=tuple(_references(measured)), proofs=tuple(proofs)
+        material,
+        fitted_collectives=fitted,
+        references=tuple(_references(measured)),
+        verifications=tuple(verifications),
     )
 
 
@@ -131,19 +134,19 @@ def _hops(
     return counted[key]
 
 
-def _proofs(run: MeasuredRun) -> Iterable[Proof]:
-    """For every MPI of a run, the proofs of algorithms with a known tree."""
+def _verifications(run: MeasuredRun) -> Iterable[Verification]:
+    """For every MPI of a run, the verifications of algorithms with a known tree."""
     by_mpi: dict[str, list[Sample]] = {}
     for sample in run.samples:
-        if sample.quantity == PROOF:
+        if sample.quantity == VERIFICATION:
             by_mpi.setdefault(str(sample.config.get("mpi", "")), []).append(sample)
     for mpi, samples in by_mpi.items():
-        for result in prove(samples, run.launches).values():
+        for result in verify(samples, run.launches).values():
             if result.tree is not None:
-                edges = [f"{parent}->{child}" for parent, child in result.proof.edges or ()]
-                seen = result.proof.seen or " ".join(edges)
-                verdict = result.proof.verdict
-                yield Proof(
+                edges = [f"{parent}->{child}" for parent, child in result.verification.edges or ()]
+                seen = result.verification.seen or " ".join(edges)
+                verdict = result.verification.verdict
+                yield Verification(
                     mpi,
                     result.operation,
                     result.method,

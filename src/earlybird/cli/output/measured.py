@@ -7,7 +7,7 @@ from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
 from earlybird.cli.output.results import COLUMNS, LEFT, ordered
 from earlybird.compare.results import results
-from earlybird.compare.trees import prove, with_trees
+from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
 from earlybird.data.errors import InputError
 from earlybird.data.results import Result
@@ -40,11 +40,11 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
 
 def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
     """Print the results of `samples`, and a warning for every forced algorithm that did not run."""
-    proofs = prove(samples, run.launches())
-    for proof in proofs.values():
-        if contradiction := proof.contradiction():
+    verifications = verify(samples, run.launches())
+    for verification in verifications.values():
+        if contradiction := verification.contradiction():
             note(f"warning: {contradiction}; its times are those of another algorithm")
-    found = ordered(with_trees(results(samples), proofs))
+    found = ordered(with_trees(results(samples), verifications))
     rows = [result.row() for result in found]
     if format == "osu":
         print_osu(found)

@@ -5,7 +5,7 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.collective_algorithms import PROOF
+from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds
 from earlybird.models.statistics import relative_half_width
@@ -31,7 +31,9 @@ class ProgressLine:
         self._drawn_s = now_s
         left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
         parts = [f"{100 * done // max(total, 1):3d} %", f"{done} of {total} points", left, what]
-        if last is not None and last.quantity != PROOF:  # the time of a proof is the injected delay
+        if (
+            last is not None and last.quantity != VERIFICATION
+        ):  # the time of a verification is the injected delay
             half_width = relative_half_width(last.steady_times_s())
             parts.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
         text = "  ".join(parts)

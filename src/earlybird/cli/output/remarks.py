@@ -77,11 +77,12 @@ def _collective(_: Run, results: Sequence[Result]) -> list[str]:
         "until the root is done"
     ]
     if any(
-        result.figures.get("proof") != "not verified" or result.figures["tree_seen"] for result in results
+        result.figures.get("verification") != "not verified" or result.figures["tree_seen"]
+        for result in results
     ):
         lines.append(
             "tree: each rank in turn enters late with the smallest message; the ranks that finish late are "
-            "below it in the tree (reduce, gather: above it); proven: they are those of the requested tree"
+            "below it in the tree (reduce, gather: above it); confirmed: they are those of the requested tree"
         )
     return lines
 

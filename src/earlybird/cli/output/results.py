@@ -129,13 +129,13 @@ def _size(result: Result) -> str:
 def _tree(result: Result) -> str:
     """The requested tree and whether it was observed, here or with another number of ranks."""
     figures = result.figures
-    verdict, asked, seen = (figures.get(name) for name in ("proof", "tree_asked", "tree_seen"))
+    verdict, asked, seen = (figures.get(name) for name in ("verification", "tree_asked", "tree_seen"))
     if verdict == "contradicted":
         return f"{asked} contradicted: {seen or 'another tree'}"
     if verdict in TREE_VERDICTS:
         return f"{asked}, {verdict}"
-    if figures.get("proof_there") in TREE_VERDICTS:
-        return f"{asked}, {figures['proof_there']} at P={figures['proof_ranks']}"
+    if figures.get("verification_there") in TREE_VERDICTS:
+        return f"{asked}, {figures['verification_there']} at P={figures['verification_ranks']}"
     if asked:
         return f"{asked}, not verified"
     return f"seen: {seen}" if seen else ""

@@ -206,6 +206,11 @@ def _assumed_resources(profile: Profile) -> Resources:
         return max(max(protocol.bandwidth_bytes_per_s) for protocol in profile.levels[level].protocols)
 
     cores = {level: largest(level) for level in LEVELS if level in profile.levels}
+    if not cores:
+        raise InputError(
+            "the profile of --launcher synthetic has no levels, from which it computes times; give a profile "
+            "that was fitted to `measure pingpong contention`"
+        )
     # Methods measured on every level; DRAWN_METHODS follow from latency and bandwidth.
     measured = [
         {model.method for model in method_models(profile, level, 1) if model.source != FROM_LEVELS}

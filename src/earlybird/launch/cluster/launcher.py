@@ -68,7 +68,7 @@ class ClusterLauncher:
         )
         begin_s, before = time.time(), self.cluster.received_bytes()
         launched = run_kernel(job, invocation, request, scratch, progress)
-        # Proof that messages took the network and not the memory of the one machine.
+        # Verification that messages took the network and not the memory of the one machine.
         after = self.cluster.received_bytes()
         launched.record["node_received_bytes"] = [
             None if first is None or last is None else last - first

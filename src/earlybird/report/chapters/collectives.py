@@ -16,7 +16,7 @@ from earlybird.report.figures.collectives import (
     map_figures,
     mapping_figures,
 )
-from earlybird.report.material import Material, Proof
+from earlybird.report.material import Material, Verification
 from earlybird.report.parts import Answer, Chapter, Figure, figures_left, grouped
 from earlybird.report.tables.collective_forms import (
     brief_forms_table,
@@ -24,7 +24,12 @@ from earlybird.report.tables.collective_forms import (
     forms_sentence,
     forms_table,
 )
-from earlybird.report.tables.collectives import brief_table, crossovers_table, proofs_table, times_tables
+from earlybird.report.tables.collectives import (
+    brief_table,
+    crossovers_table,
+    times_tables,
+    verifications_table,
+)
 from earlybird.report.texts import method_answer, time_text
 from earlybird.report.views.collectives import Collective, base, choices, collectives
 from earlybird.report.views.points import Point
@@ -43,7 +48,7 @@ def collective_chapter(material: Material) -> Chapter:
     if not measured and not forms:
         return Chapter(ID, QUESTION, "")
     sentences, best_form = _sentences(measured), forms_sentence(forms)
-    crossovers, proofs = crossovers_table(measured), proofs_table(material.proofs)
+    crossovers, verifications = crossovers_table(measured), verifications_table(material.verifications)
     return Chapter(
         ID,
         QUESTION,
@@ -54,14 +59,14 @@ def collective_chapter(material: Material) -> Chapter:
             *sentences[1:],
             *_algorithm_names(measured),
             *([best_form] if best_form else []),
-            *_proof_lines(material.proofs),
+            *_verification_lines(material.verifications),
         ],
-        warnings=_contradicted(material.proofs),
+        warnings=_contradicted(material.verifications),
         answers=[_answer(collective, material) for collective in _chosen(measured)],
         figures=_figures(measured, material),
         closing=[forms_table(forms)] if forms else [],
         tables=[
-            *(table for table in (crossovers, proofs) if table.rows),
+            *(table for table in (crossovers, verifications) if table.rows),
             *times_tables(measured),
         ],
         brief=[
@@ -162,24 +167,24 @@ def _sentence(collective: Collective) -> str:
     return f"{what} among {ranks}{mapped}: {'; '.join(found)}{crowded}."
 
 
-def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
+def _verification_lines(verifications: Sequence[Verification]) -> list[str]:
     """How many of the forced algorithms were verified."""
-    if not proofs:
+    if not verifications:
         return []
-    counts = Counter(proof.verdict for proof in proofs)
-    verdicts = [verdict for verdict in ("proven", "contradicted", "not verified") if counts[verdict]]
+    counts = Counter(verification.verdict for verification in verifications)
+    verdicts = [verdict for verdict in ("confirmed", "contradicted", "not verified") if counts[verdict]]
     counted = labels.listed([f"{counts[verdict]} {verdict}" for verdict in verdicts])
-    what = labels.counted(len(proofs), "check")
+    what = labels.counted(len(verifications), "check")
     return [f"Algorithms were verified by delaying ranks: of {what}, {counted}."]
 
 
-def _contradicted(proofs: Sequence[Proof]) -> list[str]:
+def _contradicted(verifications: Sequence[Verification]) -> list[str]:
     """Which of the forced algorithms did not run."""
     contradicted = [
-        f"{labels.method(proof.method)} ({labels.operation(proof.operation)}, {labels.flavour(proof.mpi)}, "
-        f"{labels.counted(proof.ranks, 'rank')})"
-        for proof in proofs
-        if proof.verdict == "contradicted"
+        f"{labels.method(one.method)} ({labels.operation(one.operation)}, {labels.flavour(one.mpi)}, "
+        f"{labels.counted(one.ranks, 'rank')})"
+        for one in verifications
+        if one.verdict == "contradicted"
     ]
     names = labels.listed_briefly(list(dict.fromkeys(contradicted)), 5)
     return [f"Do not use the times of {names}: another algorithm ran."] if contradicted else []

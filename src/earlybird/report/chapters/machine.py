@@ -41,7 +41,8 @@ FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 def machine_chapter(material: Material) -> Chapter:
     curves, lines, items = pingpong_curves(material), fits(material), contentions(material)
     rates = message_rates(material)
-    levels = sorted({item.level for item in [*curves, *lines, *items]}, key=labels.level_order)
+    names = {item.level for item in curves} | {item.level for item in lines} | {item.level for item in items}
+    levels = sorted(names, key=labels.level_order)
     absent = []
     if not curves and not rates:
         absent.append(("To measure messages, run", commands.measure()))

@@ -21,7 +21,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
     block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
     names = _block_names(len(volume), block, exchange.num_ranks)
     logs = np.log10(np.maximum(volume, 1)).round(4)
-    z = np.where(messages > 0, logs, None).tolist()
+    z: list[list[float | None]] = np.where(messages > 0, logs, None).tolist()  # type: ignore[attr-defined]
     low, high = float(logs[messages > 0].min()), float(logs[messages > 0].max())
     exponents, texts = _byte_ticks(low, high)
     hover = [

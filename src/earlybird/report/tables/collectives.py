@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.report.material import Proof
+from earlybird.report.material import Verification
 from earlybird.report.parts import Table, few, more_text, table_of
 from earlybird.report.tables import crossovers
 from earlybird.report.texts import star, value_and_spread
@@ -79,19 +79,19 @@ def crossovers_table(measured: Sequence[Collective]) -> Table:
     return crossovers.crossovers_table("Crossovers between the MPI's algorithms", rows).first(MAX_ROWS)
 
 
-def proofs_table(proofs: Sequence[Proof]) -> Table:
+def verifications_table(verifications: Sequence[Verification]) -> Table:
     return table_of(
         "Checks that each algorithm used the requested communication tree",
-        proofs,
+        verifications,
         {
-            "operation": lambda proof: labels.operation(proof.operation),
-            "MPI": lambda proof: labels.flavour(proof.mpi),
-            "algorithm": lambda proof: labels.method(proof.method),
-            "ranks": lambda proof: str(proof.ranks),
-            "mapped by": lambda proof: proof.map_by or "-",
-            "requested": lambda proof: proof.tree,
-            "verdict": lambda proof: proof.verdict,
-            "observed": lambda proof: proof.seen or "-",
+            "operation": lambda verification: labels.operation(verification.operation),
+            "MPI": lambda verification: labels.flavour(verification.mpi),
+            "algorithm": lambda verification: labels.method(verification.method),
+            "ranks": lambda verification: str(verification.ranks),
+            "mapped by": lambda verification: verification.map_by or "-",
+            "requested": lambda verification: verification.tree,
+            "verdict": lambda verification: verification.verdict,
+            "observed": lambda verification: verification.seen or "-",
         },
     )
 

@@ -77,8 +77,8 @@ def _about(size_bytes: float) -> str:
 def title(advice: Advice, without: str = "") -> str:
     """`a buffer that threads fill: 64 MiB, 8 threads, same socket, delay rate 100us/MB`; for a collective,
     the name of the operation. The argument `without` is left out."""
-    keys = dict.fromkeys([*_ASKED, *advice.asked])
-    keys = [key for key in keys if key in advice.asked and key not in ("operation", without)]
+    order = dict.fromkeys([*_ASKED, *advice.asked])
+    keys = [key for key in order if key in advice.asked and key not in ("operation", without)]
     if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):
         keys.remove("map_by")  # the layout includes it
     texts = [text for key in keys if (text := _argument_text(key, advice.asked[key]))]

@@ -93,7 +93,7 @@ def collectives(material: Material) -> list[Collective]:
     found = [
         Collective(
             group.label,
-            *group.setting,
+            *group.setting,  # type: ignore[call-arg]
             group.points(material.fitted_collectives, "ranks", "size_bytes"),
             group.mpi,
             group.run,

@@ -6,18 +6,18 @@ import numpy as np
 
 from earlybird.models.trees import TREES, reaches
 
-PROVEN, CONTRADICTED, NOT_VERIFIED = "proven", "contradicted", "not verified"
+CONFIRMED, CONTRADICTED, NOT_VERIFIED = "confirmed", "contradicted", "not verified"
 # Observed for algorithms in which every rank needs data of every other, such as scatter and allgather.
 ALL_WAIT = "all wait for all"
 
 
 @dataclass(frozen=True)
-class TreeProof:
+class TreeVerification:
     """The conclusion from late ranks about an algorithm.
 
     Attributes
     ----------
-    verdict : `proven` if exactly the ranks below (above, if data go up) the delayed rank in the requested
+    verdict : `confirmed` if exactly the ranks below (above, if data go up) the delayed rank in the requested
         tree were late; `contradicted` if a rank that needs the data of the delayed rank was not late, or if
         another known tree was seen instead; `not verified` otherwise: no tree was requested, all trees of so
         few ranks are equal, or noise made other ranks late.
@@ -45,7 +45,9 @@ def late_ranks(rank_times_s: np.ndarray, delayed: np.ndarray, delay_s: float) ->
     return late
 
 
-def judge_tree(late: np.ndarray, delayed: np.ndarray, tree: str | None, root: int, upward: bool) -> TreeProof:
+def judge_tree(
+    late: np.ndarray, delayed: np.ndarray, tree: str | None, root: int, upward: bool
+) -> TreeVerification:
     """Compare the result of `late_ranks` with the requested tree.
 
     No rank can finish before its data are sent, so one missing late rank contradicts the tree. An additional
@@ -65,11 +67,11 @@ def judge_tree(late: np.ndarray, delayed: np.ndarray, tree: str | None, root: in
     seen = fitting[0] if fitting else ALL_WAIT if np.array_equal(late, all_late) else None
     edges = _edges(late, delayed, root, upward)
     if tree is None or num_ranks <= 2:
-        return TreeProof(NOT_VERIFIED, seen if num_ranks > 2 else None, edges)
+        return TreeVerification(NOT_VERIFIED, seen if num_ranks > 2 else None, edges)
     if tree in fitting:
-        return TreeProof(PROVEN, tree, edges)
+        return TreeVerification(CONFIRMED, tree, edges)
     missing = expected[tree] & ~late
-    return TreeProof(CONTRADICTED if seen or missing.any() else NOT_VERIFIED, seen, edges)
+    return TreeVerification(CONTRADICTED if seen or missing.any() else NOT_VERIFIED, seen, edges)
 
 
 def _expected(tree: str, delayed: np.ndarray, num_ranks: int, root: int, upward: bool) -> np.ndarray:

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from earlybird.models.tree_proof import ALL_WAIT, CONTRADICTED, NOT_VERIFIED, PROVEN, judge_tree, late_ranks
+from earlybird.models.tree_verification import (
+    ALL_WAIT,
+    CONFIRMED,
+    CONTRADICTED,
+    NOT_VERIFIED,
+    judge_tree,
+    late_ranks,
+)
 from earlybird.models.trees import TREES, edges, reaches
 
 
@@ -17,9 +24,9 @@ def late(tree, ranks, root=0, upward=False):
 @pytest.mark.parametrize(
     ("ranks", "root", "upward"), [(5, 0, False), (8, 3, False), (7, 2, True), (6, 5, True)]
 )
-def test_the_tree_that_ran_is_proven_with_its_edges(tree, ranks, root, upward):
+def test_the_tree_that_ran_is_confirmed_with_its_edges(tree, ranks, root, upward):
     found = judge_tree(late(tree, ranks, root, upward), np.arange(ranks), tree, root, upward)
-    assert found.verdict == PROVEN and found.seen == tree
+    assert found.verdict == CONFIRMED and found.seen == tree
     parents, children = edges(tree, ranks, root)
     assert sorted(found.edges) == sorted(zip(parents.tolist(), children.tolist(), strict=True))
 
@@ -59,7 +66,7 @@ def test_two_ranks_tell_nothing():
 def test_some_delayed_ranks_of_many_are_enough():
     delayed = np.array([0, 5, 10])
     found = judge_tree(late("binomial-halving", 17)[delayed], delayed, "binomial-halving", 0, False)
-    assert found.verdict == PROVEN and found.edges is None
+    assert found.verdict == CONFIRMED and found.edges is None
 
 
 def test_late_is_half_the_delay_and_the_delayed_rank_is_not_counted():
