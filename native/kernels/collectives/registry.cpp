@@ -72,8 +72,8 @@ std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::str
   if (entry == own.end())
     refuse("there is no algorithm " + name.algorithm + " for " + operation +
            (own.empty() ? "; give algorithms of the MPI" : "; give some of " + names_of(own)) + " or default");
-  if (name.is_segmented && name.algorithm == "own-linear")
-    refuse("the method " + name.text + " gives a segment size, but a linear " + operation + " has no segments; give own-linear");
+  if (name.is_segmented && name.algorithm != "own-pipeline" && name.algorithm != "own-binomial")
+    refuse("the method " + name.text + " gives a segment size, but " + name.algorithm + " has no segments; give " + name.algorithm);
   return entry->second(name, comm);
 }
 

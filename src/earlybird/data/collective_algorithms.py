@@ -28,8 +28,8 @@ DEFAULT = "default"  # the MPI's free choice
 OWN = "own-"
 _OWN_TREES = {"own-linear": "linear", "own-pipeline": "chain", "own-binomial": "binomial-doubling"}
 _OWN = {
-    "bcast": tuple(_OWN_TREES),
-    "reduce": tuple(_OWN_TREES),
+    "bcast": ("own-linear", "own-pipeline", "own-binomial"),
+    "reduce": ("own-linear", "own-pipeline", "own-binomial"),
     "gather": ("own-linear",),
     "scatter": ("own-linear",),
 }

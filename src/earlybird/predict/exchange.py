@@ -290,9 +290,11 @@ class _Part:
         for ranks in members:
             if model == "max-rate":
                 receive_s[:, ranks] = maxrate.extended_time_s(volume_bytes[ranks], single, largest)
-            else:
+            elif model == "staircase":
                 shared = bandwidth[:, : len(ranks)]
                 receive_s[:, ranks] = staircase.receive_times_s(volume_bytes[ranks], shared)
+            else:
+                raise ValueError(f"_receive_s has no formula for the model {model}")
         return receive_s
 
     def _send_s(self, waits: np.ndarray, receive_s: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
 from earlybird.measure.groups import Group
+from earlybird.measure.suites import SUITES
 
 POINT = {
     "mpi": "mpich", "operation": "reduce", "ranks": 4, "layout": "1x1x4", "map_by": "core", "size_bytes": 8,
@@ -142,3 +143,17 @@ def test_osu_columns_are_for_one_algorithm_of_one_operation():
     ):
         with pytest.raises(InputError, match="--format osu prints one column"):
             check_one_column(groups)
+
+
+def test_a_kernel_without_columns_of_its_own_is_printed(run, capsys):
+    config = {"mpi": "mpich", "size_bytes": 8}
+    print_samples(run, [Sample("new-kernel", "time", config, "l", np.full(6, 2e-6))], "table")
+    printed = capsys.readouterr().out
+    assert "new-kernel" in printed and "2 us" in printed and "8 B" in printed
+    group = Group("new-kernel", parse_layout("1x1x1"), (config,))
+    with pytest.raises(InputError, match="--format osu has no columns for new-kernel"):
+        check_one_column([group])
+
+
+def test_the_kernel_of_every_suite_has_columns():
+    assert set(SUITES) <= set(COLUMNS)

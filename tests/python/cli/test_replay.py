@@ -12,6 +12,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
+from earlybird.predict import MODELS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -39,14 +40,14 @@ def replay(earlybird, tmp_path):
 
 def test_fair_is_compared_if_messages_go_between_nodes(replay):
     compared = replay("fan-out", "3x1x1")
-    assert list(compared["error"]) == ["staircase", "fair", "max-rate", "postal"]
+    assert list(compared["error"]) == list(MODELS)
     assert compared["predicted_s"]["fair"] == pytest.approx([40e-6, 22e-6, 42e-6])
     assert compared["share"] == "message"
 
 
 def test_fair_is_omitted_if_it_equals_the_staircase(replay):
     compared = replay("worked", "1x1x4")
-    assert set(compared["error"]) == {"staircase", "max-rate", "postal"}
+    assert set(compared["error"]) == set(MODELS) - {"fair"}
     assert "share" not in compared
 
 

@@ -1,5 +1,7 @@
 """Exchanges predicted from small profiles: competition, waiting senders, sums of times, rejected input."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +9,11 @@ from hypothesis import strategies as st
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
-from earlybird.data.pattern import Pattern
-from earlybird.data.profile import Profile, profile_from_json
+from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.profile import Profile, load_profile, profile_from_json
 from earlybird.predict import MIXED, MODELS, SHARES, Exchange, predict_exchange
+
+WORKED = Path(__file__).parents[3] / "examples" / "worked"
 
 TABLE = {"1": 10e9, "2": 16e9, "4": 20e9}
 
@@ -445,3 +449,9 @@ def test_a_prediction_beyond_what_was_measured_says_so():
     assert "notes" not in predict_exchange(ring, layout, _one_protocol([1, 2, 4])).extra
     (said,) = predict_exchange(ring, layout, _one_protocol([1, 4], machine={"cores": 2})).extra["notes"]
     assert "4 ranks on a node" in said and "2 cores" in said
+
+
+def test_a_model_without_a_formula_is_no_other_model():
+    exchange = Exchange(load_pattern(WORKED / "pattern.csv"), parse_layout("1x1x4"))
+    with pytest.raises(ValueError, match="no formula for the model new"):
+        exchange._times([load_profile(WORKED / "profile.json")], "new", "message")

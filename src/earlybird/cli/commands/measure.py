@@ -184,8 +184,8 @@ def _list_suites(format: str) -> None:
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:
-    """Whether `fit` can make a profile from these groups alone: message rates, and pipelines with noise or of
-    one size, are not enough."""
+    """Whether `fit` can make a profile from these groups alone: pipelines with noise or of one size are not
+    enough."""
     sizes = {
         (point["level"], point["size_bytes"])
         for group in groups
@@ -193,7 +193,7 @@ def _can_be_fitted(groups: Sequence[Group]) -> bool:
         if group.kernel == "pipeline" and "gamma_s_per_byte" in point
     }
     return len(sizes) > len({level for level, _ in sizes}) or any(
-        group.kernel not in ("pipeline", "msgrate") for group in groups
+        group.kernel in ("pingpong", "contention", "completion", "collective") for group in groups
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, LEFT, ordered
+from earlybird.cli.output.results import COLUMNS, GENERAL, LEFT, ordered
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
@@ -52,7 +52,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
             print(f"\n{kernel}")
-            print_table(*table(COLUMNS[kernel], of_kernel), left=LEFT)
+            print_table(*table(COLUMNS.get(kernel, GENERAL), of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
 
@@ -73,9 +73,10 @@ def check_one_column(groups: Sequence[Group]) -> None:
             )
         return
     for group in groups:
-        if group.kernel in ("completion", "pipeline", "msgrate", "collective"):
+        if group.kernel not in ("pingpong", "contention"):
             raise InputError(
-                f"--format osu prints one time, but {group.kernel} has several; choose table, csv or json"
+                f"--format osu has no columns for {group.kernel} next to other suites, or at all; measure "
+                "pingpong, contention or collective alone, or choose table, csv or json"
             )
     if len({(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}) > 1:
         raise InputError("--format osu prints one column: measure one suite with one level and one N")

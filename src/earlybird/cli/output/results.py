@@ -27,10 +27,8 @@ def ordered(results: Sequence[Result]) -> list[Result]:
 
 def _by_size(result: Result) -> tuple:
     config = result.config
-    return (
-        labels.level_order(config["level"]), config.get("competitors", 1), config["size_bytes"],
-        config.get("receiver", ""),
-    )  # fmt: skip
+    level = labels.level_order(config["level"]) if "level" in config else 0
+    return level, config.get("competitors", 1), config["size_bytes"], config.get("receiver", "")
 
 
 def _by_speed_up(result: Result) -> tuple:
@@ -156,6 +154,14 @@ _RECEIVED = (
     *_LAST,
 )
 
+# Of a kernel without columns of its own.
+GENERAL = (
+    Column("level", _of("level", labels.level), optional=True),
+    _SIZE,
+    Column("method", lambda result: result.method, optional=True),
+    *_time("time"),
+    *_LAST,
+)
 COLUMNS: Mapping[str, Sequence[Column]] = {
     "pingpong": _RECEIVED,
     "contention": _RECEIVED,

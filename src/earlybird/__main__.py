@@ -1,0 +1,5 @@
+"""Runs the command line: `python -m earlybird`."""
+
+from earlybird.cli.main import run
+
+run()
