@@ -17,7 +17,7 @@ from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, size_argument
 from earlybird.predict.collective import (
     AlgorithmModel,
     Placed,
@@ -33,8 +33,6 @@ from earlybird.predict.collective import (
 from earlybird.predict.measured_collectives import MeasuredCollectives
 from earlybird.predict.outlook import Outlook
 from earlybird.predict.profiles import measured_results
-
-_MEASURE_AGAIN = "`earlybird measure collective --launches 7 -o RUN` on an idle machine"
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +230,10 @@ def advise_collective(
     settings = _configure(question, operation, family, size_bytes)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
              "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
+    again = (
+        f"`earlybird measure collective --op {operation} --ranks {placed.ranks} --map-by {placed.map_by} "
+        f"--sizes {size_argument(asked_bytes)} --launches 7 -o RUN` on an idle machine"
+    )
     return (
         Advice(
             "collective",
@@ -241,7 +243,7 @@ def advise_collective(
             tuple(_size_range(*region, placed, family) for region in regions),
             profile.id,
             (
-                *options.notes([one.option for one in ranked], ranked[0].option, _MEASURE_AGAIN),
+                *options.notes([one.option for one in ranked], ranked[0].option, again),
                 *notes,
                 *left_out,
                 *reservations(

@@ -44,7 +44,9 @@ class Option:
     @property
     def speed(self) -> Estimate:
         """The speed-up, or 1/s without a reference."""
-        return self.time_s.inverse() if self.speed_up is None else self.speed_up
+        if self.speed_up is not None:
+            return self.speed_up
+        return self.time_s.inverse() if self.time_s.low > 0 else Estimate.exact(math.inf)
 
     @property
     def cost(self) -> float:

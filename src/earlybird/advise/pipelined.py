@@ -187,7 +187,9 @@ def advise_pipeline(
     ranked = [candidates[k] for k in options.order(of_all)]
     partitions = ranked[0].partitions
     gamma = delay_rate(partitions // threads)
-    again = measure_command(threads, size_bytes, [one.partitions for one in candidates], gamma)
+    gammas = {one.partitions: delay_rate(one.partitions // threads) for one in candidates}
+    contexts = [model.vcis for model in models if model.vcis is not None]
+    again = measure_command(threads, size_bytes, gammas, level, contexts)
     ranges = tuple(_size_ranges(question))
     return Advice(
         "pipeline",
@@ -199,7 +201,7 @@ def advise_pipeline(
         (
             *options.notes(of_all, ranked[0].option, f"{again} on an idle machine"),
             *left_out,
-            *reservations(models, size_bytes, partitions, gamma, threads),
+            *reservations(models, size_bytes, partitions, gamma, again),
             *kept_beyond(ranges, ranked[0], size_bytes),
         ),
     )

@@ -64,8 +64,8 @@ class Advice(Record):
 
     operation: str
     asked: Mapping[str, Any]
-    baseline: str
-    ranked: tuple[Alternative, ...]
+    baseline: str = ""
+    ranked: tuple[Alternative, ...] = ()
     size_ranges: tuple[SizeRange, ...] = ()
     profile_id: str = ""
     notes: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Advice(Record):
 
     def __post_init__(self) -> None:
         if not self.ranked:
-            raise ValueError("ranked is empty; give an alternative")
+            raise ValueError("ranked is missing or empty; give an alternative")
 
 
 def load_advice(path: str | Path) -> Advice:

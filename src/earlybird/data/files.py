@@ -116,6 +116,7 @@ FORMER_KEYS = {
     "measured_s": "measured_time_s",
     "do": "action",
     "crossovers": "size_ranges",
+    "proof": "verify",
 }
 
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from earlybird.data.errors import InputError
 from earlybird.data.schema import (
     OMIT_EMPTY,
-    Bytes,
     Count,
     Estimate,
+    Natural,
     NotNegative,
     Record,
     Share,
@@ -48,10 +48,10 @@ class Result(Record):
     time_s: Estimate
     coverage: Share
     launches: Count
-    noisy: Bytes = 0
+    noisy: Natural = 0
     oversubscribed: bool = False
     speed_up: Estimate | None = None
-    speed_up_coverage: Share = 0.0
+    speed_up_coverage: Share | None = None
     reference: str = ""
     through: str = ""
     fitted_s: NotNegative | None = None
@@ -66,7 +66,7 @@ class Result(Record):
     def row(self) -> dict[str, Any]:
         """The result as one flat row, for CSV and JSON: what identifies it, times, speed-ups, the rest."""
         first = {"kernel": self.kernel, "quantity": self.quantity, **self.config, "method": self.method}
-        times = (*estimate_keys("time_s"), "coverage", *estimate_keys("speed_up"))
+        times = (*estimate_keys("time_s"), "coverage", *estimate_keys("speed_up"), "speed_up_coverage")
         row = first | dict.fromkeys(times) | self.to_json()
         return row | row.pop("figures", {})
 

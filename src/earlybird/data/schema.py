@@ -22,6 +22,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]
+Natural = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 
 Extra = Mapping[str, Any]  # the unknown keys of a record
 # Metadata of a field that is written only if it is neither empty nor zero.
@@ -180,16 +181,21 @@ def _interval_key(name: str) -> str:
 def _join_estimate(value: dict[str, Any], name: str, interval: str) -> None:
     """Replace the keys of an estimate by a list."""
     ends = [value.pop(key, value.get(name)) for key in estimate_keys(name)[1:]]
-    ends = value.pop(interval, ends)
+    ends = value.pop(interval, None) or ends
     if isinstance(ends, list) and value.get(name) is not None:
         value[name] = [value[name], *ends]
+
+
+_ESTIMATES: set[str] = set()  # the names of fields that are estimates
 
 
 @cache
 def _types(kind: type[Record]) -> dict[str, Any]:
     """The type of each field that holds records or is an estimate, None of the others."""
-    types = get_type_hints(kind)
-    return {one.name: _composed(types[one.name]) for one in fields(kind)}  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
+    types = {one.name: _composed(hints[one.name]) for one in fields(kind)}  # type: ignore[arg-type]
+    _ESTIMATES.update(name for name, item in types.items() if item is Estimate)
+    return types
 
 
 def _composed(kind: Any) -> Any:
@@ -212,7 +218,11 @@ def _explain(message: str, value: Any, kind: Any) -> str:
         if index == "...":  # a key, which msgspec does not name
             index = _culprit(given, lambda: _message(value, kind) == message)
         key = name or (index if isinstance(given, dict) else int(index))
-        names += f"[{key}]" if isinstance(given, list) else f"{names and '.'}{key}"
+        field = names.rpartition(".")[2]
+        if isinstance(given, list) and field in _ESTIMATES:
+            names = names.removesuffix(field) + estimate_keys(field)[key]
+        else:
+            names += f"[{key}]" if isinstance(given, list) else f"{names and '.'}{key}"
         given = given[key]
     if path.startswith("`key`"):
         given = _culprit(given, lambda: _message(value, kind) == message)

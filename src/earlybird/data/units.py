@@ -139,6 +139,12 @@ def format_bytes(size_bytes: float) -> str:
     return f"{_three_digits(size_bytes)} B"
 
 
+def size_argument(size_bytes: int) -> str:
+    """1024 -> `1KiB`, as an option takes it; a size that has no short exact form stays in bytes."""
+    short = format_bytes(size_bytes).replace(" ", "")
+    return short if "." not in short and parse_bytes(short, "the size") == size_bytes else str(size_bytes)
+
+
 def format_seconds(time_s: float) -> str:
     """1.5e-6 -> `1.5 us`."""
     for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):

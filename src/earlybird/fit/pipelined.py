@@ -12,6 +12,7 @@ from earlybird.fit import resampling
 from earlybird.fit.stepwise import (
     MaxOfLines,
     errors_left_out,
+    has_enough,
     relative_errors,
     search,
     with_another_protocol,
@@ -232,7 +233,11 @@ def _drawn(times: pandas.DataFrame, draw: Sequence[str] | None) -> pandas.DataFr
 
 def _search(points: _Points, messages: str | int) -> _Fit:
     def larger(best: _Fit) -> Iterator[_Fit]:
-        return (_fit(points, structure, best) for structure in _larger(points, best.structure))
+        return (
+            _fit(points, structure, best)
+            for structure in _larger(points, best.structure)
+            if has_enough(len(points.time_s), structure.num_parameters())
+        )
 
     return search(_fit(points, _Structure(messages)), larger, len(points.time_s))
 
@@ -324,16 +329,17 @@ def _refine(
     """Parameters and their mean relative error. Given the message and grouping that determine each time, the
     model is linear: the fit alternates between these and the parameters. Weights make squared errors count
     like absolute errors."""
-    best, least = guess, np.inf
+    error = relative_errors(design.predict_s(guess), time_s)
+    best, least = guess, float(error.mean())
     parameters = guess
     for _ in range(MAX_TURNS):
-        error = relative_errors(design.predict_s(parameters), time_s)
-        if error.mean() < least:
-            best, least = parameters, float(error.mean())
         weight = 1 / np.sqrt(np.maximum(error, 2 * ERROR_FLOOR)) / time_s
         found = design.fit(design.deciding(parameters), time_s, weight)
         if has_overlap:
             found[-1] = min(found[-1], 1.0)
+        error = relative_errors(design.predict_s(found), time_s)
+        if error.mean() < least:
+            best, least = found, float(error.mean())
         if np.allclose(found, parameters, rtol=1e-4, atol=0):
             break
         parameters = found

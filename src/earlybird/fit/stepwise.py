@@ -35,11 +35,16 @@ def search(
     `least_fall`."""
     best = first
     while True:
-        allowed = [one for one in larger(best) if POINTS_PER_PARAMETER * one.num_parameters <= num_points]
+        allowed = [one for one in larger(best) if has_enough(num_points, one.num_parameters)]
         better = min(allowed, key=lambda one: one.criterion, default=best)
         if not better.criterion < best.criterion - least_fall:
             return best
         best = better
+
+
+def has_enough(num_points: int, num_parameters: int) -> bool:
+    """Whether there are POINTS_PER_PARAMETER points for each parameter."""
+    return POINTS_PER_PARAMETER * num_parameters <= num_points
 
 
 def with_another_protocol(min_bytes: Sequence[int], sizes: np.ndarray) -> Iterator[tuple[int, ...]]:

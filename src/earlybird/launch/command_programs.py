@@ -213,15 +213,15 @@ def _is_mpi_program(
 ) -> bool:
     """Whether the program of a launch is beyond doubt one that the library reaches.
 
-    Which options take a value is not known of every launcher. So a argument after an option may be its value,
-    unless it can be started itself: then a program of this MPI is the launch's, anything else is in doubt.
+    Which options take a value is not known of every launcher. So an argument after an option may be its
+    value, unless it can be started itself: then a program of this MPI is the launch's, anything else is in
+    doubt.
     """
     own = may_be_own = 0  # how many arguments belong to the preceding option, certainly or possibly
     for argument in arguments:
         if own > 0:
-            own = (
-                0 if "=" in argument else own - 1
-            )  # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS
+            # mpiexec -env NAME VALUE of MPICH, --env NAME=VALUE of PALS
+            own = 0 if "=" in argument else own - 1
         elif argument.startswith("-"):
             option, equals, _ = argument.lstrip("-").partition("=")
             if option in _NAME_PROGRAMS_ELSEWHERE:

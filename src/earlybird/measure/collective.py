@@ -68,7 +68,7 @@ COLLECTIVE_OPTIONS = (
                 "algorithms", listed(_algorithm)),
     SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.  [default: 2, 4, 8 .. all cores]", "ranks",
                 _parse_ranks),
-    sizes_option("1 B to 1 MiB"),
+    sizes_option("1 B to 1 MiB", "buffers; for (all)gather, scatter, alltoall of blocks per pair of ranks"),
     SuiteOption("segments", "Segment sizes of segmented algorithms, such as 0,8KiB.  "
                 "[default: one for each algorithm]", "segments_bytes",
                 byte_counts("--segments")),

@@ -125,8 +125,8 @@ def _sizes(text: str, settings: Mapping[str, Any]) -> tuple[int, ...]:
     return split(text, parse)
 
 
-def sizes_option(default: str) -> SuiteOption:
-    text = f"Message sizes, such as 8,1KiB, or 1..1MiB for powers of two.  [default: {default}]"
+def sizes_option(default: str, what: str = "messages") -> SuiteOption:
+    text = f"Sizes of {what}, such as 8,1KiB, or 1..1MiB for powers of two.  [default: {default}]"
     return SuiteOption("sizes", text, "sizes_bytes", _sizes)
 
 

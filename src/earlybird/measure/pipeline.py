@@ -66,7 +66,7 @@ def _method(text: str) -> str:
 
 
 PIPELINE_OPTIONS = (
-    sizes_option("1 KiB to 16 MiB"), LEVELS,
+    sizes_option("1 KiB to 16 MiB", "whole buffers, which partitions must divide"), LEVELS,
     SuiteOption("partitions", "Partitions of all threads together, such as 4 or 1,4,16.  "
                 f"[default: {_PARTITIONS}]", "partitions",
                 counts("--partitions", "numbers of partitions from 1 up, such as 4")),

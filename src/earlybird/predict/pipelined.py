@@ -12,7 +12,7 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
-from earlybird.data.units import format_bytes, parse_bytes
+from earlybird.data.units import format_bytes, size_argument
 from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages, stacked
 from earlybird.predict.ranges import extrapolations, interval
 
@@ -197,23 +197,31 @@ def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction
     )
 
 
-def measure_command(threads: int, size_bytes: int, partitions: Iterable[int], gamma_s_per_byte: float) -> str:
-    """The command that measures all methods at these points; a fit of its run replaces an extrapolation."""
-    rounded = format_bytes(size_bytes).replace(" ", "")
-    size = rounded if "." not in rounded and parse_bytes(rounded, "size") == size_bytes else str(size_bytes)
+def measure_command(
+    threads: int,
+    size_bytes: int,
+    gammas_s_per_byte: Mapping[int, float],
+    level: str,
+    vcis: Iterable[int] = (),
+) -> str:
+    """The command that measures all methods at these points; a fit of its run replaces an extrapolation.
+
+    `gammas_s_per_byte`: the delay rate of each number of partitions; `vcis`: contexts to compare.
+    """
+    gammas = dict.fromkeys(f"{gamma * 1e12:.6g}us/MB" for gamma in gammas_s_per_byte.values())
+    contexts = f"--vcis {','.join(map(str, sorted({1, *vcis})))} " if vcis else ""
     return (
-        f"`earlybird measure pipeline --threads {threads} --sizes {size} --partitions "
-        f"{','.join(map(str, sorted(set(partitions))))} --gamma {gamma_s_per_byte * 1e12:.6g}us/MB "
-        "--methods all --launches 7 -o RUN`"
+        f"`earlybird measure pipeline --threads {threads} --sizes {size_argument(size_bytes)} --partitions "
+        f"{','.join(map(str, sorted(gammas_s_per_byte)))} --gamma {','.join(gammas)} {contexts}"
+        f"--levels {level} --methods all --launches 7 -o RUN`"
     )
 
 
 def reservations(
-    models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float, threads: int
+    models: Sequence[MethodModel], size_bytes: int, partitions: int, gamma_s_per_byte: float, command: str
 ) -> list[str]:
-    """Notes on a prediction outside the measured range, one sentence each."""
+    """Notes on a prediction outside the measured range, one sentence each; `command` measures there."""
     notes = []
-    command = measure_command(threads, size_bytes, [partitions], gamma_s_per_byte)
     unmeasured = [model.method for model in models if model.source == FROM_LEVELS]
     if unmeasured:
         notes.append(

@@ -31,10 +31,28 @@ def test_advice_comes_back_as_it_is(tmp_path):
 @pytest.mark.parametrize("name", ["ranked", "operation", "asked"])
 def test_a_missing_part_is_refused(name):
     value = {key: item for key, item in ADVICE.to_json().items() if key != name}
-    with pytest.raises(InputError, match=f"has no {name!r}"):
+    with pytest.raises(InputError, match=f"has no {name!r}|{name} is missing"):
         advice_from_json(value)
 
 
 def test_advice_without_alternatives_is_refused():
-    with pytest.raises(InputError, match="ranked is empty; give an alternative"):
+    with pytest.raises(InputError, match="ranked is missing or empty; give an alternative"):
         advice_from_json(ADVICE.to_json() | {"ranked": []})
+
+
+def test_what_earlier_versions_wrote_or_left_out_is_read():
+    """Intervals of the first version, which may be null, and no baseline."""
+    value = ADVICE.to_json()
+    del value["baseline"]
+    first = {"method": "many", "time_s": 1e-3, "time_interval_s": [9e-4, 1.1e-3], "gain": 1.5,
+             "gain_interval": None, "do": "this"}  # fmt: skip
+    advice = advice_from_json(value | {"ranked": [first]})
+    assert advice.ranked[0].time_s == Estimate(1e-3, 9e-4, 1.1e-3)
+    assert advice.ranked[0].speed_up == Estimate.exact(1.5) and advice.baseline == ""
+
+
+def test_an_error_in_an_interval_names_its_key():
+    value = ADVICE.to_json()
+    value["ranked"][0]["time_low_s"] = "a"
+    with pytest.raises(InputError, match=r"ranked\[0\].time_low_s is 'a'; give a number"):
+        advice_from_json(value)

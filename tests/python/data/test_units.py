@@ -123,3 +123,9 @@ def test_plain_numbers_of_bytes_are_exact(size):
 )
 def test_figures_read_as_the_field_prints_them(format, value, text):
     assert format(value) == text
+
+
+def test_a_size_as_an_option_takes_it_is_exact():
+    assert [units.size_argument(size) for size in (1, 1024, 1536, 1030, 3_000_000)] == [
+        "1B", "1KiB", "1536", "1030", "3000000",
+    ]  # fmt: skip

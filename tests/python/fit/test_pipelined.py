@@ -246,3 +246,16 @@ def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
 def test_an_unusable_pipeline_is_refused_in_a_sentence(tmp_path, config):
     with pytest.raises(Exception, match="a pipeline sample"):
         read_runs([write_run(tmp_path / "run", config=config)])
+
+
+def test_a_fit_keeps_the_best_of_all_turns_also_the_last(monkeypatch):
+    points = fitting._Launches(table("many", "each", ONE_PROTOCOL, noise=0)).points(
+        ("many", "intra_socket", 1, 0)
+    )
+    structure = fitting._Structure("each")
+    design, guess = fitting._design(points, structure), fitting._guess(points, structure)
+    monkeypatch.setattr(fitting, "MAX_TURNS", 1)
+    parameters, error = fitting._refine(design, points.time_s, guess, False)
+    first = np.abs(design.predict_s(guess) / points.time_s - 1).mean()
+    assert error < first and (parameters != guess).any()
+    assert error == pytest.approx(np.abs(design.predict_s(parameters) / points.time_s - 1).mean())

@@ -26,7 +26,7 @@ def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT
     one that is easiest to program and within 5 % of the fastest. The others follow by time, each with its
     best number of partitions. If the point was measured, the measured time is used. The second table lists
     the sizes at which the advised method changes. With --gamma the delay rate is the same for every number
-    of partitions; with --ai, --ci and --frequency it depends on it.
+    of partitions; with --ai, --ci and --frequency it depends on the number of partitions per thread.
     """
     joined = load_profiles(buffer.profile)
     threads = buffer.threads
@@ -92,7 +92,7 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
         )
     files.write_text(path, settings.text)
     if settings.idle:
-        note(f"wrote {path}, which sets nothing: the default is the best algorithm that this MPI can select")
+        note(f"wrote {path}, which sets nothing: the default stays, as no other algorithm is clearly faster")
     else:
         note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
     if settings.left_out:

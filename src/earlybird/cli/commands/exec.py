@@ -29,8 +29,9 @@ def exec_(
     """Run a command with mpicc, mpiexec and the environment of one MPI, and with libearlybird in its ranks.
 
     The library is preloaded in the processes that mpiexec, srun or another launcher starts on any node, and
-    in an MPI program started without a launcher, but not in launchers, their daemons or shells. A program
-    that is static or linked to another MPI runs without the library, and a message says so.
+    in an MPI program started without a launcher, but not in launchers, their daemons or shells. A static
+    program, or one linked to another MPI, is started without the library if it is among the arguments, and a
+    message says so.
     """
     start(Request(command, mpi, no_interpose, profile))
 

@@ -28,7 +28,7 @@ def gain(
 
     It is eta of equation (4) of Gillis et al. 2023, for large messages: latency and the cost of a message are
     left out. Give the delay rate as --gamma, or let --ai, --ci and --frequency (with --epsilon and --delta)
-    determine it; see docs/models.md.
+    determine it; see docs/pipeline-models.md.
     """
     for name, count in (("--threads", threads), ("--theta", theta)):
         if count < 1:

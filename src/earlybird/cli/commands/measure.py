@@ -35,7 +35,10 @@ def measure(
     mpi: MpisOption = None,
     place: PlaceOptions,
     threads: Annotated[
-        str | None, typer.Option(help="Threads per rank; each has a core if there are enough.  [default: 1]")
+        str | None,
+        typer.Option(
+            help="Cores per rank; above 1 with MPI_THREAD_MULTIPLE, one thread communicates.  [default: 1]"
+        ),
     ] = None,
     budget: Annotated[
         str | None,

@@ -54,9 +54,10 @@ def collective(
 ) -> None:
     """Predict the time of every algorithm of a collective.
 
-    A time lasts until the last rank is done. Uses the forms of docs/collective-models.md, fitted to
-    `measure collective`: the hops of an algorithm's tree are counted for the placement of its ranks. Without
-    --layout, ranks are placed on the machine measured, with further nodes of the same kind if needed.
+    Times run from the start of the call until the last rank is done. Uses the forms of
+    docs/collective-models.md, fitted to `measure collective`: the hops of an algorithm's tree are counted for
+    the placement of its ranks. Without --layout, ranks are placed on the machine measured, with further nodes
+    of the same kind if needed.
     """
     joined = load_profiles(call.profile)
     size_bytes = 0 if size is None else call.size_bytes(size)

@@ -16,6 +16,7 @@ from earlybird.data.files import with_current_keys
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.pipelined import (
     MethodPrediction,
+    measure_command,
     method_models,
     pipeline_level,
     predict_methods,
@@ -67,6 +68,7 @@ def pipeline(
     if not chosen:
         known = ", ".join(dict.fromkeys(model.method for model in models))
         raise InputError(f"--method is {method!r}, but the profile contains {known}; give one of these")
+    command = measure_command(threads, size_bytes, {num_partitions: rate}, level)
     value = {
         "schema": SCHEMA,
         "level": level,
@@ -77,7 +79,7 @@ def pipeline(
         "delay_s": delay_s,
         "methods": [_to_json(prediction) for _, prediction in chosen],
         "profile_id": joined.id,
-        "notes": reservations([model for model, _ in chosen], size_bytes, num_partitions, rate, threads),
+        "notes": reservations([model for model, _ in chosen], size_bytes, num_partitions, rate, command),
     }
     print_methods(value, format)
 

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from earlybird.data.errors import InputError
-from earlybird.data.profile import Profile, load_profile
 from earlybird.data.units import parse_bytes
+
+if TYPE_CHECKING:
+    from earlybird.data.profile import Profile
 
 _FLAVOURS = "mpich, openmpi, intel, system or the path of an mpicc"
 _BUILT = "[default: the first built]"
@@ -140,8 +142,9 @@ class CollectiveOptions:
         return size_bytes
 
 
-def load_profiles(names: list[str] | None) -> Profile:
+def load_profiles(names: list[str] | None) -> "Profile":
     """The profiles of `--profile`, merged."""
+    from earlybird.data.profile import load_profile
     from earlybird.predict import merge_profiles
 
     if not names:

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from earlybird.data.schema import Estimate
+if TYPE_CHECKING:  # numpy and msgspec would be imported for every help text
+    from earlybird.data.schema import Estimate
 
 # On a terminal, tables with more rows are cut to the first ones.
 LONG_TABLE, FIRST_ROWS = 60, 40
@@ -131,7 +132,7 @@ def range_text(bounds: Sequence[float] | None, text: Callable[[float], str]) -> 
     return f"{text(bounds[0])} .. {text(bounds[1])}" if bounds else ""
 
 
-def interval_text(estimate: Estimate | None, text: Callable[[float], str]) -> str:
+def interval_text(estimate: "Estimate | None", text: Callable[[float], str]) -> str:
     """The interval of an estimate; "" if it has no width."""
     if estimate is None or estimate.low == estimate.high:
         return ""

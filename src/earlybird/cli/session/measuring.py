@@ -12,6 +12,7 @@ from earlybird.cli.options.shared import SessionOptions
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
+from earlybird.data import files
 from earlybird.data.clocks import doubt
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
@@ -111,7 +112,8 @@ def open_run(
         raise InputError("--resume needs the run folder to continue; give it with -o RUN")
     run = Run.open(path)
     settings = run.header.get("settings")
-    if not isinstance(settings, dict) or not {"effort", *needed} <= settings.keys():
+    settings = files.with_current_keys(settings) if isinstance(settings, dict) else None
+    if settings is None or not {"effort", *needed} <= settings.keys():
         raise InputError(
             f"{path} was created by another command or does not record how it was measured, so this command "
             "cannot continue it; use the command that created it, or measure again"

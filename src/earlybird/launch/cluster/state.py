@@ -175,7 +175,9 @@ def find(name: str) -> Cluster:
         what = f"no cluster {name} is running" if name else "no cluster is running"
         raise InputError(f"{what}; start one with `earlybird cluster up --nodes 4 --rate 200mbit`")
     what = f"no cluster {name} is running" if name else f"{len(running)} clusters are running"
-    raise InputError(f"{what}; name one of {', '.join(running)}, or start one with `earlybird cluster up`")
+    raise InputError(
+        f"{what}; give --name with one of {', '.join(running)}, or start one with `earlybird cluster up`"
+    )
 
 
 def all_running() -> list[Cluster]:

@@ -88,12 +88,19 @@ def _of_algorithm(label: str, what: Any, value: Mapping[str, Any]) -> list[Form]
     if not isinstance(what, Mapping) or not {"operation", "algorithm"} <= what.keys():
         return []
     listed = value.get("alternatives")
-    others = [form for form in listed if isinstance(form, Mapping)] if isinstance(listed, list) else []
+    others = (
+        [_current(form) for form in listed if isinstance(form, Mapping)] if isinstance(listed, list) else []
+    )
     tree = str(value.get("tree") or "")
     return [
         Form(label, str(what["operation"]), str(what["algorithm"]), tree if _is_ours(form) else "", form)
         for form in (others if any(map(_is_ours, others)) else [value, *others])
     ]
+
+
+def _current(form: Mapping[str, Any]) -> dict[str, Any]:
+    """An alternative with the current name of its form; Insaghi's were called `report-1` to `report-3`."""
+    return {**form, "form": str(form.get("form", "")).replace("report-", PUBLISHED)}
 
 
 def _is_ours(values: Mapping[str, Any]) -> bool:
