@@ -66,11 +66,11 @@ COLLECTIVE_OPTIONS = (
                 f"Earlybird's), all or default.  [default: default,{','.join(DEFAULT_ALGORITHMS)} "
                 "for bcast and reduce, else all]",
                 "algorithms", listed(_algorithm)),
-    SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.  [default: 2, 4, 8 .. all cores]", "ranks",
-                _parse_ranks),
+    SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.  [default: 2, 4, 8 .. all cores, at least 4]",
+                "ranks", _parse_ranks),
     sizes_option("1 B to 1 MiB", "buffers; for (all)gather, scatter, alltoall of blocks per pair of ranks"),
     SuiteOption("segments", "Segment sizes of segmented algorithms, such as 0,8KiB.  "
-                "[default: one for each algorithm]", "segments_bytes",
+                "[default: 8KiB for pipelines of all, own and the default, else 0]", "segments_bytes",
                 byte_counts("--segments")),
     SuiteOption("map-by", "core, socket or node; several separated by commas.  [default: core]", "map_by",
                 listed(str)),

@@ -68,7 +68,7 @@ def _method(text: str) -> str:
 PIPELINE_OPTIONS = (
     sizes_option("1 KiB to 16 MiB", "whole buffers, which partitions must divide"), LEVELS,
     SuiteOption("partitions", "Partitions of all threads together, such as 4 or 1,4,16.  "
-                f"[default: {_PARTITIONS}]", "partitions",
+                f"[default: {_PARTITIONS}, or the next multiple of the threads]", "partitions",
                 counts("--partitions", "numbers of partitions from 1 up, such as 4")),
     threads_option("1"),
     SuiteOption("methods", f"Send methods: all, or some of {', '.join(METHODS)}, earlybird:SIZE.  "

@@ -52,7 +52,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
     if many != PAPER_THREADS or few != PAPER_FEW_THREADS:
         notes.append(
             f"figures 5 and 6 with {many} threads a rank (paper: {PAPER_THREADS}), 7 and 8 with {few} "
-            f"(paper: {PAPER_FEW_THREADS}) and as many partitions as there"
+            f"(paper: {PAPER_FEW_THREADS}) but as many partitions as in the paper"
         )
     if many > cores:
         notes.append(
