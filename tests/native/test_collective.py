@@ -224,7 +224,7 @@ def test_wrong_results_are_noticed(any_mpi, tmp_path, monkeypatch):
         (point("bcast", 8), (), "needs methods"),
         (point("bcast", 8), ("own-tree",), "no algorithm own-tree for bcast; give some of own-binomial"),
         (point("alltoall", 8), ("own-linear",), "for alltoall; give algorithms of the MPI or default"),
-        (point("bcast", 8), ("own-linear:4",), "linear bcast has no segments"),
+        (point("bcast", 8), ("own-linear:4",), "own-linear has no segments"),
         (point("bcast", 8), ("own-pipeline:4KiB",), "own-pipeline:8192"),
         (point("reduce", 64), ("own-pipeline:12",), "splits doubles"),
     ],
