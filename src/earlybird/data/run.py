@@ -205,9 +205,9 @@ def require_validated(samples: Iterable[Sample]) -> None:
     """Raise WorkError when any sample's received data did not match what was sent."""
     bad = [sample for sample in samples if not sample.validated]
     if bad:
-        words = " ".join(f"{key}={value}" for key, value in bad[0].config.items())
+        point = " ".join(f"{key}={value}" for key, value in bad[0].config.items())
         raise WorkError(
-            f"{len(bad)} points received wrong data, the first is {bad[0].kernel} {words}; "
+            f"{len(bad)} points received wrong data, the first is {bad[0].kernel} {point}; "
             "this MPI corrupts messages here: do not use these figures"
         )
 

@@ -211,7 +211,7 @@ def _holds_records(kind: Any) -> bool:
 
 
 def _explain(message: str, value: Any, kind: Any) -> str:
-    """The message of msgspec, `Expected TYPE, got TYPE - at PATH`, in words and with the given value."""
+    """The message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the given value."""
     reason, _, path = message.partition(" - at ")
     names, given = "", value
     for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]", path):
@@ -234,12 +234,12 @@ def _explain(message: str, value: Any, kind: Any) -> str:
         return f"{names and ', '}{names}: {reason}"
     shown = repr(given)
     shown = shown if len(shown) <= _MOST_CHARACTERS else f"{shown[:_MOST_CHARACTERS]}..."
-    words = re.sub(
+    allowed = re.sub(
         r"`([^`]+)`",
         lambda types: " or ".join(_JSON_NAMES.get(one, one) for one in types[1].split(" | ")),
         expected[1] or f"a number of at most {_LARGEST:g}",
     ).removesuffix(".0")
-    return f": {names} is {shown}; give {words}" if names else f" is {shown}; give {words}"
+    return f": {names} is {shown}; give {allowed}" if names else f" is {shown}; give {allowed}"
 
 
 def _culprit(mapping: dict[str, Any], fails: Callable[[], bool]) -> str:

@@ -261,10 +261,10 @@ def hangs_with_contexts(level: str, resources: Resources) -> bool:
     return resources.family == "mpich" and link_of(level, resources) is not None
 
 
-def refuse_hanging(words: str) -> NoReturn:
-    """Raise InputError for what `hangs_with_contexts`; `words` describe the option and its value."""
+def refuse_hanging(given: str) -> NoReturn:
+    """Raise InputError for what `hangs_with_contexts`; `given` is the option and its value."""
     raise InputError(
-        f"{words} and MPICH hangs in MPI_Init with several contexts between nodes of a virtual cluster; "
+        f"{given} and MPICH hangs in MPI_Init with several contexts between nodes of a virtual cluster; "
         "leave it out, give --levels intra_socket, or measure another --mpi"
     )
 

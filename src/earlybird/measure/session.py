@@ -295,24 +295,24 @@ def _launch_id(run: Run, group: Group) -> str:
 
 
 def _describe(group: Group) -> str:
-    words = [group.kernel]
+    parts = [group.kernel]
     if "level" in group.points[0]:
-        words.append(group.points[0]["level"])
+        parts.append(group.points[0]["level"])
     if "competitors" in group.points[0]:
-        words.append(f"N={group.points[0]['competitors']}")
+        parts.append(f"N={group.points[0]['competitors']}")
     if "threads" in group.points[0]:
-        words.append(f"T={group.points[0]['threads']}")
-    return " ".join([*words, group.layout.text])
+        parts.append(f"T={group.points[0]['threads']}")
+    return " ".join([*parts, group.layout.text])
 
 
 def _describe_point(request: Request, index: int) -> str:
     """Point `index` of a launch, the one being measured when `index` are done."""
     point = request.points[min(index, len(request.points) - 1)]
-    words = [request.kernel, point.get("level", request.layout.text)]
+    parts = [request.kernel, point.get("level", request.layout.text)]
     if "competitors" in point:
-        words.append(f"N={point['competitors']}")
+        parts.append(f"N={point['competitors']}")
     if "threads" in point:
-        words.append(f"T={point['threads']}")
+        parts.append(f"T={point['threads']}")
     if "size_bytes" in point:
-        words.append(format_bytes(point["size_bytes"]))
-    return " ".join(words)
+        parts.append(format_bytes(point["size_bytes"]))
+    return " ".join(parts)

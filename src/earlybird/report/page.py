@@ -68,7 +68,7 @@ def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
         figure.id: {"data": list(figure.data), "layout": dict(figure.layout)}
         for chapter in all_chapters
         for figure in chapter.figures
-        if not figure.why_not
+        if not figure.absence
     }
 
 

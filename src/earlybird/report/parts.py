@@ -71,7 +71,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plotly figure as plain data, or the reason for its absence in `why_not`.
+    """A plotly figure as plain data, or the reason for its absence in `absence`.
 
     Colours are variables `var(--name)` of the style sheet, which differ between the light and the dark theme.
     `sentence` is printed above the figure, `caption` below it. The page shows a figure with a `choice` only
@@ -83,7 +83,7 @@ class Figure:
     caption: str
     data: Sequence[Mapping[str, Any]] = ()
     layout: Mapping[str, Any] = field(default_factory=dict)
-    why_not: str = ""
+    absence: str = ""
     wide: bool = False
     sentence: str = ""
     choice: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def figures_left(kind: str, count: int, drawn: int) -> list[Figure]:
     if count <= drawn:
         return []
     reason = f"{drawn} settings have figures; the numbers of the others are in the tables."
-    return [Figure(f"{kind}-left", labels.counted(count - drawn, "more setting"), "", why_not=reason)]
+    return [Figure(f"{kind}-left", labels.counted(count - drawn, "more setting"), "", absence=reason)]
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,7 @@ def test_of_many_algorithms_the_default_and_the_fastest_are_visible():
 def test_one_number_of_ranks_or_one_size_is_drawn_too():
     one_count = chapter(samples(ranks=(4,)))
     assert not any(one.data for one in figures(one_count, "ranks")) and figures(one_count, "size")[0].data
-    assert "Only 4 ranks" in one_count.figures[0].why_not
+    assert "Only 4 ranks" in one_count.figures[0].absence
     one_size = chapter(samples(sizes=(8,)))
     assert figures(one_size, "ranks")[0].data and not figures(one_size, "size")
     both = chapter(samples(ranks=(4,), sizes=(8,)))

@@ -134,7 +134,7 @@ def test_several_mpis_share_a_figure():
 
 def test_settings_without_figures_are_counted_and_in_the_table():
     chapter = machine(*(samples(size_bytes=8 << k) for k in range(MAX_SETTINGS + 1)))
-    assert chapter.figures[-1].title == "1 more setting" and "in the table" in chapter.figures[-1].why_not
+    assert chapter.figures[-1].title == "1 more setting" and "in the table" in chapter.figures[-1].absence
     assert len(chapter.tables[0].rows) == len(RATES) * (MAX_SETTINGS + 1)
 
 

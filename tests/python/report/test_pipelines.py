@@ -158,13 +158,13 @@ def test_the_fitted_model_is_drawn_and_its_error_is_reported():
 
 def test_without_a_single_message_the_speed_up_figure_states_the_reason():
     time, gain = chapter(samples(gains={"many": 2.5})).figures
-    assert time.data and "no launch has them" in gain.why_not
+    assert time.data and "no launch has them" in gain.absence
 
 
 def test_settings_without_figures_are_counted_and_in_the_table():
     result = chapter(*(samples(gamma=k * 1e-9) for k in range(MAX_SETTINGS + 2)))
     assert len(result.figures) == 2 * MAX_SETTINGS + 1
-    assert result.figures[-1].title == "2 more settings" and "in the table" in result.figures[-1].why_not
+    assert result.figures[-1].title == "2 more settings" and "in the table" in result.figures[-1].absence
     assert len(result.tables[0].rows) == 2 * (MAX_SETTINGS + 2)
 
 

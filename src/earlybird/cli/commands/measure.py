@@ -9,7 +9,7 @@ import typer
 
 from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, SessionOptions
 from earlybird.cli.options.suites import make_suite_group
-from earlybird.cli.output.measured import check_one_column, print_beside_paper, print_run
+from earlybird.cli.output.measured import check_one_column, print_run, print_with_paper
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_table
 from earlybird.cli.session import batch_script, measuring
@@ -145,7 +145,7 @@ def measure(
     result = measuring.run_session(run, starter, groups, effort, session.quiet)
     compares_paper = options.reproduce and format == "table"
     if compares_paper:
-        print_beside_paper(run)
+        print_with_paper(run)
     else:
         print_run(run, result.samples, format)
     fitted = _can_be_fitted(groups) and not compares_paper

@@ -15,7 +15,7 @@ from earlybird.data.run import Run, Sample
 from earlybird.measure.groups import Group
 
 
-def print_beside_paper(run: Run) -> None:
+def print_with_paper(run: Run) -> None:
     """Print the paper's figures next to those of the run; the page and the formats csv and json have the
     rest."""
     from earlybird.report.material import collect

@@ -48,7 +48,7 @@ def _ranks_figure(
     if len(points) < 2 and len(collective.sizes()) > 1:
         ranks = labels.counted(points[0].ranks, "rank")
         reason = f"Only {ranks} were measured with this size; see the figure against size."
-        return Figure(id, title, "", why_not=reason, choice=choice)
+        return Figure(id, title, "", absence=reason, choice=choice)
     published = [_reference_trace(curve, points[-1].ranks) for curve in references]
     axis = axes.log_count_axis([point.ranks for point in points], "ranks")
     among = f"Among {labels.counted(points[-1].ranks, 'rank')}"

@@ -17,7 +17,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
     """Bytes from each sender to each receiver, log colours; above MAX_CELLS ranks, a cell sums several."""
     title = "Communication matrix"
     if exchange.pattern.num_messages == 0:
-        return Figure(id, title, "", why_not="The pattern has no messages.")
+        return Figure(id, title, "", absence="The pattern has no messages.")
     block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
     names = _block_names(len(volume), block, exchange.num_ranks)
     logs = np.log10(np.maximum(volume, 1)).round(4)

@@ -72,7 +72,7 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     points = [point for point in pipeline.points if point.speed_up]
     if not points:
         reason = "The ratio requires rounds with a single message and another method; no launch has them."
-        return Figure(id, title, "", why_not=reason, choice=pipeline.choice())
+        return Figure(id, title, "", absence=reason, choice=pipeline.choice())
     gains = [gain for point in points for spread in point.speed_up.values() for gain in spread]
     caption = (
         "Time of a single message, sent when all partitions are ready, divided by the time of the method. "

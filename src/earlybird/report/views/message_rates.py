@@ -119,9 +119,9 @@ def rates_sentence(series: MessageRates) -> str:
     level, size_bytes, _ = series.setting
     best = series.headline()
     count = threads(next(iter(best.values())))
-    ways = {PROCESSES: f"as {labels.counted(count, 'pair of processes', 'pairs of processes')}"}
+    names = {PROCESSES: f"as {labels.counted(count, 'pair of processes', 'pairs of processes')}"}
     texts = [
-        f"{millions(rate(one).value)} {ways.get(method, f'with {METHODS.get(method, method)}')}"
+        f"{millions(rate(one).value)} {names.get(method, f'with {METHODS.get(method, method)}')}"
         for method, one in best.items()
     ]
     over = ", with more threads than cores" if any(one.oversubscribed for one in best.values()) else ""
