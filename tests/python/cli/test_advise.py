@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from earlybird.cli import main
 from earlybird.data.advice import advice_from_json
 
 PROTOCOL = {"latency_s": 1e-6, "overhead_s": 1e-6, "bandwidth_bytes_per_s": 1e10}
@@ -25,21 +24,13 @@ def form(method, messages):
 
 
 @pytest.fixture
-def earlybird(monkeypatch, capsys, tmp_path):
+def earlybird(monkeypatch, run_main, tmp_path):
     """Run the command in a folder with a profile `p.json`; returns (exit status, stdout, stderr)."""
     profile = {"schema": "earlybird.profile/1", "id": "p", "levels": {"intra_socket": LEVEL},
                "forms": [form("single", "one"), form("many", "each")]}  # fmt: skip
     (tmp_path / "p.json").write_text(json.dumps(profile))
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main.run()
-        captured = capsys.readouterr()
-        return end.value.code, captured.out, captured.err
-
-    return call
+    return run_main
 
 
 COMMON = ["--threads", 8, "--size", "64MiB", "--gamma", "100us/MB", "--profile", "p.json"]

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.cli import main
 from earlybird.cli.commands.advise import write_settings
 from earlybird.data.collective_configuration import Region, configuration
 from tests.collective_runs import SIZES, planted_s, write_run
@@ -40,22 +39,15 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def earlybird(monkeypatch, capsys, folder):
+def earlybird(monkeypatch, run_main, folder):
     """Run the command in the folder; returns (exit status, stdout, stderr)."""
     monkeypatch.chdir(folder)
 
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main.run()
-        captured = capsys.readouterr()
-        return end.value.code, captured.out, captured.err
-
     if not (folder / "p.json").exists():
-        status, *printed = call("fit", "run", "-o", "p.json")
+        status, *printed = run_main("fit", "run", "-o", "p.json")
         assert status == 0
         (folder / "printed.json").write_text(json.dumps(printed))
-    return call
+    return run_main
 
 
 def test_fit_prints_the_forms_and_the_next_command(earlybird, folder):

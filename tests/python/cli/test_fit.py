@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli import main
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run, Sample
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER
@@ -17,17 +16,10 @@ BLUE_WATERS = "blue_waters_pingpong.csv"
 
 
 @pytest.fixture
-def earlybird(monkeypatch, capsys, tmp_path):
+def earlybird(monkeypatch, run_main, tmp_path):
     """earlybird("fit", ...) runs the command in an empty folder: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main.run()
-        return (end.value.code, *capsys.readouterr())
-
-    return run
+    return run_main
 
 
 def write_run(path, *, flavour="mpich", launches=5, validated=True):

@@ -1,27 +1,18 @@
 """`earlybird gain`: published figures and refused input."""
 
+import functools
 import json
 import re
 
 import pytest
 
-from earlybird.cli import main
-
 STENCIL = ["--ai", "1/13", "--ci", str((66 / 64) ** 3 - 1), "--epsilon", "0.04", "--delta", "0.5"]
 
 
 @pytest.fixture
-def gain(monkeypatch, capsys):
+def gain(run_main):
     """Run `earlybird gain`; returns (exit status, stdout, stderr)."""
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["earlybird", "gain", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main.run()
-        captured = capsys.readouterr()
-        return end.value.code, captured.out, captured.err
-
-    return call
+    return functools.partial(run_main, "gain")
 
 
 @pytest.mark.parametrize(

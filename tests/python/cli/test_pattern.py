@@ -1,6 +1,7 @@
 """`earlybird pattern` from the command line: files, summaries, and one sentence for wrong input."""
 
 import csv
+import functools
 import io
 import json
 import re
@@ -10,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.cli import main
 from earlybird.data.pattern import load_pattern
 from tests.reference import needs_reference, reference
 
@@ -19,17 +19,10 @@ NORNE = "norne_actnum.prop"
 
 
 @pytest.fixture
-def pattern(monkeypatch, capsys, tmp_path):
+def pattern(monkeypatch, run_main, tmp_path):
     """pattern("mesh", ...) runs the command in an empty folder: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["earlybird", "pattern", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main.run()
-        return (end.value.code, *capsys.readouterr())
-
-    return run
+    return functools.partial(run_main, "pattern")
 
 
 def test_mesh_writes_a_pattern_and_its_partition(pattern):

@@ -10,26 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.cli import main
-
 ROOT = Path(__file__).parents[3]
 WORKED = ["examples/worked/pattern.csv", "--profile", "examples/worked/profile.json", "--layout", "1x1x4"]
 EXAMPLES = re.findall(r"```console\n\$ earlybird (.+)\n([^`]*)```", (ROOT / "docs" / "models.md").read_text())
 
 
 @pytest.fixture
-def earlybird(monkeypatch, capsys):
+def earlybird(monkeypatch, run_main):
     """Run the command in the repository's root; returns (exit status, stdout, stderr)."""
     monkeypatch.chdir(ROOT)
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main.run()
-        captured = capsys.readouterr()
-        return end.value.code, captured.out, captured.err
-
-    return call
+    return run_main
 
 
 def _refusal(result):
