@@ -26,9 +26,9 @@ class Template {
           ready(thread);
         }) {}
 
-  void prepare(int iteration) {
+  void prepare(int iteration, int round) {
     method_->prepare();
-    computation_.prepare(round_++);
+    computation_.prepare(round);
     if (transfer_.sends()) fill(transfer_.buffer.data(), transfer_.size_bytes, content_key(0, 0, iteration));
   }
 
@@ -66,7 +66,6 @@ class Template {
   Crew &crew_;
   Computation &computation_;
   const std::function<void(int)> share_;
-  int round_ = 0;
   double computed_s_ = 0;
 };
 
@@ -103,7 +102,7 @@ void measure(const Task &task) {
     Operation operation;
     operation.method = name;
     operation.settling = kind.settling;
-    operation.prepare = [&instance](int iteration) { instance.prepare(iteration); };
+    operation.prepare = [&instance, &task](int iteration) { instance.prepare(iteration, task.sampler.round()); };
     operation.run = [&instance] { instance.run(); };
     operation.check = [&instance](int iteration) { return instance.delivered(iteration); };
     operation.delay_s = [&instance] { return instance.computed_s(); };

@@ -41,7 +41,7 @@ KERNEL_LAYERS = (
     {"harness/clocks"},
     {"harness/sampling"},
     {"harness"},
-    {"kernels/collectives/parts", "kernels/methods/parts"},
+    {"kernels/collectives/parts", "kernels/computing", "kernels/methods/parts"},
     {"kernels/collectives/algorithms"},
     {"kernels/collectives/operations"},
     {"kernels/collectives", "kernels/methods"},

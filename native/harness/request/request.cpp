@@ -119,6 +119,7 @@ Request options_of(const Json &value) {
   request.methods = methods_of(options);
   request.control_variables = control_variables_of(options, request.methods);
   options.take("threads", request.threads, 1, max_threads);
+  options.take("seed", request.seed, 0, max_int);
   StopRules &rules = request.rules;
   options.take("mode", rules.mode);
   if (rules.mode != "median" && rules.mode != "paper") options.refuse_value("mode", rules.mode, "median or paper");

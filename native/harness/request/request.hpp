@@ -64,6 +64,7 @@ struct Request {
   std::vector<std::string> methods;  // to measure interleaved at every point, if a kernel has several
   std::map<std::string, MethodOptions> control_variables;  // by method
   int threads = 1;  // per rank
+  int seed = 1;  // of random computation times
   StopRules rules;
   std::vector<Point> points;
 };

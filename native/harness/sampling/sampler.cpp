@@ -14,11 +14,20 @@ namespace earlybird {
 
 namespace {
 
-// Values per iteration and rank, in seconds: begin, end and delay, followed by the time of each thread.
+using Values = std::function<const std::vector<double> &()>;
+
+std::size_t num_of(const Values &values) { return values ? values().size() : 0; }
+
+void append(std::vector<double> &all, const Values &values) {
+  if (values) all.insert(all.end(), values().begin(), values().end());
+}
+
+// Values per iteration and rank, in seconds: begin, end and delay, followed by the time of each thread, the durations and
+// the moments.
 constexpr std::size_t num_readings = 3;
 
-std::size_t num_threads_timed(const Operation &operation) {
-  return operation.thread_times_s ? operation.thread_times_s().size() : 0;
+std::size_t num_values(const Operation &operation) {
+  return num_readings + num_of(operation.thread_times_s) + num_of(operation.durations_s) + num_of(operation.moments_s);
 }
 
 // Rows of `width` values each.
@@ -92,10 +101,9 @@ void Sampler::iterate(const Operation &operation, std::vector<double> &own, bool
   operation.run();
   const double end_s = stamp_s();
   own.insert(own.end(), {begin_s, end_s, operation.delay_s ? operation.delay_s() : 0.0});
-  if (operation.thread_times_s) {
-    const std::vector<double> &times_s = operation.thread_times_s();
-    own.insert(own.end(), times_s.begin(), times_s.end());
-  }
+  append(own, operation.thread_times_s);
+  append(own, operation.durations_s);
+  append(own, operation.moments_s);
   if (operation.check && !operation.check(iteration)) delivered = false;
 }
 
@@ -110,8 +118,16 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
     const double read_s = all[static_cast<std::size_t>(rank) * own.size() + k];
     return synchronised ? clocks_->reference_s(rank, read_s) : read_s;
   };
-  const std::size_t threads = num_threads_timed(operation), half = static_cast<std::size_t>(team_.size()) / 2;
-  for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_readings + threads) {
+  const std::size_t threads = num_of(operation.thread_times_s), half = static_cast<std::size_t>(team_.size()) / 2;
+  const std::size_t durations = num_of(operation.durations_s), moments = num_of(operation.moments_s);
+  for (std::size_t k = 0; team_.rank() == 0 && k < own.size(); k += num_values(operation)) {
+    std::vector<double> moments_s;
+    for (int r = 0; r < team_.size(); ++r) {
+      const std::size_t first = k + num_readings + threads, own_first = static_cast<std::size_t>(r) * own.size() + first;
+      for (std::size_t n = 0; n < durations; ++n) series.durations_s.push_back(all[own_first + n]);
+      for (std::size_t n = 0; n < moments; ++n) moments_s.push_back(moment_s(r, first + durations + n) - moment_s(0, k));
+    }
+    series.moments_s.insert(series.moments_s.end(), moments_s.begin(), moments_s.end());
     const double delay_s = all[k + 2];
     double kept_s = 0, first_s = moment_s(0, k);
     for (int r = 1; from_first && r < team_.size(); ++r) first_s = std::min(first_s, moment_s(r, k));
@@ -121,7 +137,7 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
       if (r == chosen_rank || (chosen_rank < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
       if (operation.keep_rank_times) series.rank_times_s.push_back(time_s);
     }
-    series.times_s.push_back(kept_s);
+    series.times_s.push_back(operation.time_of_moments ? operation.time_of_moments(moments_s) : kept_s);
     if (operation.delay_s) series.delays_s.push_back(delay_s);
     for (std::size_t pair = 0; pair < half * threads; ++pair) {
       const std::size_t first = pair / threads * own.size() + k + num_readings + pair % threads;
@@ -133,9 +149,9 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
 
 void Sampler::measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all) {
   std::vector<std::vector<double>> own(operations.size());
-  for (int round = first; round < first + count; ++round) {
+  for (round_ = first; round_ < first + count; ++round_) {
     for (std::size_t k = 0; k < operations.size(); ++k) {
-      const std::size_t which = operation_index(round, k, operations.size());
+      const std::size_t which = operation_index(round_, k, operations.size());
       iterate(operations[which], own[which], all[which].delivered);
     }
   }
@@ -150,22 +166,43 @@ bool Sampler::apply_paper_rule(Series &series) const {
   return series.converged = stop_paper(counted, rules_.t_quantile, rules_.paper_target);
 }
 
-// The number of rounds to measure next by the median rule; 0 to stop.
-int Sampler::next_rounds(std::vector<Series> &all, double spent_s) const {
-  const int taken = static_cast<int>(all.front().times_s.size());
+// The number of rounds to measure next by the median rule if one takes `round_s` and `left_s` of the budget is left; 0 to
+// stop.
+int Sampler::next_rounds(std::vector<Series> &all, int taken, double round_s, double left_s) const {
   bool converged = true;
   int missing = 0;
   for (Series &series : all) {
     apply_median_rule(series, rules_.target, rules_.min_iterations);
     converged = converged && series.converged;
-    missing = std::max(missing, rules_.min_iterations - taken + static_cast<int>(series.warmup));
+    const std::size_t steady = series.times_s.size() - series.warmup;
+    missing = std::max(missing, rules_.min_iterations - static_cast<int>(steady));
   }
   if (converged) return 0;
   // Grow the series by half each time, but not beyond the remaining budget at the current pace.
-  const double affordable = (rules_.budget_s - spent_s) / (spent_s / taken);
+  const double affordable = left_s / round_s;
   const double grown = std::min<double>({taken / 2.0 + 1, affordable, double(rules_.max_iterations - taken)});
   // Every point gets enough iterations for an interval, even beyond the budget.
   return std::max({static_cast<int>(grown), missing, 0});
+}
+
+// Rounds of the operations that have to settle; returns how many.
+int Sampler::settle(const std::vector<Operation> &operations, std::vector<Series> &all) {
+  int rounds = 0;
+  for (std::size_t k = 0; k < operations.size(); ++k) {
+    all[k].settling = static_cast<std::size_t>(operations[k].settling);
+    rounds = std::max(rounds, operations[k].settling);
+  }
+  for (std::size_t k = 0; k < operations.size(); ++k) {
+    if (operations[k].settling == 0) {
+      all[k].first_round = rounds;
+      continue;
+    }
+    std::vector<double> own;
+    for (round_ = 0; round_ < rounds; ++round_) iterate(operations[k], own, all[k].delivered);
+    if (needs_synchronising(operations[k])) compare_clocks(all);
+    collect(operations[k], own, all[k]);
+  }
+  return rounds;
 }
 
 Series Sampler::take(const Operation &operation) { return take(std::vector<Operation>{operation}).front(); }
@@ -174,21 +211,18 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
   const bool paper = rules_.mode == "paper";
   const double begin_s = now_s();
   std::vector<Series> all(operations.size());
-  int settling = 0;
-  for (std::size_t k = 0; k < operations.size(); ++k) {
-    all[k].settling = static_cast<std::size_t>(operations[k].settling);
-    settling = std::max(settling, operations[k].settling);
-  }
   const int fixed_iterations = operations.front().iterations;
   // Either all operations of a point compare ranks, or none.
   if (needs_synchronising(operations.front())) {
     if (!clocks_) clocks_ = std::make_unique<ClockSync>(team_);
     clocks_->compare();
   }
-  int chunk = fixed_iterations > 0 ? fixed_iterations : settling + (paper ? rules_.paper_iterations + 1 : rules_.min_iterations);
+  const int settling = settle(operations, all);
+  const double settled_s = now_s();
+  int chunk = fixed_iterations > 0 ? fixed_iterations : paper ? rules_.paper_iterations + 1 : rules_.min_iterations;
   int taken = 0, retries = 0;
   while (chunk > 0) {
-    measure_rounds(operations, taken, chunk, all);
+    measure_rounds(operations, settling + taken, chunk, all);
     taken += chunk;
     int next = 0;
     if (team_.rank() == 0 && fixed_iterations > 0) {
@@ -198,7 +232,8 @@ std::vector<Series> Sampler::take(const std::vector<Operation> &operations) {
       for (Series &series : all) converged = apply_paper_rule(series) && converged;
       if (!converged && retries++ < rules_.paper_retries) next = chunk;
     } else if (team_.rank() == 0) {
-      next = next_rounds(all, now_s() - begin_s);
+      const double end_s = now_s();
+      next = next_rounds(all, taken, (end_s - settled_s) / taken, rules_.budget_s - (end_s - begin_s));
     }
     chunk = team_.broadcast(next);
   }
@@ -232,13 +267,13 @@ void Sampler::write(const std::string &kernel, const std::string &quantity, cons
     object.add("times_s", json_array(series.times_s));
     if (!operation.method.empty()) {
       std::vector<int> rounds(series.times_s.size());
-      std::iota(rounds.begin(), rounds.end(), 0);
+      std::iota(rounds.begin(), rounds.end(), series.first_round);
       object.add("rounds", json_array(rounds));
     }
     if (operation.keep_rank_times)
       object.add("rank_times_s", json_rows(series.rank_times_s, static_cast<std::size_t>(team_.size())));
     if (operation.thread_times_s) {
-      const std::size_t pairs = static_cast<std::size_t>(team_.size()) / 2 * num_threads_timed(operation);
+      const std::size_t pairs = static_cast<std::size_t>(team_.size()) / 2 * num_of(operation.thread_times_s);
       object.add("thread_times_s", json_rows(series.thread_times_s, pairs));
     }
     if (operation.delay_s) {

@@ -20,6 +20,9 @@ struct Series {
   std::vector<double> rank_times_s;  // by iteration, then by rank
   std::vector<double> delays_s;      // one per iteration if the operation has delays; subtracted from times_s
   std::vector<double> thread_times_s;  // by iteration, then by pair of threads
+  std::vector<double> durations_s;     // by iteration, then by rank, then as the operation gives them
+  std::vector<double> moments_s;       // likewise
+  int first_round = 0;                 // that of times_s[0]
   std::size_t warmup = 0;
   std::size_t settling = 0;  // lower bound for warmup, from the operation
   bool converged = false;
@@ -47,6 +50,13 @@ struct Operation {
   // The time of each thread of this rank in the last `run`; may be empty. Thread t of rank r and thread t of rank
   // r + size/2 form a pair; the longer of their times is kept.
   std::function<const std::vector<double> &()> thread_times_s;
+  // Further times of this rank in the last `run`, as many on every rank; may be empty.
+  std::function<const std::vector<double> &()> durations_s;
+  // Moments of this rank in the last `run` by stamp_s(), as many on every rank; may be empty. They are kept as seconds
+  // since rank 0's start, on its clock; `time_of_moments`, if it is not empty, gives the time of an iteration from those of
+  // all ranks in rank order.
+  std::function<const std::vector<double> &()> moments_s;
+  std::function<double(const std::vector<double> &moments_s)> time_of_moments;
   int batch = 1;          // operations inside one `run`; times are divided by it
   double divisor = 1;     // further division, such as 2 for half a round trip
   Reduction reduction = Reduction::slowest_rank;
@@ -69,9 +79,12 @@ class Sampler {
   Series take(const Operation &operation);
 
   // Repeats all `operations` in rounds, each once per round in changing order, until the stop rule is satisfied for all of
-  // them. Entry k of each series was measured in round k.
+  // them. In the first rounds only those take part that have to settle. Entry k of a series was measured in round
+  // first_round + k.
   std::vector<Series> take(const std::vector<Operation> &operations);
   int last_iteration() const { return next_iteration_ - 1; }
+  // The round of the present iteration: equal for operations whose times are compared.
+  int round() const { return round_; }
 
   // The smallest batch for which `run_batch(batch)` takes long compared with the clock resolution, and at least
   // `min_region_s`. Collective.
@@ -89,14 +102,15 @@ class Sampler {
   void iterate(const Operation &operation, std::vector<double> &own, bool &delivered);
   void collect(const Operation &operation, const std::vector<double> &own, Series &series);
   void measure_rounds(const std::vector<Operation> &operations, int first, int count, std::vector<Series> &all);
+  int settle(const std::vector<Operation> &operations, std::vector<Series> &all);
   bool apply_paper_rule(Series &series) const;
-  int next_rounds(std::vector<Series> &all, double spent_s) const;
+  int next_rounds(std::vector<Series> &all, int taken, double round_s, double left_s) const;
 
   Team &team_;
   StopRules rules_;
   double clock_resolution_s_;
   std::unique_ptr<ClockSync> clocks_;  // created when first needed; never if all ranks read one clock
-  int next_iteration_ = 0;
+  int next_iteration_ = 0, round_ = 0;
   std::FILE *out_ = nullptr;
 };
 

@@ -147,7 +147,8 @@ def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | Non
 
 def _write_request(request: Request, threads: int, out: Path) -> Path:
     """Write what the kernel reads next to `out`; return its path."""
-    options: dict[str, Any] = {"out": str(out), "threads": threads} | vars(request.rules)
+    options: dict[str, Any] = {"out": str(out), "threads": threads, "seed": request.seed}
+    options |= vars(request.rules)
     if request.methods:
         options["methods"] = list(request.methods)
     if request.pattern is not None:

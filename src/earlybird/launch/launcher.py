@@ -37,7 +37,8 @@ class Request:
     number; `vcis`: communication contexts requested from each rank's MPI, None: its default; `streams`:
     number of MPIX_Stream for which further contexts are reserved. `environment` are variables of this
     launch, `settings` the control variables by which methods differ. `verifying`: before its own samples,
-    the first point also writes one sample per method that shows the method's tree.
+    the first point also writes one sample per method that shows the method's tree. `seed`: of the random
+    computation times of kernels that have them.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Request:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     verifying: bool = False
+    seed: int = 1
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""

@@ -102,6 +102,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.methods,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
             environment=group.environment, settings=group.settings, verifying=verifying,
+            seed=order.randrange(1 << 31),
         )  # fmt: skip
 
         def heard(
