@@ -66,7 +66,7 @@ class Noisy : public Computation {
         times_s_(static_cast<std::size_t>(transfer.num_partitions)),
         threads_(static_cast<std::size_t>(transfer.num_threads)) {}
 
-  double requested_s() const override { return mean_s_ * transfer_.partitions_per_thread(); }
+  double requested_s() const override { return mean_s_ * transfer_.partitions_of(0); }
 
   // One generator per thread and round, so that a thread's random numbers do not depend on the number of threads.
   void prepare(int round) override {

@@ -26,9 +26,8 @@ class Many : public Method {
   }
   void ready(int partition) override { messages_->send(partition); }
   void all_of_thread_ready(int thread) override { messages_->wait_for_thread(thread); }
-  void wait() override {
-    if (!transfer_.sends()) messages_->wait_for_all();
-  }
+  bool arrived(int partition) override { return messages_->test(partition); }
+  void wait() override { messages_->wait_for_all(); }
 
  private:
   std::vector<std::unique_ptr<Duplicate>> duplicates_;

@@ -6,7 +6,8 @@
 namespace earlybird {
 
 // A send method. The main threads of both ranks call `start` and `wait`. In between, each thread of rank 0 calls `ready`
-// for its partitions and then `all_of_thread_ready`; after all threads have done so, the main thread calls `all_ready`.
+// for its partitions and then `all_of_thread_ready` (which `partitioned` leaves out); after all threads have done so, the
+// main thread calls `all_ready`. The main thread of rank 1 may call `arrived` before `wait`.
 // Constructors and destructors are collective.
 class Method {
  public:
@@ -20,6 +21,8 @@ class Method {
   virtual void ready(int partition) = 0;
   virtual void all_of_thread_ready(int /*thread*/) {}
   virtual void all_ready() {}
+  // Whether this partition has arrived. False until `wait` returns if partitions arrive together.
+  virtual bool arrived(int /*partition*/) { return false; }
   virtual void wait() = 0;
 
  protected:

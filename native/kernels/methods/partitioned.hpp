@@ -31,6 +31,11 @@ class Partitioned : public Method {
   }
   void start() override { MPI_Start(&request_); }
   void ready(int partition) override { MPI_Pready(partition, request_); }
+  bool arrived(int partition) override {
+    int flag = 0;
+    MPI_Parrived(request_, partition, &flag);
+    return flag != 0;
+  }
   void wait() override { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
 
  private:

@@ -74,7 +74,7 @@ class Stream : public Method {
   MPI_Comm comm_of(int partition) const { return streams_[static_cast<std::size_t>(transfer_.thread_of(partition))]->comm(); }
   MPI_Request *request(int k) { return &requests_[static_cast<std::size_t>(k)]; }
   void wait_for(int thread) {
-    MPI_Waitall(transfer_.partitions_per_thread(), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);
+    MPI_Waitall(transfer_.partitions_of(thread), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);
   }
 
   std::vector<std::unique_ptr<StreamComm>> streams_;

@@ -29,7 +29,12 @@ class PartitionMessages {
   void receive_all() { MPI_Startall(transfer_.num_partitions, requests_.data()); }
   void send(int partition) { MPI_Start(request(partition)); }
   void wait_for_thread(int thread) {
-    MPI_Waitall(transfer_.partitions_per_thread(), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);
+    MPI_Waitall(transfer_.partitions_of(thread), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);
+  }
+  bool test(int partition) {
+    int done = 0;
+    MPI_Test(request(partition), &done, MPI_STATUS_IGNORE);
+    return done != 0;
   }
   void wait_for_all() { MPI_Waitall(transfer_.num_partitions, requests_.data(), MPI_STATUSES_IGNORE); }
 

@@ -22,10 +22,11 @@ struct Transfer {
   std::byte *partition(int k) { return buffer.data() + offset_of(k); }
   std::size_t offset_of(int k) const { return static_cast<std::size_t>(k) * partition_bytes(); }
 
-  // The theta of Gillis et al. 2023: thread t marks partitions t*theta to (t + 1)*theta - 1 as ready, in order.
-  int partitions_per_thread() const { return num_partitions / num_threads; }
-  int thread_of(int partition) const { return partition / partitions_per_thread(); }
-  int first_of(int thread) const { return thread * partitions_per_thread(); }
+  // Thread t marks partitions first_of(t) to first_of(t + 1) - 1 as ready, in order: theta of them (Gillis et al. 2023), or
+  // one more or less if the threads do not divide the partitions.
+  int first_of(int thread) const { return static_cast<int>(static_cast<long long>(thread) * num_partitions / num_threads); }
+  int partitions_of(int thread) const { return first_of(thread + 1) - first_of(thread); }
+  int thread_of(int partition) const { return static_cast<int>(((partition + 1LL) * num_threads - 1) / num_partitions); }
 };
 
 }  // namespace earlybird
