@@ -116,7 +116,8 @@ class Options:
     `methods` and `aggregation_bytes` are compared; `vcis` are numbers of communication contexts
     of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
     `algorithms`, `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and
-    `verify` the rank counts at which to verify the communication tree: all, largest or none.
+    `verify` the rank counts at which to verify the communication tree: all, largest or none. Threads compute
+    for `computes_s`, with the noise of `noise_models` of the strengths `noise_shares`.
     """
 
     quick: bool = False
@@ -140,6 +141,9 @@ class Options:
     map_by: tuple[str, ...] | None = None
     root: int | None = None
     verify: str | None = None
+    computes_s: tuple[float, ...] | None = None
+    noise_models: tuple[str, ...] | None = None
+    noise_shares: tuple[float, ...] | None = None
     launcher_threads: int = 1
 
 
