@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.compare.intervals import over_launches
+from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
 from earlybird.data.collective_algorithms import OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
 from earlybird.data.methods import REFERENCES
@@ -146,6 +147,7 @@ _FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, 
     "contention": _bandwidth,
     "completion": _completion,
     "pipeline": _pipeline,
+    "partitioned": partitioned_metrics,
     "msgrate": _message_rate,
     "collective": _collective,
 }

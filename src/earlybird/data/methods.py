@@ -8,4 +8,4 @@ SINGLE = "single"
 SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
 
 # By kernel: speed-ups are over this method.
-REFERENCES = {"pipeline": SINGLE, "collective": DEFAULT, "msgrate": SHARED}
+REFERENCES = {"pipeline": SINGLE, "partitioned": SINGLE, "collective": DEFAULT, "msgrate": SHARED}

@@ -22,7 +22,11 @@ QUANTITIES = {
     "exchange": "exchange",
     "completion": "completion",
     "pipeline": "time_to_solution",
+    "partitioned": "in_flight",
 }
+# What a sample of `partitioned` records, in this order; the first three for each partition.
+PARTITION_MOMENTS = ("ready_s", "returned_s", "arrived_s", "joined_s", "completed_s")
+OF_PARTITIONS = PARTITION_MOMENTS[:3]
 # Kernels whose samples hold the time of every rank; of the others one time is drawn.
 KEEP_RANK_TIMES = ("exchange", "completion")
 # A simulated send that does not wait completes after this share of the delivery, the copy of its data.
@@ -111,6 +115,8 @@ class SyntheticLauncher:
     ) -> Sample:
         arguments = dict(point) if method is None else dict(point) | {"method": method}
         expected_s = self.expected_times(request.kernel, arguments, request)
+        if request.kernel == "partitioned":
+            return self._partitioned_sample(request, point, method, expected_s, factor, random)
         noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
         ranks_kept = request.kernel in KEEP_RANK_TIMES
@@ -124,6 +130,36 @@ class SyntheticLauncher:
             method=method,
             rounds=None if method is None else np.arange(self.iterations),
             extra=_delays(point, self.iterations) if request.kernel == "pipeline" else {},
+        )
+
+    def _partitioned_sample(
+        self,
+        request: Request,
+        point: Mapping[str, Any],
+        method: str | None,
+        moments_s: np.ndarray,
+        factor: float,
+        random: np.random.Generator,
+    ) -> Sample:
+        """`moments_s` is one row: PARTITION_MOMENTS, with one value or one for each partition, then the time in
+        flight. The noise changes all times of an iteration alike."""
+        scale = factor * random.lognormal(0.0, self.noise, size=(self.iterations, 1))
+        rows, first, extra = scale * moments_s, 0, {}
+        for name in PARTITION_MOMENTS:
+            width = point["partitions"] if name in OF_PARTITIONS else 1
+            values = rows[:, first : first + width]
+            extra[name] = (values if name in OF_PARTITIONS else values[:, 0]).tolist()
+            first += width
+        extra["compute_s"] = (scale * np.full(point["threads"], point["compute_s"])).tolist()
+        return Sample(
+            kernel=request.kernel,
+            quantity=QUANTITIES[request.kernel],
+            config=dict(point),
+            launch=request.id,
+            times_s=rows[:, first],
+            method=method,
+            rounds=np.arange(self.iterations),
+            extra=extra | {"clock": "one", "seed": request.seed},
         )
 
 

@@ -26,6 +26,9 @@ MPICH_WHEEL_CONTEXTS = 31
 VIRTUAL_COMPETITORS = 4
 # How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
 _LINK_S = 0.1
+# Emptying the caches of a rank takes about this long; libearlybird settles in so many starts, see
+# native/kernels/methods/registry.cpp.
+_FLUSH_S, _SETTLING_STARTS = 0.02, 70
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 _LATE_DELIVERIES = 3
 # Delay of each rank in turn to determine the tree of an algorithm; half of it, and at most twice as many
@@ -71,6 +74,17 @@ class Group:
         if self.link_bytes_per_s is None:
             return 0.0
         return max(len(self.methods), 1) * self._link_bytes(point) / self.link_bytes_per_s
+
+    def computing_s(self, point: Mapping[str, Any]) -> float:
+        """For how long the threads of an iteration of `point` compute, one of each method; and the caches are
+        emptied."""
+        of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0))
+        return len(self.methods) * (of_one + (_FLUSH_S if point.get("cache") == "cold" else 0.0))
+
+    def settling_s(self, point: Mapping[str, Any]) -> float:
+        """For how long libearlybird is measured before it has settled, if threads compute."""
+        settles = sum(method.startswith("earlybird") for method in self.methods)
+        return settles * _SETTLING_STARTS * self.computing_s(point) / max(len(self.methods), 1)
 
     def _link_bytes(self, point: Mapping[str, Any]) -> float:
         if self.pattern is not None:
@@ -144,6 +158,7 @@ class Options:
     computes_s: tuple[float, ...] | None = None
     noise_models: tuple[str, ...] | None = None
     noise_shares: tuple[float, ...] | None = None
+    caches: tuple[str, ...] | None = None
     launcher_threads: int = 1
 
 
@@ -211,13 +226,14 @@ class Resources:
 @dataclass(frozen=True)
 class Suite:
     """`groups(options, resources, mpi)` lists what to measure; `takes` are its own options, besides those of
-    every suite."""
+    every suite; `budgets_s` the default time for one MPI, without and with --quick."""
 
     name: str
     help: str
     takes: tuple[SuiteOption, ...]
     groups: Callable[[Options, Resources, str], list[Group]]
     example: str
+    budgets_s: tuple[float, float] = (60.0, 20.0)
 
     @property
     def compares_threads(self) -> bool:

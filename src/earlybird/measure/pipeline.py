@@ -141,7 +141,7 @@ def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
                 f"and {ALL_METHODS}"
             )
         if not is_here(method, resources):
-            raise InputError(f"--methods has {method} and {_unavailable_reason(method, resources)}")
+            raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
         chosen.append(method)
     return tuple(dict.fromkeys(chosen))
 
@@ -155,7 +155,7 @@ def is_here(method: str, resources: Resources) -> bool:
     return library.earlybird if method.startswith("earlybird") else needed.get(method, True)
 
 
-def _unavailable_reason(method: str, resources: Resources) -> str:
+def unavailable_reason(method: str, resources: Resources) -> str:
     library = resources.library
     if library is None:
         drawn = ", ".join(sorted(resources.drawn_methods))

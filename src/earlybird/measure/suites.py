@@ -7,7 +7,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.machine.flavours import SIMULATED
-from earlybird.measure import collective
+from earlybird.measure import collective, partitioned
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure.groups import (
     MIB,
@@ -24,6 +24,7 @@ from earlybird.measure.groups import (
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
 from earlybird.measure.options import LEVELS, SuiteOption, counts, sizes_option
+from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
 
@@ -159,6 +160,14 @@ SUITES = {
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
         ),
         Suite(
+            "partitioned",
+            "overhead, perceived bandwidth, availability and early-bird share of partitioned communication",
+            PARTITIONED_OPTIONS,
+            partitioned_groups,
+            "earlybird measure partitioned --sizes 64KiB,1MiB --partitions 1,8 --noise none,single -o run",
+            budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
+        ),
+        Suite(
             "msgrate",
             "messages per second of 1..T threads: one communicator, one per thread, contexts, or processes",
             MSGRATE_OPTIONS,
@@ -201,6 +210,8 @@ def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> 
     found = reproduction.remarks(options, resources) if options.reproduce else []
     if SUITES["collective"] in suites:
         found += collective.remarks(options, resources)
+    if SUITES["partitioned"] in suites:
+        found += partitioned.remarks(options, resources)
     return found
 
 

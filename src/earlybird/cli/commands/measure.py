@@ -17,13 +17,11 @@ from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.measure import reproduce, suites
-from earlybird.measure.groups import Group, Library, Options, Resources
+from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
-DEFAULT_BUDGET_S = 60.0
-QUICK_BUDGET_S = 20.0
 
 
 def measure(
@@ -42,7 +40,10 @@ def measure(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(help="Time for all suites together.  [default: 60s per suite, with --quick 20s]"),
+        typer.Option(
+            help="Time for all suites together.  [default: 60s per suite, with --quick 20s; for partitioned "
+            "240s and 60s]"
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and launches, less time.")] = False,
     paper: Annotated[
@@ -99,7 +100,7 @@ def measure(
         chosen = suites.find_suites(names)
         if len(chosen) > 1 and given_of_suites:
             _refuse_option_of_suite(next(iter(given_of_suites)))
-        num_launches, budget_s = _default_effort(quick, len(names), of_suites.get("reproduce"))
+        num_launches, budget_s = _default_effort(quick, chosen, of_suites.get("reproduce"))
         if is_simulated(place.launcher):
             num_launches = 1  # further launches give the same times
         effort = measuring.new_effort(
@@ -156,14 +157,12 @@ def measure(
     note(f"samples are in {run.path}; next: earlybird {next_command}")
 
 
-def _default_effort(quick: bool, num_suites: int, paper: str | None) -> tuple[int, float]:
+def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> tuple[int, float]:
     """Launches, and seconds for all suites or to reproduce a paper."""
-    if quick:
-        return (
-            suites.QUICK_LAUNCHES,
-            num_suites * QUICK_BUDGET_S if paper is None else reproduce.QUICK_BUDGET_S,
-        )
-    return suites.DEFAULT_LAUNCHES, num_suites * DEFAULT_BUDGET_S if paper is None else reproduce.BUDGET_S
+    launches = suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
+    if paper is not None:
+        return launches, reproduce.QUICK_BUDGET_S if quick else reproduce.BUDGET_S
+    return launches, sum(suite.budgets_s[quick] for suite in chosen)
 
 
 def _refuse_option_of_suite(key: str) -> None:
@@ -211,7 +210,7 @@ def _threads(text: str | None) -> int:
     return counts[0]
 
 
-def _refuse_without_threads(chosen: Sequence[suites.Suite]) -> None:
+def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
     for suite in chosen:
         if suite.compares_threads:
             others = [other.name for other in suites.SUITES.values() if not other.compares_threads]
@@ -228,7 +227,7 @@ def _refuse_synthetic_threads(settings: dict, options: Options) -> None:
             "msgrate with another --launcher"
         )
     most = max(options.threads or (options.launcher_threads,))
-    if most > 1:
+    if most > 1 and settings["suites"] != ["partitioned"]:
         raise InputError(
             f"--threads is {most}, but the launcher synthetic draws times from a profile and ignores "
             "threads; omit --threads"
@@ -236,7 +235,7 @@ def _refuse_synthetic_threads(settings: dict, options: Options) -> None:
 
 
 def _print_script(
-    context: typer.Context, run: Path, chosen: Sequence[suites.Suite], options: Options, budget_s: float
+    context: typer.Context, run: Path, chosen: Sequence[Suite], options: Options, budget_s: float
 ) -> None:
     # The levels of the nodes are known on the nodes only: request two unless --levels needs only one.
     anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))

@@ -28,9 +28,11 @@ def print_with_paper(run: Run) -> None:
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
-    """Print the samples of a run; tables have no column for the MPI, so each of several has its own."""
+    """Print the samples of a run; most tables have no column for the MPI, and each of several has
+    its own."""
     mpis = dict.fromkeys(sample.config["mpi"] for sample in samples)
-    if format != "table" or len(mpis) == 1:
+    compares = {sample.kernel for sample in samples} == {"partitioned"}  # its table has a column for the MPI
+    if format != "table" or len(mpis) == 1 or compares:
         print_samples(run, samples, format)
         return
     for mpi in mpis:

@@ -18,7 +18,19 @@ def remarks(run: Run, results: Sequence[Result]) -> list[str]:
     return [*(of_kernel(run, results) if of_kernel else []), *_speed_up(results), *_interval(results)]
 
 
+def _partitioned(_: Run, results: Sequence[Result]) -> list[str]:
+    return [
+        "overhead: time during which a partition is in flight, from MPI_Pready to arrival / time of a single "
+        "message",
+        "perceived: size / time from the last MPI_Pready until the receive is complete",
+        "availability: share of a single message's time that is not spent after the threads join",
+        "early-bird: share of the time in flight before the join; delivered: share that has arrived by then",
+    ]
+
+
 def _speed_up(results: Sequence[Result]) -> list[str]:
+    if results[0].kernel == "partitioned":  # its table has the overhead
+        return []
     compared = [result for result in results if result.speed_up]
     if not compared:
         return []
@@ -126,6 +138,7 @@ def _without_contexts(run: Run, results: Sequence[Result]) -> list[str]:
 
 _REMARKS: Mapping[str, Callable[[Run, Sequence[Result]], list[str]]] = {
     "pipeline": _pipeline,
+    "partitioned": _partitioned,
     "msgrate": _message_rate,
     "collective": _collective,
 }

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from earlybird.cli.output.printing import Column, interval_text, ratio_text
+from earlybird.cli.output.printing import Column, interval_text, range_text, ratio_text
 from earlybird.compare.trees import TREE_VERDICTS
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, parse_method
 from earlybird.data.methods import PROCESSES, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
+from earlybird.measure.computing import NOISE_MODELS
 from earlybird.measure.msgrate import MSGRATE_METHODS
 
 LOCAL_METHOD = "MPI_Reduce_local"
@@ -41,6 +42,16 @@ def _by_speed_up(result: Result) -> tuple:
     )  # fmt: skip
 
 
+def _by_metrics(result: Result) -> tuple:
+    """By point, then the methods in their order, and the MPIs of each."""
+    config = result.config
+    return (
+        labels.level_order(config["level"]), config["size_bytes"], config["partitions"], config["threads"],
+        config["compute_s"], NOISE_MODELS.index(config["noise"]), config["noise_share"],
+        config["cache"] == "cold", result.method != SINGLE, labels.method_order(result.method), config["mpi"],
+    )  # fmt: skip
+
+
 def _by_threads(result: Result) -> tuple:
     """By point; methods with contexts after those without, processes last."""
     config, method = result.config, result.method
@@ -64,6 +75,7 @@ def _by_operation(result: Result) -> tuple:
 
 _ORDERS: Mapping[str, Callable[[Result], tuple]] = {
     "pipeline": _by_speed_up,
+    "partitioned": _by_metrics,
     "msgrate": _by_threads,
     "collective": _by_operation,
 }
@@ -99,6 +111,17 @@ def _speed_up(reference: str) -> tuple[Column, Column]:
         ),
         Column("interval", lambda result: interval_text(result.speed_up, ratio_text), optional=True),
     )
+
+
+def _noise(result: Result) -> str:
+    """`single 4 %`"""
+    model, share = result.config["noise"], result.config["noise_share"]
+    return f"{model} {labels.percent(share)}" if share else model
+
+
+def _figure_interval(result: Result, name: str, text: Callable[[float], str]) -> str:
+    low, high = result.figures.get(f"{name}_low"), result.figures.get(f"{name}_high")
+    return "" if low is None or high is None or low == high else range_text((low, high), text)
 
 
 def _millions(rate_per_s: float) -> str:
@@ -190,6 +213,24 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("method", lambda result: result.method),
         *_time("time"),
         *_speed_up("single"),
+        *_LAST,
+    ),
+    "partitioned": (
+        _LEVEL,
+        _SIZE,
+        Column("partitions", _of("partitions"), common=True),
+        Column("threads", _of("threads"), common=True),
+        Column("compute", _of("compute_s", units.format_seconds), common=True),
+        Column("noise", _noise, common=True),
+        Column("cache", _of("cache"), common=True),
+        Column("method", lambda result: result.method),
+        Column("MPI", _of("mpi")),
+        Column("overhead", _of("overhead", ratio_text)),
+        Column("interval", lambda result: _figure_interval(result, "overhead", ratio_text), optional=True),
+        Column("perceived", _of("perceived_bandwidth_bytes_per_s", units.format_bandwidth)),
+        Column("availability", _of("availability", labels.percent)),
+        Column("early-bird", _of("early_bird_share", labels.percent)),
+        Column("delivered", _of("delivered_share", labels.percent)),
         *_LAST,
     ),
     "msgrate": (

@@ -21,6 +21,7 @@ KERNELS = {
     "contention": "contention",
     "completion": "completion of sends",
     "pipeline": "buffers in partitions",
+    "partitioned": "partitioned communication",
     "exchange": "exchange",
     "msgrate": "message rate",
     "collective": "collectives",

@@ -1,0 +1,168 @@
+"""The suite `partitioned`: overhead, perceived bandwidth, availability and early-bird share of partitioned
+communication (Temucin et al. 2022)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.methods import SINGLE
+from earlybird.measure import computing
+from earlybird.measure.groups import (
+    MIB,
+    Group,
+    Options,
+    Resources,
+    carried_bytes,
+    levels_of,
+    link_of,
+    pair_layout,
+    powers,
+    refuse_large,
+)
+from earlybird.measure.options import LEVELS, SuiteOption, counts, listed, sizes_option, threads_option
+from earlybird.measure.pipeline import is_here, unavailable_reason
+
+EARLYBIRD, OWN_CALLS = "earlybird", "partitioned"
+PARTITIONED_METHODS = (SINGLE, "many", EARLYBIRD, OWN_CALLS)
+CACHES = ("hot", "cold")
+BUDGET_S, QUICK_BUDGET_S = 240.0, 60.0
+
+_COMPUTE_S = 10e-3
+_NOISE_MODELS = ("none", "single")
+_PARTITIONS, _QUICK_PARTITIONS = (1, 4, 16), (1, 4)
+_MOST_PARTITIONS = 32_000  # as in the suite pipeline: `many` has a tag for each
+
+
+def _cache(text: str) -> str:
+    if text not in CACHES:
+        raise InputError(f"--cache has {text!r}; choose hot, cold or both (hot,cold)")
+    return text
+
+
+PARTITIONED_OPTIONS = (
+    sizes_option("1 KiB to 4 MiB", "whole buffers, rounded down to multiples of the partitions"), LEVELS,
+    SuiteOption("partitions", "Partitions of all threads together, such as 1,4,16.  [default: 1,4,16]",
+                "partitions", counts("--partitions", "numbers of partitions from 1 up, such as 4")),
+    threads_option("one per partition"),
+    replace(computing.COMPUTE, help="How long each thread computes, such as 1ms,100ms.  [default: 10ms]"),
+    replace(computing.NOISE, help="Noise of the computation: none, single, uniform, gaussian.  "
+            "[default: none,single]"),
+    computing.NOISE_PERCENT,
+    SuiteOption("cache", "hot, or cold: all caches of the CPUs in use are emptied before each iteration.  "
+                "[default: hot]", "caches", listed(_cache)),
+    SuiteOption("methods", f"Send methods: some of {', '.join(PARTITIONED_METHODS)}.  "
+                "[default: all available]", "methods", listed(str)),
+)  # fmt: skip
+
+
+def partitioned_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """Partitions become ready on threads after a computation with noise, on every level; launches with and
+    without libearlybird, each with a single message to compare with."""
+    methods = _methods(options, resources)
+    result = []
+    for level in levels_of(options, resources):
+        points = _points(options, level, resources, mpi)
+        for threads in dict.fromkeys(point["threads"] for point in points):
+            of_threads = tuple(point for point in points if point["threads"] == threads)
+            for chosen, preload in _launches(methods):
+                result.append(
+                    Group(
+                        "partitioned", pair_layout(level, 1, resources), of_threads, methods=chosen,
+                        link_bytes_per_s=link_of(level, resources), threads=threads, preload=preload,
+                    )
+                )  # fmt: skip
+    return result
+
+
+def remarks(options: Options, resources: Resources) -> list[str]:
+    """What these options measure differently from what a user might expect, one sentence each."""
+    library = resources.library
+    found = []
+    if library is not None and not library.partitioned and options.methods is None:
+        found.append(
+            f"{library.name} has no partitioned communication of its own: only libearlybird's is measured"
+        )
+    points = [p for level in levels_of(options, resources) for p in _points(options, level, resources, "")]
+    rounded = {p["size_bytes"] for p in points} - set(options.sizes_bytes or ())
+    if options.sizes_bytes and rounded:
+        found.append(
+            "the partitions of MPI have equal sizes: sizes are rounded down to multiples of the partitions, "
+            f"such as {min(rounded)} bytes"
+        )
+    cores = min(resources.cores.values())
+    most = max(point["threads"] for point in points)
+    if library is not None and most + 1 > cores:
+        found.append(
+            f"up to {most} computing threads and a receiver share {cores} cores: threads sleep instead of "
+            "computing, and samples with more threads than cores are marked oversubscribed"
+        )
+    return found
+
+
+def _methods(options: Options, resources: Resources) -> tuple[str, ...]:
+    if options.methods is None:
+        if resources.library is None:  # the launcher synthetic draws all of them
+            return PARTITIONED_METHODS
+        found = [method for method in PARTITIONED_METHODS if is_here(method, resources)]
+        if EARLYBIRD in found or OWN_CALLS in found:
+            return tuple(found)
+        raise InputError(
+            f"{resources.library.name} has no partitioned communication, and libearlybird is not built for "
+            "it; run `earlybird build`, or give another --mpi"
+        )
+    for method in options.methods:
+        if method not in PARTITIONED_METHODS:
+            raise InputError(
+                f"--methods has {method!r}; the methods of partitioned are {', '.join(PARTITIONED_METHODS)}"
+            )
+        if resources.library is not None and not is_here(method, resources):
+            raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
+    return tuple(dict.fromkeys((SINGLE, *options.methods)))
+
+
+def _launches(methods: Iterable[str]) -> list[tuple[tuple[str, ...], bool]]:
+    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` would not
+    be the MPI's own."""
+    common = tuple(method for method in methods if method not in (EARLYBIRD, OWN_CALLS))
+    found = []
+    if OWN_CALLS in methods or EARLYBIRD not in methods:
+        found.append(((*common, *(method for method in methods if method == OWN_CALLS)), False))
+    if EARLYBIRD in methods:
+        found.append(((*common, EARLYBIRD), True))
+    return found
+
+
+def _points(options: Options, level: str, resources: Resources, mpi: str) -> list[dict[str, Any]]:
+    found = []
+    first, last = (1 << 16, MIB) if options.quick else (1 << 10, 4 * MIB)
+    sizes = options.sizes_bytes or powers(max(carried_bytes(last, level, resources), first), 8, first)
+    for partitions in options.partitions or (_QUICK_PARTITIONS if options.quick else _PARTITIONS):
+        if partitions > _MOST_PARTITIONS:
+            raise InputError(f"--partitions has {partitions}; give {_MOST_PARTITIONS} at most")
+        for size in sizes:
+            if size < partitions:
+                raise InputError(
+                    f"--sizes has {size} bytes and --partitions {partitions}: a partition has at least 1 "
+                    f"byte; give --sizes of {partitions} bytes or more, or fewer --partitions"
+                )
+            for threads in options.threads or (partitions,):
+                for computation in computing.computations(_with_defaults(options)):
+                    for cache in options.caches or CACHES[:1]:
+                        found.append(
+                            {
+                                "mpi": mpi, "level": level, "size_bytes": size - size % partitions,
+                                "partitions": partitions, "threads": threads, **computation.config(),
+                                "cache": cache,
+                            }
+                        )  # fmt: skip
+    refuse_large([point["size_bytes"] for point in found])
+    return list({tuple(point.items()): point for point in found}.values())
+
+
+def _with_defaults(options: Options) -> Options:
+    return replace(
+        options,
+        computes_s=options.computes_s or (_COMPUTE_S,),
+        noise_models=options.noise_models or _NOISE_MODELS,
+    )
