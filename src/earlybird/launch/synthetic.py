@@ -141,7 +141,7 @@ class SyntheticLauncher:
         factor: float,
         random: np.random.Generator,
     ) -> Sample:
-        """`moments_s` is one row: PARTITION_MOMENTS, with one value or one for each partition, then the time in
+        """`moments_s` is one row: PARTITION_MOMENTS, one value or one for each partition, then the time in
         flight. The noise changes all times of an iteration alike."""
         scale = factor * random.lognormal(0.0, self.noise, size=(self.iterations, 1))
         rows, first, extra = scale * moments_s, 0, {}

@@ -122,8 +122,8 @@ def _methods(options: Options, resources: Resources) -> tuple[str, ...]:
 
 
 def _launches(methods: Iterable[str]) -> list[tuple[tuple[str, ...], bool]]:
-    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` would not
-    be the MPI's own."""
+    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` is not
+    the MPI's own."""
     common = tuple(method for method in methods if method not in (EARLYBIRD, OWN_CALLS))
     found = []
     if OWN_CALLS in methods or EARLYBIRD not in methods:

@@ -216,8 +216,8 @@ def _share_budget(plan: Plan, group: Group) -> Rules:
 
 
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
-    """Expected time to measure `point` once: its share of the budget, or the time of links and computation for
-    the minimum iterations."""
+    """Expected time to measure `point` once: its share of the budget, or the time of links and computation
+    for the minimum iterations."""
     rules = plan.rules
     iterations = rules.paper_iterations if rules.mode == "paper" else rules.min_iterations
     iteration_s = group.link_s(point) + group.computing_s(point)

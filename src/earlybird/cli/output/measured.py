@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, GENERAL, LEFT, ordered
+from earlybird.cli.output.results import COLUMNS, GENERAL, LEFT, MPI_COLUMN, ordered
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
@@ -54,7 +54,9 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
             print(f"\n{kernel}")
-            print_table(*table(COLUMNS.get(kernel, GENERAL), of_kernel), left=LEFT)
+            several = len({result.config["mpi"] for result in of_kernel}) > 1
+            columns = [c for c in COLUMNS.get(kernel, GENERAL) if several or c.head != MPI_COLUMN]
+            print_table(*table(columns, of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
 

@@ -14,6 +14,7 @@ from earlybird.measure.computing import NOISE_MODELS
 from earlybird.measure.msgrate import MSGRATE_METHODS
 
 LOCAL_METHOD = "MPI_Reduce_local"
+MPI_COLUMN = "MPI"  # printed if the table has results of several
 _MAX_LISTED = 4  # threads whose rates are listed individually
 
 
@@ -224,7 +225,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("noise", _noise, common=True),
         Column("cache", _of("cache"), common=True),
         Column("method", lambda result: result.method),
-        Column("MPI", _of("mpi")),
+        Column(MPI_COLUMN, _of("mpi")),
         Column("overhead", _of("overhead", ratio_text)),
         Column("interval", lambda result: _figure_interval(result, "overhead", ratio_text), optional=True),
         Column("perceived", _of("perceived_bandwidth_bytes_per_s", units.format_bandwidth)),

@@ -1,0 +1,196 @@
+"""The kernel `partitioned` under mpiexec: moments, noise, caches, and the metrics of known behaviours."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from earlybird.compare.partitioned import partitioned_metrics
+from earlybird.data.layout import parse_layout
+from earlybird.data.partition_moments import PartitionMoments
+from earlybird.launch.launcher import Request, Rules
+from earlybird.launch.local import MpiexecLauncher
+from earlybird.machine.flavours import find_flavour
+from earlybird.models import partitioned_metrics as metrics
+from earlybird.toolchain.build import features
+from tests.conftest import require_mpi
+
+pytestmark = pytest.mark.mpi
+
+TWO = ("single", "many")
+SHORT = Rules(budget_s=0.01, min_iterations=6)
+
+
+def point(size_bytes=4096, partitions=4, threads=1, compute_s=1e-3, noise="none", share=0.0, cache="hot"):
+    return {
+        "mpi": "here", "level": "intra_socket", "size_bytes": size_bytes, "partitions": partitions,
+        "threads": threads, "compute_s": compute_s, "noise": noise, "noise_share": share, "cache": cache,
+    }  # fmt: skip
+
+
+def launch(mpi, tmp_path, points, methods=TWO, preload=False, rules=SHORT, seed=7, environment=None):
+    request = Request(
+        "0", "partitioned", points, parse_layout("1x1x2"), rules, None, 300, 120, methods, preload,
+        points[0]["threads"], seed=seed, environment=environment or {},
+    )  # fmt: skip
+    return MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
+
+
+def own_methods(mpi):
+    return (*TWO, "partitioned") if features(find_flavour(mpi))["has_partitioned"] else TWO
+
+
+@pytest.mark.parametrize("preload", [False, True], ids=["own", "libearlybird"])
+def test_moments_are_in_order_and_give_the_recorded_time(mpi, tmp_path, preload):
+    methods = (*TWO, "earlybird") if preload else own_methods(mpi)
+    points = [point(21, 7, 3), point(64 << 10, 2, 3), point(1 << 20, 4, 3)]
+    launched = launch(mpi, tmp_path, points, methods, preload)
+    assert launched.cause is None
+    assert [(s.config, s.method) for s in launched.samples] == [(p, m) for p in points for m in methods]
+    for sample in launched.samples:
+        assert sample.validated and sample.extra["clock"] == "one" and sample.extra["seed"] == 7
+        moments = PartitionMoments.of(sample)
+        assert (moments.returned_s >= moments.ready_s).all()
+        assert (moments.arrived_s > moments.ready_s).all()
+        assert (moments.arrived_s <= moments.completed_s[:, np.newaxis]).all()
+        if sample.method == "single":
+            assert (moments.ready_s >= moments.joined_s[:, np.newaxis]).all()
+        else:
+            assert (moments.returned_s <= moments.joined_s[:, np.newaxis]).all()
+        assert (moments.joined_s >= moments.compute_s.max(axis=1)).all()
+        in_flight_s = metrics.union_length_s(moments.ready_s, moments.arrived_s)
+        assert sample.steady_times_s() == pytest.approx(
+            in_flight_s, abs=2e-9 * sample.config["partitions"] + 1e-9
+        )
+
+
+def test_a_thread_marks_its_partitions_ready_in_equal_parts_of_its_time(any_mpi, tmp_path):
+    (_, sample) = launch(any_mpi, tmp_path, [point(compute_s=4e-3)]).samples
+    ready_s = PartitionMoments.of(sample).ready_s
+    assert (ready_s >= np.array([1e-3, 2e-3, 3e-3, 4e-3]) - 1e-8).all()
+    assert ready_s[:, 0].min() < 4e-3  # not after the whole time
+
+
+def draws_of(any_mpi, tmp_path, noise, share, seed=7):
+    launched = launch(
+        any_mpi, tmp_path, [point(partitions=4, threads=4, compute_s=1e-4, noise=noise, share=share)],
+        rules=Rules(budget_s=0.01, min_iterations=60), seed=seed,
+    )  # fmt: skip
+    return [np.array(sample.extra["compute_s"]) for sample in launched.samples]
+
+
+@pytest.mark.parametrize(
+    ("noise", "share", "distribution"),
+    [
+        ("uniform", 0.1, stats.uniform(1e-4, 1e-5)),
+        ("gaussian", 0.1, stats.norm(1e-4, 1e-5)),
+    ],
+)
+def test_draws_have_the_distribution_of_the_noise_model(any_mpi, tmp_path, noise, share, distribution):
+    draws, of_many = draws_of(any_mpi, tmp_path, noise, share)
+    assert (draws == of_many).all()  # methods that are compared compute for the same times
+    assert stats.kstest(draws[:60].ravel(), distribution.cdf).pvalue > 0.01
+    wrong = stats.uniform(1e-4, 2e-5) if noise == "uniform" else stats.norm(1e-4, 2e-5)
+    assert stats.kstest(draws[:60].ravel(), wrong.cdf).pvalue < 1e-6
+    for thread in range(1, 4):  # of a state of its own
+        assert stats.pearsonr(draws[:60, 0], draws[:60, thread]).pvalue > 1e-3
+
+
+def test_single_noise_delays_one_thread_each_as_often(any_mpi, tmp_path):
+    draws, _ = draws_of(any_mpi, tmp_path, "single", 0.1)
+    delayed = draws > 1.05e-4
+    assert (delayed.sum(axis=1) == 1).all()
+    assert draws[delayed] == pytest.approx(1.1e-4) and draws[~delayed] == pytest.approx(1e-4)
+    assert stats.chisquare(delayed.sum(axis=0)).pvalue > 1e-3
+
+
+def test_the_seed_determines_the_draws(any_mpi, tmp_path):
+    found = []
+    for k, seed in enumerate((3, 3, 4)):
+        scratch = tmp_path / str(k)
+        scratch.mkdir()
+        found.append(draws_of(any_mpi, scratch, "gaussian", 0.1, seed)[0][:60])
+    assert (found[0] == found[1]).all() and (found[0] != found[2]).any()
+
+
+def test_a_cold_cache_is_cold(any_mpi, tmp_path):
+    launched = launch(any_mpi, tmp_path, [point(cache="cold"), point(cache="hot")])
+    cold, hot = launched.samples[1], launched.samples[3]
+    for hot_s, cold_s in zip(cold.extra["line_hot_s"], cold.extra["line_cold_s"], strict=True):
+        assert cold_s > 4 * hot_s  # a cache of level 1 against memory
+    assert cold.extra["flushed_bytes"] > 1 << 20
+    assert "line_cold_s" not in hot.extra
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size_bytes": 4097}, "give a size that is a multiple of the partitions"),
+        ({"size_bytes": 0}, "give a size that is a multiple of the partitions"),
+        ({"noise": "pink"}, "give one of gaussian, none, single, uniform"),
+        ({"noise_share": -0.1}, "give 0 or more"),
+        ({"cache": "warm"}, "give hot or cold"),
+    ],
+)
+def test_a_wrong_point_is_refused(any_mpi, tmp_path, changes, message):
+    launched = launch(any_mpi, tmp_path, [point() | changes])
+    assert message in (launched.cause or "") and launched.samples == []
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    require_mpi("mpich")
+    flavour = find_flavour("mpich")
+    library = tmp_path_factory.mktemp("stand-in") / "stand_in.so"
+    source = Path(__file__).parent / "programs" / "stand_in.c"
+    subprocess.run(
+        [flavour.mpicc, "-O1", "-shared", "-fPIC", source, "-o", library],
+        check=True, timeout=60, env=flavour.environment(),
+    )  # fmt: skip
+    return library
+
+
+@pytest.fixture
+def of_stand_in(stand_in, tmp_path):
+    """of_stand_in(behaviour): the sample of its partitioned calls, and that of a single message."""
+
+    def run(behaviour):
+        environment = {"LD_PRELOAD": str(stand_in), "STAND_IN": behaviour}
+        points = [point(64 << 10, compute_s=8e-3)]
+        rules = Rules(budget_s=0.01, min_iterations=20)
+        launched = launch("mpich", tmp_path, points, ("single", "partitioned"), False, rules, 7, environment)
+        assert launched.cause is None and all(sample.validated for sample in launched.samples)
+        return launched.samples
+
+    return run
+
+
+def test_an_mpi_that_sends_all_at_the_last_pready_has_its_closed_form(of_stand_in):
+    """Partitions are ready at c/4, .. c and all arrive together: U = [c/4, J + t]."""
+    single, sample = of_stand_in("last")
+    moments = PartitionMoments.of(sample)
+    assert sample.steady_times_s() == pytest.approx(
+        moments.arrived_s.max(axis=1) - moments.ready_s[:, 0], abs=1e-8
+    )
+    found = partitioned_metrics([sample], [single])
+    transfer_s = single.median_s()
+    assert found["delivered_share"] == 0
+    assert found["early_bird_share"] == pytest.approx(6e-3 / (6e-3 + transfer_s), abs=0.1)
+    assert found["overhead"] == pytest.approx((6e-3 + transfer_s) / transfer_s, rel=0.5)
+    assert found["availability"] < 0.5
+
+
+def test_an_mpi_that_sends_each_partition_has_its_closed_form(of_stand_in):
+    """Partitions are 2 ms apart and take far less: 3 of 4 arrive before J."""
+    single, sample = of_stand_in("each")
+    found = partitioned_metrics([sample], [single])
+    moments = PartitionMoments.of(sample)
+    assert found["delivered_share"] in (0.75, 1.0)  # the last one within its MPI_Pready or after it
+    assert found["early_bird_share"] > 0.5 and found["availability"] > 0
+    # On a busy machine a partition may arrive after the next one is ready.
+    apart = (moments.arrived_s[:, :-1] <= moments.ready_s[:, 1:]).all(axis=1)
+    of_each_s = (moments.arrived_s - moments.ready_s).sum(axis=1)
+    assert apart.any() and sample.steady_times_s()[apart] == pytest.approx(of_each_s[apart], abs=1e-8)
+    assert found["perceived_bandwidth_bytes_per_s"] > 1.5 * 65536 / single.median_s()
