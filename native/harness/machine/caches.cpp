@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <numeric>
-#include <random>
 #include <set>
 #include <string>
 
 #include "harness/machine/clock.hpp"
+#include "harness/text/numbers.hpp"
 
 namespace earlybird {
 
@@ -19,7 +18,7 @@ constexpr std::size_t line_bytes = 64;
 // If /sys describes no caches, as in some virtual machines.
 constexpr std::size_t assumed_private_bytes = 4 << 20, assumed_shared_bytes = 64 << 20;
 // The lines of the probe are on different pages, so that no prefetcher loads them.
-constexpr std::size_t num_probes = 256, probe_step_bytes = 4096 + line_bytes;
+constexpr std::size_t num_probes = 256, probe_step_bytes = 4096 + line_bytes, probe_stride = 89;
 
 std::string read_line(const std::string &path) {
   std::ifstream file(path);
@@ -30,9 +29,9 @@ std::string read_line(const std::string &path) {
 
 // "32768K" and "32M" in bytes; 0 for other text.
 std::size_t bytes_of(const std::string &text) {
-  if (text.empty() || text[0] < '0' || text[0] > '9') return 0;
-  const std::size_t number = std::stoul(text);
-  return text.back() == 'M' ? number << 20 : text.back() == 'K' ? number << 10 : number;
+  const std::size_t unit = text.find_first_of("KM");
+  const auto number = static_cast<std::size_t>(read_integer(text.substr(0, unit)).value_or(0));
+  return unit == std::string::npos ? number : text[unit] == 'M' ? number << 20 : number << 10;
 }
 
 // The number of CPUs in a list such as "0-3,8", and the first one.
@@ -45,7 +44,8 @@ CpuList cpus_of(const std::string &text) {
     std::size_t end = std::min(text.find(',', at), text.size());
     const std::string item = text.substr(at, end - at);
     const std::size_t dash = item.find('-');
-    const int low = std::atoi(item.c_str()), high = dash == std::string::npos ? low : std::atoi(item.c_str() + dash + 1);
+    const auto low = static_cast<int>(read_integer(item.substr(0, dash)).value_or(0));
+    const auto high = dash == std::string::npos ? low : static_cast<int>(read_integer(item.substr(dash + 1)).value_or(low));
     if (list.count == 0) list.first = low;
     list.count += high - low + 1;
     at = end + 1;
@@ -94,12 +94,9 @@ CacheFlusher::CacheFlusher(const std::vector<Cpu> &cpus)
   }
   memory_.assign(most_bytes / sizeof(memory_[0]), 1);
 
-  std::vector<std::uint32_t> order(num_probes);
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin() + 1, order.end(), std::mt19937(1));
   const std::size_t step = probe_step_bytes / sizeof(chain_[0]);
   for (std::size_t k = 0; k < num_probes; ++k)
-    chain_[order[k] * step] = static_cast<std::uint32_t>(order[(k + 1) % num_probes] * step);
+    chain_[k * step] = static_cast<std::uint32_t>((k + probe_stride) % num_probes * step);
 }
 
 void CacheFlusher::flush() {

@@ -1,8 +1,8 @@
 """The metrics of partitioned communication of Temucin et al. 2022, and what two known behaviours give.
 
-Symbols: m bytes in n partitions. Partition i is in flight over [a_i, b_i]: a_i when its MPI_Pready is called
-(the call counts), b_i when the receiver has it. U is the union of these intervals, J when the computing threads
-join, t_pt2pt the time of one message of the same m bytes. Arrays have shapes (I, n) and (I,), I iterations.
+Symbols: m bytes in n partitions. Partition i is in flight over [a_i, b_i]: a_i when its MPI_Pready is called,
+b_i when the receiver has it. The call itself counts. U is the union of these intervals, J when the computing
+threads join, t_pt2pt the time of one message of the same m bytes. Arrays have shapes (I, n) and (I,).
 """
 
 import numpy as np
