@@ -29,11 +29,11 @@ def partitioned_metrics(samples: Sequence[Sample], singles: Sequence[Sample]) ->
     found: dict[str, Any] = {}
     for name in (OVERHEAD, BANDWIDTH, AVAILABILITY, EARLY_BIRD, DELIVERED):
         estimate = over_launches(of_launches[name])[0] if name in of_launches else (None, None, None)
-        found |= dict(zip(_keys(name), estimate, strict=True))
+        found |= dict(zip(metric_keys(name), estimate, strict=True))
     return found
 
 
-def _keys(name: str) -> tuple[str, str, str]:
+def metric_keys(name: str) -> tuple[str, str, str]:
     """`perceived_bandwidth_low_bytes_per_s`: the unit is at the end, as in all names."""
     unit = "_bytes_per_s"
     if not name.endswith(unit):

@@ -1,0 +1,100 @@
+"""The chapter on partitioned communication: what it costs and gains by the metrics of Temucin et al. 2022."""
+
+from collections.abc import Sequence
+
+from earlybird.compare.partitioned import AVAILABILITY, DELIVERED, OVERHEAD
+from earlybird.data import labels
+from earlybird.data.methods import SINGLE
+from earlybird.data.units import format_bytes
+from earlybird.report.figures.partitioned import partitioned_figures
+from earlybird.report.material import Material
+from earlybird.report.parts import Answer, Chapter, grouped
+from earlybird.report.tables.partitioned import brief_partitioned_table, partitioned_table
+from earlybird.report.texts import NOTHING, ratio, spread
+from earlybird.report.views.partitioned import (
+    Metrics,
+    choices,
+    headline,
+    metric,
+    partitioned_metrics,
+    setting_text,
+)
+
+ID = "partitioned"
+QUESTION = "What does partitioned communication cost, and what does it gain?"
+# Of these the answer names the better one.
+CALLS = ("partitioned", "earlybird")
+
+
+def partitioned_chapter(material: Material) -> Chapter:
+    measured = partitioned_metrics(material)
+    if not measured:
+        return Chapter(ID, QUESTION, "")
+    heads = [headline(group) for group in grouped(measured, lambda one: one.label).values()]
+    first = headline(measured)
+    ordered = [first, *(one for one in measured if one is not first)]
+    return Chapter(
+        ID,
+        QUESTION,
+        " ".join(_sentence(one) for one in heads),
+        ["Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper."],
+        answers=[_answer(one) for one in heads],
+        figures=partitioned_figures(ordered),
+        tables=[partitioned_table(measured)],
+        brief=[brief_partitioned_table(ordered)],
+        choices=choices(measured),
+    )
+
+
+def _calls(one: Metrics) -> list[str]:
+    return [method for method in CALLS if method in one.points[-1].results]
+
+
+def _sentence(one: Metrics) -> str:
+    """Overhead, availability and delivered share of the largest buffer, for each kind of partitioned call."""
+    point, texts = one.points[-1], []
+    for method in _calls(one):
+        result = point.results[method]
+        overhead, available, delivered = (
+            metric(result, name) for name in (OVERHEAD, AVAILABILITY, DELIVERED)
+        )
+        if overhead and available and delivered:
+            texts.append(
+                f"{labels.method(method)} has an overhead of {ratio(overhead.value)}, delivers "
+                f"{labels.percent(delivered.value)} before the threads join and leaves the application "
+                f"{labels.percent(available.value)} of the time of a single message"
+            )
+    what = f"{format_bytes(point.size_bytes)}, {setting_text(one)}"
+    return (
+        f"{what}: {'; '.join(texts)}." if texts else f"{what}: no launch compares it with a single message."
+    )
+
+
+def _answer(one: Metrics) -> Answer:
+    """The calls with the clearly larger availability."""
+    point = one.points[-1]
+    what = f"Partitioned communication of {format_bytes(point.size_bytes)}: {one.label}"
+    found = {method: metric(point.results[method], AVAILABILITY) for method in _calls(one)}
+    known = {method: estimate for method, estimate in found.items() if estimate is not None}
+    if not known:
+        return Answer(what, "", "", f"No launch compares it with a {labels.method(SINGLE)}.", "")
+    best = max(known, key=lambda method: known[method].value)
+    other = _clearly_lower(best, known)
+    text = (
+        f"{labels.capital(labels.method(best))} leaves the application this share of a single message's time"
+    )
+    text += f", {labels.method(other)} {labels.percent(known[other].value)}." if other else "."
+    do = "start the program with `earlybird exec`" if best == "earlybird" and other else NOTHING
+    return Answer(
+        what,
+        f"availability {labels.percent(known[best].value)}",
+        spread(known[best], labels.percent),
+        text,
+        do,
+    )
+
+
+def _clearly_lower(best: str, known) -> str:
+    """The other calls, if their interval is below that of the best ones."""
+    others: Sequence[str] = [method for method in known if method != best]
+    return next((other for other in others if known[other].high < known[best].low), "")
