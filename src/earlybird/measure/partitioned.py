@@ -53,6 +53,7 @@ PARTITIONED_OPTIONS = (
                 "[default: hot]", "caches", listed(_cache)),
     SuiteOption("methods", f"Send methods: some of {', '.join(PARTITIONED_METHODS)}.  "
                 "[default: all available]", "methods", listed(str)),
+    SuiteOption("reproduce", "Measure the figures of a paper: temucin (Temucin et al. 2022).", "reproduce"),
 )  # fmt: skip
 
 

@@ -24,9 +24,10 @@ from earlybird.measure.groups import (
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
 from earlybird.measure.options import LEVELS, SuiteOption, counts, sizes_option
-from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
+from earlybird.measure.partitioned import PARTITIONED_OPTIONS
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
+from earlybird.measure.temucin import groups_of_partitioned
 
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
@@ -163,7 +164,7 @@ SUITES = {
             "partitioned",
             "overhead, perceived bandwidth, availability and early-bird share of partitioned communication",
             PARTITIONED_OPTIONS,
-            partitioned_groups,
+            groups_of_partitioned,
             "earlybird measure partitioned --sizes 64KiB,1MiB --partitions 1,8 --noise none,single -o run",
             budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
         ),
@@ -207,10 +208,11 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
 
 def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> list[str]:
     """Notes for these options, one sentence each."""
-    found = reproduction.remarks(options, resources) if options.reproduce else []
+    reproduces = options.reproduce in reproduction.PAPERS
+    found = reproduction.remarks(options, resources) if reproduces else []
     if SUITES["collective"] in suites:
         found += collective.remarks(options, resources)
-    if SUITES["partitioned"] in suites:
+    if SUITES["partitioned"] in suites and not options.reproduce:
         found += partitioned.remarks(options, resources)
     return found
 

@@ -161,7 +161,8 @@ def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> 
     """Launches, and seconds for all suites or to reproduce a paper."""
     launches = suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
     if paper is not None:
-        return launches, reproduce.QUICK_BUDGET_S if quick else reproduce.BUDGET_S
+        # An unknown paper is refused later, with the known ones.
+        return launches, reproduce.BUDGETS_S.get(paper, reproduce.BUDGETS_S["gillis"])[quick]
     return launches, sum(suite.budgets_s[quick] for suite in chosen)
 
 

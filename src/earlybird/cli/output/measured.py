@@ -19,12 +19,15 @@ def print_with_paper(run: Run) -> None:
     """Print the paper's figures next to those of the run; the page and the formats csv and json have the
     rest."""
     from earlybird.report.material import collect
-    from earlybird.report.tables.gillis import brief_paper_tables
+    from earlybird.report.tables import gillis, temucin
+    from earlybird.report.views.partitioned import partitioned_metrics
     from earlybird.report.views.pipelines import pipelines
 
-    for one in brief_paper_tables(pipelines(collect([run.path]))):
+    material = collect([run.path])
+    tables = gillis.brief_paper_tables(pipelines(material))
+    for one in [*tables, *temucin.paper_tables(partitioned_metrics(material))]:
         print(f"\n{one.caption}")
-        print_table(one.header, one.rows)
+        print_table(one.header, one.rows, left=temucin.LEFT)
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:

@@ -9,6 +9,7 @@ from earlybird.data.units import format_bytes
 from earlybird.report.figures.partitioned import partitioned_figures
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
+from earlybird.report.tables import temucin
 from earlybird.report.tables.partitioned import brief_partitioned_table, partitioned_table
 from earlybird.report.texts import NOTHING, ratio, spread
 from earlybird.report.views.partitioned import (
@@ -37,10 +38,14 @@ def partitioned_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         " ".join(_sentence(one) for one in heads),
-        ["Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper."],
+        [
+            "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper.",
+            *([temucin.PAPER] if any(one.reproduces == temucin.NAME for one in measured) else []),
+        ],
         answers=[_answer(one) for one in heads],
         figures=partitioned_figures(ordered),
         tables=[partitioned_table(measured)],
+        shown=temucin.paper_tables(measured),
         brief=[brief_partitioned_table(ordered)],
         choices=choices(measured),
     )

@@ -16,6 +16,7 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report.material import Material, number_or_none
 from earlybird.report.views import points as views
+from earlybird.report.views.pipelines import reproduces
 from earlybird.report.views.points import Point, groups
 
 
@@ -46,6 +47,7 @@ class Metrics:
     setting: Setting
     points: tuple[Point, ...]
     samples: tuple[Sample, ...]
+    reproduces: str = ""  # the paper whose figures the run reproduces
 
     @property
     def oversubscribed(self) -> bool:
@@ -130,7 +132,14 @@ def metric(result: Result, name: str) -> Estimate | None:
 def partitioned_metrics(material: Material) -> list[Metrics]:
     """The metrics of every run, MPI and setting, sorted by setting."""
     found = [
-        Metrics(group.label, group.mpi, group.setting, group.points({}, "size_bytes"), tuple(group.samples))
+        Metrics(
+            group.label,
+            group.mpi,
+            group.setting,
+            group.points({}, "size_bytes"),
+            tuple(group.samples),
+            reproduces(group.run),
+        )
         for group in groups(material, _setting)
     ]
     return sorted(found, key=lambda one: (*vars(one.setting).values(), one.label))
