@@ -16,6 +16,13 @@ PATIENT = Limits(time_limit_s=20, stall_limit_s=20)
 STUBBORN = "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 100\" & sleep 100"
 
 
+def is_alive(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch, request):
     """Mark everything this test starts, and find none of it afterwards."""
@@ -30,7 +37,10 @@ def nothing_is_left(monkeypatch, request):
                 left.append(process)
         except (psutil.Error, OSError):
             continue
-    alive = [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    # A process that was just killed may still be about to end.
+    ends_s = time.monotonic() + 0.5
+    while (alive := [one for one in left if is_alive(one)]) and time.monotonic() < ends_s:
+        time.sleep(0.01)
     for process in alive:
         process.kill()
     assert alive == []
