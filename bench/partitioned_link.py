@@ -31,11 +31,12 @@ def main() -> int:
         for mpi in built_mpis():
             say(f"{mpi} at 1 Gbit/s")
             run = Path(folder) / mpi
-            earlybird(
-                "measure", "partitioned", "--levels", "inter_node", "--sizes", ",".join(map(str, SIZES)),
-                "--partitions", PARTITIONS, "--threads", 1, "--compute", COMPUTE, 
-                "--noise", "none", "--mpi", mpi, "--launcher", f"cluster:{name}", "--launches", 5, "--budget", "60s", "--quiet", "-o", run,
-            )  # fmt: skip
+            sizes = ",".join(map(str, SIZES))
+            place = ("--levels", "inter_node", "--mpi", mpi, "--launcher", f"cluster:{name}")
+            noise = ("--threads", 1, "--compute", COMPUTE, "--noise", "none")
+            effort = ("--launches", 5, "--budget", "60s", "--quiet", "-o", run)
+            given = ("--sizes", sizes, "--partitions", PARTITIONS)
+            earlybird("measure", "partitioned", *given, *noise, *place, *effort)
             samples = Run.open(run).samples()
             latency_s, bandwidth = link_of(samples)
             for size_bytes in SIZES:
