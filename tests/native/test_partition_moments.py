@@ -168,29 +168,31 @@ def of_stand_in(stand_in, tmp_path):
 
 
 def test_an_mpi_that_sends_all_at_the_last_pready_has_its_closed_form(of_stand_in):
-    """Partitions are ready at c/4, .. c and all arrive together: U = [c/4, J + t]."""
+    """Partitions are ready at c/4, .. c and all arrive together: U = [a_0, b], with J between them."""
     single, sample = of_stand_in("last")
     moments = PartitionMoments.of(sample)
-    assert sample.steady_times_s() == pytest.approx(
-        moments.arrived_s.max(axis=1) - moments.ready_s[:, 0], abs=1e-8
-    )
+    first_s, last_s = moments.ready_s[:, 0], moments.arrived_s.max(axis=1)
+    assert sample.steady_times_s() == pytest.approx(last_s - first_s, abs=1e-8)
+    assert (moments.arrived_s >= moments.ready_s.max(axis=1)[:, np.newaxis]).all()  # nothing is sent before
     found = partitioned_metrics([sample], [single])
-    transfer_s = single.median_s()
     assert found["delivered_share"] == 0
-    assert found["early_bird_share"] == pytest.approx(6e-3 / (6e-3 + transfer_s), abs=0.1)
-    assert found["overhead"] == pytest.approx((6e-3 + transfer_s) / transfer_s, rel=0.5)
-    assert found["availability"] < 0.5
+    shares = (moments.joined_s - first_s) / (last_s - first_s)
+    assert found["early_bird_share"] == pytest.approx(np.median(shares), abs=1e-6)
+    assert found["overhead"] > 1
 
 
 def test_an_mpi_that_sends_each_partition_has_its_closed_form(of_stand_in):
-    """Partitions are 2 ms apart and take far less: 3 of 4 arrive before J."""
+    """Partitions are 2 ms apart: all but the last arrive before J, and U is the sum of their times.
+
+    On a busy machine some arrive after the next one is ready, and U is shorter than the sum.
+    """
     single, sample = of_stand_in("each")
-    found = partitioned_metrics([sample], [single])
     moments = PartitionMoments.of(sample)
-    assert found["delivered_share"] in (0.75, 1.0)  # the last one within its MPI_Pready or after it
-    assert found["early_bird_share"] > 0.5 and found["availability"] > 0
-    # On a busy machine a partition may arrive after the next one is ready.
+    assert partitioned_metrics([sample], [single])["delivered_share"] >= 0.25  # 0.75 on an idle machine
     apart = (moments.arrived_s[:, :-1] <= moments.ready_s[:, 1:]).all(axis=1)
     of_each_s = (moments.arrived_s - moments.ready_s).sum(axis=1)
-    assert apart.any() and sample.steady_times_s()[apart] == pytest.approx(of_each_s[apart], abs=1e-8)
-    assert found["perceived_bandwidth_bytes_per_s"] > 1.5 * 65536 / single.median_s()
+    assert (sample.steady_times_s() <= of_each_s + 1e-8).all()
+    assert sample.steady_times_s()[apart] == pytest.approx(of_each_s[apart], abs=1e-8)
+    last_s = moments.arrived_s.max(axis=1) - moments.joined_s
+    after_s = metrics.length_after_s(moments.ready_s, moments.arrived_s, moments.joined_s)
+    assert after_s[apart] == pytest.approx(np.maximum(last_s, 0)[apart], abs=1e-8)
