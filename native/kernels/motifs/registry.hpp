@@ -1,0 +1,20 @@
+// The styles by name.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/motifs/style.hpp"
+
+namespace earlybird {
+
+struct StyleKind {
+  std::function<std::unique_ptr<Style>(Team &, const Edges &, int num_threads)> make;
+  int settling = 0;  // starts of a request until the style has adapted
+};
+
+// The style `name`; ends the program with a message if it does not exist or this MPI does not support it.
+StyleKind find_style(const std::string &name);
+
+}  // namespace earlybird
