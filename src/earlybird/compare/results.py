@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from earlybird.compare.intervals import over_launches
+from earlybird.compare.motifs import motif_figures
 from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
 from earlybird.data.collective_algorithms import OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
-from earlybird.data.methods import REFERENCES
+from earlybird.data.methods import MOTIFS, REFERENCES
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
@@ -150,4 +151,5 @@ _FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, 
     "partitioned": partitioned_metrics,
     "msgrate": _message_rate,
     "collective": _collective,
+    **dict.fromkeys(MOTIFS, motif_figures),
 }

@@ -26,6 +26,12 @@ METHODS = {
     "rma-many-active": ("RMA, many windows, active", "Na"),
     "rma-fence": ("RMA, fence", "F"),
 }
+# The styles of motifs that are no methods above, likewise.
+STYLES = {
+    "funnelled": ("one thread communicates", "F1"),
+    "persistent": ("one thread, persistent", "F2"),
+    "multiple": ("every thread communicates", "T"),
+}
 # Collective algorithms, likewise. The prefix `own-` marks our implementations on point-to-point calls.
 ALGORITHMS = {
     "default": ("the MPI's default", "D"),
@@ -82,6 +88,8 @@ def method(name: str) -> str:
     """Display name. `earlybird:4096` is libearlybird with at most 4096 bytes per aggregated message;
     `own-pipeline:4096` is our pipeline in segments of 4096 bytes."""
     known, _, bound = name.partition(":")
+    if known in STYLES:
+        return STYLES[known][0]
     if known not in METHODS:
         return algorithm(name)
     text = METHODS[known][0]

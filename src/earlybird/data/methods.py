@@ -7,5 +7,13 @@ SINGLE = "single"
 # Message rates: what the threads of a rank share.
 SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
 
+# Motifs: how threads exchange the messages of a step with their neighbours.
+FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD = (
+    "funnelled", "persistent", "multiple", "partitioned", "earlybird",
+)  # fmt: skip
+STYLES = (FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD)
+MOTIFS = ("halo3d", "sweep3d", "comb")
+
 # By kernel: speed-ups are over this method.
 REFERENCES = {"pipeline": SINGLE, "partitioned": SINGLE, "collective": DEFAULT, "msgrate": SHARED}
+REFERENCES |= dict.fromkeys(MOTIFS, FUNNELLED)

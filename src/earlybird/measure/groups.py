@@ -78,7 +78,7 @@ class Group:
     def computing_s(self, point: Mapping[str, Any]) -> float:
         """For how long the threads of an iteration of `point` compute, one of each method; and the caches are
         emptied."""
-        of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0))
+        of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0)) * _steps(point)
         return len(self.methods) * (of_one + (_FLUSH_S if point.get("cache") == "cold" else 0.0))
 
     def settling_s(self, point: Mapping[str, Any]) -> float:
@@ -98,6 +98,8 @@ class Group:
             return size_bytes * point["window"] * point["threads"]
         if self.kernel == "collective":
             return size_bytes * self._collective_messages(point)
+        if "planes_per_block" in point:
+            return size_bytes * _steps(point)
         # The pause of a late receiver goes by the time of a delivery.
         return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
 
@@ -122,6 +124,14 @@ class Group:
         return float(max(end.max() for end in ends))
 
 
+def _steps(point: Mapping[str, Any]) -> int:
+    """Computations of a thread in an iteration, each followed by messages: of a sweep, the blocks of planes
+    from each of the four corners."""
+    if "planes_per_block" not in point:
+        return 1
+    return 4 * -(-int(point["cells"].split("x")[2]) // point["planes_per_block"])
+
+
 @dataclass(frozen=True)
 class Options:
     """The options of a user; None leaves the choice to the suite.
@@ -131,7 +141,9 @@ class Options:
     of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
     `algorithms`, `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and
     `verify` the rank counts at which to verify the communication tree: all, largest or none. Threads compute
-    for `computes_s`, with the noise of `noise_models` of the strengths `noise_shares`.
+    for `computes_s`, with the noise of `noise_models` of the strengths `noise_shares`. Of motifs
+    `cells`, `process_grids` and `scalings` say what grid is divided among whom, `variables`, `stencils`,
+    `periodic`, `cell_buffers` and `planes_per_block` what is exchanged.
     """
 
     quick: bool = False
@@ -159,6 +171,14 @@ class Options:
     noise_models: tuple[str, ...] | None = None
     noise_shares: tuple[float, ...] | None = None
     caches: tuple[str, ...] | None = None
+    cells: tuple[tuple[int, int, int], ...] | None = None
+    process_grids: tuple[tuple[int, int, int], ...] | None = None
+    scalings: tuple[str, ...] | None = None
+    variables: tuple[int, ...] | None = None
+    stencils: tuple[str, ...] | None = None
+    periodic: tuple[str, ...] | None = None
+    cell_buffers: tuple[str, ...] | None = None
+    planes_per_block: int | None = None
     launcher_threads: int = 1
 
 
@@ -226,7 +246,8 @@ class Resources:
 @dataclass(frozen=True)
 class Suite:
     """`groups(options, resources, mpi)` lists what to measure; `takes` are its own options, besides those of
-    every suite; `budgets_s` the default time for one MPI, without and with --quick."""
+    every suite; `budgets_s` the default time for one MPI, without and with --quick; a `simulated` suite runs
+    on simulated ranks although it compares threads."""
 
     name: str
     help: str
@@ -234,6 +255,7 @@ class Suite:
     groups: Callable[[Options, Resources, str], list[Group]]
     example: str
     budgets_s: tuple[float, float] = (60.0, 20.0)
+    simulated: bool = False
 
     @property
     def compares_threads(self) -> bool:

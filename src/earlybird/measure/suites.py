@@ -7,7 +7,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.machine.flavours import SIMULATED
-from earlybird.measure import collective, partitioned
+from earlybird.measure import collective, motif_options, motifs, partitioned
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure.groups import (
     MIB,
@@ -169,6 +169,30 @@ SUITES = {
             budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
         ),
         Suite(
+            "halo3d",
+            "ghost cells of 3-D blocks: one thread or each communicates, or partitions are sent",
+            motif_options.options_of(motif_options.HALO3D),
+            motifs.halo3d_groups,
+            "earlybird measure halo3d --ranks 2,4 --cells 32x32x32 --compute 0,1ms -o run",
+            simulated=True,
+        ),
+        Suite(
+            "sweep3d",
+            "wavefronts over a 2-D process grid, in the same styles",
+            motif_options.options_of(motif_options.SWEEP3D),
+            motifs.sweep3d_groups,
+            "earlybird measure sweep3d --ranks 2,4 --variables 8 --compute 100us -o run",
+            simulated=True,
+        ),
+        Suite(
+            "comb",
+            "ghost cells of many variables for 26 neighbours, packed or by derived datatypes",
+            motif_options.options_of(motif_options.COMB),
+            motifs.comb_groups,
+            "earlybird measure comb --variables 3,9 --buffers packed,derived -o run",
+            simulated=True,
+        ),
+        Suite(
             "msgrate",
             "messages per second of 1..T threads: one communicator, one per thread, contexts, or processes",
             MSGRATE_OPTIONS,
@@ -214,7 +238,7 @@ def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> 
         found += collective.remarks(options, resources)
     if SUITES["partitioned"] in suites and not options.reproduce:
         found += partitioned.remarks(options, resources)
-    return found
+    return found + motifs.remarks([suite.name for suite in suites], options, resources)
 
 
 def exchange_group(

@@ -213,8 +213,12 @@ def _threads(text: str | None) -> int:
 
 def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
     for suite in chosen:
-        if suite.compares_threads:
-            others = [other.name for other in suites.SUITES.values() if not other.compares_threads]
+        if suite.compares_threads and not suite.simulated:
+            others = [
+                other.name
+                for other in suites.SUITES.values()
+                if other.simulated or not other.compares_threads
+            ]
             raise InputError(
                 f"{suite.name} measures threads or partitions, which simulated ranks do not support; measure "
                 f"{', '.join(others)}, or give another --launcher"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from earlybird.cli.output.motifs import print_scaling
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
@@ -62,6 +63,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
             print_table(*table(columns, of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
+            print_scaling(of_kernel)
 
 
 def check_one_column(groups: Sequence[Group]) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from earlybird.cli.output import motifs
 from earlybird.cli.output.printing import Column, interval_text, range_text, ratio_text
 from earlybird.compare.trees import TREE_VERDICTS
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, parse_method
-from earlybird.data.methods import PROCESSES, SINGLE
+from earlybird.data.methods import FUNNELLED, MOTIFS, PROCESSES, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.measure.computing import NOISE_MODELS
@@ -79,6 +80,7 @@ _ORDERS: Mapping[str, Callable[[Result], tuple]] = {
     "partitioned": _by_metrics,
     "msgrate": _by_threads,
     "collective": _by_operation,
+    **dict.fromkeys(MOTIFS, motifs.by_shape),
 }
 
 
@@ -178,6 +180,14 @@ _RECEIVED = (
     *_LAST,
 )
 
+_MOTIF = (
+    *motifs.SHAPE,
+    Column("method", lambda result: result.method),
+    *_time("time"),
+    *_speed_up(FUNNELLED),
+    *motifs.SPLIT,
+    *_LAST,
+)
 # Of a kernel without columns of its own.
 GENERAL = (
     Column("level", _of("level", labels.level), optional=True),
@@ -234,6 +244,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("delivered", _of("delivered_share", labels.percent)),
         *_LAST,
     ),
+    **dict.fromkeys(MOTIFS, _MOTIF),
     "msgrate": (
         _LEVEL,
         _SIZE,

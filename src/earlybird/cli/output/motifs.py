@@ -1,0 +1,93 @@
+"""Tables of the motifs: the columns of each kernel, and how times scale with the ranks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from earlybird.cli.output.printing import Column, print_table, ratio_text, table
+from earlybird.compare.motifs import Scaling, cells_text, scaling
+from earlybird.data import labels, units
+from earlybird.data.methods import STYLES
+from earlybird.data.results import Result
+from earlybird.measure.computing import NOISE_MODELS
+
+
+def by_shape(result: Result) -> tuple:
+    """By point, then the styles in their order."""
+    config, method = result.config, result.method
+    return (
+        config["scaling"], config["ranks"], config["layout"], config["size_bytes"], config["cells"],
+        config.get("stencil", 0), config.get("periodic", ""), config.get("buffers", ""), config["variables"],
+        config["threads"], config["partitions"], config["compute_s"], NOISE_MODELS.index(config["noise"]),
+        config["noise_share"], STYLES.index(method) if method in STYLES else len(STYLES),
+    )  # fmt: skip
+
+
+def _of(name: str) -> Any:
+    return lambda result: result.config.get(name, "")
+
+
+def _seconds(name: str) -> Any:
+    def text(result: Result) -> str:
+        value = result.figures.get(name)
+        return "" if value is None else units.format_seconds(value)
+
+    return text
+
+
+def _throughput(result: Result) -> str:
+    rate = result.figures.get("throughput_bytes_per_s")
+    return units.format_bandwidth(rate) if rate else ""
+
+
+def _noise(result: Result) -> str:
+    share = result.config["noise_share"]
+    return f"{result.config['noise']} {labels.percent(share)}" if share else ""
+
+
+SHAPE = (
+    Column("scaling", lambda result: "weak" if result.config["scaling"] == "weak" else "", True, True),
+    Column("P", _of("ranks"), common=True),
+    Column("grid", _of("process_grid"), common=True),
+    Column("cells", _of("cells"), common=True),
+    Column(
+        "variables", lambda one: "" if one.config["variables"] == 1 else one.config["variables"], True, True
+    ),
+    Column("stencil", _of("stencil"), common=True, optional=True),
+    Column("periodic", lambda one: "yes" if one.config.get("periodic") == "yes" else "", True, True),
+    Column("buffers", lambda one: "derived" if one.config.get("buffers") == "derived" else "", True, True),
+    Column("threads", _of("threads"), common=True),
+    Column("partitions", _of("partitions"), common=True),
+    Column("compute", lambda one: units.format_seconds(one.config["compute_s"]), common=True),
+    Column("noise", _noise, common=True, optional=True),
+)
+SPLIT = (
+    Column("sent", _throughput),
+    Column("computing", _seconds("compute_s"), optional=True),
+    Column("communicating", _seconds("communication_s"), optional=True),
+    Column("waiting", _seconds("waiting_s"), optional=True),
+)
+
+_SCALING = (
+    Column("scaling", lambda one: one.result.config["scaling"], common=True),
+    Column("cells", lambda one: f"{cells_text(one.result.config)}{' each' * one.is_weak}", common=True),
+    Column("compute", lambda one: units.format_seconds(one.result.config["compute_s"]), common=True),
+    Column("threads", lambda one: one.result.config["threads"], common=True),
+    Column("method", lambda one: one.result.method, common=True),
+    Column("P", lambda one: one.result.config["ranks"]),
+    Column("time", lambda one: units.format_seconds(one.result.time_s.value)),
+    Column("speed-up", lambda one: ratio_text(one.speed_up) if one.speed_up else ""),
+    Column("efficiency", lambda one: labels.percent(one.efficiency) if one.efficiency else ""),
+    Column("state", lambda one: one.result.state),
+)
+
+
+def print_scaling(results: Sequence[Result]) -> None:
+    """Print how the times of motifs scale, if they were measured with several numbers of ranks."""
+    rows: list[Scaling] = scaling(results)
+    if not rows:
+        return
+    fewest = ", ".join(map(str, sorted({one.fewest.config["ranks"] for one in rows})))
+    print(
+        f"\nscaling, over P={fewest}: ratios of medians, because launches of different ranks are not paired"
+    )
+    print_table(*table(_SCALING, rows), left=("method", "scaling"))

@@ -1,0 +1,112 @@
+"""Throughput and time split of motifs, and how their time scales with the ranks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.methods import MOTIFS
+from earlybird.data.results import Result
+from earlybird.data.run import Sample, median_of_launches
+
+# The parts of a step's time in a sample's `split_s`, in this order.
+PARTS = ("compute_s", "communication_s", "waiting_s")
+# What differs between the points of a scaling table; `layout` and the sizes follow from the ranks.
+_SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
+
+
+def motif_figures(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+    """Bytes per second that all ranks send, and of the slowest rank of each iteration the time of
+    computation, communication and waiting: medians over iterations, then over launches."""
+    first, time_s = samples[0].extra, median_of_launches(samples)
+    sent_bytes = first.get("sent_bytes", 0)
+    found = {
+        "throughput_bytes_per_s": sent_bytes / time_s if time_s > 0 else None,
+        "sent_bytes": sent_bytes,
+        "messages": first.get("messages", 0),
+    }
+    if "partitions_sent" in first:
+        found["partitions_sent"] = first["partitions_sent"]
+    splits = [split for sample in samples if (split := _split_of_slowest(sample)) is not None]
+    if not splits:
+        return found
+    medians = np.median([np.median(split, axis=0) for split in splits], axis=0)
+    return found | dict(zip(PARTS, medians.tolist(), strict=True))
+
+
+def _split_of_slowest(sample: Sample) -> np.ndarray | None:
+    """(I, 3) parts of the slowest rank's time in every steady iteration; None if the sample has no split."""
+    try:
+        split_s = np.array(sample.extra.get("split_s"), dtype=float)
+    except (TypeError, ValueError):
+        return None
+    times_s = sample.rank_times_s
+    if times_s is None or split_s.shape != (*times_s.shape, len(PARTS)):
+        return None
+    steady = np.arange(sample.warmup, len(times_s))
+    return split_s[steady, np.argmax(times_s[steady], axis=1)]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A method with one number of ranks, compared with the fewest ranks that were measured.
+
+    Attributes
+    ----------
+    result : of the method with these ranks; fewest : the same with the fewest ranks.
+    """
+
+    result: Result
+    fewest: Result
+
+    @property
+    def is_weak(self) -> bool:
+        return self.result.config["scaling"] == "weak"
+
+    @property
+    def speed_up(self) -> float | None:
+        """The time of the fewest ranks over that of these; None if a time is 0, as a simulated one may be."""
+        time_s = self.result.time_s.value
+        return self.fewest.time_s.value / time_s if time_s > 0 else None
+
+    @property
+    def efficiency(self) -> float | None:
+        """The speed-up over the ideal one: by the ranks, or 1 if the work grows with the ranks."""
+        if self.speed_up is None:
+            return None
+        more = 1 if self.is_weak else self.result.config["ranks"] / self.fewest.config["ranks"]
+        return self.speed_up / more
+
+
+def scaling(results: Iterable[Result]) -> list[Scaling]:
+    """Every method of the motifs that was measured with several numbers of ranks, in the order of `results`.
+
+    The times are of different launches, so that nothing can be paired: the ratios are those of two medians.
+    """
+    alike: dict[tuple, list[Result]] = {}
+    for result in results:
+        if result.kernel in MOTIFS:
+            alike.setdefault(_key(result), []).append(result)
+    found = []
+    for same in alike.values():
+        fewest = min(same, key=lambda result: result.config["ranks"])
+        if any(result.config["ranks"] > fewest.config["ranks"] for result in same):
+            by_ranks = sorted(same, key=lambda result: result.config["ranks"])
+            found += [Scaling(result, fewest) for result in by_ranks]
+    return found
+
+
+def _key(result: Result) -> tuple[Any, ...]:
+    config = result.config
+    others = sorted((name, value) for name, value in config.items() if name not in _SCALED)
+    return result.kernel, result.method, cells_text(config), *others
+
+
+def cells_text(config: Mapping[str, Any]) -> str:
+    """The cells that stay the same: of all ranks together, or of each with weak scaling."""
+    cells = [int(number) for number in config["cells"].split("x")]
+    if config["scaling"] == "weak":
+        ranks = [int(number) for number in config["process_grid"].split("x")]
+        cells = [number // count for number, count in zip(cells, ranks, strict=True)]
+    return "x".join(map(str, cells))

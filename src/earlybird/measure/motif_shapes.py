@@ -1,0 +1,79 @@
+"""Process grids and blocks of cells of motifs, and the size of the messages that they exchange."""
+
+import re
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from earlybird.data.errors import InputError
+
+Triple = tuple[int, int, int]
+
+_VALUE_BYTES = 8  # a double
+_MOST = 99_999_999  # that native/kernels/motifs/grid.cpp reads
+
+
+def parse_triple(text: str, word: str, example: str) -> Triple:
+    """`64x32x16` -> (64, 32, 16); InputError naming the option `word`."""
+    match = re.fullmatch(r"([0-9]{1,8})x([0-9]{1,8})x([0-9]{1,8})", text)
+    found = tuple(int(number) for number in match.groups()) if match else (0,)
+    if min(found) < 1 or max(found) > _MOST:
+        raise InputError(f"{word} has {text!r}; give three numbers from 1 up, such as {example}")
+    return found  # type: ignore[return-value]
+
+
+def triple_text(triple: Sequence[int]) -> str:
+    return "x".join(map(str, triple))
+
+
+def near_cubic(num_ranks: int, dimensions: int) -> Triple:
+    """The process grid of `num_ranks` with the shortest sides, the longest along x; along z one rank if
+    there are two `dimensions`."""
+    sides = [k for k in range(1, num_ranks + 1) if num_ranks % k == 0]
+    grids = [
+        (x, y, num_ranks // (x * y))
+        for x, y in product(sides, repeat=2)
+        if num_ranks % (x * y) == 0 and x >= y >= num_ranks // (x * y)
+        if dimensions == 3 or num_ranks == x * y
+    ]
+    return min(grids, key=lambda grid: (sum(grid), grid))
+
+
+def block_of(cells: Triple, grid: Triple) -> Triple:
+    """The largest block of a rank along each dimension."""
+    x, y, z = (-(-number // ranks) for number, ranks in zip(cells, grid, strict=True))
+    return x, y, z
+
+
+def padded(number: int, partitions: int) -> int:
+    """What `number` planes or angles take in partitions of one size."""
+    return partitions * -(-number // partitions)
+
+
+def largest_halo_bytes(
+    cells: Triple, grid: Triple, variables: int, stencil: int, periodic: bool, partitions: int
+) -> int:
+    """The largest message of a halo exchange, with what its partitions pad; 0 without neighbours."""
+    block = block_of(cells, grid)
+    extents = (block[0], block[1], padded(block[2], partitions))
+    largest = 0
+    for direction in product((-1, 0, 1), repeat=3):
+        away = sum(map(abs, direction))
+        if away == 0 or (stencil == 7 and away > 1):
+            continue
+        if all(grid[d] > 1 or periodic for d in range(3) if direction[d]):
+            area = prod(extents[d] for d in range(3) if not direction[d])
+            largest = max(largest, variables * area * _VALUE_BYTES)
+    return largest
+
+
+def largest_face_bytes(cells: Triple, grid: Triple, angles: int, planes: int, partitions: int) -> int:
+    """The largest message of a sweep: a face of a block of planes, with what its partitions pad."""
+    x, y, _ = block_of(cells, grid)
+    lengths = [length for length, ranks in ((y, grid[0]), (x, grid[1])) if ranks > 1]
+    return padded(angles, partitions) * planes * max(lengths, default=0) * _VALUE_BYTES
+
+
+def cells_bytes(cells: Triple, grid: Triple, variables: int, copies: int) -> int:
+    """What the blocks of all ranks take in `copies` copies, each with its ghost cells."""
+    return prod(grid) * prod(n + 2 for n in block_of(cells, grid)) * variables * copies * _VALUE_BYTES

@@ -1,0 +1,393 @@
+"""The suites `halo3d`, `sweep3d` and `comb`: applications reduced to their computation and communication, in
+several styles."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from earlybird.data import labels
+from earlybird.data.errors import InputError
+from earlybird.data.layout import MAPPINGS, Layout
+from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, STYLES
+from earlybird.data.units import format_bytes
+from earlybird.machine.flavours import SIMULATED
+from earlybird.measure import computing
+from earlybird.measure.collective import first_ranks
+from earlybird.measure.groups import Group, Options, Resources, powers, refuse_large
+from earlybird.measure.motif_options import (
+    BLOCKS,
+    CELLS,
+    COMB,
+    DEFAULT_RANKS,
+    DERIVED,
+    HALO3D,
+    KINDS,
+    MORE_CELLS,
+    NO,
+    PACKED,
+    PARTITIONS,
+    SCALINGS,
+    STRONG,
+    SWEEP3D,
+    YES,
+    MotifKind,
+)
+from earlybird.measure.motif_shapes import (
+    Triple,
+    block_of,
+    cells_bytes,
+    largest_face_bytes,
+    largest_halo_bytes,
+    near_cubic,
+    parse_triple,
+    triple_text,
+)
+from earlybird.measure.pipeline import is_here, unavailable_reason
+
+# Those styles that simulated ranks, which have one thread and no partitioned communication, can run.
+_SIMULATED_STYLES = STYLES[:2]
+
+_MOST_PARTITIONS = 1024  # see native/kernels/motifs/motif.cpp
+_MOST_VARIABLES = 4096
+# Ranks beyond which a machine that is not simulated measures its scheduler; and, simulated, by default.
+_MOST_RANKS, _MOST_PER_CORE, _SIMULATED_RANKS = 64, 8, 64
+# Copies of the cells that a style has, and about what a serial computation to compare with needs.
+_COPIES = 3
+
+
+def halo3d_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """Blocks of a 3-D grid that exchange ghost cells with 6 or 26 neighbours in each step."""
+    return _groups(HALO3D, options, resources, mpi)
+
+
+def comb_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """The exchange of halo3d with several variables and 26 neighbours, packed and by derived datatypes."""
+    return _groups(COMB, options, resources, mpi)
+
+
+def sweep3d_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """Wavefronts from the four corners of a 2-D process grid, in blocks of planes."""
+    return _groups(SWEEP3D, options, resources, mpi)
+
+
+def remarks(suites: Iterable[str], options: Options, resources: Resources) -> list[str]:
+    """Which styles are left out and why, and what is oversubscribed, one sentence each."""
+    found = []
+    for kind in KINDS:
+        if kind.kernel in suites:
+            found += _remarks_on(kind, options, resources)
+    return found
+
+
+def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list[str]:
+    found, library = [], resources.library
+    points = [point for point, _ in _points(kind, options, resources, "")]
+    if resources.family == SIMULATED:
+        if options.methods is None:
+            found.append(
+                f"simulated ranks have one thread and no partitioned calls: "
+                f"{labels.listed(_SIMULATED_STYLES)} are "
+                "measured"
+            )
+        return found
+    if library is not None and options.methods is None:
+        if not library.partitioned:
+            found.append(
+                f"{library.name} has no partitioned communication of its own: only libearlybird's is measured"
+            )
+        else:
+            causes = {_failure_of_own_calls(point, resources) for point in points} - {None}
+            found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
+    cores = _num_cores(resources)
+    if library is not None and any(point["ranks"] * point["threads"] > cores for point in points):
+        found.append(
+            f"more ranks or threads than the {cores} cores here: they sleep instead of computing, and "
+            "their samples "
+            "are marked oversubscribed"
+        )
+    return found
+
+
+def _groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """Launches with and without libearlybird, all styles of each interleaved."""
+    if resources.library is None:
+        raise InputError(
+            f"the launcher synthetic draws times from a profile, which does not describe {kind.kernel}; "
+            "measure "
+            f"{kind.kernel} with another --launcher"
+        )
+    methods = _methods(kind, options, resources)
+    alike: dict[tuple, tuple[Layout, list[dict[str, Any]]]] = {}
+    for point, layout in _points(kind, options, resources, mpi):
+        for chosen, preload in _launches(_of_point(methods, point, options, resources)):
+            key = (layout.text, point["threads"], chosen, preload)
+            alike.setdefault(key, (layout, []))[1].append(point)
+    return [
+        Group(
+            kind.kernel, layout, tuple(points), methods=chosen, threads=threads, preload=preload,
+            link_bytes_per_s=resources.link_bytes_per_s if layout.num_nodes > 1 else None,
+        )
+        for (_, threads, chosen, preload), (layout, points) in alike.items()
+    ]  # fmt: skip
+
+
+def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[str, ...]:
+    """The styles to compare, the reference first."""
+    possible = _SIMULATED_STYLES if resources.family == SIMULATED else STYLES
+    if options.methods is None:
+        return tuple(method for method in possible if is_here(method, resources))
+    for method in options.methods:
+        if method not in STYLES:
+            raise InputError(
+                f"--methods has {method!r}; the methods of {kind.kernel} are {', '.join(STYLES)}"
+            )
+        if method not in possible:
+            raise InputError(
+                f"--methods has {method}, which needs threads or partitioned calls, and simulated ranks have "
+                f"neither; give {' or '.join(possible)}, or another --launcher"
+            )
+        if not is_here(method, resources):
+            raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
+    return tuple(dict.fromkeys((FUNNELLED, *options.methods)))
+
+
+def _of_point(
+    methods: tuple[str, ...], point: dict[str, Any], options: Options, resources: Resources
+) -> tuple[str, ...]:
+    """The methods that can be measured at `point`; InputError if one that was asked for cannot."""
+    cause = _failure_of_own_calls(point, resources)
+    if cause is None or OWN_CALLS not in methods:
+        return methods
+    if options.methods is not None:
+        raise InputError(
+            f"--methods has {OWN_CALLS} and Open MPI {cause}; leave it out (earlybird replaces these "
+            "calls), or "
+            "give another --mpi"
+        )
+    return tuple(method for method in methods if method != OWN_CALLS)
+
+
+def _failure_of_own_calls(point: dict[str, Any], resources: Resources) -> str | None:
+    """Why the MPI's own partitioned calls cannot be measured at `point`: all seen with Open MPI 5.0.11."""
+    if resources.family != "openmpi":
+        return None
+    if point.get("buffers") == DERIVED:
+        return "delivers wrong data of derived datatypes"
+    if point["ranks"] > 2 or point.get("periodic") == YES:
+        return "hangs if a rank has several partitioned neighbours"
+    return (
+        "reports partitions before their data arrive if several threads wait"
+        if point["threads"] > 1
+        else None
+    )
+
+
+def _launches(methods: tuple[str, ...]) -> list[tuple[tuple[str, ...], bool]]:
+    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` would
+    not be the MPI's own."""
+    common = tuple(method for method in methods if method not in (EARLYBIRD, OWN_CALLS))
+    found = []
+    if OWN_CALLS in methods or EARLYBIRD not in methods:
+        found.append(((*common, *(method for method in methods if method == OWN_CALLS)), False))
+    if EARLYBIRD in methods:
+        found.append(((*common, EARLYBIRD), True))
+    return found
+
+
+def _points(
+    kind: MotifKind, options: Options, resources: Resources, mpi: str
+) -> Iterator[tuple[dict[str, Any], Layout]]:
+    """Every point, with where its ranks are."""
+    with_defaults = replace(options, computes_s=options.computes_s or kind.computes_s)
+    for num_ranks, grid in _grids(kind, options, resources):
+        for map_by in options.map_by or MAPPINGS[:1]:
+            layout = first_ranks(resources, num_ranks, map_by)
+            for threads in _threads(options, resources, num_ranks):
+                for shape in _shapes(kind, options, grid, threads):
+                    _check_memory(shape, grid, resources)
+                    for computation in computing.computations(with_defaults):
+                        place = {"mpi": mpi, "ranks": num_ranks, "layout": layout.text.replace(" ", "_")}
+                        yield place | shape | {"threads": threads} | computation.config(), layout
+
+
+def _grids(kind: MotifKind, options: Options, resources: Resources) -> list[tuple[int, Triple]]:
+    """Rank counts and their process grids."""
+    ranks = options.ranks or (None if options.process_grids else _default_ranks(resources))
+    if options.process_grids is None:
+        return [
+            (count, near_cubic(count, kind.dimensions)) for count in _checked_ranks(ranks or (), resources)
+        ]
+    found = []
+    for grid in options.process_grids:
+        count = grid[0] * grid[1] * grid[2]
+        if ranks is not None and count not in ranks:
+            raise InputError(
+                f"--process-grid has {triple_text(grid)}, which is {count} ranks, and --ranks has "
+                f"{', '.join(map(str, ranks))}; give one of them, or a grid of as many ranks"
+            )
+        if kind.dimensions == 2 and grid[2] > 1:
+            raise InputError(
+                f"--process-grid has {triple_text(grid)} and the ranks of {kind.kernel} form a 2-D grid; "
+                "give 1 along "
+                f"z, such as {triple_text(near_cubic(count, 2))}"
+            )
+        found.append((count, grid))
+    _checked_ranks([count for count, _ in found], resources)
+    unmatched = sorted(set(ranks or ()) - {count for count, _ in found})
+    if unmatched:
+        raise InputError(
+            f"--ranks has {unmatched[0]}, and no --process-grid has as many; omit --process-grid, or give "
+            f"{triple_text(near_cubic(unmatched[0], kind.dimensions))} too"
+        )
+    return found
+
+
+def _checked_ranks(ranks: Iterable[int], resources: Resources) -> Iterable[int]:
+    most = max(_MOST_RANKS, _MOST_PER_CORE * _num_cores(resources))
+    for num_ranks in ranks:
+        if num_ranks > most:
+            raise InputError(
+                f"--ranks has {num_ranks}; give 1 to {most} (the cores here are {_num_cores(resources)})"
+            )
+    return ranks
+
+
+def _num_cores(resources: Resources) -> int:
+    return resources.nodes * resources.sockets * (resources.cores_per_socket or 1)
+
+
+def _default_ranks(resources: Resources) -> tuple[int, ...]:
+    most = _SIMULATED_RANKS if resources.family == SIMULATED else DEFAULT_RANKS
+    return powers(max(2, min(_num_cores(resources), most)), 2, 2)
+
+
+def _threads(options: Options, resources: Resources, num_ranks: int) -> tuple[int, ...]:
+    if resources.family == SIMULATED:
+        if options.threads not in (None, (1,)):
+            raise InputError(
+                f"--threads has {max(options.threads or ())}, and a simulated rank has one thread; omit "
+                "--threads"
+            )
+        return (1,)
+    return options.threads or (max(1, options.launcher_threads, _num_cores(resources) // num_ranks),)
+
+
+def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> Iterator[dict[str, Any]]:
+    """The keys of a point that describe its cells and messages."""
+    for scaling in options.scalings or SCALINGS[:1]:
+        for given in options.cells or ((CELLS,) if options.quick else (CELLS, MORE_CELLS)):
+            cells = given if scaling == STRONG else _product(given, grid)
+            if any(number < ranks for number, ranks in zip(cells, grid, strict=True)):
+                raise InputError(
+                    f"--cells has {triple_text(given)} and the process grid is {triple_text(grid)}: a rank "
+                    "needs a "
+                    f"cell along each dimension; give {triple_text(grid)} or more, or another --process-grid"
+                )
+            for variables in options.variables or (kind.variables,):
+                if variables > _MOST_VARIABLES:
+                    raise InputError(f"--variables has {variables}; give 1 to {_MOST_VARIABLES}")
+                base = {
+                    "scaling": scaling, "process_grid": triple_text(grid), "cells": triple_text(cells),
+                    "variables": variables,
+                }  # fmt: skip
+                if kind.sweeps:
+                    yield from _sweeps(options, base, cells, grid, threads)
+                else:
+                    yield from _halos(kind, options, base, cells, grid, threads)
+
+
+def _product(cells: Triple, grid: Triple) -> Triple:
+    x, y, z = (number * ranks for number, ranks in zip(cells, grid, strict=True))
+    return x, y, z
+
+
+def _halos(
+    kind: MotifKind, options: Options, base: dict[str, Any], cells: Triple, grid: Triple, threads: int
+) -> Iterator[dict[str, Any]]:
+    planes = cells[2] // grid[2]
+    for stencil in map(int, options.stencils or (kind.stencil,)):
+        for periodic in options.periodic or (NO,):
+            for buffers in options.cell_buffers or kind.buffers:
+                # The partitions of a derived datatype are equal, and padding would be other cells.
+                whole = cells[2] // grid[2] if buffers == DERIVED and cells[2] % grid[2] == 0 else 0
+                equal = None if buffers == PACKED else whole
+                for partitions in _partitions(options, threads, planes, "planes of cells along z", equal):
+                    size = largest_halo_bytes(
+                        cells, grid, base["variables"], stencil, periodic == YES, partitions
+                    )
+                    refuse_large([size])
+                    yield base | {
+                        "stencil": stencil, "periodic": periodic, "buffers": buffers,
+                        "partitions": partitions, "size_bytes": size,
+                    }  # fmt: skip
+
+
+def _sweeps(
+    options: Options, base: dict[str, Any], cells: Triple, grid: Triple, threads: int
+) -> Iterator[dict[str, Any]]:
+    planes = options.planes_per_block
+    if planes is None:
+        planes = -(-cells[2] // BLOCKS)
+    if not 1 <= planes <= cells[2]:
+        raise InputError(
+            f"--planes-per-block is {planes} and there are {cells[2]} planes; give 1 to {cells[2]}"
+        )
+    for partitions in _partitions(options, threads, base["variables"], "--variables", None):
+        size = largest_face_bytes(cells, grid, base["variables"], planes, partitions)
+        refuse_large([size])
+        yield base | {"planes_per_block": planes, "partitions": partitions, "size_bytes": size}
+
+
+def _partitions(options: Options, threads: int, most: int, what: str, equal: int | None) -> tuple[int, ...]:
+    """The numbers of partitions: multiples of the threads, up to the `most` that there are of `what`; and
+    divisors of `equal`, which is 0 if blocks have different sizes."""
+    limit = min(most, _MOST_PARTITIONS)
+    for partitions in options.partitions or ():
+        if partitions % threads:
+            raise InputError(
+                f"--partitions has {partitions}, which {threads} threads do not share evenly; give "
+                "multiples of "
+                f"{threads}, such as {-(-partitions // threads) * threads}"
+            )
+        if partitions > limit:
+            raise InputError(
+                f"--partitions has {partitions} and a rank has {most} {what}; give at most {limit}, or a "
+                "larger grid"
+            )
+        if not _fits(partitions, equal):
+            raise InputError(
+                f"--partitions has {partitions} and --buffers derived sends equal partitions; give --cells "
+                "that are a "
+                "multiple of ranks times partitions along z, or --buffers packed"
+            )
+    if options.partitions:
+        return options.partitions
+    wanted = threads * -(-PARTITIONS // threads)
+    found = [k for k in range(threads, min(wanted, limit) + 1, threads) if _fits(k, equal)]
+    if not found:
+        remedy = "fewer --threads, or more of them"
+        if equal is not None:
+            remedy = "--cells that ranks times threads divide along z, or --buffers packed"
+        raise InputError(f"{threads} threads do not share the {most} {what} of a rank evenly; give {remedy}")
+    return (found[-1],)
+
+
+def _fits(partitions: int, equal: int | None) -> bool:
+    return equal is None or (equal > 0 and equal % partitions == 0)
+
+
+def _check_memory(shape: dict[str, Any], grid: Triple, resources: Resources) -> None:
+    """Raise InputError if the cells of all styles exceed the memory."""
+    if resources.memory_bytes is None:
+        return
+    cells = parse_triple(shape["cells"], "--cells", "32x32x32")
+    styles = len(_SIMULATED_STYLES) if resources.family == SIMULATED else len(STYLES) - 1
+    needed_bytes = cells_bytes(cells, grid, shape["variables"], styles * _COPIES)
+    if needed_bytes > resources.memory_bytes:
+        raise InputError(
+            f"--cells {triple_text(block_of(cells, grid))} of each rank with {shape['variables']} "
+            "variables need "
+            f"{format_bytes(needed_bytes)} in {styles} styles, and {format_bytes(resources.memory_bytes)} "
+            "are free; "
+            "give fewer cells, --variables or --ranks"
+        )
