@@ -84,7 +84,7 @@ def scaling(results: Iterable[Result]) -> list[Scaling]:
 
     The times are of different launches, so that nothing can be paired: the ratios are those of two medians.
     """
-    alike: dict[tuple, list[Result]] = {}
+    alike: dict[tuple[Any, ...], list[Result]] = {}
     for result in results:
         if result.kernel in MOTIFS:
             alike.setdefault(_key(result), []).append(result)

@@ -8,7 +8,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout
-from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, STYLES
+from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, PERSISTENT, STYLES
 from earlybird.data.units import format_bytes
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure import computing
@@ -44,8 +44,8 @@ from earlybird.measure.motif_shapes import (
 )
 from earlybird.measure.pipeline import is_here, unavailable_reason
 
-# Those styles that simulated ranks, which have one thread and no partitioned communication, can run.
-_SIMULATED_STYLES = STYLES[:2]
+# Seen with SMPI 3.32: ranks end when a small persistent message is started again before it was received.
+_SMPI_LOSES = "SMPI loses persistent messages that run ahead of their receivers"
 
 _MOST_PARTITIONS = 1024  # see native/kernels/motifs/motif.cpp
 _MOST_VARIABLES = 4096
@@ -80,30 +80,27 @@ def remarks(suites: Iterable[str], options: Options, resources: Resources) -> li
 
 
 def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list[str]:
-    found, library = [], resources.library
-    points = [point for point, _ in _points(kind, options, resources, "")]
+    library = resources.library
+    if library is None:
+        return []
     if resources.family == SIMULATED:
-        if options.methods is None:
-            found.append(
-                f"simulated ranks have one thread and no partitioned calls: "
-                f"{labels.listed(_SIMULATED_STYLES)} are "
-                "measured"
-            )
-        return found
-    if library is not None and options.methods is None:
-        if not library.partitioned:
-            found.append(
-                f"{library.name} has no partitioned communication of its own: only libearlybird's is measured"
-            )
-        else:
-            causes = {_failure_of_own_calls(point, resources) for point in points} - {None}
-            found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
-    cores = _num_cores(resources)
-    if library is not None and any(point["ranks"] * point["threads"] > cores for point in points):
+        styles = labels.listed(_simulated_styles(kind))
+        cause = _SMPI_LOSES if kind.sweeps else "simulated ranks have one thread and no partitioned calls"
+        return [f"{cause}: of {kind.kernel} only {styles} can be measured"] if options.methods is None else []
+    points = [point for point, _ in _points(kind, options, resources, "")]
+    found = []
+    if options.methods is None and not library.partitioned:
         found.append(
-            f"more ranks or threads than the {cores} cores here: they sleep instead of computing, and "
-            "their samples "
-            "are marked oversubscribed"
+            f"{library.name} has no partitioned communication of its own: only libearlybird's is measured"
+        )
+    elif options.methods is None:
+        causes = {_failure_of_own_calls(point, resources) for point in points} - {None}
+        found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
+    cores = _num_cores(resources)
+    if any(point["ranks"] * point["threads"] > cores for point in points):
+        found.append(
+            f"some points have more ranks or threads than the {cores} cores here: these sleep instead of "
+            "computing, and their samples are marked oversubscribed"
         )
     return found
 
@@ -131,9 +128,13 @@ def _groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -
     ]  # fmt: skip
 
 
+def _simulated_styles(kind: MotifKind) -> tuple[str, ...]:
+    return (FUNNELLED,) if kind.sweeps else (FUNNELLED, PERSISTENT)
+
+
 def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[str, ...]:
     """The styles to compare, the reference first."""
-    possible = _SIMULATED_STYLES if resources.family == SIMULATED else STYLES
+    possible = _simulated_styles(kind) if resources.family == SIMULATED else STYLES
     if options.methods is None:
         return tuple(method for method in possible if is_here(method, resources))
     for method in options.methods:
@@ -142,9 +143,11 @@ def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[s
                 f"--methods has {method!r}; the methods of {kind.kernel} are {', '.join(STYLES)}"
             )
         if method not in possible:
+            cause = "simulated ranks have no threads and no partitioned calls"
+            if method == PERSISTENT:
+                cause = _SMPI_LOSES
             raise InputError(
-                f"--methods has {method}, which needs threads or partitioned calls, and simulated ranks have "
-                f"neither; give {' or '.join(possible)}, or another --launcher"
+                f"--methods has {method} and {cause}; give {' or '.join(possible)}, or another --launcher"
             )
         if not is_here(method, resources):
             raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
@@ -381,7 +384,7 @@ def _check_memory(shape: dict[str, Any], grid: Triple, resources: Resources) -> 
     if resources.memory_bytes is None:
         return
     cells = parse_triple(shape["cells"], "--cells", "32x32x32")
-    styles = len(_SIMULATED_STYLES) if resources.family == SIMULATED else len(STYLES) - 1
+    styles = len((FUNNELLED, PERSISTENT)) if resources.family == SIMULATED else len(STYLES) - 1
     needed_bytes = cells_bytes(cells, grid, shape["variables"], styles * _COPIES)
     if needed_bytes > resources.memory_bytes:
         raise InputError(
