@@ -1,4 +1,5 @@
-"""Programs of tests/native/programs, compiled for an MPI with or without libearlybird."""
+"""Programs of tests/native/programs, compiled for an MPI with or without libearlybird, and libraries to
+preload."""
 
 import subprocess
 from collections.abc import Sequence
@@ -6,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.machine.flavours import Flavour
+from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import library_path
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -34,3 +35,17 @@ def compiled(tmp_path_factory):
         return programs[key]
 
     return compile_once
+
+
+@pytest.fixture
+def preload_source(tmp_path, monkeypatch):
+    """preload_source(mpi, source) compiles `source` and puts it before the MPI library of every launch."""
+
+    def put(mpi, source):
+        flavour = find_flavour(mpi)
+        (tmp_path / "shim.c").write_text(source)
+        command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "shim.c", "-o", tmp_path / "shim.so"]
+        subprocess.run(command, check=True, env=flavour.environment())
+        monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
+
+    return put

@@ -2,7 +2,6 @@
 delay."""
 
 import os
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -310,20 +309,6 @@ int MPI_Start(MPI_Request *request) {
   return PMPI_Start(request);
 }
 """
-
-
-@pytest.fixture
-def preload_source(tmp_path, monkeypatch):
-    """preload_source(mpi, source) compiles `source` and puts it before the MPI library of every launch."""
-
-    def put(mpi, source):
-        flavour = find_flavour(mpi)
-        (tmp_path / "shim.c").write_text(source)
-        command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "shim.c", "-o", tmp_path / "shim.so"]
-        subprocess.run(command, check=True, env=flavour.environment())
-        monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
-
-    return put
 
 
 @pytest.fixture

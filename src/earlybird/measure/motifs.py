@@ -109,12 +109,11 @@ def _groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -
     """Launches with and without libearlybird, all styles of each interleaved."""
     if resources.library is None:
         raise InputError(
-            f"the launcher synthetic draws times from a profile, which does not describe {kind.kernel}; "
-            "measure "
-            f"{kind.kernel} with another --launcher"
+            "the launcher synthetic draws times from a profile, which does not describe "
+            f"{kind.kernel}; measure {kind.kernel} with another --launcher"
         )
     methods = _methods(kind, options, resources)
-    alike: dict[tuple, tuple[Layout, list[dict[str, Any]]]] = {}
+    alike: dict[tuple[Any, ...], tuple[Layout, list[dict[str, Any]]]] = {}
     for point, layout in _points(kind, options, resources, mpi):
         for chosen, preload in _launches(_of_point(methods, point, options, resources)):
             key = (layout.text, point["threads"], chosen, preload)
@@ -163,9 +162,8 @@ def _of_point(
         return methods
     if options.methods is not None:
         raise InputError(
-            f"--methods has {OWN_CALLS} and Open MPI {cause}; leave it out (earlybird replaces these "
-            "calls), or "
-            "give another --mpi"
+            f"--methods has {OWN_CALLS} and Open MPI {cause}; leave it out ({EARLYBIRD} replaces these "
+            "calls), or give another --mpi"
         )
     return tuple(method for method in methods if method != OWN_CALLS)
 
@@ -178,11 +176,9 @@ def _failure_of_own_calls(point: dict[str, Any], resources: Resources) -> str | 
         return "delivers wrong data of derived datatypes"
     if point["ranks"] > 2 or point.get("periodic") == YES:
         return "hangs if a rank has several partitioned neighbours"
-    return (
-        "reports partitions before their data arrive if several threads wait"
-        if point["threads"] > 1
-        else None
-    )
+    if point["threads"] > 1:
+        return "reports partitions before their data arrive if several threads wait"
+    return None
 
 
 def _launches(methods: tuple[str, ...]) -> list[tuple[tuple[str, ...], bool]]:
@@ -231,8 +227,7 @@ def _grids(kind: MotifKind, options: Options, resources: Resources) -> list[tupl
         if kind.dimensions == 2 and grid[2] > 1:
             raise InputError(
                 f"--process-grid has {triple_text(grid)} and the ranks of {kind.kernel} form a 2-D grid; "
-                "give 1 along "
-                f"z, such as {triple_text(near_cubic(count, 2))}"
+                f"give 1 along z, such as {triple_text(near_cubic(count, 2))}"
             )
         found.append((count, grid))
     _checked_ranks([count for count, _ in found], resources)
@@ -272,7 +267,9 @@ def _threads(options: Options, resources: Resources, num_ranks: int) -> tuple[in
                 "--threads"
             )
         return (1,)
-    return options.threads or (max(1, options.launcher_threads, _num_cores(resources) // num_ranks),)
+    # Virtual nodes share the cores of one machine.
+    cores = num_ranks if resources.link_bytes_per_s is not None else _num_cores(resources)
+    return options.threads or (max(1, options.launcher_threads, cores // num_ranks),)
 
 
 def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> Iterator[dict[str, Any]]:
@@ -283,8 +280,8 @@ def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> It
             if any(number < ranks for number, ranks in zip(cells, grid, strict=True)):
                 raise InputError(
                     f"--cells has {triple_text(given)} and the process grid is {triple_text(grid)}: a rank "
-                    "needs a "
-                    f"cell along each dimension; give {triple_text(grid)} or more, or another --process-grid"
+                    f"needs a cell along each dimension; give {triple_text(grid)} or more, or another "
+                    "--process-grid"
                 )
             for variables in options.variables or (kind.variables,):
                 if variables > _MOST_VARIABLES:
@@ -311,9 +308,8 @@ def _halos(
     for stencil in map(int, options.stencils or (kind.stencil,)):
         for periodic in options.periodic or (NO,):
             for buffers in options.cell_buffers or kind.buffers:
-                # The partitions of a derived datatype are equal, and padding would be other cells.
-                whole = cells[2] // grid[2] if buffers == DERIVED and cells[2] % grid[2] == 0 else 0
-                equal = None if buffers == PACKED else whole
+                # The partitions of a derived datatype are equal: padding would be other cells.
+                equal = None if buffers == PACKED else planes if cells[2] % grid[2] == 0 else 0
                 for partitions in _partitions(options, threads, planes, "planes of cells along z", equal):
                     size = largest_halo_bytes(
                         cells, grid, base["variables"], stencil, periodic == YES, partitions
@@ -349,8 +345,7 @@ def _partitions(options: Options, threads: int, most: int, what: str, equal: int
         if partitions % threads:
             raise InputError(
                 f"--partitions has {partitions}, which {threads} threads do not share evenly; give "
-                "multiples of "
-                f"{threads}, such as {-(-partitions // threads) * threads}"
+                f"multiples of {threads}, such as {-(-partitions // threads) * threads}"
             )
         if partitions > limit:
             raise InputError(
@@ -360,8 +355,7 @@ def _partitions(options: Options, threads: int, most: int, what: str, equal: int
         if not _fits(partitions, equal):
             raise InputError(
                 f"--partitions has {partitions} and --buffers derived sends equal partitions; give --cells "
-                "that are a "
-                "multiple of ranks times partitions along z, or --buffers packed"
+                "that are a multiple of ranks times partitions along z, or --buffers packed"
             )
     if options.partitions:
         return options.partitions
@@ -389,8 +383,6 @@ def _check_memory(shape: dict[str, Any], grid: Triple, resources: Resources) -> 
     if needed_bytes > resources.memory_bytes:
         raise InputError(
             f"--cells {triple_text(block_of(cells, grid))} of each rank with {shape['variables']} "
-            "variables need "
-            f"{format_bytes(needed_bytes)} in {styles} styles, and {format_bytes(resources.memory_bytes)} "
-            "are free; "
-            "give fewer cells, --variables or --ranks"
+            f"variables need {format_bytes(needed_bytes)} in {styles} styles, and "
+            f"{format_bytes(resources.memory_bytes)} are free; give fewer cells, --variables or --ranks"
         )

@@ -1,0 +1,65 @@
+"""Throughput, time split and scaling of motifs, from samples with known times."""
+
+import numpy as np
+import pytest
+
+from earlybird.compare.motifs import scaling
+from earlybird.compare.results import results
+from earlybird.data.run import Sample
+
+CONFIG = {
+    "mpi": "mpich", "ranks": 2, "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8", "variables": 1,
+    "stencil": 7, "periodic": "no", "buffers": "packed", "threads": 1, "partitions": 4, "compute_s": 0.0,
+    "noise": "none", "noise_share": 0.0, "size_bytes": 512, "scaling": "strong",
+}  # fmt: skip
+
+
+def sample(time_s, method="funnelled", **config):
+    """Rank 1 is the slowest: half of its time is computation, and a tenth communication."""
+    rank_times_s = np.full((6, 2), time_s) * [0.5, 1.0]
+    split_s = rank_times_s[:, :, None] * [0.5, 0.1, 0.4]
+    return Sample(
+        "halo3d", "step", CONFIG | config, "halo3d-0", rank_times_s[:, 1], warmup=2,
+        rank_times_s=rank_times_s, method=method, rounds=np.arange(6),
+        extra={"split_s": split_s.tolist(), "sent_bytes": 1000, "messages": 2, "seed": 1},
+    )  # fmt: skip
+
+
+def test_throughput_and_the_parts_of_the_slowest_rank():
+    reference, other = results([sample(1e-3), sample(2e-3, "earlybird")])
+    assert reference.speed_up is None and other.speed_up.value == pytest.approx(0.5)
+    assert other.reference == "funnelled"
+    figures = reference.figures
+    assert figures["throughput_bytes_per_s"] == pytest.approx(1e6)
+    assert [figures[name] for name in ("compute_s", "communication_s", "waiting_s")] == pytest.approx(
+        [5e-4, 1e-4, 4e-4]
+    )
+    assert (figures["sent_bytes"], figures["messages"]) == (1000, 2) and "partitions_sent" not in figures
+
+
+def test_samples_without_a_split_have_no_parts():
+    broken = sample(1e-3)
+    for split_s in (None, [[1, 2]], "fast", [[[1, 2, 3]]]):
+        broken.extra["split_s"] = split_s
+        (result,) = results([broken])
+        assert "compute_s" not in result.figures and "throughput_bytes_per_s" in result.figures
+
+
+def test_strong_scaling_compares_with_the_fewest_ranks():
+    four = {"ranks": 4, "process_grid": "2x2x1", "layout": "1x1x4", "size_bytes": 256}
+    found = scaling(results([sample(1e-3), sample(4e-4, **four), sample(9.0, cells="9x9x9")]))
+    assert [one.result.config["ranks"] for one in found] == [2, 4]
+    assert [one.speed_up for one in found] == pytest.approx([1, 2.5])
+    assert [one.efficiency for one in found] == pytest.approx([1, 1.25])
+
+
+def test_weak_scaling_compares_equal_blocks():
+    weak = {"scaling": "weak", "ranks": 8, "process_grid": "2x2x2", "cells": "8x16x16"}
+    found = scaling(results([sample(1e-3, scaling="weak"), sample(2e-3, **weak), sample(1.0)]))
+    assert [one.result.config["cells"] for one in found] == ["8x8x8", "8x16x16"]
+    assert [one.efficiency for one in found] == pytest.approx([1, 0.5])
+
+
+def test_times_of_zero_have_no_efficiency():
+    found = scaling(results([sample(0.0), sample(0.0, ranks=4, process_grid="4x1x1")]))
+    assert [one.efficiency for one in found] == [None, None]
