@@ -11,7 +11,7 @@ from earlybird.data.results import Result
 from earlybird.data.run import Sample, median_of_launches
 
 # The parts of a step's time in a sample's `split_s`, in this order.
-PARTS = ("compute_s", "communication_s", "waiting_s")
+PARTS = ("computing_s", "communicating_s", "waiting_s")
 # What differs between the points of a scaling table; `layout` and the sizes follow from the ranks.
 _SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
 

@@ -31,7 +31,7 @@ def test_throughput_and_the_parts_of_the_slowest_rank():
     assert other.reference == "funnelled"
     figures = reference.figures
     assert figures["throughput_bytes_per_s"] == pytest.approx(1e6)
-    assert [figures[name] for name in ("compute_s", "communication_s", "waiting_s")] == pytest.approx(
+    assert [figures[name] for name in ("computing_s", "communicating_s", "waiting_s")] == pytest.approx(
         [5e-4, 1e-4, 4e-4]
     )
     assert (figures["sent_bytes"], figures["messages"]) == (1000, 2) and "partitions_sent" not in figures
@@ -42,7 +42,7 @@ def test_samples_without_a_split_have_no_parts():
     for split_s in (None, [[1, 2]], "fast", [[[1, 2, 3]]]):
         broken.extra["split_s"] = split_s
         (result,) = results([broken])
-        assert "compute_s" not in result.figures and "throughput_bytes_per_s" in result.figures
+        assert "computing_s" not in result.figures and "throughput_bytes_per_s" in result.figures
 
 
 def test_strong_scaling_compares_with_the_fewest_ranks():

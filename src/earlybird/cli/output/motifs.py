@@ -62,8 +62,8 @@ SHAPE = (
 )
 SPLIT = (
     Column("sent", _throughput),
-    Column("computing", _seconds("compute_s"), optional=True),
-    Column("communicating", _seconds("communication_s"), optional=True),
+    Column("computing", _seconds("computing_s"), optional=True),
+    Column("communicating", _seconds("communicating_s"), optional=True),
     Column("waiting", _seconds("waiting_s"), optional=True),
 )
 
