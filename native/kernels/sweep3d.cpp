@@ -175,7 +175,9 @@ class Sweep : public Motif {
     return {shape.grid.cells_of(shape.rank, 0).begin, shape.grid.cells_of(shape.rank, 1).begin, 0};
   }
 
-  Faces &faces(int corner, int block) const { return *faces_[static_cast<std::size_t>(corner * num_slots + block % num_slots)]; }
+  Faces &faces(int corner, int block) const {
+    return *faces_[static_cast<std::size_t>(corner) * num_slots + static_cast<std::size_t>(block % num_slots)];
+  }
 
   // One corner. The receives of a block are started one block ahead.
   void sweep() {

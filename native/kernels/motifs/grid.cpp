@@ -1,11 +1,18 @@
 // A block along a dimension begins where an even share of the cells, rounded down, does.
 #include "kernels/motifs/grid.hpp"
 
-#include <cstdio>
+#include <algorithm>
+#include <sstream>
+#include <vector>
 
+#include "harness/text/numbers.hpp"
 #include "harness/text/refuse.hpp"
 
 namespace earlybird {
+
+namespace {
+constexpr int most = 99'999'999;
+}  // namespace
 
 Range part_of(int cells, int parts, int k) {
   const auto begin_of = [&](int part) { return static_cast<int>(static_cast<long long>(cells) * part / parts); };
@@ -15,13 +22,16 @@ Range part_of(int cells, int parts, int k) {
 int largest_part(int cells, int parts) { return (cells + parts - 1) / parts; }
 
 Triple read_triple(const Point &point, const std::string &key) {
-  const std::string text = point.text(key);
-  Triple triple{};
-  char end = 0;
-  const int read = std::sscanf(text.c_str(), "%8dx%8dx%8d%c", &triple[0], &triple[1], &triple[2], &end);
-  if (read != 3 || triple[0] < 1 || triple[1] < 1 || triple[2] < 1)
-    refuse("the request gives " + key + "=" + text + "; give three numbers from 1 up, such as 4x2x1");
-  return triple;
+  std::istringstream stream(point.text(key));
+  std::vector<int> numbers;
+  for (std::string part; std::getline(stream, part, 'x');)
+    numbers.push_back(static_cast<int>(std::clamp<long long>(read_integer(part).value_or(0), 0, most + 1)));
+  const bool valid = numbers.size() == 3 && *std::min_element(numbers.begin(), numbers.end()) >= 1 &&
+                     *std::max_element(numbers.begin(), numbers.end()) <= most;
+  if (!valid || point.text(key).back() == 'x')
+    refuse("the request gives " + key + "=" + point.text(key) + "; give three numbers from 1 to " + std::to_string(most) +
+           ", such as 4x2x1");
+  return {numbers[0], numbers[1], numbers[2]};
 }
 
 ProcessGrid::ProcessGrid(const Point &point, int num_ranks)

@@ -23,11 +23,11 @@ std::string json_split(const std::vector<double> &durations_s, int num_ranks) {
     char number[32];
     std::snprintf(number, sizeof number, "%.4g", durations_s[k]);
     if (k > 0) json += ", ";
-    if (k % width == 0) json += "[";
-    if (k % num_durations == 0) json += "[";
+    if (k % width == 0) json += '[';
+    if (k % num_durations == 0) json += '[';
     json += number;
-    if (k % num_durations == num_durations - 1) json += "]";
-    if (k % width == width - 1) json += "]";
+    if (k % num_durations == num_durations - 1) json += ']';
+    if (k % width == width - 1) json += ']';
   }
   return json + "]";
 }
