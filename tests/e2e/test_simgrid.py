@@ -133,3 +133,32 @@ def test_without_simgrid_every_method_to_ask_for_it_says_how_to_get_it(earlybird
     ):
         refused(earlybird(*arguments, env=absent, check=False), "SimGrid is not installed", "install")
     assert "no  simulation" in earlybird("doctor", env=absent).stdout
+
+
+def test_a_wave_reaches_the_corner_of_the_next_sweep_before_it_starts(earlybird, simgrid):
+    """Four sweeps of 8 blocks cross a grid of N times N ranks in 32 + 6 (N - 1) blocks: each has to reach the
+    corner of the next, or the last rank, N - 1, 2 (N - 1), N - 1 and 2 (N - 1) blocks away."""
+    block_s = 1e-3
+    points = rows(
+        earlybird, "sweep3d", "--launcher", "simgrid:1x2x32", "--ranks", "1,4,16,64", "--scaling", "weak",
+        "--cells", "2x2x8", "--compute", f"{block_s}",
+    )  # fmt: skip
+    for point, width in zip(points, (1, 2, 4, 8), strict=True):
+        assert point["ranks"] == width**2
+        assert point["time_s"] == pytest.approx((32 + 6 * (width - 1)) * block_s, rel=2e-2)
+        assert point["computing_s"] == pytest.approx(32 * block_s)
+
+
+def test_hundreds_of_ranks_exchange_halos(earlybird, simgrid):
+    points = rows(
+        earlybird, "halo3d", "--launcher", "simgrid:4x2x27", "--ranks", "216", "--scaling", "weak",
+        "--cells", "3x3x3", "--compute", "1ms", "--stencil", "27", "--partitions", "1",
+    )  # fmt: skip
+    assert [point["method"] for point in points] == ["funnelled", "persistent"]
+    # 26 messages from each of the 4**3 ranks inside, fewer from the others.
+    assert {point["messages"] for point in points} == {(3 * 6 - 2) ** 3 - 6**3}
+
+
+def rows(earlybird, *arguments):
+    printed = earlybird("measure", *arguments, "--quick", "--json", "-o", "run").stdout
+    return json.loads(printed)["points"]
