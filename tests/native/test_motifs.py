@@ -220,6 +220,9 @@ def test_wrong_data_are_noticed_of_the_style_they_came_by(
     [
         ("halo3d", halo("8x8x8", "3x1x1"), OWN, "process_grid=3x1x1 and there are 2 ranks"),
         ("halo3d", halo("8x8", "2x1x1"), OWN, "cells=8x8; give three numbers"),
+        ("halo3d", halo("8x8x8x", "2x1x1"), OWN, "cells=8x8x8x; give three numbers"),
+        ("halo3d", halo("8x8x100000000", "2x1x1"), OWN, "give three numbers from 1 to 99999999"),
+        ("halo3d", halo("8x-8x8", "2x1x1"), OWN, "cells=8x-8x8; give three numbers"),
         ("halo3d", halo("1x8x8", "2x1x1"), OWN, "at least one cell per rank"),
         ("halo3d", halo("8x8x2", "2x1x1"), OWN, "partitions=4 and a rank has 2 planes"),
         ("halo3d", halo("8x8x8", "2x1x1", stencil=9), OWN, "stencil=9; give 7 or 27"),
