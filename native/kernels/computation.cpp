@@ -107,22 +107,16 @@ class Noisy : public Computation {
   std::vector<Thread> threads_;
 };
 
-double not_negative(const Point &point, const std::string &key) {
-  const double value = point.number(key);
-  if (value < 0) refuse("the request gives " + key + "=" + point.text(key) + "; give 0 or more");
-  return value;
-}
-
 }  // namespace
 
 std::unique_ptr<Computation> make_computation(const Point &point, const Transfer &transfer) {
   const auto partition_bytes = static_cast<double>(transfer.partition_bytes());
   if (!point.has("compute_s_per_byte"))
-    return std::make_unique<LastLate>(transfer, not_negative(point, "gamma_s_per_byte") * partition_bytes);
+    return std::make_unique<LastLate>(transfer, point.not_negative("gamma_s_per_byte") * partition_bytes);
   if (point.has("gamma_s_per_byte"))
     refuse("the request gives gamma_s_per_byte and compute_s_per_byte; give one of them: a delayed last partition, or noise");
-  const double mu_s_per_byte = not_negative(point, "compute_s_per_byte");
-  const double deviation = (not_negative(point, "epsilon") + not_negative(point, "delta")) / 2;
+  const double mu_s_per_byte = point.not_negative("compute_s_per_byte");
+  const double deviation = (point.not_negative("epsilon") + point.not_negative("delta")) / 2;
   return std::make_unique<Noisy>(transfer, mu_s_per_byte, deviation);
 }
 

@@ -3,7 +3,6 @@
 // partition is in flight: from its MPI_Pready, the call included, until rank 1 has it. The send methods are measured
 // interleaved; all other metrics follow from the moments in the samples.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include "harness/machine/work.hpp"
 #include "harness/messages/buffer.hpp"
 #include "harness/messages/data_check.hpp"
+#include "harness/sampling/stop_rule.hpp"
 #include "harness/text/json.hpp"
 #include "harness/text/refuse.hpp"
 #include "kernels/computing/noise.hpp"
@@ -26,12 +26,6 @@
 using namespace earlybird;
 
 namespace {
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The computing threads of rank 0, the noise of their times, and the caches of this rank.
 class Conditions {
@@ -68,8 +62,8 @@ class Conditions {
     for (const Padded &one : work_) rates.push_back(one.work.steps_per_s());
     std::vector<std::pair<std::string, std::string>> found = {{"work_per_s", json_array(rates)}};
     if (flusher_) {
-      found.emplace_back("line_hot_s", json_array(team.gather(std::vector<double>{median_of(hot_s_)})));
-      found.emplace_back("line_cold_s", json_array(team.gather(std::vector<double>{median_of(cold_s_)})));
+      found.emplace_back("line_hot_s", json_array(team.gather(std::vector<double>{median(hot_s_)})));
+      found.emplace_back("line_cold_s", json_array(team.gather(std::vector<double>{median(cold_s_)})));
       found.emplace_back("flushed_bytes", std::to_string(flusher_->bytes()));
     }
     return found;
@@ -235,24 +229,11 @@ Transfer make_transfer(const Task &task, Buffer &buffer) {
   return {task.team, buffer, static_cast<std::size_t>(size_bytes), num_partitions, task.crew.size()};
 }
 
-std::string json_moment(double moment_s) { return json_number(std::round(moment_s * 1e9) * 1e-9); }
-
-// Of each row of `all` values, those from `first` on, as an array of `count`.
-std::string json_rows(const std::vector<double> &values, std::size_t all, std::size_t first, std::size_t count) {
-  std::vector<std::string> rows;
-  for (std::size_t row = first; row < values.size(); row += all) {
-    std::vector<std::string> texts;
-    for (std::size_t k = row; k < row + count; ++k) texts.push_back(json_moment(values[k]));
-    rows.push_back(json_array(texts));
-  }
-  return json_array(rows);
-}
-
-// Of each row of `all` values, number `which`.
-std::string json_column(const std::vector<double> &values, std::size_t all, std::size_t which) {
-  std::vector<std::string> texts;
-  for (std::size_t k = which; k < values.size(); k += all) texts.push_back(json_moment(values[k]));
-  return json_array(texts);
+// Of each row of `width` values, number `which`.
+std::string json_column(const std::vector<double> &values, std::size_t width, std::size_t which) {
+  std::vector<double> column;
+  for (std::size_t k = which; k < values.size(); k += width) column.push_back(values[k]);
+  return json_array(column);
 }
 
 // What the metrics are computed from; see docs/files.md.
@@ -266,7 +247,7 @@ void add_moments(Operation &operation, const Series &series, const Transfer &tra
   members.emplace_back("arrived_s", json_rows(moments_s, all, of_rank, num));
   members.emplace_back("completed_s", json_column(moments_s, all, of_rank + 2 * num));
   const auto threads = static_cast<std::size_t>(transfer.num_threads);
-  members.emplace_back("compute_s", json_rows(draws_s, threads, 0, threads));
+  members.emplace_back("compute_s", json_rows(draws_s, threads));
 }
 
 void measure(const Task &task) {

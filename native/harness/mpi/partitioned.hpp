@@ -13,6 +13,10 @@
 
 namespace earlybird {
 
+// libearlybird tries segmentations in the first 35 starts of a request, or after start 32 if an earlier request provided the
+// initial one. It tries again from start 128 on.
+constexpr int starts_until_settled = 70;
+
 // Ends the program with a message about `what` unless partitioned communication is provided by libearlybird
 // (`from_libearlybird`) or by the MPI itself (otherwise).
 void require_partitioned(bool from_libearlybird, const std::string &what);

@@ -191,6 +191,12 @@ double Point::number(const std::string &key) const {
   return *number;
 }
 
+double Point::not_negative(const std::string &key) const {
+  const double value_of_key = number(key);
+  if (!(value_of_key >= 0)) refuse("the request gives " + key + "=" + text(key) + "; give 0 or more");
+  return value_of_key;
+}
+
 Point Point::without(const std::string &key) const {
   Point other = *this;
   auto &values = other.values_;

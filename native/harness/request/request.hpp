@@ -21,6 +21,7 @@ class Point {
   long long integer(const std::string &key) const;
   int integer(const std::string &key, int low, int high) const;
   double number(const std::string &key) const;
+  double not_negative(const std::string &key) const;
   // Any value, numbers as JSON writes them.
   std::string text(const std::string &key) const;
 

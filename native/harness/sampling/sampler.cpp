@@ -30,14 +30,6 @@ std::size_t num_values(const Operation &operation) {
   return num_readings + num_of(operation.thread_times_s) + num_of(operation.durations_s) + num_of(operation.moments_s);
 }
 
-// Rows of `width` values each.
-std::string json_rows(const std::vector<double> &values, std::size_t width) {
-  std::vector<std::string> rows;
-  for (auto row = values.begin(); row != values.end(); row += static_cast<std::ptrdiff_t>(width))
-    rows.push_back(json_array(std::vector<double>(row, row + static_cast<std::ptrdiff_t>(width))));
-  return json_array(rows);
-}
-
 // The index of the `k`-th operation of a round of `count`: each is first equally often and follows both its neighbours.
 std::size_t operation_index(int round, std::size_t k, std::size_t count) {
   const auto number = static_cast<std::size_t>(round);

@@ -54,6 +54,17 @@ std::string json_array(const std::vector<int> &values) {
   return json_array(items);
 }
 
+std::string json_rows(const std::vector<double> &values, std::size_t width, std::size_t first, std::size_t count) {
+  std::vector<std::string> rows;
+  for (std::size_t row = first; row < values.size(); row += width) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row);
+    rows.push_back(json_array(std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count))));
+  }
+  return json_array(rows);
+}
+
+std::string json_rows(const std::vector<double> &values, std::size_t width) { return json_rows(values, width, 0, width); }
+
 JsonObject &JsonObject::add(const std::string &key, const std::string &json) {
   if (!members_.empty()) members_ += ", ";
   members_ += json_text(key) + ": " + json;

@@ -27,12 +27,6 @@ std::mt19937_64 generator_of(int seed, int rank, int thread, int round) {
   return std::mt19937_64(seeds);
 }
 
-double not_negative(const Point &point, const std::string &key) {
-  const double value = point.number(key);
-  if (!(value >= 0)) refuse("the request gives " + key + "=" + point.text(key) + "; give 0 or more");
-  return value;
-}
-
 }  // namespace
 
 std::vector<double> Noise::times_s(int rank, int num_threads, int round) const {
@@ -58,7 +52,7 @@ std::vector<double> Noise::times_s(int rank, int num_threads, int round) const {
 Noise read_noise(const Point &point, int seed) {
   const auto known = models.find(point.text("noise"));
   if (known == models.end()) refuse("the request gives noise=" + point.text("noise") + "; give one of " + names_of(models));
-  return {known->second, not_negative(point, "noise_share"), not_negative(point, "compute_s"), seed};
+  return {known->second, point.not_negative("noise_share"), point.not_negative("compute_s"), seed};
 }
 
 }  // namespace earlybird

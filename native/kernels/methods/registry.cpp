@@ -23,10 +23,6 @@ namespace {
 // libearlybird before it adapts: it makes its first plan in the second start of a request and uses it from the third start
 // on.
 constexpr int starts_before_plan = 2;
-// libearlybird tries segmentations in the first 35 starts of a request, or after start 32 if an earlier request provided the
-// initial one. It tries again from start 128 on.
-constexpr int starts_until_settled = 70;
-
 // `earlybird:BYTES` is `earlybird` with this aggregation limit, `earlybird-segments:NUMBER` with this many segments.
 const std::string aggregation_prefix = "earlybird:", segments_prefix = "earlybird-segments:";
 

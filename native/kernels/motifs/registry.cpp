@@ -14,10 +14,6 @@ namespace earlybird {
 
 namespace {
 
-// libearlybird tries segmentations in the first 35 starts of a request, or after start 32 if an earlier request provided the
-// initial one. It tries again from start 128 on.
-constexpr int starts_until_settled = 70;
-
 enum class Needs { nothing, own_partitioned, earlybird };
 
 template <class Type>

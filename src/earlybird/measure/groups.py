@@ -27,7 +27,7 @@ VIRTUAL_COMPETITORS = 4
 # How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
 _LINK_S = 0.1
 # Emptying the caches of a rank takes about this long; libearlybird settles in so many starts, see
-# native/kernels/methods/registry.cpp.
+# native/harness/mpi/partitioned.hpp.
 _FLUSH_S, _SETTLING_STARTS = 0.02, 70
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 _LATE_DELIVERIES = 3
@@ -247,7 +247,8 @@ class Resources:
 class Suite:
     """`groups(options, resources, mpi)` lists what to measure; `takes` are its own options, besides those of
     every suite; `budgets_s` the default time for one MPI, without and with --quick; a `simulated` suite runs
-    on simulated ranks although it compares threads."""
+    on simulated ranks although it compares threads, and of one that `draws_threads` the launcher synthetic
+    draws times for any number of them."""
 
     name: str
     help: str
@@ -256,6 +257,7 @@ class Suite:
     example: str
     budgets_s: tuple[float, float] = (60.0, 20.0)
     simulated: bool = False
+    draws_threads: bool = False
 
     @property
     def compares_threads(self) -> bool:
@@ -276,6 +278,14 @@ def pair_layout(level: str, competitors: int, resources: Resources) -> Layout:
     rank = np.arange(2 * competitors)
     node, socket = rank // competitors, rank % competitors // per_socket
     return Layout(node, socket, f"2 nodes of {competitors} ranks")
+
+
+def cores_per_rank(level: str, resources: Resources) -> int:
+    """Cores for the threads of one of the two ranks; virtual nodes share those of one machine."""
+    of_group = resources.cores_per_socket or resources.cores[level]
+    if level == "intra_socket" or resources.link_bytes_per_s is not None:
+        return max(of_group // 2, 1)
+    return of_group if level == "inter_socket" else resources.cores[level]
 
 
 def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
