@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import subprocess
 from collections import Counter
 
 import numpy as np
@@ -25,20 +24,6 @@ def exchange(mpi, tmp_path, rows, num_ranks, threads):
     points = exchange_group(pattern, layout, mpi).points
     request = Request("0", "exchange", points, layout, Rules(budget_s=0.02), pattern, 300, 120)
     return MpiexecLauncher(find_flavour(mpi), threads=threads).launch(request, tmp_path, lambda *_: None)
-
-
-@pytest.fixture
-def preload(tmp_path, monkeypatch):
-    """preload(mpi, source) compiles `source` and puts it before the MPI library of every launch."""
-
-    def put(mpi, source):
-        flavour = find_flavour(mpi)
-        (tmp_path / "shim.c").write_text(source)
-        command = [flavour.mpicc, "-shared", "-fPIC", tmp_path / "shim.c", "-o", tmp_path / "shim.so"]
-        subprocess.run(command, check=True, env=flavour.environment())
-        monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
-
-    return put
 
 
 @pytest.fixture
@@ -96,9 +81,9 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 
 
 def test_messages_are_dealt_out_in_turn_each_of_a_pair_with_a_tag_of_its_own(
-    mpi, tmp_path, preload, monkeypatch
+    mpi, tmp_path, preload_source, monkeypatch
 ):
-    preload(mpi, COUNTED)
+    preload_source(mpi, COUNTED)
     monkeypatch.setenv("SENT", str(tmp_path / "sent"))
     (sample,) = exchange(mpi, tmp_path, [(0, 1, 8), (1, 0, 8)] * 6, 2, 3).samples
     sent = [line.split() for line in (tmp_path / "sent").read_text().splitlines()]
@@ -127,8 +112,8 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_where_tags_run_out_messages_still_match(mpi, tmp_path, preload, threads):
-    preload(mpi, FEW_TAGS)
+def test_where_tags_run_out_messages_still_match(mpi, tmp_path, preload_source, threads):
+    preload_source(mpi, FEW_TAGS)
     # Three tags for two threads: dealt out in turn, messages of one tag would be on both.
     launched = exchange(mpi, tmp_path, [(0, 1, 500), (1, 0, 500)] * 40, 2, threads)
     assert launched.cause is None
@@ -147,8 +132,8 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int target, int ta
 
 
 @pytest.mark.parametrize(("size_bytes", "validated"), [(99, True), (100, False)])
-def test_a_flipped_bit_of_any_thread_is_noticed(any_mpi, tmp_path, preload, size_bytes, validated):
-    preload(any_mpi, FLIP)
+def test_a_flipped_bit_of_any_thread_is_noticed(any_mpi, tmp_path, preload_source, size_bytes, validated):
+    preload_source(any_mpi, FLIP)
     rows = [(0, 1, 8), (0, 1, size_bytes), (1, 0, 8)]
     (sample,) = exchange(any_mpi, tmp_path, rows, 2, 2).samples
     assert sample.validated is validated
@@ -205,8 +190,8 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
 """
 
 
-def test_a_library_without_threads_is_refused_where_they_are_asked_for(any_mpi, tmp_path, preload):
-    preload(any_mpi, SERIALIZED)
+def test_a_library_without_threads_is_refused_where_they_are_asked_for(any_mpi, tmp_path, preload_source):
+    preload_source(any_mpi, SERIALIZED)
     launched = exchange(any_mpi, tmp_path, [], 1, 2)
     assert launched.samples == [] and "--threads is 2" in launched.cause and "serialized" in launched.cause
     assert exchange(any_mpi, tmp_path, [], 1, 1).cause is None
