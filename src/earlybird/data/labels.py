@@ -26,11 +26,11 @@ METHODS = {
     "rma-many-active": ("RMA, many windows, active", "Na"),
     "rma-fence": ("RMA, fence", "F"),
 }
-# The styles of motifs that are no methods above, likewise.
+# The styles of motifs that are no methods above.
 STYLES = {
-    "funnelled": ("one thread communicates", "F1"),
-    "persistent": ("one thread, persistent", "F2"),
-    "multiple": ("every thread communicates", "T"),
+    "funnelled": "one thread communicates",
+    "persistent": "one thread, persistent",
+    "multiple": "every thread communicates",
 }
 # Collective algorithms, likewise. The prefix `own-` marks our implementations on point-to-point calls.
 ALGORITHMS = {
@@ -89,7 +89,7 @@ def method(name: str) -> str:
     `own-pipeline:4096` is our pipeline in segments of 4096 bytes."""
     known, _, bound = name.partition(":")
     if known in STYLES:
-        return STYLES[known][0]
+        return STYLES[known]
     if known not in METHODS:
         return algorithm(name)
     text = METHODS[known][0]
@@ -138,6 +138,11 @@ def level_order(name: str) -> int:
 
 def model_order(name: str) -> int:
     return MODELS.index(name) if name in MODELS else len(MODELS)
+
+
+def noise(model: str, share: float) -> str:
+    """`single 4 %`; `none`."""
+    return f"{model} {100 * share:.3g} %" if share else model
 
 
 def listed(items: Sequence[str]) -> str:

@@ -14,6 +14,12 @@ from earlybird.machine.flavours import SIMULATED
 from earlybird.measure import computing
 from earlybird.measure.collective import first_ranks
 from earlybird.measure.groups import Group, Options, Resources, powers, refuse_large
+from earlybird.measure.library_methods import (
+    is_here,
+    launches_of,
+    remark_without_own_calls,
+    unavailable_reason,
+)
 from earlybird.measure.motif_options import (
     BLOCKS,
     CELLS,
@@ -42,7 +48,6 @@ from earlybird.measure.motif_shapes import (
     parse_triple,
     triple_text,
 )
-from earlybird.measure.pipeline import is_here, unavailable_reason
 
 # Seen with SMPI 3.32: ranks end when a small persistent message is started again before it was received.
 _SMPI_LOSES = "SMPI loses persistent messages that run ahead of their receivers"
@@ -90,9 +95,7 @@ def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list
     points = [point for point, _ in _points(kind, options, resources, "")]
     found = []
     if options.methods is None and not library.partitioned:
-        found.append(
-            f"{library.name} has no partitioned communication of its own: only libearlybird's is measured"
-        )
+        found.append(remark_without_own_calls(library))
     elif options.methods is None:
         causes = {_failure_of_own_calls(point, resources) for point in points} - {None}
         found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
@@ -115,7 +118,7 @@ def _groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -
     methods = _methods(kind, options, resources)
     alike: dict[tuple[Any, ...], tuple[Layout, list[dict[str, Any]]]] = {}
     for point, layout in _points(kind, options, resources, mpi):
-        for chosen, preload in _launches(_of_point(methods, point, options, resources)):
+        for chosen, preload in launches_of(_of_point(methods, point, options, resources)):
             key = (layout.text, point["threads"], chosen, preload)
             alike.setdefault(key, (layout, []))[1].append(point)
     return [
@@ -179,18 +182,6 @@ def _failure_of_own_calls(point: dict[str, Any], resources: Resources) -> str | 
     if point["threads"] > 1:
         return "reports partitions before their data arrive if several threads wait"
     return None
-
-
-def _launches(methods: tuple[str, ...]) -> list[tuple[tuple[str, ...], bool]]:
-    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` would
-    not be the MPI's own."""
-    common = tuple(method for method in methods if method not in (EARLYBIRD, OWN_CALLS))
-    found = []
-    if OWN_CALLS in methods or EARLYBIRD not in methods:
-        found.append(((*common, *(method for method in methods if method == OWN_CALLS)), False))
-    if EARLYBIRD in methods:
-        found.append(((*common, EARLYBIRD), True))
-    return found
 
 
 def _points(

@@ -1,12 +1,12 @@
 """The suite `partitioned`: overhead, perceived bandwidth, availability and early-bird share of partitioned
 communication (Temucin et al. 2022)."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import EARLYBIRD, OWN_CALLS, SINGLE
 from earlybird.measure import computing
 from earlybird.measure.groups import (
     MIB,
@@ -14,16 +14,21 @@ from earlybird.measure.groups import (
     Options,
     Resources,
     carried_bytes,
+    cores_per_rank,
     levels_of,
     link_of,
     pair_layout,
     powers,
     refuse_large,
 )
+from earlybird.measure.library_methods import (
+    is_here,
+    launches_of,
+    remark_without_own_calls,
+    unavailable_reason,
+)
 from earlybird.measure.options import LEVELS, SuiteOption, counts, listed, sizes_option, threads_option
-from earlybird.measure.pipeline import is_here, unavailable_reason
 
-EARLYBIRD, OWN_CALLS = "earlybird", "partitioned"
 PARTITIONED_METHODS = (SINGLE, "many", EARLYBIRD, OWN_CALLS)
 CACHES = ("hot", "cold")
 BUDGET_S, QUICK_BUDGET_S = 240.0, 60.0
@@ -66,7 +71,7 @@ def partitioned_groups(options: Options, resources: Resources, mpi: str) -> list
         points = _points(options, level, resources, mpi)
         for threads in dict.fromkeys(point["threads"] for point in points):
             of_threads = tuple(point for point in points if point["threads"] == threads)
-            for chosen, preload in _launches(methods):
+            for chosen, preload in launches_of(methods):
                 result.append(
                     Group(
                         "partitioned", pair_layout(level, 1, resources), of_threads, methods=chosen,
@@ -81,9 +86,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
     library = resources.library
     found = []
     if library is not None and not library.partitioned and options.methods is None:
-        found.append(
-            f"{library.name} has no partitioned communication of its own: only libearlybird's is measured"
-        )
+        found.append(remark_without_own_calls(library))
     points = [p for level in levels_of(options, resources) for p in _points(options, level, resources, "")]
     rounded = {p["size_bytes"] for p in points} - set(options.sizes_bytes or ())
     if options.sizes_bytes and rounded:
@@ -91,12 +94,12 @@ def remarks(options: Options, resources: Resources) -> list[str]:
             "the partitions of MPI have equal sizes: sizes are rounded down to multiples of the partitions, "
             f"such as {min(rounded)} bytes"
         )
-    cores = min(resources.cores.values())
+    cores = min(cores_per_rank(level, resources) for level in levels_of(options, resources))
     most = max(point["threads"] for point in points)
-    if library is not None and most + 1 > cores:
+    if library is not None and most > cores:
         found.append(
-            f"up to {most} computing threads and a receiver share {cores} cores: threads sleep instead of "
-            "computing, and samples with more threads than cores are marked oversubscribed"
+            f"a rank has {labels.counted(cores, 'core')} and up to {most} threads: where cores are short, "
+            "threads sleep instead of computing, and samples are marked oversubscribed"
         )
     return found
 
@@ -120,18 +123,6 @@ def _methods(options: Options, resources: Resources) -> tuple[str, ...]:
         if resources.library is not None and not is_here(method, resources):
             raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
     return tuple(dict.fromkeys((SINGLE, *options.methods)))
-
-
-def _launches(methods: Iterable[str]) -> list[tuple[tuple[str, ...], bool]]:
-    """The methods of each kind of launch, and whether it gets libearlybird, with which `partitioned` is not
-    the MPI's own."""
-    common = tuple(method for method in methods if method not in (EARLYBIRD, OWN_CALLS))
-    found = []
-    if OWN_CALLS in methods or EARLYBIRD not in methods:
-        found.append(((*common, *(method for method in methods if method == OWN_CALLS)), False))
-    if EARLYBIRD in methods:
-        found.append(((*common, EARLYBIRD), True))
-    return found
 
 
 def _points(options: Options, level: str, resources: Resources, mpi: str) -> list[dict[str, Any]]:

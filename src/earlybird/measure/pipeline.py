@@ -23,6 +23,7 @@ from earlybird.measure.groups import (
     refuse_hanging,
     refuse_large,
 )
+from earlybird.measure.library_methods import is_here, unavailable_reason
 from earlybird.measure.noise import NOISE_OPTIONS
 from earlybird.measure.options import (
     LEVELS,
@@ -144,31 +145,6 @@ def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
             raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
         chosen.append(method)
     return tuple(dict.fromkeys(chosen))
-
-
-def is_here(method: str, resources: Resources) -> bool:
-    """Whether the MPI, or the launcher that draws times, has this method."""
-    library = resources.library
-    if library is None:
-        return method in resources.drawn_methods
-    needed = {"partitioned": library.partitioned, "stream": library.streams}
-    return library.earlybird if method.startswith("earlybird") else needed.get(method, True)
-
-
-def unavailable_reason(method: str, resources: Resources) -> str:
-    library = resources.library
-    if library is None:
-        drawn = ", ".join(sorted(resources.drawn_methods))
-        return f"the launcher synthetic draws times of {drawn} only; leave it out"
-    if method.startswith("earlybird"):
-        return (
-            f"libearlybird is not built for {library.name}; leave it out, or run `earlybird build --mpi "
-            f"{library.name}`"
-        )
-    what = (
-        "no partitioned communication of its own" if method == "partitioned" else "no streams (MPIX_Stream)"
-    )
-    return f"{library.name} has {what}; leave it out, or give an --mpi that has, such as mpich"
 
 
 def _kinds(

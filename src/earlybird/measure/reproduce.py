@@ -10,16 +10,17 @@ from earlybird.measure.groups import (
     Options,
     Resources,
     carried_bytes,
+    cores_per_rank,
     hangs_with_contexts,
     levels_of,
     powers,
 )
+from earlybird.measure.library_methods import is_here
 from earlybird.measure.pipeline import (
     AGGREGATED,
     ALL_METHODS,
     PIPELINE_OPTIONS,
     default_gamma,
-    is_here,
     pipeline_groups,
 )
 
@@ -47,7 +48,7 @@ def groups_of_pipeline(options: Options, resources: Resources, mpi: str) -> list
 
 def remarks(options: Options, resources: Resources) -> list[str]:
     """Differences from the paper's measurements, one sentence each."""
-    level, cores = _level(options, resources), _cores_per_rank(_level(options, resources), resources)
+    level, cores = _level(options, resources), cores_per_rank(_level(options, resources), resources)
     many, few = _threads(options, level, resources)
     notes = []
     if many != PAPER_THREADS or few != PAPER_FEW_THREADS:
@@ -130,17 +131,9 @@ def _level(options: Options, resources: Resources) -> str:
     return levels[-1]
 
 
-def _cores_per_rank(level: str, resources: Resources) -> int:
-    """Cores for the threads of one of the two ranks; virtual nodes share those of one machine."""
-    of_group = resources.cores_per_socket or resources.cores[level]
-    if level == "intra_socket" or resources.link_bytes_per_s is not None:
-        return max(of_group // 2, 1)
-    return of_group if level == "inter_socket" else resources.cores[level]
-
-
 def _threads(options: Options, level: str, resources: Resources) -> tuple[int, int]:
     """Of figures 5 and 6, at least two, or there is no contention; and of figures 7 and 8."""
-    cores = _cores_per_rank(level, resources)
+    cores = cores_per_rank(level, resources)
     many = options.threads[0] if options.threads else min(max(cores, 2), PAPER_THREADS)
     few = max(divisor for divisor in (1, 2, 4) if divisor <= max(cores, 1))
     return many, few

@@ -167,6 +167,7 @@ SUITES = {
             groups_of_partitioned,
             "earlybird measure partitioned --sizes 64KiB,1MiB --partitions 1,8 --noise none,single -o run",
             budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
+            draws_threads=True,
         ),
         Suite(
             "halo3d",

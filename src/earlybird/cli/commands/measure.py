@@ -119,7 +119,7 @@ def measure(
         return
     starter, resources = launchers_of(settings, effort.seed)
     if starter.name == "synthetic":
-        _refuse_synthetic_threads(settings, options)
+        _refuse_synthetic_threads(chosen, options)
     if is_simulated(settings["launcher"]):
         _refuse_without_threads(chosen)
     groups = [
@@ -225,14 +225,14 @@ def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
             )
 
 
-def _refuse_synthetic_threads(settings: dict, options: Options) -> None:
-    if "msgrate" in settings["suites"]:
+def _refuse_synthetic_threads(chosen: Sequence[Suite], options: Options) -> None:
+    if suites.SUITES["msgrate"] in chosen:
         raise InputError(
             "the launcher synthetic draws times from a profile, which contains no message rates; measure "
             "msgrate with another --launcher"
         )
     most = max(options.threads or (options.launcher_threads,))
-    if most > 1 and settings["suites"] != ["partitioned"]:
+    if most > 1 and not all(suite.draws_threads for suite in chosen):
         raise InputError(
             f"--threads is {most}, but the launcher synthetic draws times from a profile and ignores "
             "threads; omit --threads"

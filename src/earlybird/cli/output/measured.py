@@ -6,7 +6,7 @@ from earlybird.cli.output.motifs import print_scaling
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, GENERAL, LEFT, MPI_COLUMN, ordered
+from earlybird.cli.output.results import LEFT, columns_of, compares_mpis, ordered
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
@@ -35,7 +35,7 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
     """Print the samples of a run; most tables have no column for the MPI, and each of several has
     its own."""
     mpis = dict.fromkeys(sample.config["mpi"] for sample in samples)
-    compares = {sample.kernel for sample in samples} == {"partitioned"}  # its table has a column for the MPI
+    compares = all(compares_mpis(sample.kernel) for sample in samples)
     if format != "table" or len(mpis) == 1 or compares:
         print_samples(run, samples, format)
         return
@@ -58,9 +58,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
             print(f"\n{kernel}")
-            several = len({result.config["mpi"] for result in of_kernel}) > 1
-            columns = [c for c in COLUMNS.get(kernel, GENERAL) if several or c.head != MPI_COLUMN]
-            print_table(*table(columns, of_kernel), left=LEFT)
+            print_table(*table(columns_of(of_kernel), of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
             print_scaling(of_kernel)

@@ -39,9 +39,8 @@ def _throughput(result: Result) -> str:
     return units.format_bandwidth(rate) if rate else ""
 
 
-def _noise(result: Result) -> str:
-    share = result.config["noise_share"]
-    return f"{result.config['noise']} {labels.percent(share)}" if share else ""
+def noise(result: Result) -> str:
+    return labels.noise(result.config["noise"], result.config["noise_share"])
 
 
 SHAPE = (
@@ -58,7 +57,7 @@ SHAPE = (
     Column("threads", _of("threads"), common=True),
     Column("partitions", _of("partitions"), common=True),
     Column("compute", lambda one: units.format_seconds(one.config["compute_s"]), common=True),
-    Column("noise", _noise, common=True, optional=True),
+    Column("noise", lambda one: noise(one) if one.config["noise_share"] else "", True, True),
 )
 SPLIT = (
     Column("sent", _throughput),

@@ -116,12 +116,6 @@ def _speed_up(reference: str) -> tuple[Column, Column]:
     )
 
 
-def _noise(result: Result) -> str:
-    """`single 4 %`"""
-    model, share = result.config["noise"], result.config["noise_share"]
-    return f"{model} {labels.percent(share)}" if share else model
-
-
 def _figure_interval(result: Result, name: str, text: Callable[[float], str]) -> str:
     low, high = result.figures.get(f"{name}_low"), result.figures.get(f"{name}_high")
     return "" if low is None or high is None or low == high else range_text((low, high), text)
@@ -232,7 +226,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("partitions", _of("partitions"), common=True),
         Column("threads", _of("threads"), common=True),
         Column("compute", _of("compute_s", units.format_seconds), common=True),
-        Column("noise", _noise, common=True),
+        Column("noise", motifs.noise, common=True),
         Column("cache", _of("cache"), common=True),
         Column("method", lambda result: result.method),
         Column(MPI_COLUMN, _of("mpi")),
@@ -273,3 +267,14 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
 }
 # Columns that read better aligned to the left.
 LEFT = ("method", "algorithm", "tree")
+
+
+def compares_mpis(kernel: str) -> bool:
+    """Whether the table of a kernel has the results of several MPIs next to each other."""
+    return any(column.head == MPI_COLUMN for column in COLUMNS.get(kernel, GENERAL))
+
+
+def columns_of(results: Sequence[Result]) -> list[Column]:
+    """The columns of a table of results of one kernel; that of the MPI only if there are several."""
+    several = len({result.config["mpi"] for result in results}) > 1
+    return [one for one in COLUMNS.get(results[0].kernel, GENERAL) if several or one.head != MPI_COLUMN]

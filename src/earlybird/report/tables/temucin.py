@@ -12,11 +12,10 @@ from earlybird.report.views.partitioned import Metrics, metric
 
 NAME = "temucin"
 PAPER = (
-    "Paper: MPIPCL, partitioned calls on point-to-point messages, with Open MPI (master) and UCX 1.11 on two "
-    "nodes of Niagara (2 x 20 cores of Intel Skylake at 2.4 GHz, EDR InfiniBand), one thread per core. "
-    "Its figures are curves without printed values, so its statements are compared. Where this machine "
-    "differs: messages that never leave a node are copied by the cores that compute, and threads that share "
-    "a core become ready one after the other even without noise."
+    "Paper: MPIPCL, partitioned calls on point-to-point messages, with Open MPI (master) and UCX 1.11 on "
+    "Niagara (2 x 20 cores of Intel Skylake at 2.4 GHz, EDR InfiniBand). Its figures are curves without "
+    "printed values, so its statements are compared. What may differ here: cores copy messages that do "
+    "not leave a node, and threads that share a core become ready one after the other even without noise."
 )
 LEFT = ("the paper finds", "method", "here", "verdict")
 _METHODS = ("earlybird", "partitioned")

@@ -34,8 +34,7 @@ class Setting:
     cache: str
 
     def noise_text(self) -> str:
-        """`single 4.0 %`"""
-        return f"{self.noise} {labels.percent(self.noise_share)}" if self.noise_share else self.noise
+        return labels.noise(self.noise, self.noise_share)
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def choices(measured: Sequence[Metrics]) -> dict[str, list[str]]:
 
 
 def setting_text(one: Metrics) -> str:
-    """`MPICH, same socket, 8 partitions of 8 threads, 10 ms of computation, noise single 4.0 %`"""
+    """`MPICH, same socket, 8 partitions of 8 threads, 10 ms of computation, noise single 4 %`"""
     setting = one.setting
     parts = [
         one.label,
