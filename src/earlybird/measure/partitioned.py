@@ -136,7 +136,7 @@ def _points(options: Options, level: str, resources: Resources, mpi: str) -> lis
             if size < partitions:
                 raise InputError(
                     f"--sizes has {size} bytes and --partitions {partitions}: a partition has at least 1 "
-                    f"byte; give --sizes of {partitions} bytes or more, or fewer --partitions"
+                    f"byte; give sizes from {labels.counted(partitions, 'byte')} up, or fewer --partitions"
                 )
             for threads in options.threads or (partitions,):
                 for computation in computing.computations(_with_defaults(options)):

@@ -99,7 +99,8 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             continue
         request = Request(
             _launch_id(run, group), group.kernel, points, group.layout,
-            _share_budget(plan, group), group.pattern, plan.time_limit_s, plan.stall_limit_s, group.methods,
+            _share_budget(plan, group), group.pattern, plan.time_limit_s,
+            _stall_limit_s(plan, group, points), group.methods,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
             environment=group.environment, settings=group.settings, verifying=verifying,
             seed=order.randrange(1 << 31),
@@ -218,10 +219,23 @@ def _share_budget(plan: Plan, group: Group) -> Rules:
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:
     """Expected time to measure `point` once: its share of the budget, or the time of links and computation
     for the minimum iterations."""
+    link_s = _min_iterations(plan) * group.link_s(point)
+    computing_s = _min_iterations(plan) * group.computing_s(point)
+    return group.settling_s(point) + max(_share_budget(plan, group).budget_s, link_s + computing_s)
+
+
+def _min_iterations(plan: Plan) -> int:
     rules = plan.rules
-    iterations = rules.paper_iterations if rules.mode == "paper" else rules.min_iterations
-    iteration_s = group.link_s(point) + group.computing_s(point)
-    return group.settling_s(point) + max(_share_budget(plan, group).budget_s, iterations * iteration_s)
+    return rules.paper_iterations if rules.mode == "paper" else rules.min_iterations
+
+
+def _stall_limit_s(plan: Plan, group: Group, points: Sequence[Mapping[str, Any]]) -> float:
+    """How long a launch may complete no point: the limit of the plan, beyond what threads compute by
+    request."""
+    computing_s = [
+        group.settling_s(point) + _min_iterations(plan) * group.computing_s(point) for point in points
+    ]
+    return plan.stall_limit_s + max(computing_s)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def measure(
     launches: Annotated[
         int | None, typer.Option(help="Launches of every point.  [default: 5, with --quick 3]")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order of launches and points.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the order of launches and points, and of noise.")] = 1,
     session: SessionOptions,
     format: Annotated[
         str,
