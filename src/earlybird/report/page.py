@@ -3,7 +3,7 @@
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from earlybird.data import files
 from earlybird.report.contents import contents
 from earlybird.report.figures.axes import PALETTE
 from earlybird.report.material import Material
-from earlybird.report.parts import Chapter
+from earlybird.report.parts import Chapter, Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
 FAINT = 0.22  # opacity of shading and raw samples
@@ -44,6 +44,7 @@ def render(material: Material) -> str:
         palette=PALETTE,
         faint=_faint,
         choosers=_choosers,
+        chosen=_chosen,
         style=_text("page.css"),
         watch_script=_text("watch.js"),
         plotly_script=_packed(get_plotlyjs()) if figures else "",
@@ -75,6 +76,11 @@ def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
 def _choosers(chapter: Chapter) -> dict[str, list[str]]:
     """The selectors of a chapter that have more than one value."""
     return {name: list(values) for name, values in chapter.choices.items() if len(values) > 1}
+
+
+def _chosen(figure: Figure, selectors: Mapping[str, object]) -> dict[str, str]:
+    """What the selectors of its chapter must show for a figure to be visible."""
+    return {name: value for name, value in figure.choice.items() if name in selectors}
 
 
 def _faint(hex_color: str) -> str:

@@ -6,7 +6,9 @@ import pytest
 
 from earlybird.data.run import Sample
 from earlybird.models import partitioned_metrics as metrics
+from earlybird.report import page
 from earlybird.report.contents import contents
+from earlybird.report.figures import axes
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.terminal import render
 from earlybird.report.views.partitioned import partitioned_metrics
@@ -127,3 +129,21 @@ def test_the_tables_have_every_method_and_fit_the_terminal():
     assert (
         max(map(len, text.splitlines())) <= 100 and "..." not in text.partition("Metrics of part")[2][:2000]
     )
+
+
+def test_a_page_of_three_mpis_and_many_settings_is_smaller_than_2_mb():
+    parts = [
+        samples(mpi=mpi, noise=noise, partitions=partitions, sizes=tuple(1 << k for k in range(10, 23, 3)))
+        for mpi in ("mpich", "openmpi", "intel")
+        for noise in ("none", "single")
+        for partitions in (1, 4, 16)
+    ]
+    found = chapter(*parts)
+    assert "more rows in `earlybird show RUN`" in found.tables[0].caption
+    assert any(one.id == "partitioned-left" and "10 more settings" in one.title for one in found.figures)
+    assert len(page.render(material(*parts))) < 2e6
+
+
+def test_sizes_close_to_each_other_have_ticks():
+    assert axes.size_axis([65536, 524288])["ticktext"] == ["64 KiB", "512 KiB"]
+    assert axes.size_axis([32, 1024, 65536])["ticktext"][:3] == ["32 B", "1 KiB", "32 KiB"]

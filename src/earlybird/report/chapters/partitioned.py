@@ -6,6 +6,7 @@ from earlybird.compare.partitioned import AVAILABILITY, DELIVERED, OVERHEAD
 from earlybird.data import labels
 from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
+from earlybird.report.figures.lines import MEASURED
 from earlybird.report.figures.partitioned import partitioned_figures
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
@@ -14,14 +15,15 @@ from earlybird.report.tables.partitioned import brief_partitioned_table, partiti
 from earlybird.report.texts import NOTHING, ratio, spread
 from earlybird.report.views.partitioned import (
     Metrics,
+    by_interest,
     choices,
-    headline,
     metric,
     partitioned_metrics,
     setting_text,
 )
 
 ID = "partitioned"
+CROWDED = " Settings with more threads than cores include context switches."
 QUESTION = "What does partitioned communication cost, and what does it gain?"
 # Of these the answer names the better one.
 CALLS = ("partitioned", "earlybird")
@@ -31,15 +33,16 @@ def partitioned_chapter(material: Material) -> Chapter:
     measured = partitioned_metrics(material)
     if not measured:
         return Chapter(ID, QUESTION, "")
-    heads = [headline(group) for group in grouped(measured, lambda one: one.label).values()]
-    first = headline(measured)
-    ordered = [first, *(one for one in measured if one is not first)]
+    ordered = by_interest(measured)
+    heads = [group[0] for group in grouped(ordered, lambda one: one.label).values()]
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_sentence(one) for one in heads),
+        _sentence(ordered[0]),
         [
-            "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper.",
+            "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
+            + MEASURED
+            + CROWDED * any(one.oversubscribed for one in measured),
             *([temucin.PAPER] if any(one.reproduces == temucin.NAME for one in measured) else []),
         ],
         answers=[_answer(one) for one in heads],

@@ -183,12 +183,15 @@ def titled(text: str) -> dict[str, Any]:
 
 
 def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict[str, Any]:
-    """Log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist."""
+    """Log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist; at every size
+    if these are close to each other."""
     sizes = [float(size) for size in sizes_bytes]
     top = max([size for size in sizes if size > 0], default=1.0)
     bottom = min([size for size in sizes if size > 0], default=1.0)
     first, last = math.floor(math.log2(bottom) / 5), math.ceil(math.log2(top) / 5)
     ticks = [float(32**k) for k in range(max(first, 0), last + 1)]
+    if sum(bottom <= tick <= top for tick in ticks) < 2 and 0 not in sizes:
+        ticks = sorted(set(sizes))  # a narrow range
     texts = [format_bytes(tick) for tick in ticks]
     if 0 in sizes:
         ticks, texts = [ZERO_BYTES_AT, *ticks[1:]], ["0 B", *texts[1:]]

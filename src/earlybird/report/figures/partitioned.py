@@ -7,12 +7,11 @@ from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, DELIVERED, EA
 from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.figures import axes
-from earlybird.report.figures.lines import MEASURED, hover, line, method_name, size_x, spread_traces
+from earlybird.report.figures.lines import hover, line, method_name, size_x, spread_traces
 from earlybird.report.parts import Figure, figures_left
 from earlybird.report.views.partitioned import Metrics, metric, setting_text
 
-MAX_SETTINGS = 30  # settings with figures, one shown at a time; the table has all
-CROWDED = " More threads than cores: these times include context switches."
+MAX_SETTINGS = 8  # settings with figures, one shown at a time; the table has all
 MAX_LINES = 64  # partitions in a timeline
 
 _Axis = Callable[[Sequence[float], str], dict[str, Any]]
@@ -86,7 +85,7 @@ def _metric_figure(k: int, one: Metrics, name: str) -> Figure:
     return Figure(
         id,
         f"{title}: {setting_text(one)}",
-        f"{meaning} {MEASURED}" + CROWDED * one.oversubscribed,
+        meaning,
         data,
         axes.layout(
             axes.size_axis([point.size_bytes for point in one.points], "buffer size"),

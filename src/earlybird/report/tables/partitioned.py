@@ -22,11 +22,13 @@ _BRIEF = (
     "availability",
     "delivered",
 )
-_MAX_BRIEF = 24
+_MAX_ROWS, _MAX_BRIEF = 96, 24
 
 
 def partitioned_table(measured: Sequence[Metrics]) -> Table:
-    return table_of(_caption(measured), _rows(measured), _COLUMNS)
+    """With more rows, the page would be larger than 2 MB."""
+    whole = table_of(_caption(measured), _rows(measured), _COLUMNS)
+    return whole.first(_MAX_ROWS, where="in `earlybird show RUN`")
 
 
 def brief_partitioned_table(measured: Sequence[Metrics]) -> Table:

@@ -144,14 +144,15 @@ def partitioned_metrics(material: Material) -> list[Metrics]:
     return sorted(found, key=lambda one: (*vars(one.setting).values(), one.label))
 
 
-def headline(measured: Sequence[Metrics]) -> Metrics:
-    """The setting shown first: preferably with noise and several partitions."""
+def by_interest(measured: Sequence[Metrics]) -> list[Metrics]:
+    """The settings that show most first: with a single message to compare with, with noise, with more
+    partitions, with a core for each thread."""
 
     def merit(one: Metrics) -> tuple:
         has_single = SINGLE in one.points[-1].results
-        return has_single, one.setting.noise_share > 0, one.setting.partitions > 1, not one.oversubscribed
+        return has_single, one.setting.noise_share > 0, one.setting.partitions, not one.oversubscribed
 
-    return max(measured, key=merit)
+    return sorted(measured, key=merit, reverse=True)
 
 
 def _setting(sample: Sample) -> Setting | None:
