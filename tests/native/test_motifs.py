@@ -66,6 +66,15 @@ def test_every_style_of_a_halo_exchange_computes_what_one_process_does(mpi, tmp_
     assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, methods), points, methods)
 
 
+def test_messages_of_different_numbers_of_chunks_between_two_ranks_match(mpi, tmp_path):
+    """In a small periodic grid two ranks are neighbours in many directions, in some with a single chunk."""
+    points = [
+        halo("9x7x11", "2x1x1", 2, partitions=partitions, stencil=27, periodic="yes")
+        for partitions in (2, 4, 6, 8)
+    ]
+    assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, OURS, 2), points, OURS)
+
+
 def test_threads_of_four_ranks_exchange_halos(mpi, tmp_path):
     points = [
         halo("7x5x13", "2x1x2", 2, stencil=27, variables=3),

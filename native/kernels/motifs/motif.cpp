@@ -12,8 +12,6 @@ namespace earlybird {
 namespace {
 
 constexpr std::size_t num_durations = 3;  // computation, communication, waiting
-// Tags of the chunks of 26 neighbours have to be below the 32767 that MPI promises (MPI 4.1, 9.1.2).
-constexpr int most_partitions = 1024;
 
 // By iteration, then by rank: the three durations to a tenth of a thousandth.
 std::string json_split(const std::vector<double> &durations_s, int num_ranks) {
@@ -69,7 +67,7 @@ Traffic traffic_of(const Style &style, const Edges &edges) {
 }
 
 int read_partitions(const Task &task, int most, const std::string &what) {
-  const int partitions = task.point.integer("partitions", 1, most_partitions), threads = task.crew.size();
+  const int partitions = task.point.integer("partitions", 1, most_chunks), threads = task.crew.size();
   const std::string given = "the request gives partitions=" + task.point.text("partitions");
   if (task.point.integer("threads") != threads)
     refuse("the request gives threads=" + task.point.text("threads") + " and its options threads=" + std::to_string(threads) +

@@ -81,7 +81,8 @@ class Multiple : public Style {
     std::vector<std::vector<std::size_t>> places_;  // of each chunk of each edge among those of its owner
   };
 
-  static int tag_of(const Edge &edge, int chunk) { return edge.tag * edge.num_chunks() + chunk; }
+  // The edges between two ranks may have different numbers of chunks.
+  static int tag_of(const Edge &edge, int chunk) { return edge.tag * most_chunks + chunk; }
   MPI_Comm comm_of(const Edge &edge, int chunk) const {
     return lanes_[static_cast<std::size_t>(edge.lanes[static_cast<std::size_t>(chunk)])]->comm();
   }

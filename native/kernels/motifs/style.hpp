@@ -10,6 +10,10 @@
 
 namespace earlybird {
 
+// Of a message at most. The tags of the chunks of 26 neighbours have to be below the 32767 that MPI promises (MPI 4.1,
+// 9.1.2).
+constexpr int most_chunks = 1024;
+
 // One direction of a neighbour: a message of chunks of equal size, one after the other, which threads fill or empty. In
 // every style it has the same bytes.
 struct Edge {

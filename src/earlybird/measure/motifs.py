@@ -52,7 +52,7 @@ from earlybird.measure.motif_shapes import (
 # Seen with SMPI 3.32: ranks end when a small persistent message is started again before it was received.
 _SMPI_LOSES = "SMPI loses persistent messages that run ahead of their receivers"
 
-_MOST_PARTITIONS = 1024  # see native/kernels/motifs/motif.cpp
+_MOST_PARTITIONS = 1024  # see native/kernels/motifs/style.hpp
 _MOST_VARIABLES = 4096
 # Ranks beyond which a machine that is not simulated measures its scheduler; and, simulated, by default.
 _MOST_RANKS, _MOST_PER_CORE, _SIMULATED_RANKS = 64, 8, 64
