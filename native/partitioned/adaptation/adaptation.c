@@ -8,6 +8,7 @@
 #include "partitioned/domain/domain.h"
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/clock.h"
+#include "partitioned/process/send_time.h"
 #include "partitioned/segmentation/search.h"
 
 /* A segmentation message is due in every start during a search, rarely afterwards. Both sides know the start of the first. */
@@ -29,6 +30,7 @@ struct eb_trial {
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_learned in_use;   /* what the last search found, or was learned before; `seen` is that of the last proposal */
   double began_s;     /* the search */
+  double sends_before_s[EB_SEND_TIME_PLACES]; /* what threads had spent in sends when the start began */
 };
 
 /* Both sides compute the same result; a transfer of more segments than a message can hold keeps the canonical ones. */
@@ -63,6 +65,7 @@ int eb_adaptation_begin(eb_adaptation *own, const eb_transfer *transfer, eb_wire
 void eb_adaptation_end(eb_adaptation *own) {
   eb_feedback ignored;
   for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_feedback_take(&own->feedback[r], &ignored);
+  if (own->trial && own->is_observed) eb_send_time_observe(-1);
   eb_segments_free(&own->next_segments);
   free(own->ready_s);
   if (own->trial) free(own->trial->search);
@@ -80,9 +83,11 @@ bool eb_adaptation_take_segments(eb_adaptation *own, eb_segments *segments) {
 /* ---- The times of a start ---- */
 
 static int select_record(eb_adaptation *own) {
+  const bool was_observed = own->is_observed;
   own->record = (int)(own->start % EB_NUM_RECORDS);
   own->is_observed = is_to_be_observed(own);
   if (!own->trial) return MPI_SUCCESS;
+  if (own->is_observed != was_observed) eb_send_time_observe(own->is_observed ? 1 : -1);
   const bool is_searching = own->trial->is_searching;
   if (own->is_observed && !is_searching && !own->ready_s) /* without it nothing is proposed */
     own->ready_s = calloc((size_t)own->transfer->num_partitions, EB_NUM_RECORDS * sizeof *own->ready_s);
@@ -96,28 +101,27 @@ static int select_record(eb_adaptation *own) {
 
 void eb_adaptation_set_started(eb_adaptation *own) {
   atomic_store_explicit(&own->own_s, 0, memory_order_relaxed);
-  atomic_store_explicit(&own->clock_overhead_s, 0, memory_order_relaxed);
   if (!own->is_observed) return;
+  eb_send_time_read(own->trial->sends_before_s);
   own->started_s = eb_stopwatch_s();
   own->clock_ahead_s = eb_now_s() - own->started_s;
 }
 
 void eb_adaptation_note_ready(eb_adaptation *own, int partition) {
   const double now_s = eb_stopwatch_s();
-  const double clock_overhead_s = atomic_load_explicit(&own->clock_overhead_s, memory_order_relaxed);
-  const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed) + clock_overhead_s;
+  const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed);
+  const double spent_s = now_s - own->started_s, sends_s = eb_send_time_since_s(own->trial->sends_before_s);
+  const double others_s = sends_s > own_s ? sends_s - own_s : 0;
   /* Of the last one, whichever thread that is. */
-  const double spent_s = now_s - own->started_s;
   atomic_store_explicit(&own->done_s[own->record], own->clock_ahead_s + now_s, memory_order_relaxed);
-  atomic_store_explicit(&own->spent_s[own->record][0], spent_s, memory_order_relaxed);
+  atomic_store_explicit(&own->spent_s[own->record][0], spent_s - others_s, memory_order_relaxed);
   atomic_store_explicit(&own->spent_s[own->record][1], own_s, memory_order_relaxed);
-  if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(spent_s - own_s);
-  /* Reading the clock is no work of the program's either. Two threads at once may count one reading, which hardly matters. */
-  atomic_store_explicit(&own->clock_overhead_s, clock_overhead_s + eb_clock.read_s, memory_order_relaxed);
+  if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(spent_s - sends_s);
+  eb_send_time_add(eb_clock.read_s); /* which is no work of the program either */
 }
 
-void eb_adaptation_note_sent(eb_adaptation *own, double begin_s) {
-  const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed) + eb_stopwatch_s() - begin_s;
+void eb_adaptation_note_sent(eb_adaptation *own, double spent_s) {
+  const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed) + spent_s;
   atomic_store_explicit(&own->own_s, own_s, memory_order_relaxed);
 }
 

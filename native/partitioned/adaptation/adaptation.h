@@ -31,15 +31,15 @@ typedef struct {
   eb_trial *trial;           /* a sender's; NULL: no segmentation can be better */
   eb_expected_feedback *feedback[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
   _Atomic double done_s[EB_NUM_RECORDS];     /* by each side's clock: the last partition ready, or everything arrived */
-  _Atomic double spent_s[EB_NUM_RECORDS][2]; /* of a sender, from the start to the last partition: all, and in our own sends */
+  /* Of a sender, from the start to the last partition, without the sends of other channels: all, and in the sends of this one. */
+  _Atomic double spent_s[EB_NUM_RECORDS][2];
   int record;       /* where this start's times go */
   bool is_observed; /* they are taken */
   bool proposes;    /* a sender that has not yet searched segmentations for the next message */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
-  float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, own_s taken off; NULL: not noted */
+  float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, without the library's sends; NULL: not noted */
   /* Written and read by all threads that mark partitions in an observed start. */
-  _Alignas(64) _Atomic double own_s; /* spent in our own sends since the start */
-  _Atomic double clock_overhead_s;   /* and in reading the clock, by all threads */
+  _Alignas(64) _Atomic double own_s; /* spent in the sends of this channel since the start */
 } eb_adaptation;
 
 /* Both pointers must stay valid. */
@@ -58,10 +58,9 @@ void eb_adaptation_set_started(eb_adaptation *adaptation);
 /* Are the times of this start taken? */
 static inline bool eb_adaptation_is_observed(const eb_adaptation *adaptation) { return adaptation->is_observed; }
 
-/* Of an observed start: a partition is ready; this thread has sent a segment since begin_s (by the stopwatch); everything has
- * arrived. */
+/* Of an observed start: a partition is ready; this thread has sent a segment, which took spent_s; everything has arrived. */
 void eb_adaptation_note_ready(eb_adaptation *adaptation, int partition);
-void eb_adaptation_note_sent(eb_adaptation *adaptation, double begin_s);
+void eb_adaptation_note_sent(eb_adaptation *adaptation, double spent_s);
 void eb_adaptation_note_arrived(eb_adaptation *adaptation);
 
 /* The sender searches for better segments while its last message is in flight, when it would otherwise be idle. Only for the

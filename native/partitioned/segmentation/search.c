@@ -14,6 +14,8 @@ enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 33, LATER = 2 };
 /* A difference in parts of the predicted time, or in seconds, that is none. */
 #define UNCLEAR 0.02
 #define UNCLEAR_S 30e-9
+/* The part of all pairs of starts in which a candidate that is quicker takes less. */
+#define CLEAR_PAIRS 0.85
 /* A prediction must promise this much to be followed without a trial. */
 #define TRUSTED 0.85
 
@@ -46,19 +48,37 @@ static double soonest_s(const eb_search *search) {
   return found_s;
 }
 
-/* What each candidate takes; DBL_MAX: not seen. Its sends may have held the program up before the last partition was ready,
- * at most for as long as they took; where the program was waiting anyway, they have not. */
+/* What a candidate took in each start. Its sends may have held the program up before the last partition was ready, at most for
+ * as long as they took; where the program was waiting anyway, they have not. */
+static void evaluate_each(const eb_candidate *of, double unhindered_s, double *each_s) {
+  for (int k = 0; k < of->num_observed; k++) {
+    const double later_s = of->observed[k].ready_s - unhindered_s, own_s = of->observed[k].own_s;
+    each_s[k] = of->observed[k].after_s + (later_s < 0 ? 0 : later_s < own_s ? later_s : own_s);
+  }
+}
+
+/* What each candidate takes; DBL_MAX: not seen. */
 static void evaluate(const eb_search *search, double *taken_s) {
   const double unhindered_s = soonest_s(search);
   for (int c = 0; c < search->num; c++) {
     const eb_candidate *const of = &search->candidates[c];
     double each_s[EB_SEARCH_MAX_OBSERVED];
-    for (int k = 0; k < of->num_observed; k++) {
-      const double later_s = of->observed[k].ready_s - unhindered_s, own_s = of->observed[k].own_s;
-      each_s[k] = of->observed[k].after_s + (later_s < 0 ? 0 : later_s < own_s ? later_s : own_s);
-    }
+    evaluate_each(of, unhindered_s, each_s);
     taken_s[c] = of->num_observed ? eb_planner_typical_s(each_s, of->num_observed) : DBL_MAX;
   }
+}
+
+/* Does one candidate take less than another in nearly all pairs of their starts? Medians of so few starts differ by chance. */
+static bool is_clearly_quicker(const eb_search *search, int one, int other) {
+  const double unhindered_s = soonest_s(search);
+  const int num_one = search->candidates[one].num_observed, num_other = search->candidates[other].num_observed;
+  double one_s[EB_SEARCH_MAX_OBSERVED], other_s[EB_SEARCH_MAX_OBSERVED];
+  int num_quicker = 0;
+  evaluate_each(&search->candidates[one], unhindered_s, one_s);
+  evaluate_each(&search->candidates[other], unhindered_s, other_s);
+  for (int k = 0; k < num_one; k++)
+    for (int j = 0; j < num_other; j++) num_quicker += one_s[k] < other_s[j];
+  return num_quicker >= CLEAR_PAIRS * num_one * num_other;
 }
 
 static int least(const eb_search *search, const double *taken_s) {
@@ -123,13 +143,14 @@ const eb_proposal *eb_search_predicted(const eb_search *search) {
 const eb_proposal *eb_search_best(const eb_search *search) {
   double taken_s[EB_PLANNER_MAX_CUTS];
   evaluate(search, taken_s);
-  int best = least(search, taken_s);
-  const double fastest_s = taken_s[best];
-  const double unclear_s = UNCLEAR * search->candidates[best].proposal.predicted_s + UNCLEAR_S;
-  if (fastest_s == DBL_MAX) return eb_search_predicted(search);
+  const int fastest = least(search, taken_s);
+  const double unclear_s = UNCLEAR * search->candidates[fastest].proposal.predicted_s + UNCLEAR_S;
+  if (taken_s[fastest] == DBL_MAX) return eb_search_predicted(search);
+  int best = fastest;
   for (int c = 0; c < search->num; c++) {
     const bool has_fewer = search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num;
-    if (taken_s[c] - fastest_s <= unclear_s && has_fewer) best = c;
+    if (!has_fewer || search->candidates[c].num_observed == 0) continue;
+    if (taken_s[c] - taken_s[fastest] <= unclear_s || !is_clearly_quicker(search, fastest, c)) best = c;
   }
   return &search->candidates[best].proposal;
 }

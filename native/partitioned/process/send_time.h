@@ -1,0 +1,30 @@
+/* The time that each thread spends in sends of the library, on all channels: it is no work of the program, so that partitions
+ * which are ready after such a send are not late. Counted while some channel observes a start. */
+#ifndef EB_SEND_TIME_H
+#define EB_SEND_TIME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* More threads than these share places, which then count the sends of all their threads. */
+enum { EB_SEND_TIME_PLACES = 32 };
+
+extern atomic_int eb_send_time_num_observed;
+
+/* Senders that observe a start. */
+static inline void eb_send_time_observe(int more) {
+  atomic_fetch_add_explicit(&eb_send_time_num_observed, more, memory_order_relaxed);
+}
+
+static inline bool eb_send_time_is_counted(void) {
+  return atomic_load_explicit(&eb_send_time_num_observed, memory_order_relaxed) > 0;
+}
+
+/* Of this thread. */
+void eb_send_time_add(double spent_s);
+
+/* What all threads have spent so far: before_s[EB_SEND_TIME_PLACES]; and what this thread has spent since then. */
+void eb_send_time_read(double *before_s);
+double eb_send_time_since_s(const double *before_s);
+
+#endif
