@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from earlybird.cli.output.motifs import print_scaling
+from earlybird.cli.output.motifs import print_scaling, slower_text
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
@@ -61,6 +61,8 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
             print_table(*table(columns_of(of_kernel), of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
+            if slower := slower_text(sample for sample in samples if sample.kernel == kernel):
+                print(slower)
             print_scaling(of_kernel)
 
 
