@@ -20,13 +20,16 @@ def print_with_paper(run: Run) -> None:
     """Print the paper's figures next to those of the run; the page and the formats csv and json have the
     rest."""
     from earlybird.report.material import collect
-    from earlybird.report.tables import gillis, temucin
+    from earlybird.report.tables import gillis, temucin, temucin_motifs
     from earlybird.report.views.partitioned import partitioned_metrics
     from earlybird.report.views.pipelines import pipelines
+    from earlybird.report.views.temucin import throughputs
 
     material = collect([run.path])
     tables = gillis.brief_paper_tables(pipelines(material))
-    for one in [*tables, *temucin.paper_tables(partitioned_metrics(material))]:
+    tables += temucin.paper_tables(partitioned_metrics(material))
+    tables += temucin_motifs.motif_paper_tables(throughputs(material))
+    for one in tables:
         print(f"\n{one.caption}")
         print_table(one.header, one.rows, left=temucin.LEFT)
 
