@@ -66,7 +66,7 @@ _STATEMENTS = (
         "sweep3d", (MULTIPLE,), FUNNELLED, _mostly(lambda value: value > 1 + SAME),
     ),
     _Statement(
-        "Sweep3D: partitioned is at most sizes as fast as all threads communicating",
+        "Sweep3D: partitioned is mostly as fast as all threads communicating",
         "sweep3d", _PARTITIONED, MULTIPLE, _mostly(_is_same),
     ),
     _Statement(
@@ -112,8 +112,8 @@ def _without_repeats(rows: list[list[str]]) -> list[list[str]]:
 def _more_computation(group: Sequence[Throughput]) -> list[list[str]]:
     """What many threads, each with the computation of one, lose compared with a single thread."""
     text = (
-        f"Halo3D: {PAPER_MORE} times the computation, on as many threads, costs "
-        f"{100 * PAPER_LOSS:.1f} % of the throughput"
+        f"Halo3D: {PAPER_MORE} times the computation costs {100 * PAPER_LOSS:.1f} % of the throughput "
+        "(largest message)"
     )
     halo = [one for one in group if one.setting.motif == "halo3d"]
     alone = [one for one in halo if one.setting.threads == 1]
