@@ -10,6 +10,7 @@ from bench import (
     collective_advice,
     command_times,
     imb_pingpong,
+    motif_styles,
     partitioned_calls,
     partitioned_grid,
     partitioned_link,
@@ -32,6 +33,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-soak": partitioned_soak.main,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
+    "motif-styles": motif_styles.main,
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
     "collective-accuracy": collective_accuracy.main,
@@ -39,7 +41,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 }
 # Those with their own arguments, see --help.
 WITH_OPTIONS = (
-    "command-times", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
+    "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Throughput and time split of motifs, and how their time scales with the ranks."""
+"""Throughput, time split and scaling of motifs, and where libearlybird is slower than another style."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.methods import MOTIFS
+from earlybird.compare.ratios import Ratio, paired_ratio
+from earlybird.data.methods import EARLYBIRD, MOTIFS
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, median_of_launches
 
 # The parts of a step's time in a sample's `split_s`, in this order.
 PARTS = ("computing_s", "communicating_s", "waiting_s")
+# A style is slower than another if it takes longer by more than this factor.
+SLOWER = 1.05
 # What differs between the points of a scaling table; `layout` and the sizes follow from the ranks.
 _SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
 
@@ -110,3 +113,50 @@ def cells_text(config: Mapping[str, Any]) -> str:
         ranks = [int(number) for number in config["process_grid"].split("x")]
         cells = [number // count for number, count in zip(cells, ranks, strict=True)]
     return "x".join(map(str, cells))
+
+
+@dataclass(frozen=True)
+class OverBest:
+    """The style `earlybird` at one point, compared with the best other style of the same launches.
+
+    Attributes
+    ----------
+    other : the other style, the one over which the speed-up of `earlybird` is the smallest.
+    speed_up : time of `other` / time of `earlybird`, from times of the same rounds.
+    """
+
+    kernel: str
+    config: Mapping[str, Any]
+    other: str
+    speed_up: Ratio
+
+    @property
+    def is_slower(self) -> bool:
+        return self.speed_up.value < 1 / SLOWER
+
+    @property
+    def is_clearly_slower(self) -> bool:
+        """Whether the whole interval is below."""
+        return self.speed_up.high < 1 / SLOWER
+
+
+def over_best(samples: Iterable[Sample]) -> list[OverBest]:
+    """Every point of the motifs at which launches have `earlybird` and another style, in the order of
+    `samples`.
+
+    The other style is the same for all launches of a point: a choice by launch would favour the luckier one.
+    """
+    points: dict[tuple[Any, ...], dict[str, list[Sample]]] = {}
+    for sample in samples:
+        if sample.kernel in MOTIFS:
+            kernel, quantity, method, config = sample.point()
+            points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
+    found = []
+    for styles in points.values():
+        ours = styles.pop(EARLYBIRD, [])
+        ratios = {style: paired_ratio(of_style, ours) for style, of_style in styles.items()}
+        known = {style: ratio for style, ratio in ratios.items() if ratio is not None}
+        if known:
+            other = min(known, key=lambda style: known[style].value)
+            found.append(OverBest(ours[0].kernel, ours[0].config, other, known[other]))
+    return found

@@ -7,7 +7,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.machine.flavours import SIMULATED
-from earlybird.measure import collective, motif_options, motifs, partitioned
+from earlybird.measure import collective, motif_options, motifs, partitioned, temucin
 from earlybird.measure import reproduce as reproduction
 from earlybird.measure.groups import (
     MIB,
@@ -27,7 +27,6 @@ from earlybird.measure.options import LEVELS, SuiteOption, counts, sizes_option
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
-from earlybird.measure.temucin import groups_of_partitioned
 
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
@@ -164,7 +163,7 @@ SUITES = {
             "partitioned",
             "overhead, perceived bandwidth, availability and early-bird share of partitioned communication",
             PARTITIONED_OPTIONS,
-            groups_of_partitioned,
+            temucin.groups_of_partitioned,
             "earlybird measure partitioned --sizes 64KiB,1MiB --partitions 1,8 --noise none,single -o run",
             budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
             draws_threads=True,
@@ -237,8 +236,9 @@ def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> 
     found = reproduction.remarks(options, resources) if reproduces else []
     if SUITES["collective"] in suites:
         found += collective.remarks(options, resources)
-    if SUITES["partitioned"] in suites and not options.reproduce:
-        found += partitioned.remarks(options, resources)
+    if SUITES["partitioned"] in suites:
+        remarks_on = temucin.remarks if options.reproduce else partitioned.remarks
+        found += remarks_on(options, resources)
     return found + motifs.remarks([suite.name for suite in suites], options, resources)
 
 

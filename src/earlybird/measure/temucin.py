@@ -3,7 +3,11 @@
 from dataclasses import replace
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import FUNNELLED, PERSISTENT
+from earlybird.measure import motifs
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, levels_of, powers
+from earlybird.measure.motif_options import HALO3D, SWEEP3D, MotifKind
+from earlybird.measure.motif_shapes import near_cubic
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
 
 PAPER = "temucin"
@@ -11,6 +15,15 @@ PAPER = "temucin"
 _PARTITIONS = (1, 4, 16)
 _SHORT_S, _LONG_S = 10e-3, 100e-3
 _SHARES = (0.04, 0.1)
+# Of the figures of motifs: Sweep3D in 16 partitions, Halo3D in 4 with 8 threads, and with 64 threads. How
+# many ranks the paper had is not known: here 2 x 2 and 2 x 2 x 2, or 2.
+_SWEEP_PARTITIONS, _SWEEP_RANKS = 16, 4
+_HALO_PARTITIONS, _HALO_THREADS, _MORE_HALO_THREADS, _HALO_RANKS = 4, 8, 64, 8
+_QUICK_MOTIF_S = 1e-3
+# Cells along y and z of each rank. Along x there are few, so that messages are large and the cells are not.
+_SWEEP_SIDES, _QUICK_SWEEP_SIDES = (4, 16, 64, 128), (4, 32, 128)
+_HALO_SIDES, _QUICK_HALO_SIDES = (32, 128, 256, 512), (32, 128, 512)
+_CELLS_ALONG_X = 2
 # What the set decides itself.
 _DECIDED = ("sizes_bytes", "partitions", "threads", "computes_s", "noise_models", "noise_shares", "caches",
             "methods")  # fmt: skip
@@ -23,7 +36,25 @@ def groups_of_partitioned(options: Options, resources: Resources, mpi: str) -> l
         return partitioned_groups(options, resources, mpi)
     _check(options, resources)
     groups = [g for one in _figures(options, resources) for g in partitioned_groups(one, resources, mpi)]
-    return _without_repeats(groups)
+    return _without_repeats(groups + _motif_groups(options, resources, mpi))
+
+
+def remarks(options: Options, resources: Resources) -> list[str]:
+    """How the motifs differ from those of the paper, one sentence each."""
+    if resources.library is None:
+        return [
+            "the launcher synthetic draws no times of motifs: the figures of Sweep3D and Halo3D are left out"
+        ]
+    sweep, halo = (_place(count, options, resources) for count in (_SWEEP_RANKS, _HALO_RANKS))
+    few, more = _halo_threads(halo[1])
+    found = [
+        f"Sweep3D with {sweep[0]} ranks of {_sweep_threads(sweep[1])} threads in {_SWEEP_PARTITIONS} "
+        f"partitions, Halo3D with {halo[0]} ranks of {few} and of {more} threads (paper: {_HALO_THREADS} and "
+        f"{_MORE_HALO_THREADS})"
+    ]
+    for kind, one in _motifs(options, resources):
+        found += motifs.remarks([kind.kernel], one, resources)
+    return list(dict.fromkeys(found))
 
 
 def _figures(options: Options, resources: Resources) -> list[Options]:
@@ -43,6 +74,95 @@ def _figures(options: Options, resources: Resources) -> list[Options]:
     by_noise = replace(long, noise_models=("single", "uniform", "gaussian"), noise_shares=_SHARES[:1])
     by_partitions = replace(by_noise, partitions=_PARTITIONS[1:], noise_models=("single",))
     return [overhead, early, perceived, by_noise, by_partitions]
+
+
+def _motif_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
+    """Sweep3D and Halo3D in the styles of the paper: one thread, all threads, and partitioned."""
+    if resources.library is None:
+        return []
+    suites = {SWEEP3D.kernel: motifs.sweep3d_groups, HALO3D.kernel: motifs.halo3d_groups}
+    groups = [
+        group
+        for kind, one in _motifs(options, resources)
+        for group in suites[kind.kernel](one, resources, mpi)
+    ]
+    return [
+        replace(group, methods=tuple(name for name in group.methods if name != PERSISTENT))
+        for group in groups
+    ]
+
+
+def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Options]]:
+    """The options of the suites of motifs: of Sweep3D for each size, of Halo3D for each number of threads."""
+    level = levels_of(options, resources)[-1]
+    map_by = {"inter_node": "node", "inter_socket": "socket"}.get(level, "core")
+    common = replace(
+        options, reproduce=None, levels=None, map_by=(map_by,), noise_models=("single",),
+        noise_shares=_SHARES[:1], computes_s=(_QUICK_MOTIF_S if options.quick else _SHORT_S,),
+    )  # fmt: skip
+    found = []
+    ranks, cores = _place(_SWEEP_RANKS, options, resources)
+    across, along, _ = near_cubic(ranks, SWEEP3D.dimensions)
+    sides = _QUICK_SWEEP_SIDES if options.quick else _SWEEP_SIDES
+    for side in _carried(sides, _SWEEP_PARTITIONS, level, resources):
+        one = replace(
+            common, ranks=(ranks,), threads=(_sweep_threads(cores),), partitions=(_SWEEP_PARTITIONS,),
+            variables=(_SWEEP_PARTITIONS,), cells=((_CELLS_ALONG_X * across, side * along, side),),
+            planes_per_block=side,
+        )  # fmt: skip
+        found.append((SWEEP3D, one))
+    ranks, cores = _place(_HALO_RANKS, options, resources)
+    across, along, up = near_cubic(ranks, HALO3D.dimensions)
+    few, more = _halo_threads(cores)
+    # A plane for each thread at least.
+    sides = tuple(max(side, more) for side in (_QUICK_HALO_SIDES if options.quick else _HALO_SIDES))
+    cells = tuple(
+        (_CELLS_ALONG_X * across, side * along, side * up) for side in _carried(sides, 1, level, resources)
+    )
+    halo = replace(common, ranks=(ranks,), cells=cells)
+    found.append((HALO3D, replace(halo, threads=(1,), partitions=(_HALO_PARTITIONS,), methods=(FUNNELLED,))))
+    for threads in (few, more):
+        partitions = max(threads, _HALO_PARTITIONS)
+        found.append((HALO3D, replace(halo, threads=(threads,), partitions=(partitions,))))
+    return found
+
+
+def _carried(sides: tuple[int, ...], variables: int, level: str, resources: Resources) -> tuple[int, ...]:
+    """The first of `sides`, and the others whose faces are messages that a virtual link carries."""
+    sizes = {side: 8 * variables * side * side for side in sides}
+    return tuple(
+        side
+        for side, size_bytes in sizes.items()
+        if side == sides[0] or carried_bytes(size_bytes, level, resources) == size_bytes
+    )
+
+
+def _place(most: int, options: Options, resources: Resources) -> tuple[int, int]:
+    """Ranks, `most` or else 2, and the cores of each: at least 2 cores each; between nodes a node each."""
+    level = levels_of(options, resources)[-1]
+    of_node = resources.sockets * (resources.cores_per_socket or 1)
+    if level == "inter_node":
+        # Virtual nodes share the cores of one machine.
+        cores = 1 if resources.link_bytes_per_s is not None else of_node
+        return (most if resources.nodes >= most else 2), cores
+    all_cores = of_node if level == "inter_socket" else (resources.cores_per_socket or resources.cores[level])
+    ranks = most if all_cores >= 2 * most else 2
+    return ranks, max(all_cores // ranks, 1)
+
+
+def _sweep_threads(cores: int) -> int:
+    return _threads(cores, _SWEEP_PARTITIONS)
+
+
+def _halo_threads(cores: int) -> tuple[int, int]:
+    """As many as there are cores, and as in the paper 8 times as many."""
+    few = _threads(cores, _HALO_THREADS)
+    return few, few * (_MORE_HALO_THREADS // _HALO_THREADS)
+
+
+def _threads(cores: int, most: int) -> int:
+    """A power of two, which divides the partitions; 2 at least, to compare with one."""
+    return max([2, *(k for k in powers(most, 2) if k <= cores)])
 
 
 def _without_repeats(groups: list[Group]) -> list[Group]:

@@ -87,6 +87,7 @@ def test_the_statements_of_the_paper_are_compared(run_main, tmp_path, monkeypatc
     assert "partitioned" in lines[at + 1] and lines[at + 1].split()[-1] == "differs"
     at = next(k for k, line in enumerate(lines) if line.startswith("without noise the perceived bandwidth"))
     assert lines[at + 1].split()[-1] == "agrees"
+    assert "Sweep3D and Halo3D are left out" in err and "Sweep3D" not in out
     status, out, _ = run_main("report", "run", "--terminal")
     assert status == 0
     status, _, err = run_main("measure", "partitioned", *given, "--sizes", "8", "-o", "other")

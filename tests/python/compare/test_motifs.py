@@ -1,9 +1,11 @@
-"""Throughput, time split and scaling of motifs, from samples with known times."""
+"""Throughput, time split, scaling and the best style of motifs, from samples with known times."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from earlybird.compare.motifs import scaling
+from earlybird.compare.motifs import over_best, scaling
 from earlybird.compare.results import results
 from earlybird.data.run import Sample
 
@@ -63,3 +65,51 @@ def test_weak_scaling_compares_equal_blocks():
 def test_times_of_zero_have_no_efficiency():
     found = scaling(results([sample(0.0), sample(0.0, ranks=4, process_grid="4x1x1")]))
     assert [one.efficiency for one in found] == [None, None]
+
+
+def launches(**times_s):
+    """Samples of each style, one for each of its times, which are those of launches 0, 1, 2 .."""
+    return [
+        replace(sample(time_s, style), launch=f"halo3d-{k}")
+        for style, of_launches in times_s.items()
+        for k, time_s in enumerate(of_launches)
+    ]
+
+
+def test_libearlybird_is_compared_with_the_best_other_style():
+    (found,) = over_best(launches(funnelled=[3, 3, 3], multiple=[2, 2, 2], earlybird=[2.0, 2.2, 4.0]))
+    assert (found.other, found.kernel, found.config["cells"]) == ("multiple", "halo3d", "8x8x8")
+    assert found.speed_up.value == pytest.approx(2 / 2.2)
+    assert (found.speed_up.low, found.speed_up.high) == pytest.approx((0.5, 1.0))
+    assert found.is_slower and not found.is_clearly_slower
+
+
+@pytest.mark.parametrize(
+    ("times_s", "slower", "clearly"),
+    [
+        ([2.0, 2.05, 2.09], False, False),
+        ([2.0, 2.12, 3.0], True, False),
+        ([2.12, 2.2, 2.3], True, True),
+        ([1.0, 1.5, 4.0], False, False),
+    ],
+)
+def test_slower_means_by_more_than_5_percent(times_s, slower, clearly):
+    (found,) = over_best(launches(funnelled=[2, 2, 2], earlybird=times_s))
+    assert (found.is_slower, found.is_clearly_slower) == (slower, clearly)
+
+
+def test_styles_of_other_launches_are_not_compared():
+    alone = [replace(one, launch="halo3d-9") for one in launches(partitioned=[1.0])]
+    (found,) = over_best([*launches(funnelled=[2, 2], earlybird=[2, 2]), *alone])
+    assert found.other == "funnelled" and found.speed_up.value == 1
+    assert over_best([*launches(earlybird=[2.0]), *alone]) == []
+    assert over_best(launches(funnelled=[2.0], multiple=[1.0])) == []
+
+
+def test_every_point_is_compared_and_other_kernels_are_not():
+    larger = [
+        replace(one, config=CONFIG | {"cells": "9x9x9"}) for one in launches(funnelled=[1], earlybird=[2])
+    ]
+    others = [replace(one, kernel="pipeline") for one in larger]
+    found = over_best([*launches(funnelled=[2], earlybird=[2]), *larger, *others])
+    assert [(one.config["cells"], one.is_slower) for one in found] == [("8x8x8", False), ("9x9x9", True)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from earlybird.cli.output.motifs import print_scaling
+from earlybird.cli.output.motifs import print_scaling, slower_text
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
@@ -20,13 +20,16 @@ def print_with_paper(run: Run) -> None:
     """Print the paper's figures next to those of the run; the page and the formats csv and json have the
     rest."""
     from earlybird.report.material import collect
-    from earlybird.report.tables import gillis, temucin
+    from earlybird.report.tables import gillis, temucin, temucin_motifs
     from earlybird.report.views.partitioned import partitioned_metrics
     from earlybird.report.views.pipelines import pipelines
+    from earlybird.report.views.temucin import throughputs
 
     material = collect([run.path])
     tables = gillis.brief_paper_tables(pipelines(material))
-    for one in [*tables, *temucin.paper_tables(partitioned_metrics(material))]:
+    tables += temucin.paper_tables(partitioned_metrics(material))
+    tables += temucin_motifs.motif_paper_tables(throughputs(material))
+    for one in tables:
         print(f"\n{one.caption}")
         print_table(one.header, one.rows, left=temucin.LEFT)
 
@@ -61,6 +64,8 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
             print_table(*table(columns_of(of_kernel), of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
+            if slower := slower_text(sample for sample in samples if sample.kernel == kernel):
+                print(slower)
             print_scaling(of_kernel)
 
 

@@ -1,13 +1,14 @@
-"""Tables of the motifs: the columns of each kernel, and how times scale with the ranks."""
+"""Tables of the motifs: the columns of each kernel, where libearlybird is slower, and how times scale."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from earlybird.cli.output.printing import Column, print_table, ratio_text, table
-from earlybird.compare.motifs import Scaling, cells_text, scaling
+from earlybird.compare.motifs import SLOWER, Scaling, cells_text, over_best, scaling
 from earlybird.data import labels, units
 from earlybird.data.methods import STYLES
 from earlybird.data.results import Result
+from earlybird.data.run import Sample
 from earlybird.measure.computing import NOISE_MODELS
 
 
@@ -78,6 +79,20 @@ _SCALING = (
     Column("efficiency", lambda one: labels.percent(one.efficiency) if one.efficiency else ""),
     Column("state", lambda one: one.result.state),
 )
+
+
+def slower_text(samples: Iterable[Sample]) -> str:
+    """At how many points libearlybird is slower than the best other style; "" without its style."""
+    points = over_best(samples)
+    if not points:
+        return ""
+    slower = [one for one in points if one.is_slower]
+    clearly = sum(one.is_clearly_slower for one in slower)
+    whole = f", at {clearly} of them with the whole interval" if slower else ""
+    return (
+        f"libearlybird is more than {100 * (SLOWER - 1):.0f} % slower than the best other style of its "
+        f"launches at {len(slower)} of {labels.counted(len(points), 'point')}{whole}"
+    )
 
 
 def print_scaling(results: Sequence[Result]) -> None:

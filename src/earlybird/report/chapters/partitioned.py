@@ -8,9 +8,10 @@ from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
 from earlybird.report.figures.lines import MEASURED
 from earlybird.report.figures.partitioned import partitioned_figures
+from earlybird.report.figures.temucin import throughput_figures
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
-from earlybird.report.tables import temucin
+from earlybird.report.tables import temucin, temucin_motifs
 from earlybird.report.tables.partitioned import brief_partitioned_table, partitioned_table
 from earlybird.report.texts import NOTHING, ratio, spread
 from earlybird.report.views.partitioned import (
@@ -21,6 +22,7 @@ from earlybird.report.views.partitioned import (
     partitioned_metrics,
     setting_text,
 )
+from earlybird.report.views.temucin import throughputs
 
 ID = "partitioned"
 CROWDED = " Settings with more threads than cores include context switches."
@@ -33,7 +35,7 @@ def partitioned_chapter(material: Material) -> Chapter:
     measured = partitioned_metrics(material)
     if not measured:
         return Chapter(ID, QUESTION, "")
-    ordered = by_interest(measured)
+    ordered, motifs = by_interest(measured), throughputs(material)
     heads = [group[0] for group in grouped(ordered, lambda one: one.label).values()]
     return Chapter(
         ID,
@@ -44,11 +46,12 @@ def partitioned_chapter(material: Material) -> Chapter:
             + MEASURED
             + CROWDED * any(one.oversubscribed for one in measured),
             *([temucin.PAPER] if any(one.reproduces == temucin.NAME for one in measured) else []),
+            *([temucin_motifs.NOTES] if motifs else []),
         ],
         answers=[_answer(one) for one in heads],
-        figures=partitioned_figures(ordered),
+        figures=[*partitioned_figures(ordered), *throughput_figures(motifs)],
         tables=[partitioned_table(measured)],
-        shown=temucin.paper_tables(measured),
+        shown=[*temucin.paper_tables(measured), *temucin_motifs.motif_paper_tables(motifs)],
         brief=[brief_partitioned_table(ordered)],
         choices=choices(measured),
     )

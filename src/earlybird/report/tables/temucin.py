@@ -21,7 +21,7 @@ LEFT = ("the paper finds", "method", "here", "verdict")
 _METHODS = ("earlybird", "partitioned")
 AGREES, DIFFERS, NOT_MEASURED = "agrees", "differs", "not measured"
 # A smaller relative difference is none, nor is a smaller difference of shares.
-_SAME, _SAME_SHARE = 0.05, 0.02
+SAME, _SAME_SHARE = 0.05, 0.02
 
 # The values that a statement is about, in order, with their names.
 _Values = list[tuple[str, float]]
@@ -67,7 +67,7 @@ def _rows(statement: _Statement, group: Sequence[Metrics]) -> list[list[str]]:
 
 
 def _least_difference(values: Sequence[float]) -> float:
-    return max(_SAME * max(abs(value) for value in values), _SAME_SHARE)
+    return max(SAME * max(abs(value) for value in values), _SAME_SHARE)
 
 
 def _rises(values: Sequence[float]) -> bool:
