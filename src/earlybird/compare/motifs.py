@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.methods import MOTIFS
+from earlybird.compare.ranking import speeds
+from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
+from earlybird.data.layout import MAPPINGS
+from earlybird.data.methods import EARLYBIRD, FUNNELLED, MOTIFS
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, median_of_launches
 
 # The parts of a step's time in a sample's `split_s`, in this order.
 PARTS = ("computing_s", "communicating_s", "waiting_s")
-# What differs between the points of a scaling table; `layout` and the sizes follow from the ranks.
+# What differs between the points of a scaling table; the layout without its mapping, and the sizes, follow
+# from the ranks.
 _SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
 
 
@@ -46,6 +50,23 @@ def _split_of_slowest(sample: Sample) -> np.ndarray | None:
         return None
     steady = np.arange(sample.warmup, len(times_s))
     return split_s[steady, np.argmax(times_s[steady], axis=1)]
+
+
+def compared_with_best(
+    point: Mapping[str, Result], samples: Mapping[str | None, Sequence[Sample]]
+) -> tuple[str, Ratio] | None:
+    """The fastest style of a point other than libearlybird, and its time over that of libearlybird.
+
+    The MPI's own partitioned calls are measured in other launches: these two are compared through the
+    reference. None without libearlybird or without another style that can be compared.
+    """
+    others = {method: speed for method, speed in speeds(point).items() if method != EARLYBIRD}
+    if EARLYBIRD not in samples or not others:
+        return None
+    best = max(others, key=lambda method: others[method].value)
+    library, other = samples[EARLYBIRD], samples.get(best, ())
+    ratio = paired_ratio(other, library) or chained_ratio(other, samples.get(FUNNELLED, ()), library)
+    return None if ratio is None else (best, ratio)
 
 
 @dataclass(frozen=True)
@@ -100,7 +121,12 @@ def scaling(results: Iterable[Result]) -> list[Scaling]:
 def _key(result: Result) -> tuple[Any, ...]:
     config = result.config
     others = sorted((name, value) for name, value in config.items() if name not in _SCALED)
-    return result.kernel, result.method, cells_text(config), *others
+    return result.kernel, result.method, cells_text(config), mapping_of(config), *others
+
+
+def mapping_of(config: Mapping[str, Any]) -> str:
+    """How ranks are mapped to cores, from the layout: `node` of `2x1x2_by_node`."""
+    return str(config.get("layout", "")).partition("_by_")[2] or MAPPINGS[0]
 
 
 def cells_text(config: Mapping[str, Any]) -> str:
