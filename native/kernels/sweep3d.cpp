@@ -272,6 +272,4 @@ void measure(const Task &task) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
-  return kernel_main(argc, argv, [](const Team &) {}, measure);
-}
+int main(int argc, char **argv) { return motif_main(argc, argv, measure); }
