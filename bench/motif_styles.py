@@ -2,7 +2,7 @@
 
 In shared memory (2 ranks with a thread per core) and on 4 virtual nodes at 1 Gbit/s (a rank each) every MPI
 measures halo3d, sweep3d and comb in all styles. A point counts as slower if the style `earlybird` takes more
-than 5 % longer than the best other style of the same launches. About 45 minutes for three MPIs, with --quick
+than 5 % longer than the best other style. About 45 minutes for three MPIs, with --quick
 10 minutes.
 """
 
@@ -138,7 +138,7 @@ def _print(found: Sequence[Found]) -> None:
         ["all", mpi, "all", *_counts([one for one in found if one.mpi == mpi])]
         for mpi in slower_shares(found)
     ]
-    print("\nPoints at which libearlybird is more than 5 % slower than the best other style of its launches")
+    print("\nPoints at which libearlybird is more than 5 % slower than the best other style")
     print_table(header, rows, left=header[:3])
     print("clearly: the whole interval of the ratio is")
     slower = sorted((one for one in found if one.over.is_slower), key=lambda one: one.over.speed_up.value)

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <sched.h>
-
 #include "harness/kernel_main.hpp"
 #include "harness/machine/caches.hpp"
 #include "harness/machine/clock.hpp"
@@ -163,8 +161,7 @@ class Exchange {
   void send() {
     conditions_.begin();
     method_->start();
-    // With more threads than cores, threads that stand by would keep the receiver from its core.
-    crew_.run(share_, transfer_.team.oversubscribed() ? Crew::Then::rest : Crew::Then::stand_by);
+    crew_.run(share_, crew_.between_jobs_of_ranks());
     moments_.last() = stamp_s();
     if (waits_for_all_) moments_.set_first(stamp_s());
     method_->all_ready();
@@ -197,7 +194,7 @@ class Exchange {
         arrived_[number] = true;
         --missing;
       }
-      if (transfer_.team.oversubscribed()) sched_yield();
+      transfer_.team.pause();
     }
     method_->wait();
     moments_.last() = stamp_s();

@@ -191,7 +191,7 @@ class Sweep : public Motif {
       });
       computing_.select(corner_ * shape_.num_blocks() + block_);
       style.await_receives();
-      crew_.run(job_, Crew::Then::stand_by);
+      crew_.run(job_, crew_.between_jobs_of_ranks());
       split_.communicate(0, [&] { style.all_ready(); });
       style.finish_receives();
     }
@@ -272,6 +272,4 @@ void measure(const Task &task) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
-  return kernel_main(argc, argv, [](const Team &) {}, measure);
-}
+int main(int argc, char **argv) { return motif_main(argc, argv, measure); }

@@ -260,3 +260,13 @@ def test_a_sample_is_never_of_another_library_than_its_style_says(any_mpi, tmp_p
 def test_threads_share_partitions_evenly(any_mpi, tmp_path):
     launched = launch(any_mpi, tmp_path, "halo3d", [halo("8x8x8", "2x1x1", 2, 3)], 2, threads=2)
     assert "partitions=3 and there are 2 threads" in launched.cause and launched.samples == []
+
+
+@pytest.mark.parametrize(("methods", "level"), [(OWN[:3], "multiple"), (MAIN_THREAD, "single")])
+def test_the_style_multiple_has_its_thread_level_with_one_thread_too(any_mpi, tmp_path, methods, level):
+    for kernel, point in (("halo3d", halo("4x4x4", "2x1x1")), ("sweep3d", sweep("4x4x4", "2x1x1"))):
+        scratch = tmp_path / kernel
+        scratch.mkdir()
+        launched = launch(any_mpi, scratch, kernel, [point], 2, methods)
+        assert_complete(launched, [point], methods)
+        assert launched.record["thread_level"] == level

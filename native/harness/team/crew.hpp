@@ -33,6 +33,10 @@ class Crew {
   // Whether waiting threads yield their core; needed if there are more threads than cores.
   void set_yielding(bool value) { yielding_ = value; }
 
+  // What threads do between jobs during which other ranks compute or communicate: with more threads than cores, those that
+  // stand by would keep the other ranks from their cores.
+  Then between_jobs_of_ranks() const { return yielding_ ? Then::rest : Then::stand_by; }
+
   // Calls job(number) on every thread and returns when all calls have returned. With one thread, only calls the job.
   void run(const std::function<void(int number)> &job, Then then = Then::rest);
 

@@ -20,6 +20,10 @@ Team::Team(MPI_Comm comm) {
   MPI_Comm_size(comm_, &size_);
 }
 
+void Team::pause() const {
+  if (oversubscribed_) sched_yield();
+}
+
 void Team::wait(MPI_Request *requests, int count) {
   if (!oversubscribed_) {
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
@@ -29,7 +33,7 @@ void Team::wait(MPI_Request *requests, int count) {
   while (true) {
     MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
     if (done) return;
-    sched_yield();
+    pause();
   }
 }
 

@@ -32,7 +32,10 @@ class Team {
   // Dissemination barrier with point-to-point messages, so that results do not depend on MPI_Barrier.
   void barrier();
 
-  // Returns when all requests are complete. Yields while waiting if there are more ranks than cores.
+  // Yields the core if there are more threads than cores: for loops that wait for other ranks.
+  void pause() const;
+
+  // Returns when all requests are complete; pauses while waiting.
   void wait(MPI_Request *requests, int count);
 
   // Sends one value to rank `to`; returns when the send is complete.

@@ -60,12 +60,12 @@ class Halo : public Motif {
       style.start_sends();
     });
     if (style.threads_communicate()) {
-      crew_.run(together_, Crew::Then::stand_by);
+      crew_.run(together_, crew_.between_jobs_of_ranks());
     } else {
-      crew_.run(alone_, Crew::Then::stand_by);
+      crew_.run(alone_, crew_.between_jobs_of_ranks());
       split_.communicate(0, [&] { style.all_ready(); });
       style.await_receives();
-      crew_.run(unpacking_, Crew::Then::stand_by);
+      crew_.run(unpacking_, crew_.between_jobs_of_ranks());
     }
     style.finish_receives();
     style.finish_sends();

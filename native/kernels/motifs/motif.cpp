@@ -1,6 +1,7 @@
 // Every style is checked after the measurement with the same requests: libearlybird has adapted them by then.
 #include "kernels/motifs/motif.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 
@@ -112,6 +113,13 @@ void measure_motif(const Task &task, const std::string &kernel,
   task.crew.run([](int) {});  // ends the spinning of idle threads
   // All ranks free communicators and requests in the order of creation.
   for (std::unique_ptr<Motif> &motif : motifs) motif.reset();
+}
+
+int motif_main(int argc, char **argv, const std::function<void(const Task &)> &measure) {
+  const auto from_threads = [](const Request &request) {
+    return std::any_of(request.methods.begin(), request.methods.end(), needs_thread_multiple);
+  };
+  return kernel_main(argc, argv, [](const Team &) {}, measure, from_threads);
 }
 
 }  // namespace earlybird

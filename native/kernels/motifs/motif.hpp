@@ -51,4 +51,8 @@ bool read_yes(const Point &point, const std::string &key);
 void measure_motif(const Task &task, const std::string &kernel,
                    const std::function<std::unique_ptr<Motif>(const StyleKind &)> &make);
 
+// The main program of a motif. MPI is initialized with MPI_THREAD_MULTIPLE if the request has a style that is of that level,
+// also with one thread.
+int motif_main(int argc, char **argv, const std::function<void(const Task &)> &measure);
+
 }  // namespace earlybird

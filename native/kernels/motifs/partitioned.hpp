@@ -2,8 +2,6 @@
 // marks the chunks that it owns as ready and tests whether those that it needs have arrived.
 #pragma once
 
-#include <sched.h>
-
 #include <vector>
 
 #include "harness/mpi/duplicate.hpp"
@@ -41,7 +39,7 @@ class PartitionedStyle : public Style {
     while (true) {
       MPI_Parrived(receives_[static_cast<std::size_t>(receive)], chunk, &arrived);
       if (arrived) return;
-      if (team_.oversubscribed()) sched_yield();
+      team_.pause();
     }
   }
   void finish_receives() override { finish(receives_); }
@@ -69,7 +67,7 @@ class PartitionedStyle : public Style {
       while (true) {
         MPI_Test(&request, &done, MPI_STATUS_IGNORE);
         if (done) break;
-        sched_yield();
+        team_.pause();
       }
     }
   }

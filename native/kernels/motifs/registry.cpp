@@ -33,12 +33,17 @@ struct Entry {
 const std::map<std::string, Entry> known_styles = {
     {"funnelled", {{make<Funnelled>}}},
     {"persistent", {{make<Persistent>}}},
-    {"multiple", {{make_multiple}}},
+    {"multiple", {{make_multiple, 0, true}}},
     {"partitioned", {{make<PartitionedStyle>}, Needs::own_partitioned}},
     {"earlybird", {{make<PartitionedStyle>, starts_until_settled}, Needs::earlybird}},
 };
 
 }  // namespace
+
+bool needs_thread_multiple(const std::string &name) {
+  const auto known = known_styles.find(name);
+  return known != known_styles.end() && known->second.kind.needs_multiple;
+}
 
 StyleKind find_style(const std::string &name) {
   const auto known = known_styles.find(name);

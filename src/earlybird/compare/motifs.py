@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.compare.ratios import Ratio, paired_ratio
-from earlybird.data.methods import EARLYBIRD, MOTIFS
+from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
+from earlybird.data.layout import MAPPINGS
+from earlybird.data.methods import EARLYBIRD, FUNNELLED, MOTIFS
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, median_of_launches
 
@@ -15,7 +16,8 @@ from earlybird.data.run import Sample, median_of_launches
 PARTS = ("computing_s", "communicating_s", "waiting_s")
 # A style is slower than another if it takes longer by more than this factor.
 SLOWER = 1.05
-# What differs between the points of a scaling table; `layout` and the sizes follow from the ranks.
+# What differs between the points of a scaling table; the layout without its mapping, and the sizes, follow
+# from the ranks.
 _SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
 
 
@@ -49,6 +51,26 @@ def _split_of_slowest(sample: Sample) -> np.ndarray | None:
         return None
     steady = np.arange(sample.warmup, len(times_s))
     return split_s[steady, np.argmax(times_s[steady], axis=1)]
+
+
+def compared_with_best(styles: Mapping[str | None, Sequence[Sample]]) -> tuple[str, Ratio] | None:
+    """The best style of a point other than libearlybird, and its time over that of libearlybird.
+
+    The best one is the same for all launches: a choice by launch would favour the luckier one. The MPI's own
+    partitioned calls are measured in other launches than libearlybird: these two are compared through the
+    reference. None without libearlybird or without another style that can be compared.
+    """
+    library, reference = styles.get(EARLYBIRD, ()), styles.get(FUNNELLED, ())
+    ratios = {
+        style: paired_ratio(samples, library) or chained_ratio(samples, reference, library)
+        for style, samples in styles.items()
+        if style is not None and style != EARLYBIRD
+    }
+    known = {style: ratio for style, ratio in ratios.items() if ratio is not None}
+    if not library or not known:
+        return None
+    other = min(known, key=lambda style: known[style].value)
+    return other, known[other]
 
 
 @dataclass(frozen=True)
@@ -103,7 +125,12 @@ def scaling(results: Iterable[Result]) -> list[Scaling]:
 def _key(result: Result) -> tuple[Any, ...]:
     config = result.config
     others = sorted((name, value) for name, value in config.items() if name not in _SCALED)
-    return result.kernel, result.method, cells_text(config), *others
+    return result.kernel, result.method, cells_text(config), mapping_of(config), *others
+
+
+def mapping_of(config: Mapping[str, Any]) -> str:
+    """How ranks are mapped to cores, from the layout: `node` of `2x1x2_by_node`."""
+    return str(config.get("layout", "")).partition("_by_")[2] or MAPPINGS[0]
 
 
 def cells_text(config: Mapping[str, Any]) -> str:
@@ -117,12 +144,12 @@ def cells_text(config: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class OverBest:
-    """The style `earlybird` at one point, compared with the best other style of the same launches.
+    """The style `earlybird` at one point, compared with the best other style.
 
     Attributes
     ----------
     other : the other style, the one over which the speed-up of `earlybird` is the smallest.
-    speed_up : time of `other` / time of `earlybird`, from times of the same rounds.
+    speed_up : time of `other` / time of `earlybird`, see `compared_with_best`.
     """
 
     kernel: str
@@ -141,22 +168,16 @@ class OverBest:
 
 
 def over_best(samples: Iterable[Sample]) -> list[OverBest]:
-    """Every point of the motifs at which launches have `earlybird` and another style, in the order of
-    `samples`.
-
-    The other style is the same for all launches of a point: a choice by launch would favour the luckier one.
-    """
-    points: dict[tuple[Any, ...], dict[str, list[Sample]]] = {}
+    """Every point of the motifs that has `earlybird` and another style, in the order of `samples`."""
+    points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
         if sample.kernel in MOTIFS:
             kernel, quantity, method, config = sample.point()
             points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
     found = []
     for styles in points.values():
-        ours = styles.pop(EARLYBIRD, [])
-        ratios = {style: paired_ratio(of_style, ours) for style, of_style in styles.items()}
-        known = {style: ratio for style, ratio in ratios.items() if ratio is not None}
-        if known:
-            other = min(known, key=lambda style: known[style].value)
-            found.append(OverBest(ours[0].kernel, ours[0].config, other, known[other]))
+        compared = compared_with_best(styles)
+        if compared is not None:
+            first = styles[EARLYBIRD][0]
+            found.append(OverBest(first.kernel, first.config, *compared))
     return found

@@ -28,9 +28,9 @@ METHODS = {
 }
 # The styles of motifs that are no methods above.
 STYLES = {
-    "funnelled": "one thread communicates",
-    "persistent": "one thread, persistent",
-    "multiple": "every thread communicates",
+    "funnelled": "funnelled communication",
+    "persistent": "persistent communication",
+    "multiple": "multi-threaded communication",
 }
 # Collective algorithms, likewise. The prefix `own-` marks our implementations on point-to-point calls.
 ALGORITHMS = {
@@ -124,10 +124,10 @@ def method_letters(name: str) -> str:
 
 
 def method_order(name: str) -> tuple[int, bool, int, str]:
-    """Sort key: the order of METHODS and ALGORITHMS, ours after the MPI's, then the size bound."""
+    """Sort key: the order of STYLES, METHODS and ALGORITHMS, ours after the MPI's, then the size bound."""
     known, _, bound = name.partition(":")
     base = known.removeprefix(OWN)
-    names = [*METHODS, *ALGORITHMS]
+    names = [*STYLES, *METHODS, *ALGORITHMS]
     position = names.index(base) if base in names else len(names)
     return position, base != known, int(bound) if bound.isdecimal() else -1, name
 

@@ -15,6 +15,9 @@ from earlybird.launch.launcher import Heard, Launched, Request
 # Seconds of every rank for one point of a kernel: (kernel, arguments of the point and `method` if there
 # are several, request) -> array, one entry per rank.
 ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
+# The members of a sample of `partitioned`, and `in_flight_s`: (arguments of the point and `method`, request,
+# rounds, how many times slower than expected the link is in each round) -> arrays, one row per round.
+ExpectedMoments = Callable[[Mapping[str, Any], Request, np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 
 QUANTITIES = {
     "pingpong": "half_round_trip",
@@ -24,9 +27,6 @@ QUANTITIES = {
     "pipeline": "time_to_solution",
     "partitioned": "in_flight",
 }
-# What a sample of `partitioned` records, in this order; the first three for each partition.
-PARTITION_MOMENTS = ("ready_s", "returned_s", "arrived_s", "joined_s", "completed_s")
-OF_PARTITIONS = PARTITION_MOMENTS[:3]
 # Kernels whose samples hold the time of every rank; of the others one time is drawn.
 KEEP_RANK_TIMES = ("exchange", "completion")
 # A simulated send that does not wait completes after this share of the delivery, the copy of its data.
@@ -49,11 +49,13 @@ class SyntheticLauncher:
 
     Attributes
     ----------
-    noise : relative standard deviation of one iteration; `launch_noise` that of a whole launch.
+    noise : relative standard deviation of one iteration; `launch_noise` that of a whole launch. Of the kernel
+        `partitioned` they change the link, not the computation.
     """
 
     expected_times: ExpectedTimes
     seed: int = 0
+    expected_moments: ExpectedMoments | None = None
     noise: float = 0.02
     launch_noise: float = 0.01
     iterations: int = 40
@@ -114,9 +116,10 @@ class SyntheticLauncher:
         random: np.random.Generator,
     ) -> Sample:
         arguments = dict(point) if method is None else dict(point) | {"method": method}
-        expected_s = self.expected_times(request.kernel, arguments, request)
         if request.kernel == "partitioned":
-            return self._partitioned_sample(request, point, method, expected_s, factor, random)
+            slower = factor * random.lognormal(0.0, self.noise, size=self.iterations)
+            return self._partitioned_sample(request, point, arguments, slower)
+        expected_s = self.expected_times(request.kernel, arguments, request)
         noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
         ranks_kept = request.kernel in KEEP_RANK_TIMES
@@ -133,33 +136,21 @@ class SyntheticLauncher:
         )
 
     def _partitioned_sample(
-        self,
-        request: Request,
-        point: Mapping[str, Any],
-        method: str | None,
-        moments_s: np.ndarray,
-        factor: float,
-        random: np.random.Generator,
+        self, request: Request, point: Mapping[str, Any], arguments: Mapping[str, Any], slower: np.ndarray
     ) -> Sample:
-        """`moments_s` is one row: PARTITION_MOMENTS, one value or one for each partition, then the time in
-        flight. The noise changes all times of an iteration alike."""
-        scale = factor * random.lognormal(0.0, self.noise, size=(self.iterations, 1))
-        rows, first, extra = scale * moments_s, 0, {}
-        for name in PARTITION_MOMENTS:
-            width = point["partitions"] if name in OF_PARTITIONS else 1
-            values = rows[:, first : first + width]
-            extra[name] = (values if name in OF_PARTITIONS else values[:, 0]).tolist()
-            first += width
-        extra["compute_s"] = (scale * np.full(point["threads"], point["compute_s"])).tolist()
+        assert self.expected_moments is not None, "a launcher of `partitioned` has expected moments"
+        rounds = np.arange(self.iterations)
+        members = dict(self.expected_moments(arguments, request, rounds, slower))
         return Sample(
             kernel=request.kernel,
             quantity=QUANTITIES[request.kernel],
             config=dict(point),
             launch=request.id,
-            times_s=rows[:, first],
-            method=method,
-            rounds=np.arange(self.iterations),
-            extra=extra | {"clock": "one", "seed": request.seed},
+            times_s=members.pop("in_flight_s"),
+            method=arguments["method"],
+            rounds=rounds,
+            extra={name: values.tolist() for name, values in members.items()}
+            | {"clock": "one", "seed": request.seed},
         )
 
 

@@ -12,6 +12,7 @@ from earlybird.report.chapters.collectives import collective_chapter
 from earlybird.report.chapters.exchange import exchange_chapter
 from earlybird.report.chapters.machine import machine_chapter
 from earlybird.report.chapters.measured import measured_chapter, trust
+from earlybird.report.chapters.motifs import motif_chapter
 from earlybird.report.chapters.partitioned import partitioned_chapter
 from earlybird.report.chapters.pipelines import pipeline_chapter
 from earlybird.report.material import Material
@@ -20,7 +21,7 @@ from earlybird.report.views.exchanges import exchanges
 
 MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
-_FIRST = (ADVICE, "exchange", "pipelines", "partitioned", "collectives", "accuracy", "machine")
+_FIRST = (ADVICE, "exchange", "pipelines", "partitioned", "motifs", "collectives", "accuracy", "machine")
 
 
 class Absent(NamedTuple):
@@ -57,6 +58,7 @@ def contents(material: Material) -> Contents:
         machine_chapter(material),
         pipeline_chapter(material),
         partitioned_chapter(material),
+        motif_chapter(material),
         collective_chapter(material),
         accuracy_chapter(all_exchanges, material),
         measured_chapter(material),

@@ -1,8 +1,12 @@
 """`measure partitioned` with the launcher synthetic: the metrics of its known MPI."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
+
+from earlybird.models.computation_noise import thread_times_s
 
 PROFILE = {
     "schema": "earlybird.profile/1", "id": "known", "machine": {}, "context": {}, "runs": [],
@@ -96,3 +100,33 @@ def test_the_statements_of_the_paper_are_compared(run_main, tmp_path, monkeypatc
         "measure", "partitioned", "--reproduce", "gillis", "--quick", *given[3:], "-o", "other"
     )
     assert status == 2 and "the paper of this suite is temucin" in err
+
+
+@pytest.mark.parametrize("noise", ["single", "uniform", "gaussian"])
+def test_metrics_with_noise_are_those_of_the_recorded_computation_times(measured, noise):
+    """Two threads with a partition each, which compute longer than the other one is in flight: what is in
+    flight follows from the times that the sample records."""
+    given = ("--partitions", 2, "--threads", 2, "--noise", noise, "--noise-percent", 40, "--compute", "100ms")
+    out = measured(*given, "--json", "-o", "run")
+    rows = {row["method"]: row for row in json.loads(out)["points"]}
+    samples = [json.loads(line) for line in Path("run/samples.ndjson").read_text().splitlines()]
+    apart_s = []  # of each launch: by how much the last thread is later than the first, per iteration
+    for sample in samples:
+        compute_s = thread_times_s(noise, 0.4, 0.1, sample["seed"], 2, np.arange(40))
+        assert np.array_equal(sample["compute_s"], compute_s)
+        assert sample["joined_s"] == compute_s.max(axis=1).tolist()
+        if sample["method"] == "partitioned":
+            apart_s.append(np.ptp(compute_s, axis=1))
+        if sample["method"] != "single":
+            assert np.array_equal(sample["ready_s"], compute_s)
+    own, early = rows["partitioned"], rows["earlybird"]
+    # All is sent at the last MPI_Pready.
+    overheads = [np.median(1 + apart / SINGLE_S) for apart in apart_s]
+    assert own["overhead"] == pytest.approx(np.median(overheads), rel=0.03)
+    shares = [np.median(apart / (apart + SINGLE_S)) for apart in apart_s]
+    assert own["early_bird_share"] == pytest.approx(np.median(shares), rel=0.01)
+    # The first partition has arrived when the second is ready, unless both are at about the same time.
+    half_s = 1e-4 + SIZE / 2 / 1e9
+    assert early["overhead"] == pytest.approx(2 * half_s / SINGLE_S, rel=0.03)
+    assert early["availability"] == pytest.approx(1 - half_s / SINGLE_S, rel=0.03)
+    assert (early["delivered_share"], early["early_bird_share"]) == (0.5, pytest.approx(0.5, rel=0.01))

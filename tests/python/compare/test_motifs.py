@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earlybird.compare.motifs import over_best, scaling
+from earlybird.compare.motifs import compared_with_best, over_best, scaling
 from earlybird.compare.results import results
 from earlybird.data.run import Sample
 
@@ -16,12 +16,12 @@ CONFIG = {
 }  # fmt: skip
 
 
-def sample(time_s, method="funnelled", **config):
+def sample(time_s, method="funnelled", launch="halo3d-0", **config):
     """Rank 1 is the slowest: half of its time is computation, and a tenth communication."""
     rank_times_s = np.full((6, 2), time_s) * [0.5, 1.0]
     split_s = rank_times_s[:, :, None] * [0.5, 0.1, 0.4]
     return Sample(
-        "halo3d", "step", CONFIG | config, "halo3d-0", rank_times_s[:, 1], warmup=2,
+        "halo3d", "step", CONFIG | config, launch, rank_times_s[:, 1], warmup=2,
         rank_times_s=rank_times_s, method=method, rounds=np.arange(6),
         extra={"split_s": split_s.tolist(), "sent_bytes": 1000, "messages": 2, "seed": 1},
     )  # fmt: skip
@@ -98,7 +98,7 @@ def test_slower_means_by_more_than_5_percent(times_s, slower, clearly):
     assert (found.is_slower, found.is_clearly_slower) == (slower, clearly)
 
 
-def test_styles_of_other_launches_are_not_compared():
+def test_styles_of_launches_without_the_reference_are_not_compared():
     alone = [replace(one, launch="halo3d-9") for one in launches(partitioned=[1.0])]
     (found,) = over_best([*launches(funnelled=[2, 2], earlybird=[2, 2]), *alone])
     assert found.other == "funnelled" and found.speed_up.value == 1
@@ -113,3 +113,27 @@ def test_every_point_is_compared_and_other_kernels_are_not():
     others = [replace(one, kernel="pipeline") for one in larger]
     found = over_best([*launches(funnelled=[2], earlybird=[2]), *larger, *others])
     assert [(one.config["cells"], one.is_slower) for one in found] == [("8x8x8", False), ("9x9x9", True)]
+
+
+def test_mappings_of_the_same_ranks_are_not_compared():
+    by_node = {"layout": "2x1x1_by_node"}
+    found = scaling(results([sample(1e-3), sample(9e-3, **by_node), sample(5e-4, ranks=4, layout="2x1x2")]))
+    assert [one.speed_up for one in found] == pytest.approx([1, 2])
+
+
+def best_other(samples):
+    by_method = {}
+    for one in samples:
+        by_method.setdefault(one.method, []).append(one)
+    return compared_with_best(by_method)
+
+
+def test_the_library_is_compared_with_the_best_other_style():
+    both = [sample(4e-3), sample(3e-3, "multiple"), sample(2e-3, "earlybird")]
+    other, ratio = best_other(both)
+    assert (other, ratio.value) == ("multiple", pytest.approx(1.5))
+    # Partitioned calls of the MPI are measured in other launches: through the reference.
+    own = [sample(8e-3, launch="own"), sample(5e-3, "partitioned", "own")]
+    other, ratio = best_other([*both, *own])
+    assert (other, ratio.value) == ("partitioned", pytest.approx((4 / 2) / (8 / 5)))
+    assert best_other(both[:2]) is None and best_other(both[2:]) is None

@@ -54,3 +54,17 @@ def test_own_algorithms_share_the_colour_and_have_open_markers():
     assert axes.symbol("own-binomial") == axes.symbol("binomial") + "-open"
     assert axes.dash("pipeline:0") == axes.dash("pipeline") == "solid"
     assert axes.dash("pipeline:8192") != axes.dash("pipeline:65536") != "solid"
+
+
+def test_ratios_close_to_each_other_have_decimal_ticks():
+    assert axes.ratio_axis([0.9, 1.3], "speed-up")["ticktext"] == [
+        "0.7",
+        "0.8",
+        "0.9",
+        "1",
+        "1.1",
+        "1.2",
+        "1.3",
+        "1.4",
+    ]
+    assert {"1/2", "1", "2", "5"} <= set(axes.ratio_axis([0.3, 6.0], "speed-up")["ticktext"])

@@ -141,6 +141,8 @@ def test_a_page_of_three_mpis_and_many_settings_is_smaller_than_2_mb():
     found = chapter(*parts)
     assert "more rows in `earlybird show RUN`" in found.tables[0].caption
     assert any(one.id == "partitioned-left" and "10 more settings" in one.title for one in found.figures)
+    # A selector offers only values that have figures.
+    assert found.choices["noise"] == ["single 10 %"]
     assert len(page.render(material(*parts))) < 2e6
 
 

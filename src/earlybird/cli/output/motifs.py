@@ -90,8 +90,8 @@ def slower_text(samples: Iterable[Sample]) -> str:
     clearly = sum(one.is_clearly_slower for one in slower)
     whole = f", at {clearly} of them with the whole interval" if slower else ""
     return (
-        f"libearlybird is more than {100 * (SLOWER - 1):.0f} % slower than the best other style of its "
-        f"launches at {len(slower)} of {labels.counted(len(points), 'point')}{whole}"
+        f"libearlybird is more than {100 * (SLOWER - 1):.0f} % slower than the best other style "
+        f"at {len(slower)} of {labels.counted(len(points), 'point')}{whole}"
     )
 
 

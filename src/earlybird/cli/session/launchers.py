@@ -9,10 +9,10 @@ import numpy as np
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
+from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
-from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
@@ -26,9 +26,6 @@ from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
 from earlybird.toolchain.build import features, has_library, require_built
-
-# Methods of `partitioned` that send each partition when it is ready, for the launcher synthetic.
-SENDS_EACH = ("many", "earlybird")
 
 
 def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict[str, Resources]]:
@@ -76,7 +73,8 @@ def make_launcher(settings: Mapping[str, Any], seed: int = 0) -> tuple[Launcher,
         )
     if kind == "synthetic" and argument:
         profile = load_profile(argument)
-        return SyntheticLauncher(expected_times(profile), seed), _assumed_resources(profile)
+        launcher = SyntheticLauncher(expected_times(profile), seed, expected_moments(profile))
+        return launcher, _assumed_resources(profile)
     if text == "local":
         flavour = _built(choose_flavour(mpi))
         names = parse_hosts(hosts) if hosts is not None else ()
@@ -163,9 +161,6 @@ def expected_times(profile: Profile):
             return predict_exchange(request.pattern, request.layout, profile).time_s
         level = profile.level(point["level"])
         size_bytes = point["size_bytes"]
-        if kernel == "partitioned":
-            protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
-            return partitioned_moments(point, protocol.latency_s, float(protocol.bandwidth_table()[1][0]))
         if kernel == "pipeline":
             delay_s = delay_rate(point) * (size_bytes // point["partitions"])
             models = method_models(profile, point["level"], point.get("threads", 1))
@@ -181,36 +176,6 @@ def expected_times(profile: Profile):
         return np.array([time_s])
 
     return times_s
-
-
-def partitioned_moments(
-    point: Mapping[str, Any], latency_s: float, bandwidth_bytes_per_s: float
-) -> np.ndarray:
-    """The moments of one iteration of `partitioned`, as the launcher synthetic draws them, and the time in
-    flight.
-
-    The MPI for which it stands sends everything at the last MPI_Pready with its own partitioned calls, and
-    each partition when it is ready with libearlybird. The noise `single` delays the last thread; the other
-    models are left out.
-    """
-    from earlybird.models import partitioned_metrics as metrics
-
-    partitions, threads, method = point["partitions"], point["threads"], point["method"]
-    first = np.arange(threads + 1) * partitions // threads
-    thread = np.searchsorted(first, np.arange(partitions), side="right") - 1
-    of_thread = np.maximum(np.diff(first), 1)
-    compute_s = np.full(threads, point["compute_s"])
-    if point["noise"] == "single":
-        compute_s[-1] *= 1 + point["noise_share"]
-    share = (np.arange(partitions) - first[thread] + 1) / of_thread[thread]
-    joined_s = compute_s.max()
-    ready_s = (compute_s[thread] * share)[np.newaxis]
-    if method == SINGLE:
-        ready_s[:] = joined_s
-    behaviour = metrics.arrivals_when_ready if method in SENDS_EACH else metrics.arrivals_together
-    arrived_s = behaviour(ready_s, point["size_bytes"] / partitions, latency_s, bandwidth_bytes_per_s)
-    in_flight_s = metrics.union_length_s(ready_s, arrived_s)
-    return np.concatenate([*ready_s, *ready_s, *arrived_s, [joined_s], [arrived_s.max()], in_flight_s])
 
 
 def _built(flavour: flavours.Flavour) -> flavours.Flavour:

@@ -7,7 +7,7 @@ from earlybird.data import labels
 from earlybird.data.methods import SINGLE
 from earlybird.data.units import format_bytes
 from earlybird.report.figures.lines import MEASURED
-from earlybird.report.figures.partitioned import partitioned_figures
+from earlybird.report.figures.partitioned import MAX_SETTINGS, partitioned_figures
 from earlybird.report.figures.temucin import throughput_figures
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
@@ -53,7 +53,7 @@ def partitioned_chapter(material: Material) -> Chapter:
         tables=[partitioned_table(measured)],
         shown=[*temucin.paper_tables(measured), *temucin_motifs.motif_paper_tables(motifs)],
         brief=[brief_partitioned_table(ordered)],
-        choices=choices(measured),
+        choices=choices(ordered[:MAX_SETTINGS]),
     )
 
 

@@ -16,6 +16,9 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "fair": ("#7a6a00", "#f0e442", "diamond"),
     "max-rate": ("#d55e00", "#ff8a3d", "triangle-up"),
     "postal": ("#b0588f", "#e39cc6", "x"),
+    "funnelled": ("#5a6068", "#b6bcc6", "square"),
+    "persistent": ("#00786a", "#4bd0bd", "triangle-up"),
+    "multiple": ("#8d3a9c", "#d78fe3", "circle"),
     "shared": ("#9c3d1e", "#ff9d76", "square"),
     "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
     "per-thread-contexts": ("#1c7c7c", "#55cfcf", "circle"),
@@ -85,6 +88,8 @@ LEGEND: Mapping[str, Any] = {
     "font": {"size": 12},
 }
 MAX_COUNTS = 8  # tick labels on a log axis of counts
+# Ratios whose ends differ by less than this factor have at most so many ticks, at multiples of 0.05 to 0.5.
+_CLOSE_RATIOS, _MAX_RATIOS = 4, 8
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
@@ -248,9 +253,13 @@ def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
-    """Log axis around 1; values below 1 are labelled as fractions."""
+    """Log axis around 1; values below 1 are fractions, or decimals if all are close to 1."""
     positive = [1.0, *(ratio for ratio in ratios if ratio > 0)]
     low, high = min(*positive, 0.8) / 1.15, max(*positive, 1.25) * 1.15
+    if high / low < _CLOSE_RATIOS:
+        step = next(step for step in (0.05, 0.1, 0.2, 0.5) if (high - low) / step <= _MAX_RATIOS)
+        ticks = [_clean(k * step) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        return _log_axis(title, ticks, [f"{tick:g}" for tick in ticks], low, high)
     steps = (1,) if high / low > 1e4 else (1, 2, 5)
     whole = [step * 10**e for e in range(6) for step in steps]
     ticks = [1 / number for number in reversed(whole[1:])] + whole

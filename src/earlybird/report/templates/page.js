@@ -141,6 +141,7 @@
     const numMatches = (choice) => selects.filter((select) => choice[select.name] === select.value).length;
     // Not every combination was measured: keep the selector changed last, and match the others as far as possible.
     const open = complete.filter((choice) => !changed || choice[changed.name] === changed.value);
+    if (!open.length) open.push(...complete); // a value without figures
     const chosen = changed ? open.reduce((best, choice) => (numMatches(choice) > numMatches(best) ? choice : best)) : open[0];
     selects.forEach((select) => { select.value = chosen[select.name]; });
     figures.forEach((figure, k) => {
