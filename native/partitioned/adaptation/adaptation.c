@@ -11,8 +11,10 @@
 #include "partitioned/process/send_time.h"
 #include "partitioned/segmentation/search.h"
 
-/* A segmentation message is due in every start during a search, rarely afterwards. Both sides know the start of the first. */
-enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256 };
+/* A segmentation message is due in every start during a search, rarely afterwards. Both sides know the start of the first.
+ * Small transfers gain only where a receiver uses partitions long before the last one is ready: requests that are started a few
+ * times are spared, and checks are rarer. */
+enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256, SMALL_FIRST_DUE = 16, SMALL_DUE_STEP = 2048 };
 #define NEVER UINT64_MAX
 /* Starts before a message whose times are taken: the feedback of a start is there two starts later. */
 enum { NUM_OBSERVED = 4 };
@@ -35,10 +37,15 @@ struct eb_trial {
 
 /* Both sides compute the same result; a transfer of more segments than a message can hold keeps the canonical ones. */
 static bool exchanges(const eb_transfer *transfer) {
-  return eb_world.config.mode.kind == EB_AUTO && !eb_transfer_is_null(transfer) &&
-         transfer->total_bytes >= eb_transfer_agreement(transfer)->least_adapted_bytes &&
+  return eb_world.config.mode.kind == EB_AUTO && !eb_transfer_is_null(transfer) && transfer->total_bytes > 0 &&
          transfer->total_bytes / EB_SEGMENT_MAX_BYTES < eb_tags_max_segments(&eb_domain.tags);
 }
+
+static bool is_small(const eb_transfer *transfer) {
+  return transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
+}
+
+static uint64_t first_due(const eb_transfer *transfer) { return is_small(transfer) ? SMALL_FIRST_DUE : FIRST_DUE; }
 
 static bool is_due(const eb_adaptation *own) { return own->start == own->next_due; }
 
@@ -49,13 +56,16 @@ static bool is_to_be_observed(const eb_adaptation *own) {
 
 /* Does the receiver send feedback? On the starts of a search, in which the next start has a message, too. Asked once the message
  * of this start is known; every start with feedback is observed. */
-static bool has_feedback(const eb_adaptation *own) { return own->start > FIRST_DUE && own->next_due == own->start + 1; }
+static bool has_feedback(const eb_adaptation *own) {
+  return own->start > first_due(own->transfer) && own->next_due == own->start + 1;
+}
 
 int eb_adaptation_begin(eb_adaptation *own, const eb_transfer *transfer, eb_wire *wire) {
   own->transfer = transfer;
   own->wire = wire;
-  own->next_due = exchanges(transfer) ? FIRST_DUE : NEVER;
-  if (!transfer->is_send || transfer->mode.kind != EB_AUTO || own->next_due == NEVER ||
+  own->next_due = exchanges(transfer) ? first_due(transfer) : NEVER;
+  if (!transfer->is_send || transfer->mode.kind != EB_AUTO || own->next_due == NEVER) return MPI_SUCCESS;
+  if (transfer->num_partitions == 1 &&
       !eb_planner_can_gain(transfer->cost, transfer->total_bytes, transfer->partition_bytes))
     return MPI_SUCCESS;
   own->trial = calloc(1, sizeof *own->trial);
@@ -116,6 +126,7 @@ void eb_adaptation_note_ready(eb_adaptation *own, int partition) {
   atomic_store_explicit(&own->done_s[own->record], own->clock_ahead_s + now_s, memory_order_relaxed);
   atomic_store_explicit(&own->spent_s[own->record][0], spent_s - others_s, memory_order_relaxed);
   atomic_store_explicit(&own->spent_s[own->record][1], own_s, memory_order_relaxed);
+  atomic_store_explicit(&own->spent_s[own->record][2], others_s, memory_order_relaxed);
   if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(spent_s - sends_s);
   eb_send_time_add(eb_clock.read_s); /* which is no work of the program either */
 }
@@ -171,8 +182,11 @@ void eb_adaptation_propose(eb_adaptation *own) {
   }
   const eb_planner_input input = {transfer->cost, transfer->num_partitions, transfer->partition_bytes, ready_s};
   eb_proposal proposals[EB_PLANNER_MAX_CUTS];
-  eb_search_begin(trial->search, eb_planner_propose(&input, most, proposals), proposals);
-  const bool is_first = own->start < FIRST_DUE;
+  int num = 1;
+  if (!eb_planner_send_early(&input, most, own->spent_s[own->record][2], proposals))
+    num = eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
+  eb_search_begin(trial->search, num, proposals);
+  const bool is_first = own->start < first_due(transfer);
   const eb_learned *const in_use = &trial->in_use;
   trial->has_changed = !is_first && proposals[0].predicted_s < CHANGED * in_use->promise * eb_planner_price_s(&input, &in_use->cut);
   trial->in_use.seen = eb_readiness_of(ready_s, transfer->num_partitions);
@@ -201,7 +215,7 @@ static bool is_outdated(const eb_adaptation *own) {
 static const eb_cut *continue_search(eb_adaptation *own) {
   eb_trial *const trial = own->trial;
   eb_search *const search = trial->search;
-  if (own->start > FIRST_DUE + 2) observe(own, own->start - 2);
+  if (own->start > first_due(own->transfer) + 2) observe(own, own->start - 2);
   if (search->num_tries == 0) trial->began_s = eb_now_s();
   const bool is_comparable = !is_outdated(own);
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
@@ -216,8 +230,9 @@ static const eb_cut *continue_search(eb_adaptation *own) {
 
 /* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
  * of a size take Intel MPI 20 times as long in shared memory), then every so often. */
-static uint64_t next_check(uint64_t start) {
-  return start < RETRY_DUE ? RETRY_DUE : (start + NUM_OBSERVED) / DUE_STEP * DUE_STEP + DUE_STEP;
+static uint64_t next_check(const eb_transfer *transfer, uint64_t start) {
+  const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP;
+  return start < RETRY_DUE ? RETRY_DUE : (start + NUM_OBSERVED) / step * step + step;
 }
 
 /* The ends of the next segments, or 0 to keep those in use; and when the next message is due. */
@@ -233,7 +248,7 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
   }
   const eb_cut *cut = NULL;
   /* The result of another request may not hold for this one's memory: a long-lived request runs its own search. */
-  const bool is_borrowed = own->start == FIRST_DUE && trial->is_recalled;
+  const bool is_borrowed = own->start == first_due(transfer) && trial->is_recalled;
   if (trial->search && is_borrowed) cut = &trial->in_use.cut;
   else if (trial->search && (own->start <= CHECK_DUE || own->start == RETRY_DUE || trial->has_changed)) trial->is_searching = true;
   if (trial->is_searching) cut = continue_search(own);
@@ -241,7 +256,7 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
     free(trial->search);
     trial->search = NULL;
   }
-  *next_due = trial->is_searching ? own->start + 1 : is_borrowed ? CHECK_DUE : next_check(own->start);
+  *next_due = trial->is_searching ? own->start + 1 : is_borrowed ? CHECK_DUE : next_check(transfer, own->start);
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
   return cut->num;
@@ -251,8 +266,8 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
 
 /* Turns a message's ends into the segments of the next start, if they differ from those in use. */
 static int set_next(eb_adaptation *own) {
-  if (own->message[MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
   eb_segments made;
+  if (own->message[MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
   if (eb_segments_from_ends((int)own->message[MESSAGE_NUM], own->message + MESSAGE_ENDS, &made) != 0) return MPI_ERR_NO_MEM;
   own->next_due = (uint64_t)own->message[MESSAGE_NEXT_DUE];
   if (eb_segments_equal(&made, eb_wire_segments(own->wire))) eb_segments_free(&made);
@@ -275,6 +290,12 @@ static int write_message(eb_adaptation *own) {
   return set_next(own);
 }
 
+/* Messages are rare, and there may be thousands of requests. */
+static void drop_message(eb_adaptation *own) {
+  free(own->message);
+  own->message = NULL;
+}
+
 static int exchange_message(eb_adaptation *own) {
   const int peer = own->transfer->wire_peer, tag = eb_wire_segmentation_tag(own->wire);
   const size_t max_bytes = (MESSAGE_ENDS + (size_t)eb_tags_max_segments(&eb_domain.tags)) * sizeof *own->message;
@@ -284,7 +305,9 @@ static int exchange_message(eb_adaptation *own) {
   const int rc = write_message(own);
   if (rc != MPI_SUCCESS) return rc;
   const size_t num_bytes = (MESSAGE_ENDS + (size_t)own->message[MESSAGE_NUM]) * sizeof *own->message;
-  return eb_send_queue_send(EB_SEND_CONTROL, own->message, num_bytes, peer, tag, eb_domain.comm);
+  const int sent = eb_send_queue_send(EB_SEND_CONTROL, own->message, num_bytes, peer, tag, eb_domain.comm);
+  drop_message(own);
+  return sent;
 }
 
 int eb_adaptation_start(eb_adaptation *own, uint64_t start) {
@@ -294,7 +317,11 @@ int eb_adaptation_start(eb_adaptation *own, uint64_t start) {
 }
 
 int eb_adaptation_finish(eb_adaptation *own) {
-  const int rc = is_due(own) ? set_next(own) : MPI_SUCCESS;
+  int rc = MPI_SUCCESS;
+  if (is_due(own)) {
+    rc = set_next(own);
+    drop_message(own);
+  }
   if (rc != MPI_SUCCESS || !has_feedback(own)) return rc;
   const eb_feedback feedback = {.start = own->start, .done_s = own->done_s[own->record]};
   return eb_feedback_send(own->transfer->wire_peer, eb_wire_feedback_tag(own->wire), &feedback);

@@ -31,8 +31,9 @@ typedef struct {
   eb_trial *trial;           /* a sender's; NULL: no segmentation can be better */
   eb_expected_feedback *feedback[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
   _Atomic double done_s[EB_NUM_RECORDS];     /* by each side's clock: the last partition ready, or everything arrived */
-  /* Of a sender, from the start to the last partition, without the sends of other channels: all, and in the sends of this one. */
-  _Atomic double spent_s[EB_NUM_RECORDS][2];
+  /* Of a sender, from the start to the last partition: all without the sends of other channels, in the sends of this one, and in
+   * those of others by the thread with the last partition. */
+  _Atomic double spent_s[EB_NUM_RECORDS][3];
   int record;       /* where this start's times go */
   bool is_observed; /* they are taken */
   bool proposes;    /* a sender that has not yet searched segmentations for the next message */

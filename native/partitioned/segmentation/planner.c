@@ -16,6 +16,10 @@
 #define WANTED_GAIN_S 0.2e-6
 /* A prediction is followed without a trial if it promises this much. */
 #define CLEAR_GAIN 0.15
+/* A gain that is worth a trial of a few starts. */
+#define TRIED_GAIN 0.1
+/* The part of the time from the first partition's readiness to the last one's that further messages may take. */
+#define CHEAP 0.05
 /* Above this size the costs are extrapolated, so only a trial decides. */
 #define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is tried if its predicted time is at most this many times that of the best one, and this many seconds more. */
@@ -120,6 +124,16 @@ void eb_planner_first_numbers(const eb_cost *cost, unsigned char *numbers) {
       numbers[place] = (unsigned char)num;
     }
   }
+}
+
+/* From the first partition's readiness to the last one's. */
+static double spread_s(const eb_planner_input *input) {
+  double first_s = DBL_MAX, last_s = -DBL_MAX;
+  for (int p = 0; p < input->num_partitions; p++) {
+    if (input->ready_s[p] < first_s) first_s = input->ready_s[p];
+    last_s = larger(last_s, input->ready_s[p]);
+  }
+  return last_s - first_s;
 }
 
 /* Contiguous runs of partitions that are treated as one. */
@@ -349,6 +363,34 @@ int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_propo
   uniform(&of, 1, &candidate);
   consider(&list, &candidate);
   return list.num;
+}
+
+bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double sends_s, eb_proposal *proposal) {
+  atoms of;
+  grouping group;
+  const int64_t total_bytes = input->num_partitions * input->partition_bytes;
+  if (input->cost->num == 0 || total_bytes >= LEAST_UNKNOWN_BYTES) return false;
+  join(&of, input);
+  const double message_s = CAUTION * eb_cost_overhead_s(input->cost, input->partition_bytes) + sends_s;
+  const double allowed_s = CHEAP * spread_s(input);
+  int num = of.num < max_segments ? of.num : max_segments;
+  while (num > 1 && (num - 1) * message_s > allowed_s) num /= 2;
+  if (num < 2) return false;
+  uniform(&of, num, &group);
+  *proposal = (eb_proposal){{num, {0}}, price(input->cost, &of, &group)};
+  for (int g = 0; g < num; g++) proposal->cut.end_byte[g] = of.end_byte[group.last_atom[g]];
+  return true;
+}
+
+int eb_planner_select(const eb_planner_input *input, int num, eb_proposal *proposals) {
+  const int64_t total_bytes = input->num_partitions * input->partition_bytes;
+  if (input->cost->num == 0 || total_bytes >= LEAST_UNKNOWN_BYTES || num < 2) return num;
+  int one = 0;
+  while (one < num - 1 && proposals[one].cut.num > 1) one++;
+  const double one_s = proposals[one].predicted_s, gain_s = one_s - proposals[0].predicted_s;
+  if (gain_s >= TRIED_GAIN * one_s && gain_s >= WANTED_GAIN_S) return num;
+  proposals[0] = proposals[one];
+  return 1;
 }
 
 static int by_value(const void *a, const void *b) {

@@ -55,6 +55,17 @@ void eb_planner_first_numbers(const eb_cost *cost, unsigned char *numbers);
  * among them. Returns their number. */
 int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_proposal *proposals);
 
+/* Of num proposals, those that are worth a trial: all of them, or only the one segment, which is left as the first. Times of a
+ * few starts differ by chance, so a prediction from known costs that promises nothing is not put to the test. Returns their
+ * number. */
+int eb_planner_select(const eb_planner_input *input, int num, eb_proposal *proposals);
+
+/* For small transfers whose partitions are ready long before the last one: the receiver may compute with them, which shows in
+ * the time of the whole program and hardly in that of one transfer. As many segments as cost little of that time, up to one
+ * per partition; false if that is one. sends_s: what the thread spends in the sends of other transfers meanwhile, because they
+ * have the same choice. */
+bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double sends_s, eb_proposal *proposal);
+
 void eb_planner_sort_s(double *values_s, int num);
 /* The median; of an even number of values the lower of the two: noise only adds. Sorts the values. */
 double eb_planner_typical_s(double *values_s, int num);
