@@ -141,6 +141,8 @@ _SIGNATURES = {
     "eb_planner_first_place": (c_int, c_int64),
     "eb_planner_first_numbers": (None, _COST, POINTER(c_ubyte)),
     "eb_planner_propose": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
+    "eb_planner_select": (c_int, POINTER(PlanInput), c_int, POINTER(Proposal)),
+    "eb_planner_send_early": (c_bool, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
     "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
     "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
     "eb_search_next": (POINTER(Cut), POINTER(Search), c_uint64),
@@ -220,6 +222,33 @@ def propose(
     made = (Proposal * PLAN_MAX_CUTS)()
     num = core.eb_planner_propose(byref(plan_input(cost, ready_s, partition_bytes)), max_segments, made)
     return [(one.cut.ends(), one.predicted_s) for one in made[:num]]
+
+
+def select(
+    core: ctypes.CDLL, cost: Cost, ready_s: list[float], partition_bytes: int
+) -> list[tuple[list[int], float]]:
+    """Of the cuts that `propose` returns those that are worth a trial."""
+    made = (Proposal * PLAN_MAX_CUTS)()
+    given = plan_input(cost, ready_s, partition_bytes)
+    num = core.eb_planner_propose(byref(given), CUT_MAX_SEGMENTS, made)
+    num = core.eb_planner_select(byref(given), num, made)
+    return [(one.cut.ends(), one.predicted_s) for one in made[:num]]
+
+
+def send_early(
+    core: ctypes.CDLL,
+    cost: Cost,
+    ready_s: list[float],
+    partition_bytes: int,
+    *,
+    max_segments: int = CUT_MAX_SEGMENTS,
+    sends_s: float = 0.0,
+) -> list[int] | None:
+    """The ends of the cut for a receiver that uses partitions early; None where it has one segment."""
+    made = Proposal()
+    given = plan_input(cost, ready_s, partition_bytes)
+    found = core.eb_planner_send_early(byref(given), max_segments, sends_s, byref(made))
+    return made.cut.ends() if found else None
 
 
 def predict_s(core: ctypes.CDLL, cost: Cost, ready_s: list[float], num_bytes: list[int]) -> float:

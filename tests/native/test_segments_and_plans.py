@@ -20,6 +20,8 @@ from tests.core_library import (
     from_ends,
     predict_s,
     propose,
+    select,
+    send_early,
     uniform,
 )
 
@@ -394,3 +396,57 @@ def test_the_least_planned_size_is_the_first_that_can_gain(core):
     assert not core.eb_planner_can_gain(byref(cost), least_bytes // 2, 1)
     assert least_bytes.bit_count() == 1
     assert core.eb_planner_least_bytes(byref(cost_of([]))) == 0
+
+
+# Is it worth while to try? ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("partition_bytes", "last_s", "tried"),
+    [
+        (256, 0.0, False),  # ready at once: further messages only cost
+        (256, 1e-5, False),  # 0.1 us at most
+        (8192, 1e-3, True),  # the last one takes much less than all
+        (1 << 15, 0.0, True),  # costs of 128 KiB and more are extrapolated: only a trial decides
+    ],
+)
+def test_only_what_promises_a_gain_is_tried(core, partition_bytes, last_s, tried):
+    found = select(core, cost_of(EVERYDAY), [0.0] * 3 + [last_s], partition_bytes)
+    assert (len(found) > 1) == tried
+    if not tried:
+        assert [ends for ends, _ in found] == [[4 * partition_bytes]]
+
+
+@QUICK
+@given(
+    lines=protocols,
+    gaps_s=st.lists(st.floats(0, 1e-3), min_size=2, max_size=40),
+    partition_bytes=st.integers(1, 4096),
+    max_segments=st.integers(1, 32),
+    sends_s=st.floats(0, 1e-3),
+)
+def test_sending_early_costs_a_small_part_of_the_time_between_partitions(
+    core, lines, gaps_s, partition_bytes, max_segments, sends_s
+):
+    ready_s, cost = np.cumsum(gaps_s).tolist(), cost_of(lines)
+    ends = send_early(core, cost, ready_s, partition_bytes, max_segments=max_segments, sends_s=sends_s)
+    if len(ready_s) * partition_bytes >= 128 * 1024:
+        assert ends is None
+    if ends is None:
+        return
+    message_s = 1.2 * core.eb_cost_overhead_s(byref(cost), partition_bytes) + sends_s
+    assert (len(ends) - 1) * message_s <= 0.05 * (ready_s[-1] - ready_s[0]) * (1 + 1e-9)
+    assert 2 <= len(ends) <= max_segments
+    assert ends[-1] == len(ready_s) * partition_bytes
+    assert all(end % partition_bytes == 0 for end in ends)
+
+
+def test_every_partition_is_sent_early_if_it_costs_little(core):
+    cost, ready_s = cost_of(EVERYDAY), [0.0, 1e-4, 2e-4, 3e-4]
+    assert send_early(core, cost, ready_s, 64) == [64, 128, 192, 256]
+    assert send_early(core, cost, ready_s, 64, max_segments=3) == [64, 128, 256]
+    # As many sends of other transfers meanwhile would be cut, too.
+    assert send_early(core, cost, ready_s, 64, sends_s=1e-5) == [128, 256]
+    assert send_early(core, cost, ready_s, 64, sends_s=1e-4) is None
+    assert send_early(core, cost, [0.0] * 4, 64) is None
+    assert send_early(core, cost_of([]), ready_s, 64) is None  # no costs are known

@@ -65,8 +65,7 @@ int eb_adaptation_begin(eb_adaptation *own, const eb_transfer *transfer, eb_wire
   own->wire = wire;
   own->next_due = exchanges(transfer) ? first_due(transfer) : NEVER;
   if (!transfer->is_send || transfer->mode.kind != EB_AUTO || own->next_due == NEVER) return MPI_SUCCESS;
-  if (transfer->num_partitions == 1 &&
-      !eb_planner_can_gain(transfer->cost, transfer->total_bytes, transfer->partition_bytes))
+  if (transfer->num_partitions == 1 && !eb_planner_can_gain(transfer->cost, transfer->total_bytes, transfer->partition_bytes))
     return MPI_SUCCESS;
   own->trial = calloc(1, sizeof *own->trial);
   return own->trial ? MPI_SUCCESS : MPI_ERR_NO_MEM;

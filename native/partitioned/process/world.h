@@ -16,14 +16,14 @@ typedef struct {
 } eb_agreement;
 
 typedef struct {
-  bool on;       /* the library serves partitioned calls: set once in MPI_Init, cleared in MPI_Finalize */
+  bool on; /* the library serves partitioned calls: set once in MPI_Init, cleared in MPI_Finalize */
   bool multiple; /* MPI_THREAD_MULTIPLE: only then are threads concurrent inside the library */
   eb_config config;
   eb_agreement agreements[2]; /* within a node, and between nodes */
   int rank;
-  MPI_Group group;   /* of MPI_COMM_WORLD */
-  MPI_Comm self;     /* for the never started requests whose handles the user gets */
-  int keyval;        /* of the view of a communicator */
+  MPI_Group group; /* of MPI_COMM_WORLD */
+  MPI_Comm self; /* for the never started requests whose handles the user gets */
+  int keyval; /* of the view of a communicator */
   MPI_Errhandler errors_return; /* the MPI's MPI_ERRORS_RETURN */
 } eb_world_state;
 

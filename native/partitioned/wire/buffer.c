@@ -62,6 +62,7 @@ int eb_buffer_begin(eb_buffer *buffer, void *user, MPI_Count count, MPI_Datatype
   if (size > INT_MAX) return MPI_ERR_TYPE; /* more than the pack calls can take at once */
   buffer->staging = malloc((size_t)transfer->total_bytes);
   if (!buffer->staging) return MPI_ERR_NO_MEM;
+  buffer->is_staged = true;
   /* The user may free theirs. Not MPI_Type_dup: that would run the copy callbacks of the user's attributes. */
   if ((rc = PMPI_Type_contiguous(1, type, &buffer->type)) != MPI_SUCCESS) return rc;
   buffer->has_type = true;
@@ -73,13 +74,24 @@ void eb_buffer_end(eb_buffer *buffer) {
   buffer->has_type = false;
   free(buffer->staging);
   buffer->staging = NULL;
+  buffer->is_staged = false;
 }
 
-char *eb_buffer_wire(const eb_buffer *buffer) { return buffer->staging ? buffer->staging : buffer->user; }
+void eb_buffer_set_staged(eb_buffer *buffer, bool is_staged) { buffer->is_staged = buffer->has_type && is_staged; }
+
+eb_message_data eb_buffer_data(const eb_buffer *buffer, int64_t first_byte, int64_t num_bytes) {
+  if (buffer->is_staged) return (eb_message_data){buffer->staging + first_byte, (int)num_bytes, MPI_BYTE};
+  if (!buffer->has_type) return (eb_message_data){buffer->user + first_byte, (int)num_bytes, MPI_BYTE};
+  const MPI_Aint begin = (MPI_Aint)(first_byte / buffer->element_bytes) * buffer->extent;
+  return (eb_message_data){buffer->user + begin, (int)(num_bytes / buffer->element_bytes), buffer->type};
+}
 
 char *eb_buffer_staging(const eb_buffer *buffer) { return buffer->staging; }
 
-void eb_buffer_disown_staging(eb_buffer *buffer) { buffer->staging = NULL; }
+void eb_buffer_disown_staging(eb_buffer *buffer) {
+  buffer->staging = NULL;
+  buffer->is_staged = false;
+}
 
 static int move(const eb_buffer *buffer, int partition, bool packs) {
   char *user = buffer->user + (MPI_Aint)partition * buffer->count * buffer->extent;

@@ -1,4 +1,5 @@
-/* The user's memory: contiguous bytes, or a type with gaps that is packed and unpacked partition by partition. */
+/* The user's memory: contiguous bytes, or a type with gaps. Of these, small messages are sent as they are, which the MPI packs;
+ * others are packed and unpacked here, partition by partition. */
 #ifndef EB_BUFFER_H
 #define EB_BUFFER_H
 
@@ -12,7 +13,8 @@
 /* The members belong to buffer.c. All zero: no buffer. */
 typedef struct {
   char *user;
-  char *staging; /* the packed bytes of a type with gaps; otherwise NULL */
+  char *staging; /* for the packed bytes of a type with gaps; otherwise NULL */
+  bool is_staged; /* the messages are those packed bytes */
   bool has_type;
   MPI_Datatype type; /* our duplicate */
   MPI_Count count;   /* of a partition */
@@ -24,10 +26,19 @@ typedef struct {
 int eb_buffer_begin(eb_buffer *buffer, void *user, MPI_Count count, MPI_Datatype type, eb_transfer *transfer);
 void eb_buffer_end(eb_buffer *buffer);
 
-static inline bool eb_buffer_is_staged(const eb_buffer *buffer) { return buffer->staging != NULL; }
+/* Selects what messages are made of: the packed bytes, or the program's memory. No effect without gaps. */
+void eb_buffer_set_staged(eb_buffer *buffer, bool is_staged);
+static inline bool eb_buffer_is_staged(const eb_buffer *buffer) { return buffer->is_staged; }
 
-/* The address of byte 0 of the transfer. */
-char *eb_buffer_wire(const eb_buffer *buffer);
+/* What a message is made of: at most 1 GiB from a byte of the transfer on. If the buffer has gaps and is not staged, whole
+ * partitions. */
+typedef struct {
+  char *address;
+  int count;
+  MPI_Datatype type;
+} eb_message_data;
+
+eb_message_data eb_buffer_data(const eb_buffer *buffer, int64_t first_byte, int64_t num_bytes);
 
 /* The staging memory, or NULL. It stays the buffer's, unless it is disowned: then the caller frees it. */
 char *eb_buffer_staging(const eb_buffer *buffer);

@@ -5,6 +5,10 @@
 
 #include "partitioned/domain/domain.h"
 
+/* Up to this size the MPI packs a type with gaps: that saves a copy, and calls. Larger messages are packed here, each partition
+ * by the thread that completes it. */
+#define MAX_UNPACKED_BYTES (INT64_C(32) * 1024)
+
 void eb_wire_begin(eb_wire *wire, const eb_transfer *transfer, eb_buffer *buffer) {
   wire->transfer = transfer;
   wire->buffer = buffer;
@@ -38,9 +42,19 @@ int eb_wire_first_segments(const eb_transfer *transfer, int64_t total_bytes, int
   return eb_segments_canonical(total_bytes, numbers[eb_planner_first_place(total_bytes)], segments);
 }
 
+/* Copies are made of packed bytes, and a message of the program's memory has whole partitions. */
+static void choose_data(eb_wire *wire) {
+  bool is_staged = wire->is_copying;
+  for (int s = 0; s < wire->segments.num && wire->transfer->partition_bytes > 0; s++)
+    is_staged = is_staged || eb_wire_segment_bytes(wire, s) > MAX_UNPACKED_BYTES ||
+                wire->segments.first_byte[s + 1] % wire->transfer->partition_bytes != 0;
+  eb_buffer_set_staged(wire->buffer, is_staged);
+}
+
 int eb_wire_set_segments(eb_wire *wire, eb_segments segments) {
   eb_wire_end(wire); /* of as many as there were */
   wire->segments = segments;
+  choose_data(wire);
   const size_t num = (size_t)segments.num;
   wire->requests = malloc((num + 1) * sizeof *wire->requests);
   if (!wire->requests) return MPI_ERR_NO_MEM;
@@ -60,8 +74,8 @@ int eb_wire_feedback_tag(const eb_wire *wire) { return eb_tags_feedback(&eb_doma
 
 static int segment_tag(const eb_wire *wire, int segment) { return eb_tags_segment(&eb_domain.tags, wire->base, segment); }
 
-static char *segment_address(const eb_wire *wire, int segment) {
-  return eb_buffer_wire(wire->buffer) + wire->segments.first_byte[segment];
+static eb_message_data segment_data(const eb_wire *wire, int segment) {
+  return eb_buffer_data(wire->buffer, wire->segments.first_byte[segment], eb_wire_segment_bytes(wire, segment));
 }
 
 int eb_wire_build(eb_wire *wire) {
@@ -70,20 +84,26 @@ int eb_wire_build(eb_wire *wire) {
   if (wire->is_built) return MPI_SUCCESS;
   drop_requests(wire); /* of an attempt that failed */
   for (int s = 0; !eb_transfer_is_null(transfer) && s < wire->segments.num; s++) {
-    char *const address = segment_address(wire, s);
-    const int bytes = (int)eb_wire_segment_bytes(wire, s), tag = segment_tag(wire, s);
+    const eb_message_data data = segment_data(wire, s);
+    const int tag = segment_tag(wire, s);
     MPI_Request *const request = &wire->requests[s];
-    const int rc = transfer->is_send ? PMPI_Send_init(address, bytes, MPI_BYTE, transfer->wire_peer, tag, comm, request)
-                                     : PMPI_Recv_init(address, bytes, MPI_BYTE, transfer->wire_peer, tag, comm, request);
+    const int rc = transfer->is_send ? PMPI_Send_init(data.address, data.count, data.type, transfer->wire_peer, tag, comm, request)
+                                     : PMPI_Recv_init(data.address, data.count, data.type, transfer->wire_peer, tag, comm, request);
     if (rc != MPI_SUCCESS) return rc;
   }
   wire->is_built = true;
   return MPI_SUCCESS;
 }
 
+void eb_wire_begin_copying(eb_wire *wire) {
+  wire->is_copying = true;
+  choose_data(wire);
+}
+
 void eb_wire_end_copying(eb_wire *wire) {
   wire->is_copying = false;
   drop_copies(wire);
+  if (!wire->is_built) choose_data(wire); /* else within a start, whose partitions may be packed already */
 }
 
 int eb_wire_reserve_copies(eb_wire *wire) {
@@ -115,7 +135,7 @@ void eb_wire_send(eb_wire *wire, int segment) {
   const eb_transfer *const transfer = wire->transfer;
   int rc = MPI_SUCCESS;
   if (wire->is_copying) {
-    rc = eb_send_queue_send_reserved(wire->copies[segment], EB_SEND_DATA, segment_address(wire, segment),
+    rc = eb_send_queue_send_reserved(wire->copies[segment], EB_SEND_DATA, segment_data(wire, segment).address,
                                      (size_t)eb_wire_segment_bytes(wire, segment), transfer->wire_peer, segment_tag(wire, segment),
                                      eb_domain.lanes[wire->lane]);
     wire->copies[segment] = NULL;

@@ -66,7 +66,7 @@ int eb_wire_build(eb_wire *wire);
 /* The first data of a sender goes out from copies: the receiver may be anywhere, even blocked in a call that waits for this
  * process, before it has processed the setup, and the sender's completion must not depend on it. */
 static inline bool eb_wire_is_copying(const eb_wire *wire) { return wire->is_copying; }
-static inline void eb_wire_begin_copying(eb_wire *wire) { wire->is_copying = true; }
+void eb_wire_begin_copying(eb_wire *wire);
 void eb_wire_end_copying(eb_wire *wire);
 /* Allocates the copies of a start. MPI_ERR_NO_MEM: nothing was allocated. */
 int eb_wire_reserve_copies(eb_wire *wire);

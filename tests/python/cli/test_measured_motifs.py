@@ -40,9 +40,7 @@ FASTER = point(cells="32x8x8", funnelled=[1.0, 1.0], earlybird=[0.7, 0.8])
 )
 def test_the_points_at_which_libearlybird_is_slower_are_counted(samples, expected):
     text = slower_text(samples)
-    assert (
-        text == f"libearlybird is more than 5 % slower than the best other style {expected}"
-    )
+    assert text == f"libearlybird is more than 5 % slower than the best other style {expected}"
 
 
 def test_the_line_is_below_the_table_of_each_motif_with_libearlybird(tmp_path, capsys):
