@@ -19,6 +19,7 @@ from bench import (
     partitioned_regret,
     partitioned_soak,
     pipeline_advice,
+    temucin_suite,
 )
 
 COMPARISONS: dict[str, Callable[..., int]] = {
@@ -33,6 +34,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-soak": partitioned_soak.main,
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
+    "temucin-suite": temucin_suite.main,
     "motif-styles": motif_styles.main,
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
@@ -43,7 +45,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
-    "pipeline-advice", "collective-accuracy", "collective-advice",
+    "pipeline-advice", "collective-accuracy", "collective-advice", "temucin-suite",
 )  # fmt: skip
 
 
