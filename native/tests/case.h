@@ -27,6 +27,10 @@ struct test_case {
   int seconds; /* the case is taken to hang after this time; 0 is the usual limit */
 };
 
+/* The MPI is in a call, and may access the memory of memory_cases.c that stands for a device's; no effect in other cases. */
+void open_device(void);
+void close_device(void);
+
 /* Each family ends with a case without a name. */
 extern const struct test_case order_cases[], type_cases[], communicator_cases[], matching_cases[], mixture_cases[],
     progress_cases[], error_cases[], ending_cases[], thread_cases[], level_cases[], memory_cases[], lane_cases[], counting_cases[],

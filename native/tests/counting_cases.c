@@ -33,12 +33,18 @@ EXPORTED int PMPI_Send(const void *data, int count, MPI_Datatype type, int targe
 
 EXPORTED int PMPI_Start(MPI_Request *request) {
   num_messages++;
-  return FORWARD_TO(PMPI_Start, request);
+  open_device();
+  const int code = FORWARD_TO(PMPI_Start, request);
+  close_device();
+  return code;
 }
 
 EXPORTED int PMPI_Startall(int count, MPI_Request *requests) {
   num_messages += count;
-  return FORWARD_TO(PMPI_Startall, count, requests);
+  open_device();
+  const int code = FORWARD_TO(PMPI_Startall, count, requests);
+  close_device();
+  return code;
 }
 
 #if MPI_AT_LEAST(4, 0)

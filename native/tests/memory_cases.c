@@ -17,6 +17,10 @@ static void set_access(int protection) {
   if (device && mprotect(device, DEVICE_BYTES, protection) != 0) abort();
 }
 
+void open_device(void) { set_access(PROT_READ | PROT_WRITE); }
+
+void close_device(void) { set_access(PROT_NONE); }
+
 #define EXPORTED __attribute__((visibility("default")))
 #define DURING(name, ...)                                         \
   do {                                                            \
@@ -24,9 +28,9 @@ static void set_access(int protection) {
     if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
     if (!next) abort();                                           \
     if (!device) return next(__VA_ARGS__);                        \
-    set_access(PROT_READ | PROT_WRITE);                           \
+    open_device();                                                \
     const int code = next(__VA_ARGS__);                           \
-    set_access(PROT_NONE);                                        \
+    close_device();                                               \
     return code;                                                  \
   } while (0)
 
@@ -49,8 +53,7 @@ static unsigned char *map_device(void) {
 }
 
 /* From rank 0 to rank 1, out of device memory or into it; the other side has host memory. First starts without canonical tags
- * whose receiver is behind are sent from copies, and types with gaps from packed ones: so the pages need not be open in
- * PMPI_Start. */
+ * whose receiver is behind are sent from copies, and large messages of types with gaps from packed ones. */
 static void transfer(const struct context *context, struct shape shape, size_t span, int tag, bool from_device, bool is_behind) {
   unsigned char *mapped = map_device(), *host = malloc(span);
   MPI_Request request;
@@ -63,14 +66,14 @@ static void transfer(const struct context *context, struct shape shape, size_t s
   memset(buffer, sends ? 7 : 0, span);
   if (is_device) {
     device = mapped;
-    set_access(PROT_NONE);
+    close_device();
   }
   MPI(MPI_Start(&request));
   if (sends) pready_all(request, shape.num_partitions, RANDOM, 1);
   if (sends && is_behind) MPI(MPI_Send(NULL, 0, MPI_BYTE, 1, TAG, context->world));
   MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
   if (is_device) {
-    set_access(PROT_READ | PROT_WRITE);
+    open_device();
     device = NULL;
   }
   if (!sends)
@@ -91,9 +94,12 @@ static void gaps(const struct context *context) {
   MPI_Datatype gapped;
   MPI(MPI_Type_vector(2, 1, 2, MPI_INT, &gapped));
   MPI(MPI_Type_commit(&gapped));
-  for (int tag = TAG; tag <= FAR_TAG && context->rank < 2; tag += FAR_TAG - TAG)
-    for (int from_device = 0; from_device < 2; from_device++)
-      transfer(context, (struct shape){PARTITIONS, 1000, gapped}, PARTITIONS * 1000 * 3 * sizeof(int), tag, from_device, false);
+  /* Packed by the MPI in an eager message, and packed before. */
+  for (int count = 50; count <= 10000; count *= 200)
+    for (int tag = TAG; tag <= FAR_TAG && context->rank < 2; tag += FAR_TAG - TAG)
+      for (int from_device = 0; from_device < 2; from_device++)
+        transfer(context, (struct shape){PARTITIONS, count, gapped}, (size_t)PARTITIONS * (size_t)count * 3 * sizeof(int), tag,
+                 from_device, false);
   MPI(MPI_Type_free(&gapped));
 }
 
