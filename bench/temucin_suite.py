@@ -121,7 +121,9 @@ def verdict_of(low: float, high: float, calls: float) -> str:
     """By the interval of the ratio, and the share of the time that the calls of MPI_Pready take."""
     if calls > ALLOWED_CALLS:
         return f"not compared: calls take {labels.percent(calls)}"
-    return DIFFERS if low > 1 + ALLOWED or high < 1 - ALLOWED else "agrees"
+    if low > 1 + ALLOWED or high < 1 - ALLOWED:
+        return DIFFERS
+    return "agrees" if low >= 1 - ALLOWED and high <= 1 + ALLOWED else "unclear"
 
 
 def _parser() -> argparse.ArgumentParser:

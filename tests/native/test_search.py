@@ -119,3 +119,23 @@ def test_where_nothing_is_seen_a_clear_prediction_is_followed(core, predicted_s,
 def test_a_lone_proposal_needs_no_search(core):
     found, tried = run(core, [(1, 1e-6)], {}, np.random.default_rng(1))
     assert (found, tried) == (1, {})
+
+
+class Disturbances:
+    """The noise of each observation in turn, for `run`: 0 but for those at these places."""
+
+    def __init__(self, at):
+        self.values = (9.0 if k in at else 0.0 for k in itertools.count())
+
+    def random(self):
+        return 1.0
+
+    def exponential(self):
+        return next(self.values)
+
+
+@pytest.mark.parametrize(("disturbed", "expected"), [((), 2), ((1,), 2), ((1, 7), 1)])
+def test_one_disturbed_start_hides_no_gain(core, disturbed, expected):
+    """The slowest start of a candidate is left out; the first of every turn is not counted."""
+    truths = {1: Truth(20e-6), 2: Truth(10e-6)}
+    assert run(core, [(2, 5e-6), (1, 6e-6)], truths, Disturbances(disturbed), noise=1.0)[0] == expected

@@ -32,7 +32,7 @@ struct eb_trial {
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_learned in_use;   /* what the last search found, or was learned before; `seen` is that of the last proposal */
   double began_s;     /* the search */
-  double sends_before_s[EB_SEND_TIME_PLACES]; /* what threads had spent in sends when the start began */
+  eb_send_time before[EB_SEND_TIME_PLACES]; /* what threads had spent in sends when the start began */
 };
 
 /* Both sides compute the same result; a transfer of more segments than a message can hold keeps the canonical ones. */
@@ -71,10 +71,15 @@ int eb_adaptation_begin(eb_adaptation *own, const eb_transfer *transfer, eb_wire
   return own->trial ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
+static void set_counted(eb_adaptation *own, bool is_counted) {
+  if (own->is_counted != is_counted) eb_send_time_observe(is_counted ? 1 : -1);
+  own->is_counted = is_counted;
+}
+
 void eb_adaptation_end(eb_adaptation *own) {
   eb_feedback ignored;
   for (int r = 0; r < EB_NUM_RECORDS; r++) (void)eb_feedback_take(&own->feedback[r], &ignored);
-  if (own->trial && own->is_observed) eb_send_time_observe(-1);
+  set_counted(own, false);
   eb_segments_free(&own->next_segments);
   free(own->ready_s);
   if (own->trial) free(own->trial->search);
@@ -92,11 +97,10 @@ bool eb_adaptation_take_segments(eb_adaptation *own, eb_segments *segments) {
 /* ---- The times of a start ---- */
 
 static int select_record(eb_adaptation *own) {
-  const bool was_observed = own->is_observed;
   own->record = (int)(own->start % EB_NUM_RECORDS);
   own->is_observed = is_to_be_observed(own);
   if (!own->trial) return MPI_SUCCESS;
-  if (own->is_observed != was_observed) eb_send_time_observe(own->is_observed ? 1 : -1);
+  set_counted(own, own->is_observed);
   const bool is_searching = own->trial->is_searching;
   if (own->is_observed && !is_searching && !own->ready_s) /* without it nothing is proposed */
     own->ready_s = calloc((size_t)own->transfer->num_partitions, EB_NUM_RECORDS * sizeof *own->ready_s);
@@ -111,7 +115,7 @@ static int select_record(eb_adaptation *own) {
 void eb_adaptation_set_started(eb_adaptation *own) {
   atomic_store_explicit(&own->own_s, 0, memory_order_relaxed);
   if (!own->is_observed) return;
-  eb_send_time_read(own->trial->sends_before_s);
+  eb_send_time_read(own->trial->before);
   own->started_s = eb_stopwatch_s();
   own->clock_ahead_s = eb_now_s() - own->started_s;
 }
@@ -119,21 +123,28 @@ void eb_adaptation_set_started(eb_adaptation *own) {
 void eb_adaptation_note_ready(eb_adaptation *own, int partition) {
   const double now_s = eb_stopwatch_s();
   const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed);
-  const double spent_s = now_s - own->started_s, sends_s = eb_send_time_since_s(own->trial->sends_before_s);
+  const double spent_s = now_s - own->started_s;
+  const eb_send_time since = eb_send_time_since(own->trial->before);
+  /* A send that began before the start is counted as a whole. */
+  const double sends_s = since.sends_s < spent_s ? since.sends_s : spent_s;
   const double others_s = sends_s > own_s ? sends_s - own_s : 0;
+  const double ready_s = spent_s - sends_s - since.readings_s;
+  eb_time_spent *const spent = &own->spent[own->record];
   /* Of the last one, whichever thread that is. */
   atomic_store_explicit(&own->done_s[own->record], own->clock_ahead_s + now_s, memory_order_relaxed);
-  atomic_store_explicit(&own->spent_s[own->record][0], spent_s - others_s, memory_order_relaxed);
-  atomic_store_explicit(&own->spent_s[own->record][1], own_s, memory_order_relaxed);
-  atomic_store_explicit(&own->spent_s[own->record][2], others_s, memory_order_relaxed);
-  if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(spent_s - sends_s);
-  eb_send_time_add(eb_clock.read_s); /* which is no work of the program either */
+  atomic_store_explicit(&spent->all_s, spent_s - others_s, memory_order_relaxed);
+  atomic_store_explicit(&spent->own_s, own_s, memory_order_relaxed);
+  atomic_store_explicit(&spent->others_s, others_s, memory_order_relaxed);
+  if (own->ready_s) own->ready_s[(size_t)partition * EB_NUM_RECORDS + (size_t)own->record] = (float)(ready_s > 0 ? ready_s : 0);
+  eb_send_time_add_reading(eb_clock.read_s);
 }
 
 void eb_adaptation_note_sent(eb_adaptation *own, double spent_s) {
   const double own_s = atomic_load_explicit(&own->own_s, memory_order_relaxed) + spent_s;
   atomic_store_explicit(&own->own_s, own_s, memory_order_relaxed);
 }
+
+void eb_adaptation_set_finished(eb_adaptation *own) { set_counted(own, false); }
 
 void eb_adaptation_note_arrived(eb_adaptation *own) { own->done_s[own->record] = eb_now_s(); }
 
@@ -142,7 +153,7 @@ static void observe(eb_adaptation *own, uint64_t start) {
   const int place = (int)(start % EB_NUM_RECORDS);
   eb_feedback feedback;
   if (!eb_feedback_take(&own->feedback[place], &feedback) || feedback.start != start) return;
-  const eb_observation observed = {feedback.done_s - own->done_s[place], own->spent_s[place][0], own->spent_s[place][1]};
+  const eb_observation observed = {feedback.done_s - own->done_s[place], own->spent[place].all_s, own->spent[place].own_s};
   eb_search_observe(own->trial->search, start, &observed);
 }
 
@@ -181,13 +192,16 @@ void eb_adaptation_propose(eb_adaptation *own) {
   }
   const eb_planner_input input = {transfer->cost, transfer->num_partitions, transfer->partition_bytes, ready_s};
   eb_proposal proposals[EB_PLANNER_MAX_CUTS];
-  int num = 1;
-  if (!eb_planner_send_early(&input, most, own->spent_s[own->record][2], proposals))
-    num = eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
+  /* Other requests now have about as many messages as this one. */
+  const double others_s = own->spent[own->record].others_s / eb_wire_segments(own->wire)->num;
+  const bool is_early = eb_planner_send_early(&input, most, others_s, proposals);
+  const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
   eb_search_begin(trial->search, num, proposals);
   const bool is_first = own->start < first_due(transfer);
   const eb_learned *const in_use = &trial->in_use;
-  trial->has_changed = !is_first && proposals[0].predicted_s < CHANGED * in_use->promise * eb_planner_price_s(&input, &in_use->cut);
+  trial->has_changed = is_early ? proposals[0].cut.num != in_use->cut.num
+                                : proposals[0].predicted_s < CHANGED * in_use->promise * eb_planner_price_s(&input, &in_use->cut);
+  trial->has_changed = trial->has_changed && !is_first;
   trial->in_use.seen = eb_readiness_of(ready_s, transfer->num_partitions);
   trial->is_recalled = is_first && eb_learned_recall(transfer, &trial->in_use);
   free(ready_s);
@@ -265,8 +279,8 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
 
 /* Turns a message's ends into the segments of the next start, if they differ from those in use. */
 static int set_next(eb_adaptation *own) {
-  eb_segments made;
   if (own->message[MESSAGE_TOTAL] != own->transfer->total_bytes) return MPI_ERR_TRUNCATE;
+  eb_segments made;
   if (eb_segments_from_ends((int)own->message[MESSAGE_NUM], own->message + MESSAGE_ENDS, &made) != 0) return MPI_ERR_NO_MEM;
   own->next_due = (uint64_t)own->message[MESSAGE_NEXT_DUE];
   if (eb_segments_equal(&made, eb_wire_segments(own->wire))) eb_segments_free(&made);

@@ -20,6 +20,13 @@ enum { EB_NUM_RECORDS = 4 };
 
 typedef struct eb_trial eb_trial;
 
+/* Of a sender: until the last partition of a start. */
+typedef struct {
+  _Atomic double all_s;    /* without the sends of other channels */
+  _Atomic double own_s;    /* in the sends of this channel */
+  _Atomic double others_s; /* in those of others, by the thread of the last partition */
+} eb_time_spent;
+
 /* The members belong to adaptation.h and adaptation.c. */
 typedef struct {
   const eb_transfer *transfer;
@@ -28,14 +35,13 @@ typedef struct {
   uint64_t next_due;         /* the start in which the next segmentation message is sent */
   int64_t *message;          /* see adaptation.c */
   eb_segments next_segments; /* num 0: as now */
-  eb_trial *trial;           /* a sender's; NULL: no segmentation can be better */
+  eb_trial *trial;           /* a sender's; NULL: of one partition, which no segmentation makes faster */
   eb_expected_feedback *feedback[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
   _Atomic double done_s[EB_NUM_RECORDS];     /* by each side's clock: the last partition ready, or everything arrived */
-  /* Of a sender, from the start to the last partition: all without the sends of other channels, in the sends of this one, and in
-   * those of others by the thread with the last partition. */
-  _Atomic double spent_s[EB_NUM_RECORDS][3];
+  eb_time_spent spent[EB_NUM_RECORDS];
   int record;       /* where this start's times go */
   bool is_observed; /* they are taken */
+  bool is_counted;  /* among the senders that observe a start, until it is finished */
   bool proposes;    /* a sender that has not yet searched segmentations for the next message */
   double started_s, clock_ahead_s; /* by the stopwatch; the clock less the stopwatch */
   float *ready_s; /* [num_partitions][EB_NUM_RECORDS] since the start, without the library's sends; NULL: not noted */
@@ -69,7 +75,11 @@ void eb_adaptation_note_arrived(eb_adaptation *adaptation);
 static inline bool eb_adaptation_proposes(const eb_adaptation *adaptation) { return adaptation->proposes; }
 void eb_adaptation_propose(eb_adaptation *adaptation);
 
-/* A receiver that has finished a start applies the message received with it, and sends feedback if the sender expects it. */
+/* A sender has finished an observed start. */
+void eb_adaptation_set_finished(eb_adaptation *adaptation);
+
+/* A receiver that has finished an observed start applies the message received with it, and sends feedback if the sender expects
+ * it. */
 int eb_adaptation_finish(eb_adaptation *adaptation);
 
 #endif

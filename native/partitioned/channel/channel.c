@@ -132,12 +132,16 @@ void eb_channel_fill_status(const eb_channel *channel, MPI_Status *status) {
 
 int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   int rc = MPI_SUCCESS;
-  if (!channel->transfer.is_send) {
+  if (channel->transfer.is_send) {
+    if (eb_adaptation_is_observed(&channel->adaptation)) eb_adaptation_set_finished(&channel->adaptation);
+  } else {
     if (eb_adaptation_is_observed(&channel->adaptation)) eb_adaptation_note_arrived(&channel->adaptation);
     rc = eb_channel_deliver(channel);
-    eb_mpi_enter();
-    if (rc == MPI_SUCCESS) rc = eb_adaptation_finish(&channel->adaptation);
-    eb_mpi_leave();
+    if (rc == MPI_SUCCESS && eb_adaptation_is_observed(&channel->adaptation)) {
+      eb_mpi_enter();
+      rc = eb_adaptation_finish(&channel->adaptation);
+      eb_mpi_leave();
+    }
   }
   /* The data is here, but without the segmentation message the next start would receive by other segments than are sent. */
   if (rc != MPI_SUCCESS) eb_wire_set_error(&channel->wire, rc);

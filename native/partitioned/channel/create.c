@@ -70,7 +70,7 @@ static void use_own_tags(eb_channel *channel) {
  * a setup sends to the receiver. */
 static int set_up(eb_channel *channel, int64_t order) {
   const eb_transfer *const transfer = &channel->transfer;
-  const eb_mode mode = eb_world.config.mode; /* not the transfer's: an info key is used from the third start on */
+  const eb_mode mode = eb_world.config.mode; /* not the transfer's: an info key is used from a later start on */
   const int64_t step_bytes = transfer->is_send ? eb_mode_step_bytes(mode, transfer->num_partitions, transfer->partition_bytes) : 0;
   int rc = cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || eb_transfer_is_null(transfer)) return rc;

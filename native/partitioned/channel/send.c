@@ -21,7 +21,7 @@ static void await_answer(eb_channel *channel, int64_t num_bytes) {
 }
 
 static void count_time(eb_adaptation *adaptation, double spent_s) {
-  eb_send_time_add(spent_s);
+  eb_send_time_add_send(spent_s);
   if (eb_adaptation_is_observed(adaptation)) eb_adaptation_note_sent(adaptation, spent_s);
 }
 

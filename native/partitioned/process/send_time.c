@@ -4,7 +4,8 @@
 atomic_int eb_send_time_num_observed;
 
 static struct {
-  _Alignas(64) _Atomic double spent_s;
+  _Alignas(64) _Atomic double sends_s;
+  _Atomic double readings_s;
 } places[EB_SEND_TIME_PLACES];
 static atomic_uint num_threads;
 static _Thread_local unsigned own_place __attribute__((tls_model("initial-exec"))); /* from 1; 0: none yet */
@@ -14,15 +15,25 @@ static unsigned place(void) {
   return own_place - 1;
 }
 
-static double spent_at(unsigned at) { return atomic_load_explicit(&places[at].spent_s, memory_order_relaxed); }
+static eb_send_time spent_at(unsigned at) {
+  return (eb_send_time){atomic_load_explicit(&places[at].sends_s, memory_order_relaxed),
+                        atomic_load_explicit(&places[at].readings_s, memory_order_relaxed)};
+}
 
 /* Two threads of one place may lose an addition, which hardly matters. */
-void eb_send_time_add(double spent_s) {
-  atomic_store_explicit(&places[place()].spent_s, spent_at(place()) + spent_s, memory_order_relaxed);
+static void add(_Atomic double *sum_s, double spent_s) {
+  atomic_store_explicit(sum_s, atomic_load_explicit(sum_s, memory_order_relaxed) + spent_s, memory_order_relaxed);
 }
 
-void eb_send_time_read(double *before_s) {
-  for (unsigned at = 0; at < EB_SEND_TIME_PLACES; at++) before_s[at] = spent_at(at);
+void eb_send_time_add_send(double spent_s) { add(&places[place()].sends_s, spent_s); }
+
+void eb_send_time_add_reading(double spent_s) { add(&places[place()].readings_s, spent_s); }
+
+void eb_send_time_read(eb_send_time *before) {
+  for (unsigned at = 0; at < EB_SEND_TIME_PLACES; at++) before[at] = spent_at(at);
 }
 
-double eb_send_time_since_s(const double *before_s) { return spent_at(place()) - before_s[place()]; }
+eb_send_time eb_send_time_since(const eb_send_time *before) {
+  const eb_send_time now = spent_at(place()), then = before[place()];
+  return (eb_send_time){now.sends_s - then.sends_s, now.readings_s - then.readings_s};
+}

@@ -20,11 +20,17 @@ static inline bool eb_send_time_is_counted(void) {
   return atomic_load_explicit(&eb_send_time_num_observed, memory_order_relaxed) > 0;
 }
 
-/* Of this thread. */
-void eb_send_time_add(double spent_s);
+typedef struct {
+  double sends_s;
+  double readings_s; /* of the clock, for observations: no work of the program either */
+} eb_send_time;
 
-/* What all threads have spent so far: before_s[EB_SEND_TIME_PLACES]; and what this thread has spent since then. */
-void eb_send_time_read(double *before_s);
-double eb_send_time_since_s(const double *before_s);
+/* Of this thread. */
+void eb_send_time_add_send(double spent_s);
+void eb_send_time_add_reading(double spent_s);
+
+/* What all threads have spent so far: before[EB_SEND_TIME_PLACES]; and what this thread has spent since then. */
+void eb_send_time_read(eb_send_time *before);
+eb_send_time eb_send_time_since(const eb_send_time *before);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* Values that both sides of a transfer must share. One rank computes them, because other processors may round differently. */
 typedef struct {
-  int64_t least_adapted_bytes; /* smaller transfers are adapted later, and only if their partitions are ready at different times */
+  int64_t least_adapted_bytes; /* smaller transfers are adapted from a later start on */
   unsigned char first_numbers[EB_PLANNER_FIRST_PLACES];
 } eb_agreement;
 

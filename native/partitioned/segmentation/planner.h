@@ -38,8 +38,8 @@ double eb_planner_predict_s(const eb_cost *cost, int num, const double *ready_s,
 /* The same for a segmentation. */
 double eb_planner_price_s(const eb_planner_input *input, const eb_cut *cut);
 
-/* Can any segmentation bring a gain, for any ready times? If not, the clock need not be read. True for large
- * transfers, whose costs are not known beforehand. */
+/* Can any segmentation make a transfer complete sooner, for any ready times? True for large transfers, whose costs are not known
+ * beforehand. */
 bool eb_planner_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes);
 
 /* The least total size that can gain from several segments; 0: unknown. */

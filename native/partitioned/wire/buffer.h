@@ -1,5 +1,5 @@
-/* The user's memory: contiguous bytes, or a type with gaps. Of these, small messages are sent as they are, which the MPI packs;
- * others are packed and unpacked here, partition by partition. */
+/* The user's memory: contiguous bytes, or a type with gaps. Of these, requests with small messages only are sent as they are, and
+ * the MPI packs them; others are packed and unpacked here, partition by partition. */
 #ifndef EB_BUFFER_H
 #define EB_BUFFER_H
 

@@ -73,6 +73,10 @@ static inline bool eb_tracking_mark(eb_tracking *tracking, int partition) {
 
 /* Counts a ready partition of a segment; true for the last one. 5 ns where no other thread counts. */
 static inline bool eb_tracking_count(eb_tracking *tracking, int segment) {
+  if (tracking->num_partitions == 1) {
+    atomic_store_explicit(&tracking->segments[segment].num_unready, 0, memory_order_release);
+    return true;
+  }
   return atomic_fetch_sub_explicit(&tracking->segments[segment].num_unready, 1, memory_order_acq_rel) == 1;
 }
 

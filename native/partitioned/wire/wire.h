@@ -82,6 +82,10 @@ void eb_wire_send(eb_wire *wire, int segment);
 /* A segment has been sent; true for the last one of the start: from then on a thread that waits may start the request again,
  * or free it. */
 static inline bool eb_wire_count_sent(eb_wire *wire) {
+  if (wire->segments.num == 1) {
+    atomic_store_explicit(&wire->num_unsent, 0, memory_order_release);
+    return true;
+  }
   return atomic_fetch_sub_explicit(&wire->num_unsent, 1, memory_order_release) == 1;
 }
 

@@ -53,6 +53,7 @@ def test_ours_are_given_as_defined_and_from_the_return_of_pready():
 
 
 def test_a_point_differs_if_its_whole_interval_does_and_is_not_compared_if_the_calls_matter():
-    assert verdict_of(0.90, 0.96, calls=0.01) == "agrees"
+    assert verdict_of(0.96, 1.04, calls=0.01) == "agrees"
+    assert verdict_of(0.90, 0.96, calls=0.01) == "unclear"
     assert verdict_of(1.06, 1.20, calls=0.01) == verdict_of(0.80, 0.94, calls=0.0) == "differs"
     assert verdict_of(1.06, 1.20, calls=0.15) == "not compared: calls take 15 %"

@@ -34,8 +34,8 @@ FASTER = point(cells="32x8x8", funnelled=[1.0, 1.0], earlybird=[0.7, 0.8])
     ("samples", "expected"),
     [
         (FASTER, "at 0 of 1 point"),
-        ([*FASTER, *UNCLEAR], "at 1 of 2 points, at 0 of them with the whole interval"),
-        ([*FASTER, *UNCLEAR, *SLOWER], "at 2 of 3 points, at 1 of them with the whole interval"),
+        ([*FASTER, *UNCLEAR], "at 1 of 2 points, clearly (the whole interval) at 0 of them"),
+        ([*FASTER, *UNCLEAR, *SLOWER], "at 2 of 3 points, clearly (the whole interval) at 1 of them"),
     ],
 )
 def test_the_points_at_which_libearlybird_is_slower_are_counted(samples, expected):

@@ -88,7 +88,7 @@ def slower_text(samples: Iterable[Sample]) -> str:
         return ""
     slower = [one for one in points if one.is_slower]
     clearly = sum(one.is_clearly_slower for one in slower)
-    whole = f", at {clearly} of them with the whole interval" if slower else ""
+    whole = f", clearly (the whole interval) at {clearly} of them" if slower else ""
     return (
         f"libearlybird is more than {100 * (SLOWER - 1):.0f} % slower than the best other style "
         f"at {len(slower)} of {labels.counted(len(points), 'point')}{whole}"

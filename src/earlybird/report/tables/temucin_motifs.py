@@ -66,8 +66,8 @@ _STATEMENTS = (
         "sweep3d", (MULTIPLE,), FUNNELLED, _mostly(lambda value: value > 1 + SAME),
     ),
     _Statement(
-        "Sweep3D: partitioned is mostly as fast as all threads communicating",
-        "sweep3d", _PARTITIONED, MULTIPLE, _mostly(_is_same),
+        "Sweep3D: partitioned is mostly at least as fast as all threads communicating",
+        "sweep3d", _PARTITIONED, MULTIPLE, _mostly(lambda value: value >= 1 / (1 + SAME)),
     ),
     _Statement(
         "Sweep3D: partitioned gains over one thread with the largest messages",
@@ -87,7 +87,7 @@ def motif_paper_tables(measured: Sequence[Throughput]) -> list[Table]:
     """Paper and measurement, one table per MPI of a run that reproduces the paper."""
     return [
         Table(
-            f"Motifs of Temuçin et al. 2022 and this run: {label}",
+            f"Motifs of Temuçin et al. 2022 and this run: {', '.join(filter(None, (label, run)))}",
             LEFT,
             [
                 *(row for statement in _STATEMENTS for row in _rows(statement, group)),
@@ -95,7 +95,7 @@ def motif_paper_tables(measured: Sequence[Throughput]) -> list[Table]:
             ],
             wide=True,
         )
-        for label, group in grouped(measured, lambda one: one.label).items()
+        for (label, run), group in grouped(measured, lambda one: (one.label, one.run)).items()
     ]
 
 
@@ -112,8 +112,8 @@ def _without_repeats(rows: list[list[str]]) -> list[list[str]]:
 def _more_computation(group: Sequence[Throughput]) -> list[list[str]]:
     """What many threads, each with the computation of one, lose compared with a single thread."""
     text = (
-        f"Halo3D: {PAPER_MORE} times the computation costs {100 * PAPER_LOSS:.1f} % of the throughput "
-        "(largest message)"
+        f"Halo3D: {PAPER_MORE} times the computation costs at most {100 * PAPER_LOSS:.1f} % of the "
+        "throughput (largest message)"
     )
     halo = [one for one in group if one.setting.motif == "halo3d"]
     alone = [one for one in halo if one.setting.threads == 1]
