@@ -79,8 +79,10 @@ def test_a_sweep_like_that_of_the_paper_agrees():
 def test_another_sweep_differs():
     found = verdicts(motif("sweep3d", funnelled=2, multiple=2, partitioned=3, earlybird=1.5))
     assert of(found, "Sweep3D: all threads", "multiple")[1] == "differs"
-    for begin in ("Sweep3D: partitioned is mostly at least as fast", "Sweep3D: partitioned has up to 15.1"):
-        assert {of(found, begin, method)[1] for method in ("earlybird", "partitioned")} == {"differs"}
+    assert of(found, "Sweep3D: partitioned is mostly at least as fast", "earlybird")[1] == "agrees"
+    assert of(found, "Sweep3D: partitioned is mostly at least as fast", "partitioned")[1] == "differs"
+    for method in ("earlybird", "partitioned"):
+        assert of(found, "Sweep3D: partitioned has up to 15.1", method)[1] == "differs"
     assert of(found, "Sweep3D: partitioned gains", "earlybird")[1] == "agrees"
     assert of(found, "Sweep3D: partitioned gains", "partitioned")[1] == "differs"
 
