@@ -45,7 +45,7 @@ def partitioned_chapter(material: Material) -> Chapter:
             "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
             + MEASURED
             + CROWDED * any(one.oversubscribed for one in measured),
-            *([temucin.PAPER] if any(one.reproduces == temucin.NAME for one in measured) else []),
+            *([temucin.NOTES] if any(one.reproduces == temucin.NAME for one in measured) else []),
             *([temucin_motifs.NOTES] if motifs else []),
         ],
         answers=[_answer(one) for one in heads],

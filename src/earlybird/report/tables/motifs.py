@@ -9,7 +9,7 @@ from earlybird.data.units import format_bandwidth, format_seconds
 from earlybird.report.parts import Columns, Table, table_of
 from earlybird.report.texts import ratio, star, value_and_spread
 from earlybird.report.views.motifs import Motif, ScalingOf, scalings
-from earlybird.report.views.points import Point
+from earlybird.report.views.points import Point, rows_of
 
 _Row = tuple[Motif, Point, str]
 _MAX_ROWS, _MAX_BRIEF = 60, 24
@@ -18,7 +18,7 @@ _WHERE = "in `earlybird show RUN`"
 
 def motifs_table(measured: Sequence[Motif]) -> Table:
     """Without settings that are the same in all rows. With more rows, the page would be larger than 2 MB."""
-    rows = _rows(measured)
+    rows = rows_of(measured)
     columns = _varying(_SETTING, rows) | _RESULTS
     return table_of(_caption(measured), rows, columns).first(_MAX_ROWS, where=_WHERE)
 
@@ -26,7 +26,7 @@ def motifs_table(measured: Sequence[Motif]) -> Table:
 def brief_motifs_table(measured: Sequence[Motif]) -> Table:
     """Without intervals; the settings that differ between rows, apart from ranks and cells, in one column. If
     there are many rows, those of the largest grids come first."""
-    rows = _rows(measured)
+    rows = rows_of(measured)
     if len(rows) > _MAX_BRIEF:
         rows.sort(key=lambda row: row[1] is not row[0].points[-1])
     others = _varying(_OTHERS, rows)
@@ -68,17 +68,6 @@ def _scaling_tables(measured: Sequence[Motif], columns: Columns, count: int, whe
 def _caption(measured: Sequence[Motif]) -> str:
     crowded = star(any(one.oversubscribed for one in measured))
     return f"Motifs: time of an iteration, and speed-up over {labels.method(FUNNELLED)}{crowded}"
-
-
-def _rows(measured: Sequence[Motif]) -> list[_Row]:
-    """By setting and point, then style."""
-    return [
-        (one, point, method)
-        for one in measured
-        for point in one.points
-        for method in one.methods()
-        if method in point.results
-    ]
 
 
 def _crowded(row: _Row) -> str:

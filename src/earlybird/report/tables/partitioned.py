@@ -8,7 +8,7 @@ from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.parts import Table, table_of
 from earlybird.report.texts import ratio, star, value_and_spread
 from earlybird.report.views.partitioned import Metrics, metric
-from earlybird.report.views.points import Point
+from earlybird.report.views.points import Point, rows_of
 
 _Row = tuple[Metrics, Point, str]
 _BRIEF = (
@@ -42,19 +42,12 @@ def _caption(measured: Sequence[Metrics]) -> str:
 
 def _rows(measured: Sequence[Metrics]) -> list[_Row]:
     """By setting and size, then method, then MPI: the MPIs of one method are next to each other."""
-    rows = [
-        (one, point, method)
-        for one in measured
-        for point in one.points
-        for method in one.methods()
-        if method in point.results
-    ]
 
     def order(row: _Row) -> tuple:
         one, point, method = row
         return *vars(one.setting).values(), point.size_bytes, labels.method_order(method), one.label
 
-    return sorted(rows, key=order)
+    return sorted(rows_of(measured), key=order)
 
 
 def _of(name: str, text: Callable[[float], str]) -> Callable[[_Row], str]:

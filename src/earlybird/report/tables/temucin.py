@@ -9,9 +9,9 @@ from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.report.parts import Table, grouped
 from earlybird.report.texts import ratio
 from earlybird.report.views.partitioned import Metrics, metric
+from earlybird.report.views.temucin import NAME
 
-NAME = "temucin"
-PAPER = (
+NOTES = (
     "Paper: MPIPCL, partitioned calls on point-to-point messages, with Open MPI (master) and UCX 1.11 on "
     "Niagara (2 x 20 cores of Intel Skylake at 2.4 GHz, EDR InfiniBand). Its figures are curves without "
     "printed values, so its statements are compared. What may differ here: cores copy messages that do "
@@ -37,11 +37,26 @@ class _Statement:
     format: Callable[[float], str]
 
     def row(self, measured: Sequence[Metrics], method: str) -> list[str]:
-        found = self.values(measured, method)
-        if len(found) < 2:
-            return [self.text, method, "-", NOT_MEASURED]
-        listed = ", ".join(f"{name}: {self.format(value)}" for name, value in found)
-        return [self.text, method, listed, AGREES if self.holds([value for _, value in found]) else DIFFERS]
+        return statement_row(self.text, method, self.values(measured, method), self.holds, self.format)
+
+
+def statement_row(
+    text: str,
+    method: str,
+    found: Sequence[tuple[str, float]],
+    holds: Callable[[Sequence[float]], bool],
+    text_of: Callable[[float], str],
+) -> list[str]:
+    """A statement of the paper, the named values that were found here, and whether it holds for them."""
+    if len(found) < 2:
+        return [text, method, "-", NOT_MEASURED]
+    listed = ", ".join(f"{name}: {text_of(value)}" for name, value in found)
+    return [text, method, listed, AGREES if holds([value for _, value in found]) else DIFFERS]
+
+
+def without_repeats(rows: list[list[str]]) -> list[list[str]]:
+    """Rows of one statement, which only the first contains."""
+    return [row if k == 0 else ["", *row[1:]] for k, row in enumerate(rows)]
 
 
 def paper_tables(measured: Sequence[Metrics]) -> list[Table]:
@@ -62,8 +77,7 @@ def paper_tables(measured: Sequence[Metrics]) -> list[Table]:
 def _rows(statement: _Statement, group: Sequence[Metrics]) -> list[list[str]]:
     """A row for each method; the statement only in the first."""
     methods = [method for method in _METHODS if any(method in one.methods() for one in group)]
-    rows = [statement.row(group, method) for method in methods]
-    return [row if k == 0 else ["", *row[1:]] for k, row in enumerate(rows)]
+    return without_repeats([statement.row(group, method) for method in methods])
 
 
 def _least_difference(values: Sequence[float]) -> float:

@@ -7,7 +7,15 @@ from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.report.parts import Table, grouped
-from earlybird.report.tables.temucin import AGREES, DIFFERS, LEFT, NOT_MEASURED, SAME
+from earlybird.report.tables.temucin import (
+    AGREES,
+    DIFFERS,
+    LEFT,
+    NOT_MEASURED,
+    SAME,
+    statement_row,
+    without_repeats,
+)
 from earlybird.report.texts import ratio
 from earlybird.report.views.temucin import Throughput, throughput
 
@@ -35,11 +43,7 @@ class _Statement:
     holds: Callable[[Sequence[float]], bool]
 
     def row(self, measured: Sequence[Throughput], method: str) -> list[str]:
-        found = self._ratios(measured, method)
-        if len(found) < 2:
-            return [self.text, method, "-", NOT_MEASURED]
-        listed = ", ".join(f"{size}: {ratio(value)}" for size, value in found)
-        return [self.text, method, listed, AGREES if self.holds([value for _, value in found]) else DIFFERS]
+        return statement_row(self.text, method, self._ratios(measured, method), self.holds, ratio)
 
     def _ratios(self, measured: Sequence[Throughput], method: str) -> _Ratios:
         """With the fewest threads that have the method: those with more share cores in the paper too."""
@@ -102,11 +106,7 @@ def motif_paper_tables(measured: Sequence[Throughput]) -> list[Table]:
 def _rows(statement: _Statement, group: Sequence[Throughput]) -> list[list[str]]:
     """A row for each method; the statement only in the first."""
     measured = [method for method in statement.methods if any(method in one.methods() for one in group)]
-    return _without_repeats([statement.row(group, method) for method in measured or statement.methods[:1]])
-
-
-def _without_repeats(rows: list[list[str]]) -> list[list[str]]:
-    return [row if k == 0 else ["", *row[1:]] for k, row in enumerate(rows)]
+    return without_repeats([statement.row(group, method) for method in measured or statement.methods[:1]])
 
 
 def _more_computation(group: Sequence[Throughput]) -> list[list[str]]:
@@ -121,7 +121,7 @@ def _more_computation(group: Sequence[Throughput]) -> list[list[str]]:
     if most is None or not alone or most.setting.threads == 1:
         return [[text, EARLYBIRD, "-", NOT_MEASURED]]
     methods = [method for method in _PARTITIONED if method in most.methods()]
-    return _without_repeats([[text, method, *_loss(alone[0], most, method)] for method in methods])
+    return without_repeats([[text, method, *_loss(alone[0], most, method)] for method in methods])
 
 
 def _loss(alone: Throughput, most: Throughput, method: str) -> tuple[str, str]:

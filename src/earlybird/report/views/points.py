@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from earlybird.compare import ranking
 from earlybird.compare.ranking import Crossover
@@ -113,6 +113,27 @@ class Point:
 def methods_of(points: Iterable[Point]) -> list[str]:
     """In display order: the reference first."""
     return sorted({method for point in points for method in point.results}, key=labels.method_order)
+
+
+class HasPoints(Protocol):
+    """What was measured with one setting."""
+
+    @property
+    def points(self) -> Sequence[Point]: ...
+
+
+_Measured = TypeVar("_Measured", bound=HasPoints)
+
+
+def rows_of(measured: Iterable[_Measured]) -> list[tuple[_Measured, Point, str]]:
+    """Every result, for tables: by setting and point, then method."""
+    return [
+        (one, point, method)
+        for one in measured
+        for point in one.points
+        for method in methods_of(one.points)
+        if method in point.results
+    ]
 
 
 def best_methods(points: Sequence[Point], reference: str) -> list[str]:
