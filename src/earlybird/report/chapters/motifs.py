@@ -78,7 +78,9 @@ def _sentence(one: Motif) -> str:
         found = f"no style is clearly faster than {reference}: {labels.method(best)} {over}"
     else:
         found = f"{labels.method(best)} {'is the fastest style and ' * point.leads(best)}{over}"
-    return f"In {_where(one)}, {found}{_of_library(one)}."
+    library = one.library_gain(point)
+    is_said = best == EARLYBIRD and library is not None and library[0] == FUNNELLED
+    return f"In {_where(one)}, {found}{'' if is_said else _of_library(one)}."
 
 
 def _of_library(one: Motif) -> str:
