@@ -242,12 +242,12 @@ def send_early(
     partition_bytes: int,
     *,
     max_segments: int = CUT_MAX_SEGMENTS,
-    sends_s: float = 0.0,
+    further_s: float = 0.0,
 ) -> list[int] | None:
     """The ends of the cut for a receiver that uses partitions early; None where it has one segment."""
     made = Proposal()
     given = plan_input(cost, ready_s, partition_bytes)
-    found = core.eb_planner_send_early(byref(given), max_segments, sends_s, byref(made))
+    found = core.eb_planner_send_early(byref(given), max_segments, further_s, byref(made))
     return made.cut.ends() if found else None
 
 

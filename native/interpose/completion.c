@@ -55,30 +55,39 @@ EB_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
   return eb_none_live() ? PMPI_Test(request, flag, status) : test_one(request, flag, status);
 }
 
-/* Finishes all of ours that are active, waiting if `waits`. The statuses are filled later, because the MPI's own call
- * writes them too. Returns the first error; *failed is its channel. */
-static int finish_all(int count, const MPI_Request *requests, bool waits, eb_channel **failed) {
-  int first_rc = MPI_SUCCESS;
+/* Which requests of an array are ours. */
+typedef struct {
+  int num; /* active or not */
+  eb_channel *failed; /* the first */
+  int rc;             /* its error */
+} own_requests;
+
+/* Finishes all of ours that are active, waiting if `waits`. If there are statuses, they are filled later, because the MPI's own
+ * call writes them too. */
+static own_requests finish_all(int count, const MPI_Request *requests, bool waits, bool has_statuses) {
+  own_requests own = {0, NULL, MPI_SUCCESS};
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_channel_find(requests[r]);
-    if (!channel || !channel->is_active) continue;
+    if (!channel) continue;
+    own.num++;
+    if (!channel->is_active) continue;
     const int rc = finish(channel, waits ? eb_channel_wait(channel) : MPI_SUCCESS, MPI_STATUS_IGNORE);
-    channel->is_status_pending = true;
+    channel->is_status_pending = has_statuses;
     channel->pending_code = rc;
-    if (rc != MPI_SUCCESS && first_rc == MPI_SUCCESS) {
-      first_rc = rc;
-      *failed = channel;
+    if (rc != MPI_SUCCESS && !own.failed) {
+      own.failed = channel;
+      own.rc = rc;
     }
   }
-  return first_rc;
+  return own;
 }
 
 static void fill_statuses(int count, const MPI_Request *requests, MPI_Status *statuses, const eb_channel *failed) {
+  if (statuses == MPI_STATUSES_IGNORE) return;
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_channel_find(requests[r]);
     if (!channel || !channel->is_status_pending) continue;
     channel->is_status_pending = false;
-    if (statuses == MPI_STATUSES_IGNORE) continue;
     eb_channel_fill_status(channel, &statuses[r]);
     if (failed) statuses[r].MPI_ERROR = channel->pending_code;
   }
@@ -91,14 +100,13 @@ static int many_failed(eb_channel *failed, int rc, const MPI_Status *statuses) {
 }
 
 EB_APART static int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  if (!eb_any_ours(count, requests)) return PMPI_Waitall(count, requests, statuses);
-  eb_channel *failed = NULL;
-  const int our_rc = finish_all(count, requests, true, &failed);
-  const int rc = PMPI_Waitall(count, requests, statuses);
-  for (int r = 0; failed && rc == MPI_SUCCESS && statuses != MPI_STATUSES_IGNORE && r < count; r++)
-    statuses[r].MPI_ERROR = MPI_SUCCESS;
-  fill_statuses(count, requests, statuses, failed);
-  return failed ? many_failed(failed, our_rc, statuses) : rc;
+  const bool has_statuses = statuses != MPI_STATUSES_IGNORE;
+  const own_requests own = finish_all(count, requests, true, has_statuses);
+  int rc = MPI_SUCCESS;
+  if (own.num == 0 || own.num < count || has_statuses) rc = PMPI_Waitall(count, requests, statuses);
+  for (int r = 0; own.failed && rc == MPI_SUCCESS && has_statuses && r < count; r++) statuses[r].MPI_ERROR = MPI_SUCCESS;
+  if (own.num > 0) fill_statuses(count, requests, statuses, own.failed);
+  return own.failed ? many_failed(own.failed, own.rc, statuses) : rc;
 }
 
 EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
@@ -108,7 +116,6 @@ EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses
 EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   if (!eb_any_ours(count, requests)) return PMPI_Testall(count, requests, flag, statuses);
   *flag = 0;
-  eb_channel *failed = NULL;
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_channel_find(requests[r]);
     bool done = true;
@@ -124,9 +131,9 @@ EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_S
   }
   const int rc = PMPI_Testall(count, requests, flag, statuses);
   if (rc != MPI_SUCCESS || !*flag) return rc;
-  const int our_rc = finish_all(count, requests, false, &failed);
-  fill_statuses(count, requests, statuses, failed);
-  return failed ? many_failed(failed, our_rc, statuses) : MPI_SUCCESS;
+  const own_requests own = finish_all(count, requests, false, statuses != MPI_STATUSES_IGNORE);
+  fill_statuses(count, requests, statuses, own.failed);
+  return own.failed ? many_failed(own.failed, own.rc, statuses) : MPI_SUCCESS;
 }
 
 EB_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {

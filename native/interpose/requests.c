@@ -18,11 +18,17 @@ EB_APART static int start_any(MPI_Request *request) {
 
 EB_EXPORT int MPI_Start(MPI_Request *request) { return eb_none_live() ? PMPI_Start(request) : start_any(request); }
 
+/* Those of the MPI between ours are started by one call, as the program asked. */
 EB_APART static int start_all(int count, MPI_Request requests[]) {
-  if (!eb_any_ours(count, requests)) return PMPI_Startall(count, requests);
-  int rc = MPI_SUCCESS;
-  for (int r = 0; r < count && rc == MPI_SUCCESS; r++) rc = start_any(&requests[r]);
-  return rc;
+  int rc = MPI_SUCCESS, first = 0;
+  for (int r = 0; r < count && rc == MPI_SUCCESS; r++) {
+    eb_channel *channel = eb_channel_find(requests[r]);
+    if (!channel) continue;
+    if (first < r) rc = PMPI_Startall(r - first, &requests[first]);
+    if (rc == MPI_SUCCESS) rc = start(channel);
+    first = r + 1;
+  }
+  return rc == MPI_SUCCESS && (first < count || count < 1) ? PMPI_Startall(count - first, &requests[first]) : rc;
 }
 
 EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {

@@ -423,18 +423,18 @@ def test_only_what_promises_a_gain_is_tried(core, partition_bytes, last_s, tried
     gaps_s=st.lists(st.floats(0, 1e-3), min_size=2, max_size=40),
     partition_bytes=st.integers(1, 4096),
     max_segments=st.integers(1, 32),
-    sends_s=st.floats(0, 1e-3),
+    further_s=st.floats(0, 1e-3),
 )
 def test_sending_early_costs_a_small_part_of_the_time_between_partitions(
-    core, lines, gaps_s, partition_bytes, max_segments, sends_s
+    core, lines, gaps_s, partition_bytes, max_segments, further_s
 ):
     ready_s, cost = np.cumsum(gaps_s).tolist(), cost_of(lines)
-    ends = send_early(core, cost, ready_s, partition_bytes, max_segments=max_segments, sends_s=sends_s)
+    ends = send_early(core, cost, ready_s, partition_bytes, max_segments=max_segments, further_s=further_s)
     if len(ready_s) * partition_bytes >= 128 * 1024:
         assert ends is None
     if ends is None:
         return
-    message_s = 1.2 * core.eb_cost_overhead_s(byref(cost), partition_bytes) + sends_s
+    message_s = 1.2 * core.eb_cost_overhead_s(byref(cost), partition_bytes) + further_s
     assert (len(ends) - 1) * message_s <= 0.05 * (ready_s[-1] - ready_s[0]) * (1 + 1e-9)
     assert 2 <= len(ends) <= max_segments
     assert ends[-1] == len(ready_s) * partition_bytes
@@ -446,7 +446,7 @@ def test_every_partition_is_sent_early_if_it_costs_little(core):
     assert send_early(core, cost, ready_s, 64) == [64, 128, 192, 256]
     assert send_early(core, cost, ready_s, 64, max_segments=3) == [64, 128, 256]
     # As many sends of other transfers meanwhile would be cut, too.
-    assert send_early(core, cost, ready_s, 64, sends_s=1e-5) == [128, 256]
-    assert send_early(core, cost, ready_s, 64, sends_s=1e-4) is None
+    assert send_early(core, cost, ready_s, 64, further_s=1e-5) == [128, 256]
+    assert send_early(core, cost, ready_s, 64, further_s=1e-4) is None
     assert send_early(core, cost, [0.0] * 4, 64) is None
     assert send_early(core, cost_of([]), ready_s, 64) is None  # no costs are known

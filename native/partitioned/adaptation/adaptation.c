@@ -194,7 +194,8 @@ void eb_adaptation_propose(eb_adaptation *own) {
   eb_proposal proposals[EB_PLANNER_MAX_CUTS];
   /* Other requests now have about as many messages as this one. */
   const double others_s = own->spent[own->record].others_s / eb_wire_segments(own->wire)->num;
-  const bool is_early = eb_planner_send_early(&input, most, others_s, proposals);
+  const double further_s = others_s + 2 * eb_wire_measure_pack_s(own->wire); /* and the receiver unpacks */
+  const bool is_early = eb_planner_send_early(&input, most, further_s, proposals);
   const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
   eb_search_begin(trial->search, num, proposals);
   const bool is_first = own->start < first_due(transfer);

@@ -365,13 +365,13 @@ int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_propo
   return list.num;
 }
 
-bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double sends_s, eb_proposal *proposal) {
+bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double further_s, eb_proposal *proposal) {
   atoms of;
   grouping group;
   const int64_t total_bytes = input->num_partitions * input->partition_bytes;
   if (input->cost->num == 0 || total_bytes >= LEAST_UNKNOWN_BYTES) return false;
   join(&of, input);
-  const double message_s = CAUTION * eb_cost_overhead_s(input->cost, input->partition_bytes) + sends_s;
+  const double message_s = CAUTION * eb_cost_overhead_s(input->cost, input->partition_bytes) + further_s;
   const double allowed_s = CHEAP * spread_s(input);
   int num = of.num < max_segments ? of.num : max_segments;
   while (num > 1 && (num - 1) * message_s > allowed_s) num /= 2;

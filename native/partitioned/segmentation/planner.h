@@ -62,9 +62,9 @@ int eb_planner_select(const eb_planner_input *input, int num, eb_proposal *propo
 
 /* For small transfers whose partitions are ready long before the last one: the receiver may compute with them, which shows in
  * the time of the whole program and hardly in that of one transfer. As many segments as cost little of that time, up to one
- * per partition; false if that is one. sends_s: what the thread spends in the sends of other transfers meanwhile, because they
- * have the same choice. */
-bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double sends_s, eb_proposal *proposal);
+ * per partition; false if that is one. further_s: what a message costs the thread beyond the input's cost: the packing of types
+ * with gaps, and the sends of other transfers meanwhile, because they have the same choice. */
+bool eb_planner_send_early(const eb_planner_input *input, int max_segments, double further_s, eb_proposal *proposal);
 
 void eb_planner_sort_s(double *values_s, int num);
 /* The median; of an even number of values the lower of the two: noise only adds. Sorts the values. */

@@ -29,6 +29,7 @@ void eb_buffer_end(eb_buffer *buffer);
 /* Selects what messages are made of: the packed bytes, or the program's memory. No effect without gaps. */
 void eb_buffer_set_staged(eb_buffer *buffer, bool is_staged);
 static inline bool eb_buffer_is_staged(const eb_buffer *buffer) { return buffer->is_staged; }
+static inline bool eb_buffer_is_packed_by_mpi(const eb_buffer *buffer) { return buffer->has_type && !buffer->is_staged; }
 
 /* What a message is made of: at most 1 GiB from a byte of the transfer on. If the buffer has gaps and is not staged, whole
  * partitions. */
@@ -44,7 +45,7 @@ eb_message_data eb_buffer_data(const eb_buffer *buffer, int64_t first_byte, int6
 char *eb_buffer_staging(const eb_buffer *buffer);
 void eb_buffer_disown_staging(eb_buffer *buffer);
 
-/* Packs or unpacks one partition of a staged buffer. Returns an MPI code. */
+/* Packs or unpacks one partition of a buffer with gaps, to or from the staging memory. Returns an MPI code. */
 int eb_buffer_pack(const eb_buffer *buffer, int partition);
 int eb_buffer_unpack(const eb_buffer *buffer, int partition);
 

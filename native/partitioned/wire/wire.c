@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "partitioned/domain/domain.h"
+#include "partitioned/process/clock.h"
 
 /* Up to this size the MPI packs a type with gaps: that saves a copy, and calls. Larger messages are packed here, each partition
  * by the thread that completes it. */
@@ -93,6 +94,12 @@ int eb_wire_build(eb_wire *wire) {
   }
   wire->is_built = true;
   return MPI_SUCCESS;
+}
+
+double eb_wire_measure_pack_s(const eb_wire *wire) {
+  if (!eb_buffer_is_packed_by_mpi(wire->buffer)) return 0;
+  const double begin_s = eb_stopwatch_s();
+  return eb_buffer_pack(wire->buffer, 0) == MPI_SUCCESS ? eb_stopwatch_s() - begin_s : 0;
 }
 
 void eb_wire_begin_copying(eb_wire *wire) {

@@ -58,6 +58,9 @@ static inline int eb_wire_lane(const eb_wire *wire) { return wire->lane; }
 static inline int eb_wire_error(const eb_wire *wire) { return atomic_load(&wire->error); }
 static inline void eb_wire_set_error(eb_wire *wire, int code) { atomic_store(&wire->error, code); }
 
+/* How long the MPI takes to pack a partition of a sender's start: 0 if messages contain the program's memory as it is. */
+double eb_wire_measure_pack_s(const eb_wire *wire);
+
 /* Creates a persistent request for every segment, unless that is done. */
 int eb_wire_build(eb_wire *wire);
 
@@ -94,7 +97,7 @@ static inline bool eb_wire_has_unsent(const eb_wire *wire) {
 }
 
 /* Where the request for the segmentation message of a receiver goes, which is waited for with the segments. */
-static inline MPI_Request *eb_wire_segmentation_request(eb_wire *wire) { return &wire->requests[wire->segments.num]; }
+static inline MPI_Request *eb_wire_segmentation_request(const eb_wire *wire) { return &wire->requests[wire->segments.num]; }
 
 /* Waits for or tests all segments, and a segmentation message sent with them. Returns the first error code. */
 int eb_wire_wait(eb_wire *wire);
