@@ -53,21 +53,23 @@ def _split_of_slowest(sample: Sample) -> np.ndarray | None:
     return split_s[steady, np.argmax(times_s[steady], axis=1)]
 
 
-def compared_with_best(styles: Mapping[str | None, Sequence[Sample]]) -> tuple[str, Ratio] | None:
-    """The best style of a point other than libearlybird, and its time over that of libearlybird.
+def compared_with_best(
+    styles: Mapping[str | None, Sequence[Sample]], one: str = EARLYBIRD
+) -> tuple[str, Ratio] | None:
+    """The best style of a point other than `one`, and its time over that of `one`.
 
     The best one is the same for all launches: a choice by launch would favour the luckier one. The MPI's own
     partitioned calls are measured in other launches than libearlybird: these two are compared through the
-    reference. None without libearlybird or without another style that can be compared.
+    reference. None without `one` or without another style that can be compared.
     """
-    library, reference = styles.get(EARLYBIRD, ()), styles.get(FUNNELLED, ())
+    measured, reference = styles.get(one, ()), styles.get(FUNNELLED, ())
     ratios = {
-        style: paired_ratio(samples, library) or chained_ratio(samples, reference, library)
+        style: paired_ratio(samples, measured) or chained_ratio(samples, reference, measured)
         for style, samples in styles.items()
-        if style is not None and style != EARLYBIRD
+        if style is not None and style != one
     }
     known = {style: ratio for style, ratio in ratios.items() if ratio is not None}
-    if not library or not known:
+    if not measured or not known:
         return None
     other = min(known, key=lambda style: known[style].value)
     return other, known[other]
@@ -144,16 +146,17 @@ def cells_text(config: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class OverBest:
-    """The style `earlybird` at one point, compared with the best other style.
+    """A style at one point, compared with the best other style.
 
     Attributes
     ----------
-    other : the other style, the one over which the speed-up of `earlybird` is the smallest.
-    speed_up : time of `other` / time of `earlybird`, see `compared_with_best`.
+    other : the other style, the one over which the speed-up of `style` is the smallest.
+    speed_up : time of `other` / time of `style`, see `compared_with_best`.
     """
 
     kernel: str
     config: Mapping[str, Any]
+    style: str
     other: str
     speed_up: Ratio
 
@@ -167,8 +170,8 @@ class OverBest:
         return self.speed_up.high < 1 / SLOWER
 
 
-def over_best(samples: Iterable[Sample]) -> list[OverBest]:
-    """Every point of the motifs that has `earlybird` and another style, in the order of `samples`."""
+def over_best(samples: Iterable[Sample], style: str = EARLYBIRD) -> list[OverBest]:
+    """Every point of the motifs that has `style` and another style, in the order of `samples`."""
     points: dict[tuple[Any, ...], dict[str | None, list[Sample]]] = {}
     for sample in samples:
         if sample.kernel in MOTIFS:
@@ -176,8 +179,8 @@ def over_best(samples: Iterable[Sample]) -> list[OverBest]:
             points.setdefault((kernel, quantity, config), {}).setdefault(method, []).append(sample)
     found = []
     for styles in points.values():
-        compared = compared_with_best(styles)
+        compared = compared_with_best(styles, style)
         if compared is not None:
-            first = styles[EARLYBIRD][0]
-            found.append(OverBest(first.kernel, first.config, *compared))
+            first = styles[style][0]
+            found.append(OverBest(first.kernel, first.config, style, *compared))
     return found
