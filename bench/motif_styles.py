@@ -51,7 +51,8 @@ class Found:
             **self.over.config, "place": self.place, "mpi": self.mpi, "motif": self.over.kernel,
             "style": self.over.style, "best_other": self.over.other, "speed_up": speed_up.value,
             "speed_up_low": speed_up.low, "speed_up_high": speed_up.high, "coverage": speed_up.coverage,
-            "launches": speed_up.launches, "slower": self.over.is_slower, "clearly_slower": self.over.is_clearly_slower,
+            "launches": speed_up.launches, "slower": self.over.is_slower,
+            "clearly_slower": self.over.is_clearly_slower,
         }  # fmt: skip
 
 
