@@ -5,6 +5,15 @@
 #define EB_WEAK_H
 
 #pragma weak PMPI_Abort
+#pragma weak PMPI_Cart_get
+#pragma weak PMPI_Cart_shift
+#pragma weak PMPI_Cartdim_get
+#pragma weak PMPI_Comm_get_name
+#pragma weak PMPI_Dist_graph_neighbors
+#pragma weak PMPI_Dist_graph_neighbors_count
+#pragma weak PMPI_Get_elements_x
+#pragma weak PMPI_Graph_neighbors
+#pragma weak PMPI_Graph_neighbors_count
 #pragma weak PMPI_Session_finalize
 #pragma weak PMPI_Session_init
 #pragma weak PMPI_Finalize
@@ -80,9 +89,11 @@
 #pragma weak PMPI_Status_set_cancelled
 #pragma weak PMPI_Status_set_elements_x
 #pragma weak PMPI_Test
+#pragma weak PMPI_Test_cancelled
 #pragma weak PMPI_Testall
 #pragma weak PMPI_Testany
 #pragma weak PMPI_Testsome
+#pragma weak PMPI_Topo_test
 #pragma weak PMPI_Type_commit
 #pragma weak PMPI_Type_contiguous
 #pragma weak PMPI_Type_free
@@ -107,6 +118,7 @@
 
 /* Open MPI's predefined handles and callbacks are addresses. */
 #pragma weak OMPI_C_MPI_COMM_NULL_COPY_FN
+#pragma weak ompi_message_no_proc
 #pragma weak ompi_mpi_byte
 #pragma weak ompi_mpi_char
 #pragma weak ompi_mpi_comm_null
@@ -114,6 +126,7 @@
 #pragma weak ompi_mpi_comm_world
 #pragma weak ompi_mpi_datatype_null
 #pragma weak ompi_mpi_errhandler_null
+#pragma weak ompi_mpi_group_null
 #pragma weak ompi_mpi_errors_return
 #pragma weak ompi_mpi_info_null
 #pragma weak ompi_mpi_int

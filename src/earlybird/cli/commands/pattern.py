@@ -1,5 +1,5 @@
-"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo or at random, or converts
-one."""
+"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording or at random, or
+converts one."""
 
 import re
 from pathlib import Path
@@ -146,6 +146,28 @@ def convert(
     _finish(pattern, output, pattern.num_ranks_named, {}, format)
 
 
+def recording(
+    source: Annotated[Path, typer.Argument(help="Folder that `earlybird record` wrote.", metavar="REC")],
+    output: Output,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write all point-to-point messages of a recorded run as one exchange.
+
+    Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Counts and bytes
+    of each pair are exact; messages of one pair between two powers of two get equal sizes.
+    """
+    from earlybird.data.recording import load_recording
+    from earlybird.patterns.recorded import recorded_exchange
+
+    _check_output(output)
+    loaded = load_recording(source)
+    pattern, left_out = recorded_exchange(loaded, combined=combined)
+    if left_out:
+        note(f"left out {left_out} messages from a rank to itself")
+    _finish(pattern, output, loaded.size, {}, format)
+
+
 def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
     if sum(source is not None for source in (cells, graph, actnum)) > 1:
         raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
@@ -227,12 +249,14 @@ def print_summary(summary: dict[str, Any]) -> None:
 _MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"
 _HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
 _RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
+_RECORDING = "earlybird pattern recording rec -o exchange.csv"
 _CONVERT = "earlybird pattern convert messages.mtx -o messages.csv"
 command = make_group(
     [
         ("mesh", mesh, _MESH),
         ("halo", halo, _HALO),
         ("random", random, _RANDOM),
+        ("recording", recording, _RECORDING),
         ("convert", convert, _CONVERT),
     ],
     name="pattern",

@@ -1,0 +1,30 @@
+# The target `earlybird_recorder`: what `earlybird record` preloads. Like `earlybird`, not linked with the MPI.
+add_library(earlybird_recorder SHARED
+  interpose/objects/identity.c
+  interpose/objects/symbols.c
+  partitioned/process/clock.c
+  recorder/calls/collectives.c
+  recorder/calls/completion.c
+  recorder/calls/lifecycle.c
+  recorder/calls/matched.c
+  recorder/calls/neighbours.c
+  recorder/calls/partitioned.c
+  recorder/calls/receives.c
+  recorder/calls/requests.c
+  recorder/calls/sendrecv.c
+  recorder/calls/sends.c
+  recorder/recording/call.c
+  recorder/recording/communicators.c
+  recorder/recording/file.c
+  recorder/recording/recorder.c
+  recorder/recording/requests.c
+  recorder/recording/table.c
+  recorder/recording/write.c)
+foreach(property IN ITEMS COMPILE_OPTIONS C_EXTENSIONS INCLUDE_DIRECTORIES LINK_LIBRARIES LINK_OPTIONS)
+  get_target_property(value earlybird ${property})
+  set_target_properties(earlybird_recorder PROPERTIES ${property} "${value}")
+endforeach()
+target_compile_definitions(earlybird_recorder PRIVATE _GNU_SOURCE EB_PARTITIONED_COUNT=${EB_PARTITIONED_COUNT}
+  $<$<BOOL:${HAS_LARGE_COUNT}>:EB_HAS_LARGE_COUNT>
+  $<$<BOOL:${HAS_ISENDRECV}>:EB_HAS_ISENDRECV>)
+install(TARGETS earlybird_recorder LIBRARY DESTINATION lib)

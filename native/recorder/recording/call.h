@@ -1,0 +1,36 @@
+/* The calls that are recorded: the name of each, its number, and the function behind the recorder's own. */
+#ifndef EB_CALL_H
+#define EB_CALL_H
+
+#include <stddef.h>
+
+typedef void eb_function(void);
+
+typedef struct {
+  const char *name;
+  eb_function *next; /* NULL: not looked up yet */
+} eb_call;
+
+/* The linker puts all descriptors into one array, so that a call is added by its wrapper alone and numbers have no gaps.
+ * Numbers differ from build to build: files hold the names. */
+extern eb_call __start_eb_calls[], __stop_eb_calls[];
+
+#define EB_CALL(name) \
+  static eb_call name##_call __attribute__((section("eb_calls"), used, aligned(sizeof(eb_call)))) = {#name, NULL}
+
+static inline unsigned eb_call_number(const eb_call *call) { return (unsigned)(call - __start_eb_calls); }
+static inline unsigned eb_call_num(void) { return (unsigned)(__stop_eb_calls - __start_eb_calls); }
+
+/* Looks the next function up: that of a tool behind the recorder, such as libearlybird, else the MPI's own. Ends the process
+ * where there is none: the program could not have been linked. */
+eb_function *eb_call_find(eb_call *call);
+
+static inline eb_function *eb_call_next(eb_call *call) {
+  eb_function *next = __atomic_load_n(&call->next, __ATOMIC_RELAXED);
+  return __builtin_expect(next != NULL, 1) ? next : eb_call_find(call);
+}
+
+/* The next function of this name, with its type. */
+#define EB_NEXT(name) ((__typeof__(&name))eb_call_next(&name##_call))
+
+#endif

@@ -1,0 +1,126 @@
+"""Prints a recording: ranks, messages, the calls with most time and the pairs with most bytes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from earlybird.cli.output.printing import (
+    Column,
+    Format,
+    percent_text,
+    print_data,
+    print_table,
+    prints_all,
+    table,
+)
+from earlybird.data import units
+from earlybird.data.recording import PairTotals, Recording
+
+_MOST_CALLS, _MOST_PAIRS = 12, 12
+_MOST_RANKS = 8
+
+
+def print_recording(recording: Recording, format: Format) -> None:
+    """Print the sums of a recording; as CSV, the pairs of ranks."""
+    pairs = recording.sent().by_pair()
+    order = np.lexsort([pairs.dst, pairs.src, -pairs.bytes])
+    heaviest = [_pair(pairs, k) for k in order.tolist()]
+    summary = _summary(recording, pairs)
+    if print_data(format, summary | {"pairs": heaviest}, heaviest, ["src", "dst", "messages", "bytes"]):
+        return
+    count = f"{len(recording.ranks)} of {recording.size} ranks"
+    print(f"recording {recording.path}: {count}, {units.format_seconds(recording.run_s)}, {summary['mpi']}")
+    print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
+    whole_s = sum(one.run_s for one in recording.ranks.values())
+    _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
+    if heaviest:
+        _print_first(_PAIR_COLUMNS, heaviest, _MOST_PAIRS, "pairs", [])
+
+
+def remarks(recording: Recording) -> list[str]:
+    """A sentence for each thing that the sums do not contain."""
+    said = []
+    if not recording.ranks:
+        said.append(
+            "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
+            "that the command starts an MPI program that is linked with the shared library of this MPI"
+        )
+    if missing := recording.missing:
+        said.append(
+            f"{_ranks(missing)} left no file, so only what others received from {_them(missing)} is counted"
+        )
+    for how, text in (
+        (None, "ended before MPI_Finalize without a word, as when killed"),
+        ("abort", "called MPI_Abort"),
+        ("exit", "exited without MPI_Finalize"),
+    ):
+        if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
+            last_s = min(recording.ranks[rank].run_s for rank in early)
+            kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
+            said.append(f"{_ranks(early)} {text}; {kept}")
+    if recording.num_other:
+        said.append(
+            f"{recording.num_other} more ranks are of spawned processes or of a second job and are not "
+            "included"
+        )
+    return said
+
+
+def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
+    first = next(iter(recording.ranks.values()), None)
+    return {
+        "recording": str(recording.path),
+        "command": list(recording.command),
+        "mpi": first.mpi.split(",")[0].strip() if first else "",
+        "ranks": recording.size,
+        "recorded_ranks": len(recording.ranks),
+        "missing_ranks": recording.missing,
+        "ended_early": recording.ended_early,
+        "run_s": recording.run_s,
+        "messages": int(pairs.messages.sum()),
+        "bytes": int(pairs.bytes.sum()),
+        "calls": [vars(total) for total in recording.call_totals()],
+    }
+
+
+def _pair(pairs: PairTotals, k: int) -> dict[str, int]:
+    return {name: int(getattr(pairs, name)[k]) for name in ("src", "dst", "messages", "bytes")}
+
+
+def _call_columns(whole_s: float) -> list[Column]:
+    return [
+        Column("call", lambda total: total["name"]),
+        Column("calls", lambda total: total["calls"]),
+        Column("messages", lambda total: total["messages"] or ""),
+        Column("bytes", lambda total: units.format_bytes(total["bytes"]) if total["bytes"] else ""),
+        Column("time", lambda total: units.format_seconds(total["time_s"])),
+        Column("of the run", lambda total: percent_text(total["time_s"] / whole_s if whole_s else None)),
+    ]
+
+
+_PAIR_COLUMNS = [
+    Column("from", lambda pair: pair["src"]),
+    Column("to", lambda pair: pair["dst"]),
+    Column("messages", lambda pair: pair["messages"]),
+    Column("bytes", lambda pair: units.format_bytes(pair["bytes"])),
+    Column("mean size", lambda pair: units.format_bytes(pair["bytes"] / pair["messages"])),
+]
+
+
+def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
+    shown = items if prints_all() else items[:most]
+    print()
+    print_table(*table(columns, shown), left=left)
+    if len(items) > len(shown):
+        print(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    names = ", ".join(map(str, ranks[:_MOST_RANKS]))
+    more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"
+
+
+def _them(ranks: Sequence[int]) -> str:
+    return "them" if len(ranks) > 1 else "it"

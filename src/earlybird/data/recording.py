@@ -1,0 +1,343 @@
+"""Recording: what each rank of a program sent, received and called, from the folder of `earlybird record`."""
+
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earlybird.data import files
+from earlybird.data.errors import InputError
+
+SCHEMA = "earlybird.recording/1"
+SUMMARY = "recording.json"
+# The roles of entries: see native/recorder/recording/table.h.
+CALL, SENT, RECEIVED = 0, 1, 2
+# Peers that are no ranks.
+NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
+
+# The format: see native/recorder/recording/file.h.
+_HEAD = struct.Struct("=IIQII")
+_MAGIC, _JSON, _ENTRIES = 0x43524245, 1, 2
+_FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
+_ENTRY = np.dtype(
+    [
+        ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
+        ("thread", "u4"), ("calls", "u8"), ("messages", "u8"), ("bytes", "u8"), ("time_ns", "u8"),
+    ]
+)  # fmt: skip
+_KEY = ["call", "role", "size_class", "communicator", "peer", "thread"]
+_AGAIN = "record the program again"
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """A communicator as one rank knows it.
+
+    Attributes
+    ----------
+    rank : of the process in it.
+    members, remote_members : ranks of MPI_COMM_WORLD, in order; the latter of an inter-communicator only.
+    topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
+    sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
+    """
+
+    name: str
+    rank: int
+    members: tuple[int, ...]
+    remote_members: tuple[int, ...] = ()
+    topology: str = "none"
+    dims: tuple[int, ...] = ()
+    periods: tuple[int, ...] = ()
+    sources: tuple[int, ...] = ()
+    destinations: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RankRecording:
+    """The file of a rank.
+
+    Attributes
+    ----------
+    entries : structured array with a row for every distinct thread, call, role, communicator, peer and size
+        class; `call` is an index of `calls`, size class k > 0 holds sizes from 2**(k-1) to 2**k - 1 bytes.
+    communicators : by the numbers in the entries; 0 is none.
+    end : "finalize", "exit", "abort", or None if the file does not say: the process was killed.
+    run_s : time from MPI_Init to the last chunk.
+    is_cut : the last chunk is incomplete or damaged and not counted.
+    """
+
+    rank: int
+    size: int
+    host: str
+    mpi: str
+    thread_level: str
+    calls: tuple[str, ...]
+    entries: np.ndarray
+    communicators: Mapping[int, Communicator]
+    end: str | None
+    run_s: float
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class CallTotal:
+    """All calls of one function on all ranks; `bytes` are those of its messages, else of its collectives."""
+
+    name: str
+    calls: int
+    messages: int
+    bytes: int
+    time_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairTotals:
+    """Messages by sender, receiver and size class, in this order: int64 arrays of the same length."""
+
+    src: np.ndarray
+    dst: np.ndarray
+    size_class: np.ndarray
+    messages: np.ndarray
+    bytes: np.ndarray
+
+    def by_pair(self) -> "PairTotals":
+        """The sums over size classes, which are -1 then."""
+        return _totals(self.src, self.dst, np.full_like(self.src, -1), self.messages, self.bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A recorded job.
+
+    Attributes
+    ----------
+    path : the folder.
+    command : as given to `earlybird record`.
+    ranks : by rank of MPI_COMM_WORLD; those that left no file are absent.
+    num_other : files of further jobs in the folder: spawned ranks, or a second job of the same command.
+    """
+
+    path: Path
+    command: tuple[str, ...]
+    ranks: Mapping[int, RankRecording]
+    num_other: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The number of ranks of the job; 0 without a file."""
+        return max((one.size for one in self.ranks.values()), default=0)
+
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that left no file."""
+        return sorted(set(range(self.size)) - set(self.ranks))
+
+    @property
+    def ended_early(self) -> list[int]:
+        """Ranks that did not reach the end of MPI_Finalize."""
+        return sorted(rank for rank, one in self.ranks.items() if one.end != "finalize")
+
+    @property
+    def run_s(self) -> float:
+        """The longest time from MPI_Init to the end of a rank."""
+        return max((one.run_s for one in self.ranks.values()), default=0.0)
+
+    def call_totals(self) -> list[CallTotal]:
+        """Sums over all ranks for each function, the longest time first."""
+        sums: dict[str, list[int]] = {}
+        for one in self.ranks.values():
+            for call in np.unique(one.entries["call"]).tolist():
+                rows = one.entries[one.entries["call"] == call]
+                is_message = rows["messages"] > 0
+                part = rows[is_message] if is_message.any() else rows
+                total = sums.setdefault(one.calls[call], [0, 0, 0, 0])
+                total[0] += int(rows["calls"].sum())
+                total[1] += int(rows["messages"].sum())
+                total[2] += int(part["bytes"].sum())
+                total[3] += int(rows["time_ns"].sum())
+        totals = [CallTotal(name, *numbers[:3], 1e-9 * numbers[3]) for name, numbers in sums.items()]
+        return sorted(totals, key=lambda total: (-total.time_s, total.name))
+
+    def sent(self) -> PairTotals:
+        """Messages as their senders recorded them; where a sender left no file, as the receivers did."""
+        parts = []
+        for rank, one in self.ranks.items():
+            rows = one.entries[(one.entries["role"] == SENT) & (one.entries["peer"] >= 0)]
+            parts.append(_columns(np.full(len(rows), rank), rows["peer"], rows))
+            rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
+            rows = rows[np.isin(rows["peer"], self.missing)]
+            parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
+        return _join(parts)
+
+    def received(self) -> PairTotals:
+        """Messages as their receivers recorded them."""
+        parts = []
+        for rank, one in self.ranks.items():
+            rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
+            parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
+        return _join(parts)
+
+
+def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
+    """Create the folder of a recording that ranks write to; `facts` say what is recorded, such as "command".
+
+    Raises InputError if there is something already, or if it cannot be created.
+    """
+    try:
+        path.mkdir()
+    except FileExistsError as error:
+        raise InputError(f"{path} exists already; give -o another name, or remove it") from error
+    except OSError as error:
+        raise InputError(
+            f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
+        ) from error
+    files.write_json(path / SUMMARY, {"schema": SCHEMA, **facts})
+
+
+def load_recording(path: str | Path) -> Recording:
+    """Read the folder of a recording; raises InputError if it is none or a file has another schema.
+
+    A file that is cut, as that of a killed rank may be, counts up to the last chunk that is whole.
+    """
+    path = Path(path)
+    facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
+    ranks, num_other = {}, 0
+    for file in sorted(path.iterdir()):
+        named = _FILE.fullmatch(file.name)
+        if named is None:
+            continue
+        if named[2] is not None:
+            num_other += 1
+        elif (one := _load_rank(file)) is not None:
+            ranks[one.rank] = one
+    command = facts.get("command")
+    is_list = isinstance(command, list) and all(isinstance(argument, str) for argument in command)
+    return Recording(path, tuple(command) if is_list else (), dict(sorted(ranks.items())), num_other, facts)
+
+
+def _load_rank(path: Path) -> RankRecording | None:
+    """None if the process ended before it had written its header."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the recording {path} cannot be read: {error.strerror}; check its permissions"
+        ) from error
+    header: dict[str, Any] | None = None
+    communicators: dict[int, Communicator] = {}
+    blocks, end, run_ns = [], None, 0
+    chunks = _Chunks(data)
+    try:
+        for kind, payload in chunks:
+            if kind == _ENTRIES:
+                run_ns = max(run_ns, int.from_bytes(payload[:8], "little"))
+                blocks.append(np.frombuffer(payload, _ENTRY, offset=8))
+            elif kind == _JSON:
+                value = json.loads(payload)
+                match value["kind"]:
+                    case "header":
+                        header = value
+                        _check_schema(path, header)
+                    case "communicator":
+                        communicators[value["number"]] = _communicator(value)
+                    case "end":
+                        end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
+        if header is None:
+            if data and not chunks.is_cut:
+                raise InputError(f"{path} has no header, so it is no recording of a rank; {_AGAIN}")
+            return None
+        entries = _latest(blocks)
+        calls = tuple(map(str, header["calls"]))
+        if len(entries) and entries["call"].max() >= len(calls):
+            raise ValueError("an entry names a call that the header does not have")
+        return RankRecording(
+            rank=int(header["rank"]), size=int(header["size"]), host=str(header["host"]),
+            mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
+            communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise InputError(f"{path} is damaged ({error!r}); {_AGAIN}") from error
+
+
+class _Chunks:
+    """The chunks of a file that are whole; `is_cut` afterwards: more followed."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+        self.is_cut = False
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at < len(self._data):
+            if len(self._data) - at < _HEAD.size:
+                break
+            magic, kind, length, crc, _ = _HEAD.unpack_from(self._data, at)
+            payload = self._data[at + _HEAD.size : at + _HEAD.size + length]
+            if magic != _MAGIC or len(payload) != length or zlib.crc32(payload) != crc:
+                break
+            yield kind, payload
+            at += _HEAD.size + length
+        self.is_cut = at < len(self._data)
+
+
+def _check_schema(path: Path, header: Mapping[str, Any]) -> None:
+    schema = header.get("schema")
+    if schema != SCHEMA:
+        raise InputError(
+            f"{path} has the schema {schema!r}, this version reads {SCHEMA!r}; {_AGAIN} with this version"
+        )
+
+
+def _communicator(value: Mapping[str, Any]) -> Communicator:
+    return Communicator(
+        name=str(value["name"]),
+        rank=int(value["rank"]),
+        members=_members(value["members"]),
+        remote_members=_members(value.get("remote_members", [])),
+        topology=str(value["topology"]),
+        **{key: tuple(value.get(key, ())) for key in ("dims", "periods", "sources", "destinations")},
+    )
+
+
+def _members(value: Any) -> tuple[int, ...]:
+    if isinstance(value, list):
+        return tuple(map(int, value))
+    first, stride, num = (int(value[key]) for key in ("first", "stride", "num"))
+    return tuple(first + stride * rank for rank in range(num))
+
+
+def _latest(blocks: list[np.ndarray]) -> np.ndarray:
+    """Of the entries with the same key, the last one: entries are totals since the start."""
+    if not blocks:
+        return np.empty(0, _ENTRY)
+    rows = np.concatenate(blocks)[::-1]
+    _, first = np.unique(rows[_KEY], return_index=True)
+    return rows[np.sort(first)][::-1]
+
+
+def _columns(src: np.ndarray, dst: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    names = ("size_class", "messages", "bytes")
+    return np.column_stack([src, dst, *(rows[name] for name in names)]).astype(np.int64)
+
+
+def _join(parts: list[np.ndarray]) -> PairTotals:
+    table = np.concatenate([np.empty((0, 5), np.int64), *parts])
+    return _totals(*table.T)
+
+
+def _totals(src, dst, size_class, messages, number_bytes) -> PairTotals:
+    """The sums for each distinct (src, dst, size class), in this order."""
+    keys, place = np.unique(np.column_stack([src, dst, size_class]), axis=0, return_inverse=True)
+    sums = []
+    for values in (messages, number_bytes):
+        total = np.zeros(len(keys), np.int64)
+        np.add.at(total, place.reshape(-1), values)  # exact, unlike bincount with weights
+        sums.append(total)
+    return PairTotals(*keys.T, *sums)
