@@ -5,7 +5,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ _ENTRY = np.dtype(
 )  # fmt: skip
 _KEY = ["call", "role", "size_class", "communicator", "peer", "thread"]
 _AGAIN = "record the program again"
+# A damaged number of ranks must not fill the memory.
+_MOST_RANKS = 10**8
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,6 @@ class Recording:
     command: tuple[str, ...]
     ranks: Mapping[int, RankRecording]
     num_other: int = 0
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -162,7 +163,10 @@ class Recording:
                 total[1] += int(rows["messages"].sum())
                 total[2] += int(part["bytes"].sum())
                 total[3] += int(rows["time_ns"].sum())
-        totals = [CallTotal(name, *numbers[:3], 1e-9 * numbers[3]) for name, numbers in sums.items()]
+        totals = [
+            CallTotal(name, calls, messages, size, 1e-9 * time_ns)
+            for name, (calls, messages, size, time_ns) in sums.items()
+        ]
         return sorted(totals, key=lambda total: (-total.time_s, total.name))
 
     def sent(self) -> PairTotals:
@@ -218,8 +222,8 @@ def load_recording(path: str | Path) -> Recording:
         elif (one := _load_rank(file)) is not None:
             ranks[one.rank] = one
     command = facts.get("command")
-    is_list = isinstance(command, list) and all(isinstance(argument, str) for argument in command)
-    return Recording(path, tuple(command) if is_list else (), dict(sorted(ranks.items())), num_other, facts)
+    arguments = tuple(map(str, command)) if isinstance(command, list) else ()
+    return Recording(path, arguments, dict(sorted(ranks.items())), num_other)
 
 
 def _load_rank(path: Path) -> RankRecording | None:
@@ -253,6 +257,8 @@ def _load_rank(path: Path) -> RankRecording | None:
             if data and not chunks.is_cut:
                 raise InputError(f"{path} has no header, so it is no recording of a rank; {_AGAIN}")
             return None
+        if not 0 <= int(header["rank"]) < int(header["size"]) <= _MOST_RANKS:
+            raise ValueError(f"rank {header['rank']} of {header['size']}")
         entries = _latest(blocks)
         calls = tuple(map(str, header["calls"]))
         if len(entries) and entries["call"].max() >= len(calls):
@@ -310,6 +316,8 @@ def _members(value: Any) -> tuple[int, ...]:
     if isinstance(value, list):
         return tuple(map(int, value))
     first, stride, num = (int(value[key]) for key in ("first", "stride", "num"))
+    if not 0 <= num <= _MOST_RANKS:
+        raise ValueError(f"a group of {num} ranks")
     return tuple(first + stride * rank for rank in range(num))
 
 
@@ -332,11 +340,17 @@ def _join(parts: list[np.ndarray]) -> PairTotals:
     return _totals(*table.T)
 
 
-def _totals(src, dst, size_class, messages, number_bytes) -> PairTotals:
+def _totals(
+    src: np.ndarray,
+    dst: np.ndarray,
+    size_class: np.ndarray,
+    messages: np.ndarray,
+    num_bytes: np.ndarray,
+) -> PairTotals:
     """The sums for each distinct (src, dst, size class), in this order."""
     keys, place = np.unique(np.column_stack([src, dst, size_class]), axis=0, return_inverse=True)
     sums = []
-    for values in (messages, number_bytes):
+    for values in (messages, num_bytes):
         total = np.zeros(len(keys), np.int64)
         np.add.at(total, place.reshape(-1), values)  # exact, unlike bincount with weights
         sums.append(total)
