@@ -1,5 +1,6 @@
-# The targets `earlybird_abi` and `earlybird_recorder_abi`: the libraries for programs of the MPI standard's own ABI (MPI 5.0, chapter 20), which are linked
-# with libmpi_abi.so of any MPI. Compiled like the others except for the handles and constants, and with all calls of MPI 5.0.
+# The targets `earlybird_abi` and `earlybird_recorder_abi`: the libraries for programs of the MPI standard's own ABI (MPI 5.0,
+# chapter 20), which are linked with libmpi_abi.so of any MPI. Compiled like the others except for the handles and constants,
+# and with all calls of MPI 5.0.
 if(NOT HAS_STANDARD_ABI)
   return()
 endif()

@@ -15,10 +15,10 @@ static inline int64_t eb_count_at(eb_counts counts, int index) {
   return counts.is_large ? ((const int64_t *)counts.at)[index] : ((const int32_t *)counts.at)[index];
 }
 
-static inline uint64_t eb_sum(eb_counts counts, int num, MPI_Datatype type) {
+static inline uint64_t eb_sum(const eb_span *span, eb_counts counts, int num, MPI_Datatype type) {
   int64_t sum = 0;
   for (int c = 0; c < num; c++) sum += eb_count_at(counts, c);
-  return eb_bytes(sum, type);
+  return eb_bytes(span, sum, type);
 }
 
 /* The message of a collective to or from one peer: none without bytes. */

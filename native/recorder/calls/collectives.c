@@ -25,7 +25,7 @@ EB_WRAP(MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), co
 #define BCAST(COUNT, DISPLACEMENT) void *buffer, COUNT count, MPI_Datatype datatype, int root, MPI_Comm comm
 #define BCAST_ARGUMENTS buffer, count, datatype, root, comm
 EB_COLLECTIVE(Bcast, Ibcast, BCAST, BCAST_ARGUMENTS,
-              counted_rooted(&span, call, rc, COMMUNICATOR, root, root == MPI_PROC_NULL ? 0 : eb_bytes(count, datatype)))
+              counted_rooted(&span, call, rc, COMMUNICATOR, root, root == MPI_PROC_NULL ? 0 : eb_bytes(&span, count, datatype)))
 
 /* Of MPI_Gather and MPI_Scatter the root's part is the buffer with a block for each rank. Arguments that the standard says
  * are not significant are not looked at. */
@@ -33,8 +33,8 @@ static void gathered(const eb_span *span, unsigned call, int rc, eb_communicator
                      int64_t sendcount, MPI_Datatype sendtype, int64_t recvcount, MPI_Datatype recvtype) {
   uint64_t bytes = 0;
   if (rc != MPI_SUCCESS || root == MPI_PROC_NULL) bytes = 0;
-  else if (eb_is_root(communicator, root)) bytes = eb_bytes(recvcount * num_peers(communicator), recvtype);
-  else if (sendbuf != MPI_IN_PLACE) bytes = eb_bytes(sendcount, sendtype);
+  else if (eb_is_root(communicator, root)) bytes = eb_bytes(span, recvcount * num_peers(communicator), recvtype);
+  else if (sendbuf != MPI_IN_PLACE) bytes = eb_bytes(span, sendcount, sendtype);
   counted_rooted(span, call, rc, communicator, root, bytes);
 }
 
@@ -52,8 +52,8 @@ static void gathered_v(const eb_span *span, unsigned call, int rc, eb_communicat
                        int64_t own_count, MPI_Datatype own_type, eb_counts counts, MPI_Datatype type) {
   uint64_t bytes = 0;
   if (rc != MPI_SUCCESS || root == MPI_PROC_NULL) bytes = 0;
-  else if (eb_is_root(communicator, root)) bytes = eb_sum(counts, num_peers(communicator), type);
-  else if (own != MPI_IN_PLACE) bytes = eb_bytes(own_count, own_type);
+  else if (eb_is_root(communicator, root)) bytes = eb_sum(span, counts, num_peers(communicator), type);
+  else if (own != MPI_IN_PLACE) bytes = eb_bytes(span, own_count, own_type);
   counted_rooted(span, call, rc, communicator, root, bytes);
 }
 
@@ -72,7 +72,7 @@ EB_COLLECTIVE(Scatterv, Iscatterv, SCATTERV, SCATTERV_ARGUMENTS,
               gathered_v(&span, call, rc, COMMUNICATOR, root, recvbuf, recvcount, recvtype, EB_COUNTS(sendcounts), sendtype))
 
 /* A rank's own block, or in place the one that it has in the receive buffer. */
-#define OWN_BLOCK (sendbuf == MPI_IN_PLACE ? eb_bytes(recvcount, recvtype) : eb_bytes(sendcount, sendtype))
+#define OWN_BLOCK (sendbuf == MPI_IN_PLACE ? eb_bytes(&span, recvcount, recvtype) : eb_bytes(&span, sendcount, sendtype))
 #define ALL_BLOCKS(COUNT, DISPLACEMENT) \
   const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, void *recvbuf, COUNT recvcount, MPI_Datatype recvtype, MPI_Comm comm
 #define ALL_BLOCKS_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
@@ -89,7 +89,7 @@ static void gathered_everywhere(const eb_span *span, unsigned call, int rc, eb_c
   if (rc != MPI_SUCCESS || !communicator) counted(span, call, rc, communicator, 0);
   else
     counted(span, call, rc, communicator,
-            is_in_place ? eb_bytes(eb_count_at(counts, communicator->rank), type) : eb_bytes(sendcount, sendtype));
+            is_in_place ? eb_bytes(span, eb_count_at(counts, communicator->rank), type) : eb_bytes(span, sendcount, sendtype));
 }
 
 #define ALLGATHERV(COUNT, DISPLACEMENT)                                                                 \
@@ -104,7 +104,7 @@ static uint64_t count_blocks(const eb_span *span, unsigned call, eb_role role, c
                              eb_counts counts, MPI_Datatype type, const MPI_Datatype *types) {
   uint64_t sum = 0;
   for (int r = 0; r < num_peers(communicator); r++) {
-    const uint64_t bytes = eb_bytes(eb_count_at(counts, r), types && eb_count_at(counts, r) > 0 ? types[r] : type);
+    const uint64_t bytes = eb_bytes(span, eb_count_at(counts, r), types && eb_count_at(counts, r) > 0 ? types[r] : type);
     eb_add_block(span, call, role, communicator, eb_members_world_rank(&communicator->peers, r), bytes);
     sum += bytes;
   }
@@ -142,26 +142,29 @@ EB_COLLECTIVE(Alltoallw, Ialltoallw, ALLTOALLW, ALLTOALLW_ARGUMENTS,
   const void *sendbuf, void *recvbuf, COUNT count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm
 #define REDUCE_ARGUMENTS sendbuf, recvbuf, count, datatype, op, root, comm
 EB_COLLECTIVE(Reduce, Ireduce, REDUCE, REDUCE_ARGUMENTS,
-              counted_rooted(&span, call, rc, COMMUNICATOR, root, root == MPI_PROC_NULL ? 0 : eb_bytes(count, datatype)))
+              counted_rooted(&span, call, rc, COMMUNICATOR, root, root == MPI_PROC_NULL ? 0 : eb_bytes(&span, count, datatype)))
 
 #define ALL_REDUCE(COUNT, DISPLACEMENT) \
   const void *sendbuf, void *recvbuf, COUNT count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
 #define ALL_REDUCE_ARGUMENTS sendbuf, recvbuf, count, datatype, op, comm
 EB_COLLECTIVE(Allreduce, Iallreduce, ALL_REDUCE, ALL_REDUCE_ARGUMENTS,
-              counted(&span, call, rc, COMMUNICATOR, eb_bytes(count, datatype)))
-EB_COLLECTIVE(Scan, Iscan, ALL_REDUCE, ALL_REDUCE_ARGUMENTS, counted(&span, call, rc, COMMUNICATOR, eb_bytes(count, datatype)))
-EB_COLLECTIVE(Exscan, Iexscan, ALL_REDUCE, ALL_REDUCE_ARGUMENTS, counted(&span, call, rc, COMMUNICATOR, eb_bytes(count, datatype)))
+              counted(&span, call, rc, COMMUNICATOR, eb_bytes(&span, count, datatype)))
+EB_COLLECTIVE(Scan, Iscan, ALL_REDUCE, ALL_REDUCE_ARGUMENTS,
+              counted(&span, call, rc, COMMUNICATOR, eb_bytes(&span, count, datatype)))
+EB_COLLECTIVE(Exscan, Iexscan, ALL_REDUCE, ALL_REDUCE_ARGUMENTS,
+              counted(&span, call, rc, COMMUNICATOR, eb_bytes(&span, count, datatype)))
 
 /* Its count is that of one rank's result. */
 static void reduced_blocks(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, uint64_t block) {
   counted(span, call, rc, communicator, block * (uint64_t)(communicator ? communicator->local.num : 0));
 }
 EB_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, ALL_REDUCE, ALL_REDUCE_ARGUMENTS,
-              reduced_blocks(&span, call, rc, COMMUNICATOR, eb_bytes(count, datatype)))
+              reduced_blocks(&span, call, rc, COMMUNICATOR, eb_bytes(&span, count, datatype)))
 
 static void reduced_scattered(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, eb_counts counts,
                               MPI_Datatype type) {
-  counted(span, call, rc, communicator, rc == MPI_SUCCESS && communicator ? eb_sum(counts, communicator->local.num, type) : 0);
+  counted(span, call, rc, communicator,
+          rc == MPI_SUCCESS && communicator ? eb_sum(span, counts, communicator->local.num, type) : 0);
 }
 
 #define REDUCE_SCATTER(COUNT, DISPLACEMENT) \

@@ -39,7 +39,7 @@ static void completed(const eb_span *span, MPI_Request handle, const MPI_Status 
     const bool may_count = span.thread && eb_requests_any();                                  \
     if (may_count && status == MPI_STATUS_IGNORE) status = &own;                              \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                   \
-    if (eb_span_returned(&span)) {                                                            \
+    if (eb_span_returned(&span, rc)) {                                                        \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                \
       if (may_count && rc == MPI_SUCCESS && (IS_COMPLETED)) completed(&span, handle, status); \
       eb_span_end(&span);                                                                     \
@@ -58,7 +58,7 @@ ONE(MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, 
     const copies before = copy(&span, count, requests, statuses);                              \
     statuses = before.statuses;                                                                \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                    \
-    if (eb_span_returned(&span)) {                                                             \
+    if (eb_span_returned(&span, rc)) {                                                         \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                 \
       for (int r = 0; before.handles && rc == MPI_SUCCESS && (IS_COMPLETED) && r < count; r++) \
         completed(&span, before.handles[r], &statuses[r]);                                     \
@@ -79,7 +79,7 @@ ALL(MPI_Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statu
     const copies before = copy(&span, count, requests, &own);                               \
     if (before.handles && status == MPI_STATUS_IGNORE) status = &own;                       \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                 \
-    if (eb_span_returned(&span)) {                                                          \
+    if (eb_span_returned(&span, rc)) {                                                      \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);              \
       if (before.handles && rc == MPI_SUCCESS && (IS_COMPLETED) && *index != MPI_UNDEFINED) \
         completed(&span, before.handles[*index], status);                                   \
@@ -100,7 +100,7 @@ ANY(MPI_Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_
     const copies before = copy(&span, incount, requests, statuses);                                              \
     statuses = before.statuses;                                                                                  \
     const int rc = EB_NEXT(name)(incount, requests, outcount, indices, statuses);                                \
-    if (eb_span_returned(&span)) {                                                                               \
+    if (eb_span_returned(&span, rc)) {                                                                           \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                   \
       for (int s = 0; before.handles && rc == MPI_SUCCESS && *outcount != MPI_UNDEFINED && s < *outcount; s++)   \
         completed(&span, before.handles[indices[s]], &statuses[s]);                                              \

@@ -25,7 +25,7 @@ static int leave(int rc, unsigned call, double begin_s) {
   eb_clock_settle();
   eb_recorder_begin();
   eb_span span = eb_span_begin();
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     span.ticks = (uint64_t)(took_s / (eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9));
     eb_add_call(&span, call, NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
@@ -53,7 +53,7 @@ EB_EXPORT int MPI_Finalize(void) {
   eb_recorder_flush(NULL);
   eb_span span = eb_span_begin();
   const int rc = EB_NEXT(MPI_Finalize)();
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Finalize_call), NULL, EB_PEER_NONE, 0);
     eb_recorder_flush("finalize");
     span.thread->is_inside = false;

@@ -29,7 +29,7 @@ static eb_communicator *take(uint64_t key) {
     const uint64_t key = eb_message_key(*message); /* the call ends the message */                          \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name)(buf, count, type, message, status);                                        \
-    if (eb_span_returned(&span)) {                                                                          \
+    if (eb_span_returned(&span, rc)) {                                                                      \
       eb_received(&span, eb_call_number(&name##_call), rc, take(key), status);                              \
       eb_span_end(&span);                                                                                   \
     }                                                                                                       \
@@ -42,7 +42,7 @@ static eb_communicator *take(uint64_t key) {
     const uint64_t key = eb_message_key(*message);                                                                 \
     const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                           \
     const int rc = EB_NEXT(name)(buf, count, type, message, request);                                              \
-    if (eb_span_returned(&span)) {                                                                                 \
+    if (eb_span_returned(&span, rc)) {                                                                             \
       eb_receive_created(&span, eb_call_number(&name##_call), rc, take(key), source, EB_REQUEST_RECEIVE, request); \
       eb_span_end(&span);                                                                                          \
     }                                                                                                              \

@@ -16,7 +16,7 @@ static uint64_t count_blocks(const eb_span *span, unsigned call, eb_role role, c
   for (int n = 0; n < num; n++) {
     const int64_t count = blocks.counts.at ? eb_count_at(blocks.counts, n) : blocks.count;
     if (neighbours[n] == EB_PEER_NULL || count <= 0) continue;
-    const uint64_t bytes = eb_bytes(count, blocks.types ? blocks.types[n] : blocks.type);
+    const uint64_t bytes = eb_bytes(span, count, blocks.types ? blocks.types[n] : blocks.type);
     eb_add_block(span, call, role, communicator, neighbours[n], bytes);
     sum += bytes;
   }

@@ -7,7 +7,7 @@ static void created(const eb_span *span, unsigned call, int rc, eb_request_kind 
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, rank) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS || peer == EB_PEER_NULL) return;
-  const eb_request partitioned = {kind, call, communicator, peer, false, eb_bytes(count, type)};
+  const eb_request partitioned = {kind, call, communicator, peer, false, eb_bytes(span, count, type)};
   eb_requests_add(eb_request_key(*request), &partitioned);
 }
 
@@ -32,7 +32,7 @@ EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Req
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) {
   eb_span span = eb_span_begin();
   const int rc = ((int (*)(int, const int *, MPI_Request))eb_call_next(&MPI_Pready_list_call))(length, partitions, request);
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Pready_list_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }

@@ -29,7 +29,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
     eb_span span = eb_span_begin();                                                                                           \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                                            \
     const int rc = EB_NEXT(name)(buf, count, datatype, source, tag, comm, status);                                            \
-    if (eb_span_returned(&span)) {                                                                                            \
+    if (eb_span_returned(&span, rc)) {                                                                                        \
       eb_received(&span, eb_call_number(&name##_call), rc, eb_span_communicator(&span, comm), status);                        \
       eb_span_end(&span);                                                                                                     \
     }                                                                                                                         \

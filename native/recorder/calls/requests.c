@@ -18,7 +18,7 @@ EB_EXPORT int MPI_Start(MPI_Request *request) {
     span.begin_ticks = eb_recorder_ticks();
   }
   const int rc = EB_NEXT(MPI_Start)(request);
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Start_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }
@@ -33,7 +33,7 @@ EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
     span.begin_ticks = eb_recorder_ticks();
   }
   const int rc = EB_NEXT(MPI_Startall)(count, requests);
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Startall_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }
@@ -60,7 +60,7 @@ EB_EXPORT int MPI_Request_free(MPI_Request *request) {
     span.begin_ticks = eb_recorder_ticks();
   }
   const int rc = EB_NEXT(MPI_Request_free)(request);
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Request_free_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }
@@ -72,7 +72,7 @@ EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   eb_span span = eb_span_begin();
   eb_is_any_cancelled = true;
   const int rc = EB_NEXT(MPI_Cancel)(request);
-  if (eb_span_returned(&span)) {
+  if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Cancel_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }

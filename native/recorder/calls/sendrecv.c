@@ -6,7 +6,7 @@ static eb_communicator *half_sent(const eb_span *span, unsigned call, int rc, in
   eb_communicator *communicator = eb_span_communicator(span, comm);
   eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   if (rc == MPI_SUCCESS)
-    eb_add_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(count, type));
+    eb_add_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(span, count, type));
   return communicator;
 }
 
@@ -25,7 +25,7 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
     eb_span span = eb_span_begin();                                                                \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                 \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                        \
-    if (eb_span_returned(&span)) {                                                                 \
+    if (eb_span_returned(&span, rc)) {                                                             \
       exchanged(&span, eb_call_number(&name##_call), rc, sendcount, sendtype, dest, comm, status); \
       eb_span_end(&span);                                                                          \
     }                                                                                              \
@@ -68,15 +68,15 @@ static void begun(unsigned call, int rc, eb_communicator *communicator, int sour
           (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, COUNT recvcount, \
            MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),                               \
           (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request),         \
-          begun(call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source, eb_bytes(recvcount, recvtype),  \
-                request))
-#define IREPLACE(name, COUNT)                                                                                                 \
-  EB_WRAP(name,                                                                                                               \
-          (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm,  \
-           MPI_Request *request),                                                                                             \
-          (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                          \
-          begun(call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source, eb_bytes(sendcount, sendtype), \
-                request))
+          begun(call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                                 \
+                eb_bytes(&span, recvcount, recvtype), request))
+#define IREPLACE(name, COUNT)                                                                                                \
+  EB_WRAP(name,                                                                                                              \
+          (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
+           MPI_Request *request),                                                                                            \
+          (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                         \
+          begun(call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                               \
+                eb_bytes(&span, sendcount, sendtype), request))
 
 ISENDRECV(MPI_Isendrecv, int)
 IREPLACE(MPI_Isendrecv_replace, int)

@@ -4,7 +4,7 @@
 static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, MPI_Comm comm) {
   const eb_communicator *communicator = eb_span_communicator(span, comm);
   if (rc != MPI_SUCCESS) eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
-  else eb_add_call_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(count, type));
+  else eb_add_call_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(span, count, type));
 }
 
 /* The messages are counted at every start. */
@@ -14,7 +14,7 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, dest) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS || peer == EB_PEER_NULL) return;
-  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, false, eb_bytes(count, type)};
+  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, false, eb_bytes(span, count, type)};
   eb_requests_add(eb_request_key(*request), &persistent);
 }
 

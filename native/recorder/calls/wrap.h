@@ -12,7 +12,7 @@
   EB_EXPORT int name PARAMETERS {                         \
     eb_span span = eb_span_begin();                       \
     const int rc = EB_NEXT(name) ARGUMENTS;               \
-    if (eb_span_returned(&span)) {                        \
+    if (eb_span_returned(&span, rc)) {                    \
       const unsigned call = eb_call_number(&name##_call); \
       COUNTED;                                            \
       eb_span_end(&span);                                 \

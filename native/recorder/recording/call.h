@@ -13,13 +13,13 @@ typedef struct {
 
 /* The linker puts all descriptors into one array, so that a call is added by its wrapper alone and numbers have no gaps.
  * Numbers differ from build to build: files hold the names. */
-extern eb_call __start_eb_calls[], __stop_eb_calls[];
+extern eb_call eb_calls_begin[] __asm__("__start_eb_calls"), eb_calls_end[] __asm__("__stop_eb_calls");
 
 #define EB_CALL(name) \
   static eb_call name##_call __attribute__((section("eb_calls"), used, aligned(sizeof(eb_call)))) = {#name, NULL}
 
-static inline unsigned eb_call_number(const eb_call *call) { return (unsigned)(call - __start_eb_calls); }
-static inline unsigned eb_call_num(void) { return (unsigned)(__stop_eb_calls - __start_eb_calls); }
+static inline unsigned eb_call_number(const eb_call *call) { return (unsigned)(call - eb_calls_begin); }
+static inline unsigned eb_call_num(void) { return (unsigned)(eb_calls_end - eb_calls_begin); }
 
 /* Looks the next function up: that of a tool behind the recorder, such as libearlybird, else the MPI's own. Ends the process
  * where there is none: the program could not have been linked. */

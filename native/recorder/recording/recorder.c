@@ -57,6 +57,17 @@ void *eb_thread_scratch(eb_thread *thread, size_t bytes) {
   return thread->scratch;
 }
 
+uint64_t eb_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash) {
+  MPI_Count size_bytes = 0;
+  int integers, addresses, types, combiner;
+  if (PMPI_Type_size_x(type, &size_bytes) != MPI_SUCCESS || size_bytes < 0) return 0;
+  if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS && combiner == MPI_COMBINER_NAMED) {
+    thread->sizes[hash].handle = type;
+    thread->sizes[hash].size_bytes = (uint64_t)size_bytes;
+  }
+  return (uint64_t)size_bytes;
+}
+
 uint64_t eb_status_bytes(const MPI_Status *status) {
   MPI_Count bytes = 0;
   if (PMPI_Get_elements_x(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes < 0) return 0;

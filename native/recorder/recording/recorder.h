@@ -30,6 +30,11 @@ typedef struct eb_thread {
     MPI_Comm handle;
     eb_communicator *communicator;
   } remembered[EB_NUM_REMEMBERED];
+  /* Predefined datatypes, looked up already: their handles are never given to another one. */
+  struct {
+    MPI_Datatype handle;
+    uint64_t size_bytes; /* 0: free */
+  } sizes[EB_NUM_REMEMBERED];
   void *scratch;
   size_t scratch_bytes;
 } eb_thread;
@@ -67,11 +72,12 @@ static inline uint64_t eb_recorder_ticks(void) {
 /* A call that is being recorded; without a thread it is not. */
 typedef struct {
   eb_thread *thread;
+  bool has_failed; /* then no argument may be looked at: the MPI would raise a second error for a wrong handle */
   uint64_t begin_ticks, ticks;
 } eb_span;
 
 static inline eb_span eb_span_begin(void) {
-  eb_span span = {NULL, 0, 0};
+  eb_span span = {NULL, false, 0, 0};
   if (!__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return span;
   eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
   if (!thread || thread->is_inside) return span;
@@ -82,8 +88,9 @@ static inline eb_span eb_span_begin(void) {
 }
 
 /* The call has returned; what follows is the recorder's own time. False: it is not recorded. */
-static inline bool eb_span_returned(eb_span *span) {
+static inline bool eb_span_returned(eb_span *span, int rc) {
   if (!span->thread) return false;
+  span->has_failed = rc != MPI_SUCCESS;
   span->ticks = eb_recorder_ticks() - span->begin_ticks;
   return true;
 }
@@ -94,23 +101,30 @@ static inline void eb_span_end(eb_span *span) {
   span->thread->is_inside = false;
 }
 
-static inline uint64_t eb_bytes(int64_t count, MPI_Datatype type) {
-  MPI_Count size = 0;
-  if (count <= 0 || PMPI_Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return 0;
-  return (uint64_t)count * (uint64_t)size;
+/* The size of a datatype that the thread does not remember. */
+uint64_t eb_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash);
+
+_Static_assert(EB_NUM_REMEMBERED == 16, "hashes of handles have four bits");
+static inline unsigned eb_handle_hash(uintptr_t handle) { return (unsigned)((uint64_t)handle * 0x9e3779b97f4a7c15u >> 60); }
+
+/* Of so many elements of a datatype, without its gaps. */
+static inline uint64_t eb_bytes(const eb_span *span, int64_t count, MPI_Datatype type) {
+  if (count <= 0 || span->has_failed) return 0;
+  const unsigned hash = eb_handle_hash((uintptr_t)type);
+  const uint64_t size_bytes = span->thread->sizes[hash].handle == type ? span->thread->sizes[hash].size_bytes : 0;
+  return (uint64_t)count * (__builtin_expect(size_bytes > 0, 1) ? size_bytes : eb_type_bytes(span->thread, type, hash));
 }
 
 /* NULL for MPI_COMM_NULL, and where the MPI cannot say. */
 static inline eb_communicator *eb_span_communicator(const eb_span *span, MPI_Comm comm) {
   eb_thread *thread = span->thread;
   const uint32_t generation = __atomic_load_n(&eb_communicators_generation, __ATOMIC_ACQUIRE);
-  const uint64_t hash = (uint64_t)(uintptr_t)comm * 0x9e3779b97f4a7c15u >> 60;
-  _Static_assert(EB_NUM_REMEMBERED == 16, "the hash has four bits");
+  const unsigned hash = eb_handle_hash((uintptr_t)comm);
   if (__builtin_expect(thread->generation == generation && thread->remembered[hash].handle == comm &&
                            thread->remembered[hash].communicator,
                        1))
     return thread->remembered[hash].communicator;
-  if (comm == MPI_COMM_NULL) return NULL;
+  if (comm == MPI_COMM_NULL || span->has_failed) return NULL;
   if (thread->generation != generation) {
     for (int r = 0; r < EB_NUM_REMEMBERED; r++) thread->remembered[r].communicator = NULL;
     thread->generation = generation;

@@ -132,7 +132,7 @@ static void write_header(int rank, int size) {
   eb_payload_print(&payload, ",\"mpi\":");
   eb_payload_string(&payload, version);
   eb_payload_print(&payload, ",\"calls\":[");
-  for (unsigned c = 0; c < eb_call_num(); c++) eb_payload_print(&payload, "%s\"%s\"", c ? "," : "", __start_eb_calls[c].name);
+  for (unsigned c = 0; c < eb_call_num(); c++) eb_payload_print(&payload, "%s\"%s\"", c ? "," : "", eb_calls_begin[c].name);
   eb_payload_print(&payload, "]}");
   eb_file_append(EB_CHUNK_JSON, &payload);
 }
