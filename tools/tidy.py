@@ -1,4 +1,4 @@
-"""Runs clang-tidy on libearlybird, the recorder, the harness and the kernels, as they are compiled for MPICH."""
+"""Runs clang-tidy on libearlybird, the recorder and the kernels with their harness, as compiled for MPICH."""
 
 import json
 import os
