@@ -72,7 +72,7 @@ def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
     return {
         "recording": str(recording.path),
         "command": list(recording.command),
-        "mpi": first.mpi.split(",")[0].strip() if first else "",
+        "mpi": " ".join(first.mpi.split(",")[0].replace("Version:", "").split()) if first else "",
         "ranks": recording.size,
         "recorded_ranks": len(recording.ranks),
         "missing_ranks": recording.missing,
@@ -88,6 +88,11 @@ def _pair(pairs: PairTotals, k: int) -> dict[str, int]:
     return {name: int(getattr(pairs, name)[k]) for name in ("src", "dst", "messages", "bytes")}
 
 
+def _share(total: dict[str, Any], whole_s: float) -> float | None:
+    """Of the time from the end of MPI_Init to the end of all ranks; MPI_Init itself comes before."""
+    return total["time_s"] / whole_s if whole_s and not total["name"].startswith("MPI_Init") else None
+
+
 def _call_columns(whole_s: float) -> list[Column]:
     return [
         Column("call", lambda total: total["name"]),
@@ -95,7 +100,7 @@ def _call_columns(whole_s: float) -> list[Column]:
         Column("messages", lambda total: total["messages"] or ""),
         Column("bytes", lambda total: units.format_bytes(total["bytes"]) if total["bytes"] else ""),
         Column("time", lambda total: units.format_seconds(total["time_s"])),
-        Column("of the run", lambda total: percent_text(total["time_s"] / whole_s if whole_s else None)),
+        Column("of the run", lambda total: percent_text(_share(total, whole_s))),
     ]
 
 
