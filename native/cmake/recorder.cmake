@@ -15,6 +15,7 @@ add_library(earlybird_recorder SHARED
   recorder/calls/sends.c
   recorder/recording/call.c
   recorder/recording/communicators.c
+  recorder/recording/epoch.c
   recorder/recording/file.c
   recorder/recording/recorder.c
   recorder/recording/requests.c

@@ -8,8 +8,10 @@ from collections import Counter
 
 import pytest
 
+from earlybird.data.phases import find_phases
 from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
+from earlybird.patterns.recorded import exchange_of_phase
 from earlybird.toolchain.build import RECORDER, features, library_path
 from tests.conftest import require_mpi
 
@@ -247,9 +249,75 @@ def test_the_summary_names_calls_and_pairs_and_becomes_a_pattern(any_mpi, record
     assert "MPI_Isend" in result.stdout
     shown = own_process("show", "rec").stdout
     assert shown in result.stdout
-    own_process("pattern", "recording", "rec", "-o", "exchange.csv")
-    own_process("pattern", "recording", "rec", "-o", "combined.csv", "--combined")
+    own_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all")
+    own_process("pattern", "recording", "rec", "-o", "combined.csv", "--all", "--combined")
     folder = result.args and own_process("show", "exchange.csv", "--format", "csv").stdout
     assert sorted(folder.splitlines()[1:]) == ["0,1,1000", "0,1,1001", "2,3,8"]
     combined = own_process("show", "combined.csv", "--format", "csv").stdout
     assert sorted(combined.splitlines()[1:]) == ["0,1,2001", "2,3,8"]
+
+
+def phases_by_calls(recording):
+    return {(phase.region, *phase.calls): phase for phase in find_phases(recording)}
+
+
+def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tmp_path):
+    """Ranks at the ends of the line make other calls than those between them: the phases are the same."""
+    steps, sweeps = 7, 5
+    recording = record_phases(mpi, steps, sweeps)
+    phases = phases_by_calls(recording)
+    stencil = ("MPI_Irecv", "MPI_Isend", "MPI_Waitall")
+    expected_phases = {
+        (1, "MPI_Alltoallv"): ("assemble", 1),
+        (1, *stencil): ("exchange", steps),
+        (2, *stencil): ("exchange", steps),
+        (1, "MPI_Allreduce"): ("sum", steps),
+        (1, "MPI_Recv", "MPI_Send"): ("sweep", sweeps),
+        (1, "MPI_Barrier"): ("main", sweeps),
+    }
+    for calls, (function, epochs) in expected_phases.items():
+        assert (phases[calls].functions, phases[calls].epochs) == ([function], epochs), calls
+        assert sorted(phases[calls].of_ranks) == list(range(RANKS))
+    line = [(src, dst) for src in range(RANKS) for dst in (src - 1, src + 1) if 0 <= dst < RANKS]
+    every = [(src, dst, 1 + 10 * dst) for src in range(RANKS) for dst in range(RANKS) if src != dst]
+    exchanges = {
+        (1, "MPI_Alltoallv"): every,
+        (1, *stencil): [(src, dst, 1000) for src, dst in line],
+        (2, *stencil): [(src, dst, 2000) for src, dst in line],
+        (1, "MPI_Recv", "MPI_Send"): [(src, src + 1, 100) for src in range(RANKS - 1)] * 3,
+    }
+    for calls, messages in exchanges.items():
+        made = exchange_of_phase(recording, phases[calls])
+        assert sorted(map(tuple, made.pattern.triples().tolist())) == sorted(messages), calls
+        assert made.num_unequal == 0
+    totals = recording.sent().by_pair()
+    in_phases = sum(int(phase.sent(recording).messages.sum()) for phase in phases.values())
+    assert in_phases == totals.messages.sum()
+
+
+def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, own_process):
+    recording = record_phases(mpi, 3, 2)
+    written = own_process("pattern", "recording", "rec", "-o", "heaviest.csv")
+    assert "of which there were 3" in written.stderr
+    shown = own_process("show", "heaviest.csv", "--format", "csv").stdout.splitlines()[1:]
+    assert set(shown) == {f"{s},{d},2000" for s in range(RANKS) for d in range(RANKS) if abs(s - d) == 1}
+    sweep = phases_by_calls(recording)[1, "MPI_Recv", "MPI_Send"]
+    own_process("pattern", "recording", "rec", "-o", "sweep.csv", "--phase", sweep.number)
+    shown = own_process("show", "sweep.csv", "--format", "csv").stdout.splitlines()[1:]
+    assert shown == [f"{rank},{rank + 1},100" for rank in range(RANKS - 1) for _ in range(3)]
+
+
+@pytest.fixture
+def record_phases(own_process, compiled, tmp_path):
+    """record_phases(mpi, steps, sweeps) runs the program with known phases."""
+
+    def run(mpi, steps, sweeps):
+        flavour = find_flavour(mpi)
+        if not library_path(flavour).with_name(RECORDER).exists():
+            pytest.skip(f"the recorder is not built for {mpi}")
+        program = compiled(flavour, "record_phases", [])
+        launch = ["mpiexec", "-n", RANKS, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+        own_process("record", "-o", "rec", "--mpi", mpi, "--", *launch, program, steps, sweeps, timeout=120)
+        return load_recording(tmp_path / "rec")
+
+    return run

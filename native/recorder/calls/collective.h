@@ -40,10 +40,11 @@ static inline int eb_root(const eb_communicator *communicator, int root) {
 
 /* Wrappers of the four forms of a collective: blocking and non-blocking, with counts of int and of MPI_Count. PARAMETERS takes
  * the type of counts and that of displacements. */
-#define EB_COLLECTIVE(name, i_name, PARAMETERS, ARGUMENTS, COUNTED)                                   \
-  EB_WRAP(MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), COUNTED)                                   \
-  EB_WRAP(MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), COUNTED) \
-  EB_LARGE(EB_WRAP(MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), COUNTED))          \
-  EB_LARGE(EB_WRAP(MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request), (ARGUMENTS, request), COUNTED))
+#define EB_COLLECTIVE(name, i_name, PARAMETERS, ARGUMENTS, COUNTED)                                                       \
+  EB_WRAP(MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), COUNTED)                                                       \
+  EB_WRAP_PART(MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED))     \
+  EB_LARGE(EB_WRAP(MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), COUNTED))                              \
+  EB_LARGE(EB_WRAP_PART(MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request), (ARGUMENTS, request), \
+                        EB_OPENED(COUNTED)))
 
 #endif

@@ -20,7 +20,8 @@ static void counted_rooted(const eb_span *span, unsigned call, int rc, const eb_
 static int num_peers(const eb_communicator *communicator) { return communicator ? communicator->peers.num : 0; }
 
 EB_WRAP(MPI_Barrier, (MPI_Comm comm), (comm), counted(&span, call, rc, COMMUNICATOR, 0))
-EB_WRAP(MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), counted(&span, call, rc, COMMUNICATOR, 0))
+EB_WRAP_PART(MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request),
+             EB_OPENED(counted(&span, call, rc, COMMUNICATOR, 0)))
 
 #define BCAST(COUNT, DISPLACEMENT) void *buffer, COUNT count, MPI_Datatype datatype, int root, MPI_Comm comm
 #define BCAST_ARGUMENTS buffer, count, datatype, root, comm

@@ -10,10 +10,10 @@ static void matched(const eb_span *span, unsigned call, int rc, bool is_matched,
   eb_requests_add(eb_message_key(*message), &probed);
 }
 
-EB_WRAP(MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
-        (source, tag, comm, message, status), matched(&span, call, rc, true, comm, message))
-EB_WRAP(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
-        (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
+EB_WRAP_PART(MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
+             (source, tag, comm, message, status), matched(&span, call, rc, true, comm, message))
+EB_WRAP_PART(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
+             (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
 
 /* The communicator that the message of the key was probed on. */
 static eb_communicator *take(uint64_t key) {
@@ -22,10 +22,10 @@ static eb_communicator *take(uint64_t key) {
 }
 
 #define BLOCKING(name, COUNT)                                                                               \
-  EB_CALL(name);                                                                                            \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                           \
   EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) { \
     MPI_Status own;                                                                                         \
-    eb_span span = eb_span_begin();                                                                         \
+    eb_span span = eb_span_begin(&name##_call);                                                             \
     const uint64_t key = eb_message_key(*message); /* the call ends the message */                          \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name)(buf, count, type, message, status);                                        \
@@ -36,9 +36,9 @@ static eb_communicator *take(uint64_t key) {
     return rc;                                                                                              \
   }
 #define NON_BLOCKING(name, COUNT)                                                                                  \
-  EB_CALL(name);                                                                                                   \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                                  \
   EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {      \
-    eb_span span = eb_span_begin();                                                                                \
+    eb_span span = eb_span_begin(&name##_call);                                                                    \
     const uint64_t key = eb_message_key(*message);                                                                 \
     const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                           \
     const int rc = EB_NEXT(name)(buf, count, type, message, request);                                              \

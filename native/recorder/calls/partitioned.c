@@ -21,16 +21,16 @@ EB_WRAP(MPI_Precv_init,
          MPI_Info info, MPI_Request *request),
         (buf, partitions, count, datatype, source, tag, comm, info, request),
         created(&span, call, rc, EB_REQUEST_PARTITIONED_RECEIVE, (int64_t)partitions *count, datatype, source, comm, request))
-EB_WRAP(MPI_Pready, (int partition, MPI_Request request), (partition, request), EB_ONLY_TIME)
-EB_WRAP(MPI_Pready_range, (int partition_low, int partition_high, MPI_Request request), (partition_low, partition_high, request),
-        EB_ONLY_TIME)
-EB_WRAP(MPI_Parrived, (MPI_Request request, int partition, int *flag), (request, partition, flag), EB_ONLY_TIME)
+EB_WRAP_PART(MPI_Pready, (int partition, MPI_Request request), (partition, request), EB_ONLY_TIME)
+EB_WRAP_PART(MPI_Pready_range, (int partition_low, int partition_high, MPI_Request request),
+             (partition_low, partition_high, request), EB_ONLY_TIME)
+EB_WRAP_PART(MPI_Parrived, (MPI_Request request, int partition, int *flag), (request, partition, flag), EB_ONLY_TIME)
 
 /* Under a name of our own, because headers differ in a const of its list. */
-EB_CALL(MPI_Pready_list);
+EB_CALL_OF(EB_CALL_PART, MPI_Pready_list);
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) __asm__("MPI_Pready_list");
 EB_EXPORT int eb_recorded_pready_list(int length, const int *partitions, MPI_Request request) {
-  eb_span span = eb_span_begin();
+  eb_span span = eb_span_begin(&MPI_Pready_list_call);
   const int rc = ((int (*)(int, const int *, MPI_Request))eb_call_next(&MPI_Pready_list_call))(length, partitions, request);
   if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Pready_list_call), NULL, EB_PEER_NONE, 0);

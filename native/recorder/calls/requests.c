@@ -6,13 +6,14 @@
 static void started(const eb_span *span, const MPI_Request *request) {
   eb_request known;
   if (!eb_requests_start(eb_request_key(*request), &known)) return;
+  eb_span_opened(span);
   if (known.kind == EB_REQUEST_PERSISTENT_SEND || known.kind == EB_REQUEST_PARTITIONED_SEND)
     eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.bytes);
 }
 
-EB_CALL(MPI_Start);
+EB_CALL_OF(EB_CALL_PART, MPI_Start);
 EB_EXPORT int MPI_Start(MPI_Request *request) {
-  eb_span span = eb_span_begin();
+  eb_span span = eb_span_begin(&MPI_Start_call);
   if (span.thread) {
     started(&span, request);
     span.begin_ticks = eb_recorder_ticks();
@@ -25,9 +26,9 @@ EB_EXPORT int MPI_Start(MPI_Request *request) {
   return rc;
 }
 
-EB_CALL(MPI_Startall);
+EB_CALL_OF(EB_CALL_PART, MPI_Startall);
 EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
-  eb_span span = eb_span_begin();
+  eb_span span = eb_span_begin(&MPI_Startall_call);
   if (span.thread) {
     for (int r = 0; r < count; r++) started(&span, &requests[r]);
     span.begin_ticks = eb_recorder_ticks();
@@ -47,16 +48,17 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   eb_request known;
   int is_complete = 0;
   const uint64_t key = eb_request_key(request);
-  if (PMPI_Request_get_status(request, &is_complete, &status) == MPI_SUCCESS && is_complete)
-    eb_request_completed(span, key, &status);
-  (void)eb_requests_remove(key, &known);
+  if (PMPI_Request_get_status(request, &is_complete, &status) == MPI_SUCCESS && is_complete &&
+      eb_request_completed(span, key, true, &status))
+    eb_span_closed(span, 1);
+  else if (eb_requests_remove(key, &known) && known.is_active) eb_span_closed(span, 1);
 }
 
 EB_CALL(MPI_Request_free);
 EB_EXPORT int MPI_Request_free(MPI_Request *request) {
-  eb_span span = eb_span_begin();
+  eb_span span = eb_span_begin(&MPI_Request_free_call);
   if (span.thread) {
-    if (eb_requests_any() && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
+    if (span.thread->epoch.num_open > 0 && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
     span.begin_ticks = eb_recorder_ticks();
   }
   const int rc = EB_NEXT(MPI_Request_free)(request);
@@ -67,9 +69,9 @@ EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   return rc;
 }
 
-EB_CALL(MPI_Cancel);
+EB_CALL_OF(EB_CALL_PART, MPI_Cancel);
 EB_EXPORT int MPI_Cancel(MPI_Request *request) {
-  eb_span span = eb_span_begin();
+  eb_span span = eb_span_begin(&MPI_Cancel_call);
   eb_is_any_cancelled = true;
   const int rc = EB_NEXT(MPI_Cancel)(request);
   if (eb_span_returned(&span, rc)) {

@@ -19,10 +19,10 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
 }
 
 #define BOTH(name, PARAMETERS, ARGUMENTS)                                                          \
-  EB_CALL(name);                                                                                   \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                  \
   EB_EXPORT int name PARAMETERS {                                                                  \
     MPI_Status own;                                                                                \
-    eb_span span = eb_span_begin();                                                                \
+    eb_span span = eb_span_begin(&name##_call);                                                    \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                 \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                        \
     if (eb_span_returned(&span, rc)) {                                                             \
@@ -56,27 +56,28 @@ EB_LARGE(REPLACE(MPI_Sendrecv_replace_c, MPI_Count))
 #define RECEIVE EB_REQUEST_RECEIVE_NO_STATUS
 #endif
 
-static void begun(unsigned call, int rc, eb_communicator *communicator, int source, uint64_t recv_bytes,
+static void begun(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, uint64_t recv_bytes,
                   const MPI_Request *request) {
+  if (rc == MPI_SUCCESS) eb_span_opened(span);
   if (rc != MPI_SUCCESS || source == MPI_PROC_NULL) return;
-  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), false, recv_bytes};
+  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), true, recv_bytes};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
-#define ISENDRECV(name, COUNT)                                                                                                 \
-  EB_WRAP(name,                                                                                                                \
-          (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, COUNT recvcount, \
-           MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),                               \
-          (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request),         \
-          begun(call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                                 \
-                eb_bytes(&span, recvcount, recvtype), request))
-#define IREPLACE(name, COUNT)                                                                                                \
-  EB_WRAP(name,                                                                                                              \
-          (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
-           MPI_Request *request),                                                                                            \
-          (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                         \
-          begun(call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                               \
-                eb_bytes(&span, sendcount, sendtype), request))
+#define ISENDRECV(name, COUNT)                                                                                              \
+  EB_WRAP_PART(name,                                                                                                        \
+               (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,          \
+                COUNT recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),      \
+               (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request), \
+               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                  \
+                     eb_bytes(&span, recvcount, recvtype), request))
+#define IREPLACE(name, COUNT)                                                                                                     \
+  EB_WRAP_PART(name,                                                                                                              \
+               (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
+                MPI_Request *request),                                                                                            \
+               (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                         \
+               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                        \
+                     eb_bytes(&span, sendcount, sendtype), request))
 
 ISENDRECV(MPI_Isendrecv, int)
 IREPLACE(MPI_Isendrecv_replace, int)

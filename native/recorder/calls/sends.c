@@ -18,12 +18,13 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
   eb_requests_add(eb_request_key(*request), &persistent);
 }
 
-#define BLOCKING(name, COUNT)                                                                            \
-  EB_WRAP(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
-          (buf, count, datatype, dest, tag, comm), sent(&span, call, rc, count, datatype, dest, comm))
-#define NON_BLOCKING(name, COUNT)                                                                                              \
-  EB_WRAP(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-          (buf, count, datatype, dest, tag, comm, request), sent(&span, call, rc, count, datatype, dest, comm))
+#define BLOCKING(name, COUNT)                                                                                 \
+  EB_WRAP_PART(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
+               (buf, count, datatype, dest, tag, comm), sent(&span, call, rc, count, datatype, dest, comm))
+#define NON_BLOCKING(name, COUNT)                                                                                             \
+  EB_WRAP_PART(name,                                                                                                          \
+               (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+               (buf, count, datatype, dest, tag, comm, request), EB_OPENED(sent(&span, call, rc, count, datatype, dest, comm)))
 #define PERSISTENT(name, COUNT)                                                                                                \
   EB_WRAP(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
           (buf, count, datatype, dest, tag, comm, request), created(&span, call, rc, count, datatype, dest, comm, request))

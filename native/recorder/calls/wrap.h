@@ -7,18 +7,25 @@
 
 /* Defines the call `name`: calls the next function of that name and then, where the call is recorded, COUNTED. In it are the
  * parameters, `span`, `call` (the call's number) and `rc`. */
-#define EB_WRAP(name, PARAMETERS, ARGUMENTS, COUNTED)     \
-  EB_CALL(name);                                          \
-  EB_EXPORT int name PARAMETERS {                         \
-    eb_span span = eb_span_begin();                       \
-    const int rc = EB_NEXT(name) ARGUMENTS;               \
-    if (eb_span_returned(&span, rc)) {                    \
-      const unsigned call = eb_call_number(&name##_call); \
-      COUNTED;                                            \
-      eb_span_end(&span);                                 \
-    }                                                     \
-    return rc;                                            \
+#define EB_WRAP(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_ALONE, name, PARAMETERS, ARGUMENTS, COUNTED)
+#define EB_WRAP_PART(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_PART, name, PARAMETERS, ARGUMENTS, COUNTED)
+#define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) \
+  EB_CALL_OF(kind, name);                                      \
+  EB_EXPORT int name PARAMETERS {                              \
+    eb_span span = eb_span_begin(&name##_call);                \
+    const int rc = EB_NEXT(name) ARGUMENTS;                    \
+    if (eb_span_returned(&span, rc)) {                         \
+      const unsigned call = eb_call_number(&name##_call);      \
+      COUNTED;                                                 \
+      eb_span_end(&span);                                      \
+    }                                                          \
+    return rc;                                                 \
   }
+
+/* COUNTED of a call that starts a request. */
+#define EB_OPENED(COUNTED) \
+  COUNTED;                 \
+  if (rc == MPI_SUCCESS) eb_span_opened(&span)
 
 /* Calls of MPI 4 with counts of MPI_Count. */
 #ifdef EB_HAS_LARGE_COUNT

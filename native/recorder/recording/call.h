@@ -6,18 +6,27 @@
 
 typedef void eb_function(void);
 
+/* How a call divides the program's communication into epochs: see epoch.h. */
+typedef enum {
+  EB_CALL_ALONE, /* an epoch by itself, unless requests are open */
+  EB_CALL_PART,  /* part of an epoch: sends and receives, and what belongs to them */
+} eb_call_kind;
+
 typedef struct {
   const char *name;
   eb_function *next; /* NULL: not looked up yet */
+  eb_call_kind kind;
 } eb_call;
 
 /* The linker puts all descriptors into one array, so that a call is added by its wrapper alone and numbers have no gaps.
  * Numbers differ from build to build: files hold the names. */
 extern eb_call eb_calls_begin[] __asm__("__start_eb_calls"), eb_calls_end[] __asm__("__stop_eb_calls");
 
-#define EB_CALL(name) \
-  static eb_call name##_call __attribute__((section("eb_calls"), used, aligned(sizeof(eb_call)))) = {#name, NULL}
+#define EB_CALL_OF(kind, name) \
+  static eb_call name##_call __attribute__((section("eb_calls"), used, aligned(8))) = {#name, NULL, kind}
+#define EB_CALL(name) EB_CALL_OF(EB_CALL_ALONE, name)
 
+_Static_assert(sizeof(eb_call) % 8 == 0, "descriptors follow each other without gaps");
 static inline unsigned eb_call_number(const eb_call *call) { return (unsigned)(call - eb_calls_begin); }
 static inline unsigned eb_call_num(void) { return (unsigned)(eb_calls_end - eb_calls_begin); }
 

@@ -13,7 +13,7 @@
 #define MAGIC 0x43524245u
 #define MOST_JOBS 100000
 
-_Static_assert(sizeof(eb_written_entry) == 48, "readers rely on it");
+_Static_assert(sizeof(eb_written_entry) == 56 && sizeof(eb_written_phase) == 40, "readers rely on it");
 
 typedef struct {
   uint32_t magic, type;

@@ -6,9 +6,9 @@
  *
  * A chunk, in the byte order of the machine, of which the magic number is evidence:
  *   uint32 magic 0x43524245 ("EBRC"), uint32 type, uint64 payload bytes, uint32 CRC-32 of the payload, uint32 0, payload.
- * Types: 1 JSON object, whose "kind" is header, communicator or end; 2 entries: uint64 nanoseconds since MPI_Init, then
- * entries of 48 bytes (eb_written_entry). Entries hold totals since MPI_Init: of two with the same key, which includes the
- * thread, the later one counts. Unknown types are passed over. What follows the first damaged chunk does not count.
+ * Types: 1 JSON object, whose "kind" is header, communicator, phase or end; 2 entries: uint64 nanoseconds since MPI_Init, then
+ * entries of 56 bytes (eb_written_entry); 3 phases: of 40 bytes each (eb_written_phase). Both hold totals since MPI_Init: of
+ * two with the same key, which includes the thread, the later one counts. Unknown types are passed over. What follows the first damaged chunk does not count.
  */
 #ifndef EB_RECORDED_FILE_H
 #define EB_RECORDED_FILE_H
@@ -23,10 +23,17 @@ typedef struct {
   uint32_t communicator;
   int32_t peer;
   uint32_t thread;
+  uint32_t phase, reserved;
   uint64_t calls, messages, bytes, time_ns;
 } eb_written_entry;
 
-typedef enum { EB_CHUNK_JSON = 1, EB_CHUNK_ENTRIES = 2 } eb_chunk_type;
+/* first_ns, last_ns: the beginning of the first epoch and the end of the last one, since MPI_Init. */
+typedef struct {
+  uint32_t phase, thread;
+  uint64_t epochs, time_ns, first_ns, last_ns;
+} eb_written_phase;
+
+typedef enum { EB_CHUNK_JSON = 1, EB_CHUNK_ENTRIES = 2, EB_CHUNK_PHASES = 3 } eb_chunk_type;
 
 /* A payload that grows. After memory was short, `has_failed`, and it is not written. */
 typedef struct {

@@ -12,9 +12,12 @@ static uint32_t num;
 static pthread_key_t at_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void leave(void *thread) {
+static void leave(void *ended) {
+  eb_thread *thread = ended;
   eb_thread_current = NULL;
-  __atomic_store_n(&((eb_thread *)thread)->is_used, 0, __ATOMIC_RELEASE);
+  eb_epoch_end(&thread->epoch, &thread->table);
+  thread->epoch.num_open = 0;
+  __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
 }
 
 static void create_key(void) { (void)pthread_key_create(&at_end, leave); }
@@ -74,15 +77,20 @@ uint64_t eb_status_bytes(const MPI_Status *status) {
   return (uint64_t)bytes;
 }
 
-void eb_request_completed(const eb_span *span, uint64_t key, const MPI_Status *status) {
-  eb_request request;
+static void count_message(const eb_span *span, const eb_request *request, const MPI_Status *status) {
   int is_cancelled = 0;
-  if (!eb_requests_complete(key, &request)) return;
-  if (request.kind == EB_REQUEST_PARTITIONED_RECEIVE || request.kind == EB_REQUEST_RECEIVE_NO_STATUS) {
-    eb_add_message(span, request.call, EB_ROLE_RECEIVED, request.communicator, request.peer, request.bytes);
+  if (request->kind == EB_REQUEST_PARTITIONED_RECEIVE || request->kind == EB_REQUEST_RECEIVE_NO_STATUS) {
+    eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->bytes);
     return;
   }
-  if (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled) return;
-  eb_add_message(span, request.call, EB_ROLE_RECEIVED, request.communicator,
-                 eb_world_rank(request.communicator, status->MPI_SOURCE), eb_status_bytes(status));
+  if (!status || (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)) return;
+  eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator,
+                 eb_world_rank(request->communicator, status->MPI_SOURCE), eb_status_bytes(status));
+}
+
+bool eb_request_completed(const eb_span *span, uint64_t key, bool is_freed, const MPI_Status *status) {
+  eb_request request;
+  if (!eb_requests_complete(key, &request)) return is_freed;
+  if (request.is_active && eb_request_receives(&request)) count_message(span, &request, status);
+  return request.is_active;
 }

@@ -9,6 +9,7 @@
 #include "partitioned/process/clock.h"
 #include "recorder/recording/call.h"
 #include "recorder/recording/communicators.h"
+#include "recorder/recording/epoch.h"
 #include "recorder/recording/requests.h"
 #include "recorder/recording/table.h"
 
@@ -24,6 +25,7 @@ typedef struct eb_thread {
   bool is_inside; /* a recorded call: what it calls in turn, the MPI or a callback of the program, is part of it */
   uint64_t due_ticks; /* when the table is written next */
   eb_table table;
+  eb_epoch epoch;
   /* Handles of communicators, looked up already. */
   uint32_t generation;
   struct {
@@ -76,14 +78,18 @@ typedef struct {
   uint64_t begin_ticks, ticks;
 } eb_span;
 
-static inline eb_span eb_span_begin(void) {
+/* Inlined, because the return address is that of the wrapper. */
+__attribute__((always_inline)) static inline eb_span eb_span_begin(const eb_call *call) {
   eb_span span = {NULL, false, 0, 0};
   if (!__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return span;
   eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
   if (!thread || thread->is_inside) return span;
   thread->is_inside = true;
   span.thread = thread;
+  const eb_step present = {__builtin_return_address(0), eb_call_number(call)};
+  eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
   span.begin_ticks = eb_recorder_ticks();
+  if (thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span.begin_ticks;
   return span;
 }
 
@@ -92,11 +98,17 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
   if (!span->thread) return false;
   span->has_failed = rc != MPI_SUCCESS;
   span->ticks = eb_recorder_ticks() - span->begin_ticks;
+  span->thread->epoch.end_ticks = span->begin_ticks + span->ticks;
   return true;
 }
 
+/* The call has started a request, or has completed some. */
+static inline void eb_span_opened(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
+static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_close(&span->thread->epoch, num); }
+
 /* All is counted. */
 static inline void eb_span_end(eb_span *span) {
+  if (span->thread->epoch.is_over) eb_epoch_end(&span->thread->epoch, &span->thread->table);
   if (__builtin_expect(span->begin_ticks + span->ticks >= span->thread->due_ticks, 0)) eb_recorder_write(span->thread);
   span->thread->is_inside = false;
 }
@@ -142,9 +154,10 @@ static inline int eb_world_rank(const eb_communicator *communicator, int rank) {
 static inline uint32_t eb_number_of(const eb_communicator *communicator) { return communicator ? communicator->number : 0; }
 
 static inline void eb_add(eb_thread *thread, unsigned call, eb_role role, const eb_communicator *communicator, int peer,
-                          uint64_t calls, uint64_t messages, uint64_t bytes, uint64_t ticks) {
-  eb_entry *entry = eb_table_entry(&thread->table, eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer);
-  if (entry) eb_entry_add(entry, calls, messages, bytes, ticks);
+                          uint32_t calls, uint32_t messages, uint64_t bytes, uint64_t ticks) {
+  const eb_event event = {
+      eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, calls, messages, bytes, ticks};
+  eb_epoch_add(&thread->epoch, &thread->table, &event);
 }
 
 /* A call without a message of its own to one peer, or one that failed. */
@@ -172,7 +185,8 @@ uint64_t eb_status_bytes(const MPI_Status *status);
 /* A program has called MPI_Cancel: receives may complete without a message. */
 extern bool eb_is_any_cancelled;
 
-/* Counts the message of a request that has completed, if it is one of ours. */
-void eb_request_completed(const eb_span *span, uint64_t key, const MPI_Status *status);
+/* Counts the message of a request that has completed, if it is one of ours. `is_freed`: the MPI has set the handle to null.
+ * Returns whether the request had been started. */
+bool eb_request_completed(const eb_span *span, uint64_t key, bool is_freed, const MPI_Status *status);
 
 #endif

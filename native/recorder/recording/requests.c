@@ -119,29 +119,16 @@ bool eb_requests_start(uint64_t key, eb_request *request) {
 
 bool eb_requests_complete(uint64_t key, eb_request *request) {
   shard *in = shard_of(key);
-  bool counts = false;
   if (is_empty(in)) return false;
   lock(in);
   node **link = find(in, key);
   if (link) {
     *request = (*link)->request;
-    switch (request->kind) {
-      case EB_REQUEST_RECEIVE:
-      case EB_REQUEST_RECEIVE_NO_STATUS:
-      case EB_REQUEST_MESSAGE:
-        counts = true;
-        remove_node(in, link);
-        break;
-      case EB_REQUEST_PERSISTENT_RECEIVE:
-      case EB_REQUEST_PARTITIONED_RECEIVE:
-        counts = request->is_active;
-        (*link)->request.is_active = false;
-        break;
-      default: break;
-    }
+    if (eb_request_is_persistent(request)) (*link)->request.is_active = false;
+    else remove_node(in, link);
   }
   unlock(in);
-  return counts;
+  return link != NULL;
 }
 
 bool eb_requests_remove(uint64_t key, eb_request *request) {

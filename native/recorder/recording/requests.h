@@ -23,7 +23,7 @@ typedef struct {
   uint32_t call; /* the number of the call that created it */
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
-  bool is_active; /* of persistent ones */
+  bool is_active; /* started and not complete */
   uint64_t bytes; /* where the request says it */
 } eb_request;
 
@@ -41,7 +41,15 @@ void eb_requests_add(uint64_t key, const eb_request *request);
 /* At MPI_Start. False: not known. */
 bool eb_requests_start(uint64_t key, eb_request *request);
 
-/* When it has completed: a persistent one becomes inactive, another one is forgotten. False: nothing to count. */
+static inline bool eb_request_is_persistent(const eb_request *request) {
+  return request->kind >= EB_REQUEST_PERSISTENT_RECEIVE && request->kind <= EB_REQUEST_PARTITIONED_RECEIVE;
+}
+static inline bool eb_request_receives(const eb_request *request) {
+  return request->kind != EB_REQUEST_PERSISTENT_SEND && request->kind != EB_REQUEST_PARTITIONED_SEND;
+}
+
+/* When it has completed: a persistent one becomes inactive, another one is forgotten. *request is as it was before. False: not
+ * known. */
 bool eb_requests_complete(uint64_t key, eb_request *request);
 
 /* At MPI_Request_free. False: not known. */

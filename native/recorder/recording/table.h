@@ -1,4 +1,4 @@
-/* What one thread has counted: an entry for every distinct call, role, communicator, peer and size class.
+/* What one thread has counted: an entry for every distinct phase, call, role, communicator, peer and size class.
  *
  * Only the thread itself writes to its table, so counting needs no lock. Another thread may read the table when the process
  * ends: entries never move and are never freed.
@@ -27,7 +27,7 @@ enum {
 
 /* 48 bytes: with its place in the index, less than a cache line for each distinct key. */
 typedef struct {
-  uint64_t what; /* eb_what: call, role, size class, communicator */
+  uint64_t what; /* eb_what: call, role, size class, phase, communicator */
   int32_t peer;
   uint32_t is_dirty; /* changed since it was written */
   uint64_t calls, messages, bytes, ticks;
@@ -49,9 +49,16 @@ typedef struct {
 /* 0 for 0 bytes; class k > 0 holds 2^(k-1) <= bytes < 2^k. */
 static inline unsigned eb_size_class(uint64_t bytes) { return bytes ? 64u - (unsigned)__builtin_clzll(bytes) : 0; }
 
+/* 12, 4, 8, 16 and 24 bits. A program with 2^24 communicators has no memory for them. */
 static inline uint64_t eb_what(unsigned call, eb_role role, unsigned size_class, uint32_t communicator) {
-  return (uint64_t)call << 48 | (uint64_t)role << 40 | (uint64_t)size_class << 32 | communicator;
+  return (uint64_t)call << 52 | (uint64_t)role << 48 | (uint64_t)size_class << 40 | (communicator & 0xffffff);
 }
+static inline uint64_t eb_what_in_phase(uint64_t what, uint32_t phase) { return what | (uint64_t)phase << 24; }
+static inline unsigned eb_what_call(uint64_t what) { return (unsigned)(what >> 52); }
+static inline unsigned eb_what_role(uint64_t what) { return (unsigned)(what >> 48) & 0xf; }
+static inline unsigned eb_what_size_class(uint64_t what) { return (unsigned)(what >> 40) & 0xff; }
+static inline uint32_t eb_what_phase(uint64_t what) { return (uint32_t)(what >> 24) & 0xffff; }
+static inline uint32_t eb_what_communicator(uint64_t what) { return (uint32_t)what & 0xffffff; }
 
 static inline uint64_t eb_table_hash(uint64_t what, int32_t peer) {
   const uint64_t mixed = (what ^ (uint64_t)(uint32_t)peer << 20) * 0x9e3779b97f4a7c15u;

@@ -1,4 +1,5 @@
 /* When and what a rank writes. */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ bool eb_recorder_is_on;
 static double tick_s(void) { return eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9; }
 
 static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * tick_s() * 1e9); }
+static uint64_t since_begin_ns(uint64_t ticks) { return ticks > begin_ticks ? nanoseconds(ticks - begin_ticks) : 0; }
 
 static void print_members(eb_payload *payload, const char *key, const eb_members *members) {
   eb_payload_print(payload, ",\"%s\":", key);
@@ -68,6 +70,56 @@ static void write_communicators(void) {
   }
 }
 
+/* The module and the place in it are the same in all ranks, unlike the address. */
+static void print_step(eb_payload *payload, const eb_step *step) {
+  Dl_info found = {0};
+  const bool is_known = dladdr(step->site, &found) != 0;
+  const uintptr_t base = is_known ? (uintptr_t)found.dli_fbase : 0;
+  eb_payload_print(payload, "{\"call\":%u,\"offset\":%llu,\"module\":", step->call,
+                   (unsigned long long)((uintptr_t)step->site - base));
+  eb_payload_string(payload, is_known && found.dli_fname ? found.dli_fname : "");
+  eb_payload_print(payload, ",\"function\":");
+  eb_payload_string(payload, is_known && found.dli_sname ? found.dli_sname : "");
+  eb_payload_print(payload, "}");
+}
+
+static void write_phase(const eb_phase *phase) {
+  eb_payload payload = {0};
+  eb_payload_print(&payload, "{\"kind\":\"phase\",\"number\":%u,\"region\":%d,\"steps\":[", phase->number, phase->region);
+  for (uint32_t s = 0; s < phase->num_steps; s++) {
+    if (s > 0) eb_payload_print(&payload, ",");
+    print_step(&payload, &phase->steps[s]);
+  }
+  eb_payload_print(&payload, "]}");
+  eb_file_append(EB_CHUNK_JSON, &payload);
+}
+
+/* Before the entries that name them. */
+static void write_phases(void) {
+  for (eb_phase *each = eb_phases_first(); each && !each->is_written; each = each->next) {
+    write_phase(each);
+    each->is_written = true;
+  }
+}
+
+static void write_phase_totals(eb_thread *thread) {
+  eb_payload payload = {0};
+  eb_phase_totals totals;
+  for (uint32_t phase = 0; eb_phase_totals_read(&thread->epoch, phase, &totals); phase++) {
+    if (!totals.is_dirty) continue;
+    const eb_written_phase written = {
+        .phase = phase,
+        .thread = thread->number,
+        .epochs = totals.epochs,
+        .time_ns = nanoseconds(totals.ticks),
+        .first_ns = since_begin_ns(totals.first_ticks),
+        .last_ns = since_begin_ns(totals.last_ticks),
+    };
+    eb_payload_append(&payload, &written, sizeof written);
+  }
+  eb_file_append(EB_CHUNK_PHASES, &payload);
+}
+
 static void write_entries(eb_thread *thread) {
   eb_payload payload = {0};
   const uint64_t run_ns = nanoseconds(eb_recorder_ticks() - begin_ticks);
@@ -80,12 +132,13 @@ static void write_entries(eb_thread *thread) {
       eb_entry *entry = &block->entries[e];
       if (!__atomic_exchange_n(&entry->is_dirty, 0, __ATOMIC_ACQUIRE)) continue;
       const eb_written_entry written = {
-          .call = (uint16_t)(entry->what >> 48),
-          .role = (uint8_t)(entry->what >> 40),
-          .size_class = (uint8_t)(entry->what >> 32),
-          .communicator = (uint32_t)entry->what,
+          .call = (uint16_t)eb_what_call(entry->what),
+          .role = (uint8_t)eb_what_role(entry->what),
+          .size_class = (uint8_t)eb_what_size_class(entry->what),
+          .communicator = eb_what_communicator(entry->what),
           .peer = entry->peer,
           .thread = thread->number,
+          .phase = eb_what_phase(entry->what),
           .calls = __atomic_load_n(&entry->calls, __ATOMIC_RELAXED),
           .messages = __atomic_load_n(&entry->messages, __ATOMIC_RELAXED),
           .bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED),
@@ -107,7 +160,9 @@ void eb_recorder_write(eb_thread *thread) {
   if (is_child) return;
   pthread_mutex_lock(&lock);
   write_communicators();
+  write_phases();
   write_entries(thread);
+  write_phase_totals(thread);
   pthread_mutex_unlock(&lock);
 }
 
@@ -155,17 +210,29 @@ void eb_recorder_begin(void) {
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
 
+/* Of threads that are in no call now: they begin none any more. */
+static void end_epochs(void) {
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next)
+    if (thread == eb_thread_current || !__atomic_load_n(&thread->is_inside, __ATOMIC_ACQUIRE))
+      eb_epoch_end(&thread->epoch, &thread->table);
+}
+
 void eb_recorder_flush(const char *how) {
   if (!eb_recorder_is_on || is_child) return;
+  if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
   pthread_mutex_lock(&lock);
+  if (how) end_epochs();
   write_communicators();
-  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) write_entries(thread);
+  write_phases();
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
+    write_entries(thread);
+    write_phase_totals(thread);
+  }
   if (how) {
     eb_payload payload = {0};
     eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f}", how,
                      (double)(eb_recorder_ticks() - begin_ticks) * tick_s());
     eb_file_append(EB_CHUNK_JSON, &payload);
-    eb_recorder_is_on = false;
   }
   pthread_mutex_unlock(&lock);
 }

@@ -4,8 +4,8 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from earlybird.data.errors import InputError
 
 SCHEMA = "earlybird.recording/1"
 SUMMARY = "recording.json"
+_FUNCTIONS = "functions.json"
 # The roles of entries: see native/recorder/recording/table.h.
 CALL, SENT, RECEIVED = 0, 1, 2
 # Peers that are no ranks.
@@ -23,15 +24,22 @@ NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 
 # The format: see native/recorder/recording/file.h.
 _HEAD = struct.Struct("=IIQII")
-_MAGIC, _JSON, _ENTRIES = 0x43524245, 1, 2
+_MAGIC, _JSON, _ENTRIES, _PHASES = 0x43524245, 1, 2, 3
 _FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
 _ENTRY = np.dtype(
     [
         ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
-        ("thread", "u4"), ("calls", "u8"), ("messages", "u8"), ("bytes", "u8"), ("time_ns", "u8"),
+        ("thread", "u4"), ("phase", "u4"), ("reserved", "u4"), ("calls", "u8"), ("messages", "u8"),
+        ("bytes", "u8"), ("time_ns", "u8"),
     ]
 )  # fmt: skip
-_KEY = ["call", "role", "size_class", "communicator", "peer", "thread"]
+_KEY = ["call", "role", "size_class", "communicator", "peer", "thread", "phase"]
+_PHASE = np.dtype(
+    [
+        ("phase", "u4"), ("thread", "u4"), ("epochs", "u8"), ("time_ns", "u8"), ("first_ns", "u8"),
+        ("last_ns", "u8"),
+    ]
+)  # fmt: skip
 _AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.
 _MOST_RANKS = 10**8
@@ -60,14 +68,53 @@ class Communicator:
     destinations: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Step:
+    """A place in the program that calls the MPI.
+
+    Attributes
+    ----------
+    module, offset : file of the program or library, and the distance of the place from where that is loaded.
+    function : of the place, if the module names it.
+    """
+
+    call: str
+    module: str
+    offset: int
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class RankPhase:
+    """Epochs of a rank with the same steps: see native/recorder/recording/epoch.h.
+
+    Attributes
+    ----------
+    region : the level of MPI_Pcontrol meanwhile; 1 without it.
+    steps : in the order of the first epoch.
+    epochs : how many there were, on all threads.
+    time_s : from the first to the last call of each epoch, summed.
+    first_s, last_s : beginning of the first epoch and end of the last one, since MPI_Init.
+    """
+
+    region: int
+    steps: tuple[Step, ...]
+    epochs: int
+    time_s: float
+    first_s: float
+    last_s: float
+
+
 @dataclass(frozen=True, eq=False)
 class RankRecording:
     """The file of a rank.
 
     Attributes
     ----------
-    entries : structured array with a row for every distinct thread, call, role, communicator, peer and size
-        class; `call` is an index of `calls`, size class k > 0 holds sizes from 2**(k-1) to 2**k - 1 bytes.
+    entries : structured array with a row for every distinct thread, phase, call, role, communicator, peer and
+        size class; `call` is an index of `calls`, size class k > 0 holds sizes from 2**(k-1) to 2**k - 1
+        bytes, phase 0 is none.
+    phases : by the numbers in the entries.
     communicators : by the numbers in the entries; 0 is none.
     end : "finalize", "exit", "abort", or None if the file does not say: the process was killed.
     run_s : time from MPI_Init to the last chunk.
@@ -85,6 +132,7 @@ class RankRecording:
     end: str | None
     run_s: float
     is_cut: bool
+    phases: Mapping[int, RankPhase] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,13 +217,19 @@ class Recording:
         ]
         return sorted(totals, key=lambda total: (-total.time_s, total.name))
 
-    def sent(self) -> PairTotals:
-        """Messages as their senders recorded them; where a sender left no file, as the receivers did."""
+    def sent(self, phases: Mapping[int, Collection[int]] | None = None) -> PairTotals:
+        """Messages as their senders recorded them; where a sender left no file, as the receivers did.
+
+        `phases`: only of these, the numbers of each rank's phases by rank.
+        """
         parts = []
         for rank, one in self.ranks.items():
-            rows = one.entries[(one.entries["role"] == SENT) & (one.entries["peer"] >= 0)]
+            entries = one.entries
+            if phases is not None:
+                entries = entries[np.isin(entries["phase"], list(phases.get(rank, ())))]
+            rows = entries[(entries["role"] == SENT) & (entries["peer"] >= 0)]
             parts.append(_columns(np.full(len(rows), rank), rows["peer"], rows))
-            rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
+            rows = entries[(entries["role"] == RECEIVED) & (entries["peer"] >= 0)]
             rows = rows[np.isin(rows["peer"], self.missing)]
             parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
         return _join(parts)
@@ -205,6 +259,11 @@ def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
     files.write_json(path / SUMMARY, {"schema": SCHEMA, **facts})
 
 
+def save_functions(path: Path, functions: Mapping[str, Mapping[int, str]]) -> None:
+    """Keep names of functions by module and offset for `load_recording`: the modules may change later."""
+    files.write_json(path / _FUNCTIONS, {"schema": SCHEMA, "functions": functions})
+
+
 def load_recording(path: str | Path) -> Recording:
     """Read the folder of a recording; raises InputError if it is none or a file has another schema.
 
@@ -212,6 +271,7 @@ def load_recording(path: str | Path) -> Recording:
     """
     path = Path(path)
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
+    functions = _load_functions(path)
     ranks, num_other = {}, 0
     for file in sorted(path.iterdir()):
         named = _FILE.fullmatch(file.name)
@@ -219,14 +279,24 @@ def load_recording(path: str | Path) -> Recording:
             continue
         if named[2] is not None:
             num_other += 1
-        elif (one := _load_rank(file)) is not None:
+        elif (one := _load_rank(file, functions)) is not None:
             ranks[one.rank] = one
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
     return Recording(path, arguments, dict(sorted(ranks.items())), num_other)
 
 
-def _load_rank(path: Path) -> RankRecording | None:
+def _load_functions(path: Path) -> Mapping[str, Mapping[str, str]]:
+    """Names by module and offset, as text; empty without the file."""
+    if not (path / _FUNCTIONS).exists():
+        return {}
+    functions = files.read_json(path / _FUNCTIONS, "recording", SCHEMA).get("functions", {})
+    if not isinstance(functions, dict) or not all(isinstance(one, dict) for one in functions.values()):
+        raise InputError(f"{path / _FUNCTIONS} is damaged; remove it, or {_AGAIN}")
+    return functions
+
+
+def _load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRecording | None:
     """None if the process ended before it had written its header."""
     try:
         data = path.read_bytes()
@@ -236,13 +306,15 @@ def _load_rank(path: Path) -> RankRecording | None:
         ) from error
     header: dict[str, Any] | None = None
     communicators: dict[int, Communicator] = {}
-    blocks, end, run_ns = [], None, 0
+    blocks, phase_blocks, named_phases, end, run_ns = [], [], [], None, 0
     chunks = _Chunks(data)
     try:
         for kind, payload in chunks:
             if kind == _ENTRIES:
                 run_ns = max(run_ns, int.from_bytes(payload[:8], "little"))
                 blocks.append(np.frombuffer(payload, _ENTRY, offset=8))
+            elif kind == _PHASES:
+                phase_blocks.append(np.frombuffer(payload, _PHASE))
             elif kind == _JSON:
                 value = json.loads(payload)
                 match value["kind"]:
@@ -251,6 +323,8 @@ def _load_rank(path: Path) -> RankRecording | None:
                         _check_schema(path, header)
                     case "communicator":
                         communicators[value["number"]] = _communicator(value)
+                    case "phase":
+                        named_phases.append(value)
                     case "end":
                         end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
         if header is None:
@@ -259,7 +333,7 @@ def _load_rank(path: Path) -> RankRecording | None:
             return None
         if not 0 <= int(header["rank"]) < int(header["size"]) <= _MOST_RANKS:
             raise ValueError(f"rank {header['rank']} of {header['size']}")
-        entries = _latest(blocks)
+        entries = _latest(blocks, _ENTRY, _KEY)
         calls = tuple(map(str, header["calls"]))
         if len(entries) and entries["call"].max() >= len(calls):
             raise ValueError("an entry names a call that the header does not have")
@@ -267,6 +341,9 @@ def _load_rank(path: Path) -> RankRecording | None:
             rank=int(header["rank"]), size=int(header["size"]), host=str(header["host"]),
             mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
             communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
+            phases=_rank_phases(
+                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions
+            ),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {_AGAIN}") from error
@@ -321,12 +398,41 @@ def _members(value: Any) -> tuple[int, ...]:
     return tuple(first + stride * rank for rank in range(num))
 
 
-def _latest(blocks: list[np.ndarray]) -> np.ndarray:
-    """Of the entries with the same key, the last one: entries are totals since the start."""
+def _rank_phases(
+    named: list[dict[str, Any]],
+    totals: np.ndarray,
+    calls: tuple[str, ...],
+    functions: Mapping[str, Mapping[str, str]],
+) -> dict[int, RankPhase]:
+    """Phases by number; those without an epoch that was written are left out."""
+    phases = {}
+    for value in named:
+        rows = totals[totals["phase"] == int(value["number"])]
+        if not len(rows):
+            continue
+        steps = tuple(_step(step, calls, functions) for step in value["steps"])
+        phases[int(value["number"])] = RankPhase(
+            region=int(value["region"]), steps=steps, epochs=int(rows["epochs"].sum()),
+            time_s=1e-9 * int(rows["time_ns"].sum()), first_s=1e-9 * int(rows["first_ns"].min()),
+            last_s=1e-9 * int(rows["last_ns"].max()),
+        )  # fmt: skip
+    return phases
+
+
+def _step(
+    value: Mapping[str, Any], calls: tuple[str, ...], functions: Mapping[str, Mapping[str, str]]
+) -> Step:
+    module, offset = str(value["module"]), int(value["offset"])
+    function = functions.get(module, {}).get(str(offset), value["function"])
+    return Step(calls[value["call"]], module, offset, str(function))
+
+
+def _latest(blocks: list[np.ndarray], dtype: np.dtype, key: list[str]) -> np.ndarray:
+    """Of the rows with the same key, the last one: rows are totals since the start."""
     if not blocks:
-        return np.empty(0, _ENTRY)
+        return np.empty(0, dtype)
     rows = np.concatenate(blocks)[::-1]
-    _, first = np.unique(rows[_KEY], return_index=True)
+    _, first = np.unique(rows[key], return_index=True)
     return rows[np.sort(first)][::-1]
 
 

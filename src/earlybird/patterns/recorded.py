@@ -1,23 +1,79 @@
 """The messages of a recording as the pattern of one exchange."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
-from earlybird.data.recording import Recording
+from earlybird.data.phases import Phase, find_phases
+from earlybird.data.recording import PairTotals, Recording
 
 # More rows make a pattern that no one replays.
 MOST_MESSAGES = 1_000_000
 
 
-def recorded_exchange(recording: Recording, *, combined: bool = False) -> tuple[Pattern, int]:
-    """All messages of the run as one exchange, and the number of messages from ranks to themselves left out.
+@dataclass(frozen=True, eq=False)
+class RecordedExchange:
+    """A pattern from a recording.
 
-    Counts and bytes of every pair are exact. A recording keeps no single sizes: the messages of a pair in one
-    size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
+    Attributes
+    ----------
+    left_out : messages from ranks to themselves, which a pattern does not have.
+    num_unequal : pairs of ranks and size classes whose messages are no multiple of the epochs: means.
+    """
+
+    pattern: Pattern
+    left_out: int
+    num_unequal: int = 0
+
+
+def heaviest_phase(recording: Recording) -> Phase:
+    """The phase with most bytes of messages; raises InputError if none has a message."""
+    phases = find_phases(recording)
+    sums = [int(phase.sent(recording).bytes.sum()) for phase in phases]
+    if not phases or max(sums) == 0:
+        raise InputError(
+            f"no phase of {recording.path} has a message between ranks; `earlybird show` prints what it has"
+        )
+    return phases[sums.index(max(sums))]
+
+
+def phase_of(recording: Recording, number: int) -> Phase:
+    """A phase by its number; raises InputError if there is none."""
+    phases = find_phases(recording)
+    if not 1 <= number <= len(phases):
+        raise InputError(
+            f"the recording has phases 1 to {len(phases)}, --phase is {number}; give one of them"
+        )
+    return phases[number - 1]
+
+
+def exchange_of_phase(recording: Recording, phase: Phase, *, combined: bool = False) -> RecordedExchange:
+    """One epoch of a phase: what each rank sends in all its epochs, divided by their number."""
+    totals = phase.sent(recording)
+    epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in totals.src.tolist()], np.int64)
+    unequal = (totals.messages % epochs != 0) | (totals.bytes % epochs != 0)
+    messages = np.rint(totals.messages / epochs).astype(np.int64)
+    size = np.rint(totals.bytes / epochs).astype(np.int64)
+    kept = messages > 0
+    one = PairTotals(
+        *(column[kept] for column in (totals.src, totals.dst, totals.size_class, messages, size))
+    )
+    pattern, left_out = _as_messages(one, combined)
+    return RecordedExchange(pattern, left_out, int(unequal.sum()))
+
+
+def exchange_of_all(recording: Recording, *, combined: bool = False) -> RecordedExchange:
+    """All messages of the run as one exchange; counts and bytes of every pair are exact."""
+    return RecordedExchange(*_as_messages(recording.sent(), combined))
+
+
+def _as_messages(totals: PairTotals, combined: bool) -> tuple[Pattern, int]:
+    """A recording keeps no single sizes: messages of a pair in one size class get equal ones, up to a byte.
+
     Raises InputError for more than MOST_MESSAGES messages.
     """
-    totals = recording.sent()
     if combined:
         totals = totals.by_pair()
     is_other = totals.src != totals.dst

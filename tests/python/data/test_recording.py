@@ -9,7 +9,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.recording import RECEIVED, SENT, load_recording, start_recording
-from earlybird.patterns.recorded import recorded_exchange
+from earlybird.patterns.recorded import exchange_of_all
 
 CALLS = ["MPI_Send", "MPI_Recv"]
 
@@ -37,7 +37,9 @@ def header(rank, size=2, **more):
 def entries(*rows, run_ns=1000):
     """Rows: call, role, size class, peer, messages, bytes."""
     packed = [
-        struct.pack("=HBBIiI4Q", call, role, size_class, 1, peer, 0, messages, messages, size, 10 * messages)
+        struct.pack(
+            "=HBBIiIII4Q", call, role, size_class, 1, peer, 0, 0, 0, messages, messages, size, 10 * messages
+        )
         for call, role, size_class, peer, messages, size in rows
     ]
     return chunk(2, struct.pack("=Q", run_ns) + b"".join(packed))
@@ -113,17 +115,18 @@ def test_messages_of_a_rank_without_a_file_are_those_that_others_received(writte
 def test_a_pattern_has_each_pairs_messages_and_bytes(written):
     data = header(0) + entries((0, SENT, 4, 1, 3, 31), (0, SENT, 1, 1, 1, 1), (0, SENT, 4, 0, 7, 60)) + END
     recording = load_recording(written({0: data, 1: header(1) + END}))
-    pattern, left_out = recorded_exchange(recording)
+    made = exchange_of_all(recording)
+    pattern, left_out = made.pattern, made.left_out
     assert pattern.triples().tolist() == [[0, 1, 1], [0, 1, 11], [0, 1, 10], [0, 1, 10]]
     assert left_out == 7
-    combined, _ = recorded_exchange(recording, combined=True)
+    combined = exchange_of_all(recording, combined=True).pattern
     assert combined.triples().tolist() == [[0, 1, 32]]
 
 
 def test_too_many_messages_for_a_pattern_are_refused(written):
     data = header(0) + entries((0, SENT, 4, 1, 10**7, 10**8)) + END
     with pytest.raises(InputError, match="--combined"):
-        recorded_exchange(load_recording(written({0: data})))
+        exchange_of_all(load_recording(written({0: data})))
 
 
 @pytest.mark.parametrize(

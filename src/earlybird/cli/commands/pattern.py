@@ -149,23 +149,37 @@ def convert(
 def recording(
     source: Annotated[Path, typer.Argument(help="Folder that `earlybird record` wrote.", metavar="REC")],
     output: Output,
+    phase: Annotated[
+        int | None,
+        typer.Option(help="Number of a phase in `earlybird show REC`.  [default: that with most bytes]"),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="All messages of the run, not one epoch.")] = False,
     combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
     format: Format = FORMAT,
 ) -> None:
-    """Write all point-to-point messages of a recorded run as one exchange.
+    """Write one epoch of a recorded program as an exchange.
 
-    Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Counts and bytes
-    of each pair are exact; messages of one pair between two powers of two get equal sizes.
+    Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Messages of one
+    pair between two powers of two get equal sizes.
     """
     from earlybird.data.recording import load_recording
-    from earlybird.patterns.recorded import recorded_exchange
+    from earlybird.patterns.recorded import exchange_of_all, exchange_of_phase, heaviest_phase, phase_of
 
     _check_output(output)
+    if whole and phase is not None:
+        raise InputError("--all is the whole run and --phase a part of it; give one of them")
     loaded = load_recording(source)
-    pattern, left_out = recorded_exchange(loaded, combined=combined)
-    if left_out:
-        note(f"left out {left_out} messages from a rank to itself")
-    _finish(pattern, output, loaded.size, {}, format)
+    if whole:
+        made = exchange_of_all(loaded, combined=combined)
+    else:
+        chosen = heaviest_phase(loaded) if phase is None else phase_of(loaded, phase)
+        made = exchange_of_phase(loaded, chosen, combined=combined)
+        note(f"one epoch of phase {chosen.number}, of which there were {chosen.epochs}")
+    if made.num_unequal:
+        note(f"the messages of {made.num_unequal} pairs and sizes differ between epochs; means are written")
+    if made.left_out:
+        note(f"left out {made.left_out} messages from a rank to itself")
+    _finish(made.pattern, output, loaded.size, {}, format)
 
 
 def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):

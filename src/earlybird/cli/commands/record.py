@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,8 @@ from earlybird.cli.options.shared import MpiOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording, remarks
-from earlybird.data.recording import load_recording, start_recording
+from earlybird.data.recording import Recording, load_recording, save_functions, start_recording
+from earlybird.machine.symbols import function_names
 
 
 def record(
@@ -40,12 +42,26 @@ def record(
     program, arguments, environment = prepare(Request(command, mpi, not interpose, None, records=True))
     start_recording(output, {"command": command})
     status = _run(program, arguments, environment | {"EARLYBIRD_RECORD": str(output.resolve())}, json)
-    recording = load_recording(output)
+    recording = _name_functions(load_recording(output))
     for sentence in remarks(recording):
         note(f"warning: {sentence}")
     if recording.ranks:
         print_recording(recording, Format.json if json else Format.table)
     return status
+
+
+def _name_functions(recording: Recording) -> Recording:
+    """With the functions that call the MPI, as long as the program is as it was recorded."""
+    offsets: dict[str, set[int]] = defaultdict(set)
+    for one in recording.ranks.values():
+        for phase in one.phases.values():
+            for step in phase.steps:
+                offsets[step.module].add(step.offset)
+    found = {module: function_names(module, places) for module, places in offsets.items()}
+    if not any(found.values()):
+        return recording
+    save_functions(recording.path, found)
+    return load_recording(recording.path)
 
 
 def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:

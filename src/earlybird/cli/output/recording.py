@@ -15,9 +15,11 @@ from earlybird.cli.output.printing import (
     table,
 )
 from earlybird.data import units
+from earlybird.data.phases import Phase, find_phases
 from earlybird.data.recording import PairTotals, Recording
 
-_MOST_CALLS, _MOST_PAIRS = 12, 12
+_MOST_CALLS, _MOST_PHASES, _MOST_PAIRS = 12, 8, 12
+_MOST_NAMES = 3
 _MOST_RANKS = 8
 
 
@@ -34,6 +36,9 @@ def print_recording(recording: Recording, format: Format) -> None:
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
+    if summary["phases"]:
+        whole_s = summary["run_s"] * max(len(recording.ranks), 1)
+        _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
     if heaviest:
         _print_first(_PAIR_COLUMNS, heaviest, _MOST_PAIRS, "pairs", [])
 
@@ -81,6 +86,24 @@ def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
         "messages": int(pairs.messages.sum()),
         "bytes": int(pairs.bytes.sum()),
         "calls": [vars(total) for total in recording.call_totals()],
+        "phases": [_phase(recording, phase) for phase in find_phases(recording)],
+    }
+
+
+def _phase(recording: Recording, phase: Phase) -> dict[str, Any]:
+    sent = phase.sent(recording)
+    return {
+        "number": phase.number,
+        "region": phase.region,
+        "calls": phase.calls,
+        "functions": phase.functions,
+        "ranks": len(phase.of_ranks),
+        "epochs": phase.epochs,
+        "time_s": phase.time_s,
+        "first_s": phase.first_s,
+        "last_s": phase.last_s,
+        "messages": int(sent.messages.sum()),
+        "bytes": int(sent.bytes.sum()),
     }
 
 
@@ -102,6 +125,25 @@ def _call_columns(whole_s: float) -> list[Column]:
         Column("time", lambda total: units.format_seconds(total["time_s"])),
         Column("of the run", lambda total: percent_text(_share(total, whole_s))),
     ]
+
+
+def _phase_columns(whole_s: float) -> list[Column]:
+    return [
+        Column("phase", lambda phase: phase["number"]),
+        Column("calls", lambda phase: _names(phase["calls"])),
+        Column("in", lambda phase: _names(phase["functions"])),
+        Column("ranks", lambda phase: phase["ranks"]),
+        Column("epochs", lambda phase: phase["epochs"]),
+        Column("messages", lambda phase: phase["messages"] or ""),
+        Column("bytes", lambda phase: units.format_bytes(phase["bytes"]) if phase["bytes"] else ""),
+        Column("time", lambda phase: units.format_seconds(phase["time_s"])),
+        Column("of the run", lambda phase: percent_text(phase["time_s"] / whole_s if whole_s else None)),
+    ]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
+    return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
 
 
 _PAIR_COLUMNS = [
