@@ -1,5 +1,6 @@
 # The target `earlybird_recorder`: what `earlybird record` preloads. Like `earlybird`, not linked with the MPI.
 add_library(earlybird_recorder SHARED
+  interpose/objects/fortran_bindings.c
   interpose/objects/identity.c
   interpose/objects/symbols.c
   partitioned/process/clock.c

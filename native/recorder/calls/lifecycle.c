@@ -1,6 +1,7 @@
 /* MPI_Init, MPI_Init_thread, MPI_Finalize, MPI_Abort: where recording begins and ends. MPI_Pcontrol: where regions do. */
 #include <stdlib.h>
 
+#include "interpose/objects/fortran_bindings.h"
 #include "interpose/objects/identity.h"
 #include "recorder/calls/wrap.h"
 
@@ -13,15 +14,20 @@ static int depth;
 /* Before the MPI begins: another kind of MPI than the recorder was built for has other handles. The reason is printed. */
 static void enter(void) {
   if (++depth > 1) return;
+  eb_bindings_redirect();
   eb_objects objects = eb_objects_list();
   if (!eb_identity_can_be_called(&objects)) exit(2);
   eb_objects_free(&objects);
   eb_clock_begin();
 }
 
+/* Whatever the program needs has its addresses by now. */
+__attribute__((constructor)) static void redirect_bindings(void) { eb_bindings_redirect(); }
+
 static int leave(int rc, const eb_call *call, double begin_s) {
   if (--depth > 0 || rc != MPI_SUCCESS) return rc;
   const double took_s = eb_now_s() - begin_s;
+  eb_bindings_redirect(); /* of plug-ins that the MPI has loaded */
   eb_clock_settle();
   eb_recorder_begin();
   eb_span span = eb_span_begin(call);
