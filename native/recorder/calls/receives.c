@@ -15,9 +15,13 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
                         const MPI_Request *request) {
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, source) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
-  if (rc == MPI_SUCCESS && kind == EB_REQUEST_RECEIVE) eb_span_opened(span);
   /* Requests without a message may share one handle: MPICH does so for MPI_PROC_NULL. */
-  if (rc != MPI_SUCCESS || peer == EB_PEER_NULL) return;
+  if (rc != MPI_SUCCESS) return;
+  if (peer == EB_PEER_NULL) {
+    if (kind == EB_REQUEST_RECEIVE) eb_span_opened(span, request);
+    return;
+  }
+  if (kind == EB_REQUEST_RECEIVE) eb_span_started(span);
   const eb_request receive = {kind, call, communicator, peer, kind == EB_REQUEST_RECEIVE, 0};
   eb_requests_add(eb_request_key(*request), &receive);
 }

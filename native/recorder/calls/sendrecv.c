@@ -58,8 +58,12 @@ EB_LARGE(REPLACE(MPI_Sendrecv_replace_c, MPI_Count))
 
 static void begun(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, uint64_t recv_bytes,
                   const MPI_Request *request) {
-  if (rc == MPI_SUCCESS) eb_span_opened(span);
-  if (rc != MPI_SUCCESS || source == MPI_PROC_NULL) return;
+  if (rc != MPI_SUCCESS) return;
+  if (source == MPI_PROC_NULL) {
+    eb_span_opened(span, request);
+    return;
+  }
+  eb_span_started(span);
   const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), true, recv_bytes};
   eb_requests_add(eb_request_key(*request), &receive);
 }

@@ -25,7 +25,7 @@
 /* COUNTED of a call that starts a request. */
 #define EB_OPENED(COUNTED) \
   COUNTED;                 \
-  if (rc == MPI_SUCCESS) eb_span_opened(&span)
+  if (rc == MPI_SUCCESS) eb_span_opened(&span, request)
 
 /* Calls of MPI 4 with counts of MPI_Count. */
 #ifdef EB_HAS_LARGE_COUNT

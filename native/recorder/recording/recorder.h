@@ -102,8 +102,14 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
   return true;
 }
 
-/* The call has started a request, or has completed some. */
-static inline void eb_span_opened(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
+/* The call has started a request of which nothing is counted later; one that is known to requests.h; or has completed some. */
+static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
+  eb_epoch_open(&span->thread->epoch);
+  if (!eb_requests_include_others) return;
+  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, true, 0};
+  eb_requests_add(eb_request_key(*request), &other);
+}
+static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
 static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_close(&span->thread->epoch, num); }
 
 /* All is counted. */

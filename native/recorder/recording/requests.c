@@ -24,6 +24,7 @@ typedef struct {
 } shard;
 
 int eb_requests_num;
+bool eb_requests_include_others;
 static shard shards[NUM_SHARDS];
 
 static uint64_t mix(uint64_t key) {

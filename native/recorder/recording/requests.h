@@ -1,4 +1,7 @@
-/* Requests whose messages are counted later: receives when they complete, persistent and partitioned ones when they start. */
+/* Requests whose messages are counted later: receives when they complete, persistent and partitioned ones when they start.
+ *
+ * With MPI_THREAD_MULTIPLE all others are here too, because the MPI may give a handle to another thread between the end of a
+ * call that completes it and our search for it: without its own entry, it would be taken for the other thread's receive. */
 #ifndef EB_RECORDED_REQUESTS_H
 #define EB_RECORDED_REQUESTS_H
 
@@ -16,6 +19,7 @@ typedef enum {
   EB_REQUEST_PARTITIONED_SEND,    /* the same */
   EB_REQUEST_PARTITIONED_RECEIVE, /* at every completion; statuses of partitioned receives are not reliable on Open MPI 5.0 */
   EB_REQUEST_MESSAGE,             /* a matched message, which becomes a receive */
+  EB_REQUEST_OTHER,               /* a send, or of a collective: nothing is counted later */
 } eb_request_kind;
 
 typedef struct {
@@ -35,6 +39,9 @@ static inline uint64_t eb_message_key(MPI_Message handle) { return (uint64_t)(ui
 extern int eb_requests_num;
 static inline bool eb_requests_any(void) { return __atomic_load_n(&eb_requests_num, __ATOMIC_RELAXED) != 0; }
 
+/* The program has MPI_THREAD_MULTIPLE. */
+extern bool eb_requests_include_others;
+
 /* Without memory the request is not counted. */
 void eb_requests_add(uint64_t key, const eb_request *request);
 
@@ -45,7 +52,8 @@ static inline bool eb_request_is_persistent(const eb_request *request) {
   return request->kind >= EB_REQUEST_PERSISTENT_RECEIVE && request->kind <= EB_REQUEST_PARTITIONED_RECEIVE;
 }
 static inline bool eb_request_receives(const eb_request *request) {
-  return request->kind != EB_REQUEST_PERSISTENT_SEND && request->kind != EB_REQUEST_PARTITIONED_SEND;
+  return request->kind != EB_REQUEST_PERSISTENT_SEND && request->kind != EB_REQUEST_PARTITIONED_SEND &&
+         request->kind != EB_REQUEST_OTHER;
 }
 
 /* When it has completed: a persistent one becomes inactive, another one is forgotten. *request is as it was before. False: not

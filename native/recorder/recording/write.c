@@ -199,12 +199,13 @@ static void disown_file(void) {
 
 void eb_recorder_begin(void) {
   const char *folder = getenv("EARLYBIRD_RECORD");
-  int rank, size;
+  int rank, size, level;
   if (!folder || !*folder || eb_recorder_is_on || !eb_communicators_begin() ||
       PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS ||
       !eb_file_create(folder, rank))
     return;
   begin_ticks = eb_recorder_ticks();
+  eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
   write_header(rank, size);
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
