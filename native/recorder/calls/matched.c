@@ -18,7 +18,7 @@ EB_WRAP_PART(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Me
 /* The communicator that the message of the key was probed on. */
 static eb_communicator *take(uint64_t key) {
   eb_request probed;
-  return eb_requests_complete(key, &probed) ? probed.communicator : NULL;
+  return eb_requests_complete(key, eb_requests_ticket(key), &probed) ? probed.communicator : NULL;
 }
 
 #define BLOCKING(name, COUNT)                                                                               \

@@ -49,7 +49,7 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   int is_complete = 0;
   const uint64_t key = eb_request_key(request);
   if (PMPI_Request_get_status(request, &is_complete, &status) == MPI_SUCCESS && is_complete &&
-      eb_request_completed(span, key, true, &status))
+      eb_request_completed(span, key, eb_requests_ticket(key), true, &status))
     eb_span_closed(span, 1);
   else if (eb_requests_remove(key, &known) && known.is_active) eb_span_closed(span, 1);
 }

@@ -88,9 +88,9 @@ static void count_message(const eb_span *span, const eb_request *request, const 
                  eb_world_rank(request->communicator, status->MPI_SOURCE), eb_status_bytes(status));
 }
 
-bool eb_request_completed(const eb_span *span, uint64_t key, bool is_freed, const MPI_Status *status) {
+bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
   eb_request request;
-  if (!eb_requests_complete(key, &request)) return is_freed;
+  if (!eb_requests_complete(key, ticket, &request)) return is_freed;
   if (request.is_active && eb_request_receives(&request)) count_message(span, &request, status);
   return request.is_active;
 }

@@ -191,8 +191,8 @@ uint64_t eb_status_bytes(const MPI_Status *status);
 /* A program has called MPI_Cancel: receives may complete without a message. */
 extern bool eb_is_any_cancelled;
 
-/* Counts the message of a request that has completed, if it is one of ours. `is_freed`: the MPI has set the handle to null.
+/* Counts the message of a request that has completed, if it is known. `is_freed`: the MPI has set the handle to null.
  * Returns whether the request had been started. */
-bool eb_request_completed(const eb_span *span, uint64_t key, bool is_freed, const MPI_Status *status);
+bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status);
 
 #endif

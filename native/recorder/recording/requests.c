@@ -1,7 +1,7 @@
 /* A hash table of requests, in shards that threads seldom use together.
  *
- * A handle may be there twice: a thread completes a request, and before it has told us another thread creates one that the
- * MPI gives the same handle. The older one is always the one that has completed.
+ * A handle may be there several times: a thread completes a request, and before it has told us another thread creates one that
+ * the MPI gives the same handle. Only the newest can be active.
  */
 #include "recorder/recording/requests.h"
 
@@ -14,12 +14,14 @@
 typedef struct node {
   struct node *next;
   uint64_t key;
+  eb_ticket ticket;
   eb_request request;
 } node;
 
 typedef struct {
   _Alignas(64) int is_locked;
   uint32_t num, num_buckets; /* a power of two */
+  eb_ticket last_ticket;
   node **buckets, *unused;
 } shard;
 
@@ -77,7 +79,7 @@ void eb_requests_add(uint64_t key, const eb_request *request) {
   node *added = in->num < in->num_buckets || grow(in) ? take_unused(in) : NULL;
   if (added) {
     node **bucket = bucket_of(in, key);
-    *added = (node){*bucket, key, *request};
+    *added = (node){*bucket, key, ++in->last_ticket, *request};
     *bucket = added;
     __atomic_store_n(&in->num, in->num + 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&eb_requests_num, 1, __ATOMIC_RELAXED);
@@ -85,13 +87,12 @@ void eb_requests_add(uint64_t key, const eb_request *request) {
   unlock(in);
 }
 
-/* The link to the oldest of the key; NULL: none. Only under the lock. */
-static node **find(const shard *in, uint64_t key) {
-  node **found = NULL;
+/* The link to the newest of the key, or the one with the ticket; NULL: none. Only under the lock. */
+static node **find(const shard *in, uint64_t key, eb_ticket ticket) {
   if (in->num == 0) return NULL;
   for (node **link = bucket_of(in, key); *link; link = &(*link)->next)
-    if ((*link)->key == key) found = link;
-  return found;
+    if ((*link)->key == key && (ticket == EB_TICKET_ONLY || (*link)->ticket == ticket)) return link;
+  return NULL;
 }
 
 static void remove_node(shard *in, node **link) {
@@ -109,7 +110,7 @@ bool eb_requests_start(uint64_t key, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
-  node **link = find(in, key);
+  node **link = find(in, key, EB_TICKET_ONLY);
   if (link) {
     (*link)->request.is_active = true;
     *request = (*link)->request;
@@ -118,11 +119,21 @@ bool eb_requests_start(uint64_t key, eb_request *request) {
   return link != NULL;
 }
 
-bool eb_requests_complete(uint64_t key, eb_request *request) {
+eb_ticket eb_requests_ticket(uint64_t key) {
   shard *in = shard_of(key);
-  if (is_empty(in)) return false;
+  if (!eb_requests_include_others) return EB_TICKET_ONLY;
   lock(in);
-  node **link = find(in, key);
+  node **link = find(in, key, EB_TICKET_ONLY);
+  const eb_ticket ticket = link ? (*link)->ticket : EB_TICKET_NONE;
+  unlock(in);
+  return ticket;
+}
+
+bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request) {
+  shard *in = shard_of(key);
+  if (ticket == EB_TICKET_NONE || is_empty(in)) return false;
+  lock(in);
+  node **link = find(in, key, ticket);
   if (link) {
     *request = (*link)->request;
     if (eb_request_is_persistent(request)) (*link)->request.is_active = false;
@@ -136,7 +147,7 @@ bool eb_requests_remove(uint64_t key, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
-  node **link = find(in, key);
+  node **link = find(in, key, EB_TICKET_ONLY);
   if (link) {
     *request = (*link)->request;
     remove_node(in, link);

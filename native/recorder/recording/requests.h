@@ -1,7 +1,8 @@
 /* Requests whose messages are counted later: receives when they complete, persistent and partitioned ones when they start.
  *
- * With MPI_THREAD_MULTIPLE all others are here too, because the MPI may give a handle to another thread between the end of a
- * call that completes it and our search for it: without its own entry, it would be taken for the other thread's receive. */
+ * With MPI_THREAD_MULTIPLE the MPI may give a handle to another thread between the end of a call that completes it and our
+ * search for it. So a completing call asks for the ticket of its request beforehand, and all other requests are here, too:
+ * else what another thread has not yet removed would be taken for them. */
 #ifndef EB_RECORDED_REQUESTS_H
 #define EB_RECORDED_REQUESTS_H
 
@@ -31,6 +32,11 @@ typedef struct {
   uint64_t bytes; /* where the request says it */
 } eb_request;
 
+/* Which of the requests that have had the same handle. */
+typedef uint64_t eb_ticket;
+enum { EB_TICKET_NONE = 0 };
+#define EB_TICKET_ONLY UINT64_MAX /* without several threads there is only one */
+
 /* The key of a handle; those of messages differ from all requests' (MPICH numbers both alike). */
 static inline uint64_t eb_request_key(MPI_Request handle) { return (uint64_t)(uintptr_t)handle; }
 static inline uint64_t eb_message_key(MPI_Message handle) { return (uint64_t)(uintptr_t)handle | (uint64_t)1 << 63; }
@@ -56,9 +62,12 @@ static inline bool eb_request_receives(const eb_request *request) {
          request->kind != EB_REQUEST_OTHER;
 }
 
+/* Before a call that may complete an active request. */
+eb_ticket eb_requests_ticket(uint64_t key);
+
 /* When it has completed: a persistent one becomes inactive, another one is forgotten. *request is as it was before. False: not
  * known. */
-bool eb_requests_complete(uint64_t key, eb_request *request);
+bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request);
 
 /* At MPI_Request_free. False: not known. */
 bool eb_requests_remove(uint64_t key, eb_request *request);
