@@ -4,7 +4,7 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,15 @@ class Communicator:
     ----------
     rank : of the process in it.
     members, remote_members : ranks of MPI_COMM_WORLD, in order; the latter of an inter-communicator only.
+        Evenly spaced ones are a range: 10,000 ranks know a communicator of 10,000.
     topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
     sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
     """
 
     name: str
     rank: int
-    members: tuple[int, ...]
-    remote_members: tuple[int, ...] = ()
+    members: Sequence[int]
+    remote_members: Sequence[int] = ()
     topology: str = "none"
     dims: tuple[int, ...] = ()
     periods: tuple[int, ...] = ()
@@ -312,13 +313,13 @@ def _communicator(value: Mapping[str, Any]) -> Communicator:
     )
 
 
-def _members(value: Any) -> tuple[int, ...]:
+def _members(value: Any) -> Sequence[int]:
     if isinstance(value, list):
         return tuple(map(int, value))
     first, stride, num = (int(value[key]) for key in ("first", "stride", "num"))
     if not 0 <= num <= _MOST_RANKS:
         raise ValueError(f"a group of {num} ranks")
-    return tuple(first + stride * rank for rank in range(num))
+    return range(first, first + stride * num, stride) if stride else (first,) * num
 
 
 def _latest(blocks: list[np.ndarray]) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
-from earlybird.data.recording import Recording
+from earlybird.data.recording import PairTotals, Recording
 
 # More rows make a pattern that no one replays.
 MOST_MESSAGES = 1_000_000
@@ -13,11 +13,18 @@ MOST_MESSAGES = 1_000_000
 def recorded_exchange(recording: Recording, *, combined: bool = False) -> tuple[Pattern, int]:
     """All messages of the run as one exchange, and the number of messages from ranks to themselves left out.
 
-    Counts and bytes of every pair are exact. A recording keeps no single sizes: the messages of a pair in one
+    See `exchange_of`.
+    """
+    return exchange_of(recording.sent(), combined=combined)
+
+
+def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern, int]:
+    """The messages of `totals` as one exchange, and the number of messages from ranks to themselves left out.
+
+    Counts and bytes of every pair are exact. Sums keep no single sizes: the messages of a pair in one
     size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
     Raises InputError for more than MOST_MESSAGES messages.
     """
-    totals = recording.sent()
     if combined:
         totals = totals.by_pair()
     is_other = totals.src != totals.dst
@@ -25,7 +32,7 @@ def recorded_exchange(recording: Recording, *, combined: bool = False) -> tuple[
     messages = np.ones_like(src) if combined else totals.messages[is_other]
     if messages.sum() > MOST_MESSAGES:
         raise InputError(
-            f"the recording has {messages.sum()} messages, and a pattern is at most {MOST_MESSAGES}; give "
+            f"there are {messages.sum()} messages, and a pattern has at most {MOST_MESSAGES}; give "
             "--combined for one message per pair"
         )
     number = np.arange(messages.sum()) - np.repeat(np.cumsum(messages) - messages, messages)
