@@ -172,12 +172,12 @@ class Recording:
 
     def sent(self) -> PairTotals:
         """Messages as their senders recorded them; where a sender left no file, as the receivers did."""
-        parts = []
+        parts, missing = [], self.missing
         for rank, one in self.ranks.items():
             rows = one.entries[(one.entries["role"] == SENT) & (one.entries["peer"] >= 0)]
             parts.append(_columns(np.full(len(rows), rank), rows["peer"], rows))
             rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
-            rows = rows[np.isin(rows["peer"], self.missing)]
+            rows = rows[np.isin(rows["peer"], missing)]
             parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
         return _join(parts)
 

@@ -52,10 +52,10 @@ def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
         if not one.recording.ranks:
             continue
         figures += [
+            *matrix_figures(one, f"recording-matrix-{k}"),
             calls_figure(one, f"recording-calls-{k}"),
             ranks_figure(one, f"recording-ranks-{k}"),
             # Figures of phases go here.
-            *matrix_figures(one, f"recording-matrix-{k}"),
             sizes_figure(one, f"recording-sizes-{k}"),
         ]
     left = len(all_recorded) - MAX_DRAWN
@@ -129,13 +129,17 @@ def _of_pairs(one: Recorded) -> str:
     pair, total = one.heaviest[0], int(one.pairs.bytes.sum())
     text = (
         f"The pair with most bytes is rank {pair.src} to rank {pair.dst}: {format_bytes(pair.bytes)} in "
-        f"{labels.counted(pair.messages, 'message')}, {labels.percent(pair.bytes / max(total, 1))} of all."
+        f"{labels.counted(pair.messages, 'message')}, {_of_all(pair.bytes / max(total, 1))}."
     )
     sent, _ = bytes_by_rank(one.pairs, one.recording.size)
     most, mean = int(np.argmax(sent)), float(sent.mean())
     if mean and sent[most] > _UNEVEN * mean:
         text += f" Rank {most} sends {sent[most] / mean:.1f} times the mean of all ranks."
     return text
+
+
+def _of_all(share: float) -> str:
+    return "less than 0.1 % of all" if share < 0.001 else f"{labels.percent(share)} of all"
 
 
 def _answer(one: Recorded) -> Answer:

@@ -121,7 +121,10 @@ def _bars(recorded: Recorded, id: str, title: str) -> Figure:
         f"The share of the run of each rank inside MPI.{_THREADS}",
         traces,
         axes.layout(
-            axis, axes.linear_share_axis(float(calls.in_mpi.max()), "share of the run"), barmode="stack"
+            axis,
+            axes.linear_share_axis(float(calls.in_mpi.max()), "share of the run"),
+            barmode="stack",
+            legend=axes.LEGEND | {"traceorder": "normal"},
         ),
         choice=recorded.choice,
     )

@@ -23,7 +23,7 @@ _SAYS = {
 }
 _LEVELS = 60  # shades: the page stays small
 _MOST_TEXTS = 200  # cells with text, those with the largest values
-_MOST_LINES, _MOST_TICKS = 64, 7
+_MOST_LINES, _MOST_TICKS, _FEW_TICKS = 64, 7, 3
 
 
 def matrix_figures(recorded: Recorded, id: str) -> list[Figure]:
@@ -87,10 +87,14 @@ def _hover(matrix: Matrix, quantity: str) -> list[list[str]]:
 
 
 def _axis(rows: Rows) -> dict[str, Any]:
-    ticks = sorted({round(k) for k in np.linspace(0, rows.num - 1, min(rows.num, _MOST_TICKS))})
+    """The first ranks of rows, or the names of nodes; none for rows of ranks without a common order."""
+    is_long = rows.order == "node" and rows.unit == "node"
+    most = _FEW_TICKS if is_long else _MOST_TICKS
+    ticks = sorted({round(k) for k in np.linspace(0, rows.num - 1, min(rows.num, most))})
     return {
         "tickvals": ticks,
         "ticktext": [axes.label(_short(rows.names[k])) for k in ticks],
+        "showticklabels": not any(": " in name for name in rows.names),
         "tickangle": 0,
         "showgrid": False,
         "constrain": "domain",
@@ -98,11 +102,9 @@ def _axis(rows: Rows) -> dict[str, Any]:
 
 
 def _short(name: str) -> str:
-    """`rank 3`: `3`, `ranks 0 to 49`: `0`, `node n01 (32 ranks)`: `n01`, `50 ranks: 3, 17, 80`: `3...`."""
+    """`rank 3`: `3`, `ranks 0 to 49`: `0`, `node n01 (32 ranks)`: `n01`."""
     if name.startswith("node "):
         return name.removeprefix("node ").partition(" (")[0][:12]
-    if ": " in name:
-        return name.partition(": ")[2].partition(",")[0] + "..."
     return name.split()[1]
 
 
