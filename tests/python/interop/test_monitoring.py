@@ -25,6 +25,7 @@ def run(monkeypatch, *arguments) -> int:
 
 
 def rows(totals):
+    totals = totals.by_pair()
     columns = (getattr(totals, name).tolist() for name in ("src", "dst", "messages", "bytes"))
     return list(zip(*columns, strict=True))
 
@@ -67,6 +68,39 @@ def test_phases_are_added_up_and_a_rank_without_a_file_is_named(tmp_path):
     assert loaded.remarks() == ["there is no file of rank 1, so what was sent from there is not counted"]
 
 
+def write(folder, *lines):
+    """The file of rank 0."""
+    (folder / "app.0.prof").write_text("\n".join(["# POINT TO POINT", *lines, "# OSC", ""]))
+    return folder / "app"
+
+
+def classes(totals):
+    columns = (getattr(totals, name).tolist() for name in ("size_class", "messages", "bytes"))
+    return list(zip(*columns, strict=True))
+
+
+def test_sizes_are_those_of_the_histogram(tmp_path):
+    """One message of 0 bytes, two of 8 to 15 and one of 512 to 1023."""
+    histogram = ",".join({0: "1", 4: "2", 10: "1"}.get(k, "0") for k in range(66))
+    loaded = load_monitoring([write(tmp_path, f"E\t0\t1\t1020 bytes\t4 msgs sent\t{histogram}")])
+    found = classes(loaded.totals)
+    assert [row[:2] for row in found] == [(0, 1), (4, 2), (10, 1)]
+    assert found[0][2] == 0 and 16 <= found[1][2] <= 30 and 512 <= found[2][2] <= 1023
+    assert sum(row[2] for row in found) == 1020
+    for total, wanted in ((528, [0, 16, 512]), (1053, [0, 30, 1023])):
+        line = f"E\t0\t1\t{total} bytes\t4 msgs sent\t{histogram}"
+        assert [row[2] for row in classes(load_monitoring([write(tmp_path, line)]).totals)] == wanted
+
+
+def test_a_histogram_that_also_counts_internal_messages_is_used_with_them_only(tmp_path):
+    prefix = write(
+        tmp_path, "E\t0\t1\t1000 bytes\t1 msgs sent\t0,0,0,1,0,0,0,0,0,0,1", "I\t0\t1\t4 bytes\t1 msgs sent"
+    )
+    assert classes(load_monitoring([prefix]).totals) == [(-1, 1, 1000)]
+    both = classes(load_monitoring([prefix], internal=True).totals)
+    assert [row[:2] for row in both] == [(3, 1), (10, 1)] and sum(row[2] for row in both) == 1004
+
+
 def test_files_without_messages_are_an_empty_pattern(tmp_path):
     (tmp_path / "app.0.prof").write_text("# POINT TO POINT\n# OSC\n# COLLECTIVES\n")
     loaded = load_monitoring([tmp_path / "app"])
@@ -80,7 +114,7 @@ def test_files_without_messages_are_an_empty_pattern(tmp_path):
         ("# POINT TO POINT\nE\t0\t1\t8 bytes\n", "line 2"),
         ("# POINT TO POINT\nE\t3\t1\t8 bytes\t1 msgs sent\n", "line 2"),
         ("# POINT TO POINT\nE\t0\t-1\t8 bytes\t1 msgs sent\n", "line 2"),
-        ("# POINT TO POINT\nE\t0\t1\t9999999999999999999 bytes\t1 msgs sent\n", "beyond"),
+        ("# POINT TO POINT\nE\t0\t1\t9999999999999999999 bytes\t1 msgs sent\n", "count more than"),
         ("", "line 1"),
     ],
 )

@@ -183,8 +183,8 @@ def monitoring(
     """Write the messages that Open MPI's monitoring counted as one exchange.
 
     The files are those of `mpirun --mca pml_monitoring_enable 2 --mca pml_monitoring_enable_output 3 --mca
-    pml_monitoring_filename PREFIX`. Counts and bytes of each pair are exact; messages of one pair get equal
-    sizes. Several prefixes, such as those of phases, are added up.
+    pml_monitoring_filename PREFIX`. Counts and bytes of each pair are exact; messages of one pair between
+    two powers of two get equal sizes. Several prefixes, such as those of phases, are added up.
     """
     from earlybird.interop.monitoring import load_monitoring
     from earlybird.patterns.recorded import exchange_of
