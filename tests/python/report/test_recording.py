@@ -67,6 +67,7 @@ def test_the_first_sentence_names_the_call_with_most_time_and_its_spread(eight):
 def test_without_imbalance_no_ranks_are_named():
     sentence = chapter(in_memory(8, ring(8))).sentence
     assert "MPI_Waitall takes the most time of all calls: 10 % of the run. All calls" in sentence
+    assert "8 pairs have the most bytes, 2.93 KiB each, 12 % of all; one is rank 0 to rank 1." in sentence
     assert "times the mean" not in sentence
 
 

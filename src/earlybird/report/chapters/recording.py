@@ -127,10 +127,14 @@ def _of_pairs(one: Recorded) -> str:
     if not one.heaviest:
         return ""
     pair, total = one.heaviest[0], int(one.pairs.bytes.sum())
+    alike = sum(other.bytes == pair.bytes for other in one.heaviest)
+    ranks, share = f"rank {pair.src} to rank {pair.dst}", _of_all(pair.bytes / max(total, 1))
     text = (
-        f"The pair with most bytes is rank {pair.src} to rank {pair.dst}: {format_bytes(pair.bytes)} in "
-        f"{labels.counted(pair.messages, 'message')}, {_of_all(pair.bytes / max(total, 1))}."
+        f"The pair with most bytes is {ranks}: {format_bytes(pair.bytes)} in "
+        f"{labels.counted(pair.messages, 'message')}, {share}."
     )
+    if alike > 1:
+        text = f"{alike} pairs have the most bytes, {format_bytes(pair.bytes)} each, {share}; one is {ranks}."
     sent, _ = bytes_by_rank(one.pairs, one.recording.size)
     most, mean = int(np.argmax(sent)), float(sent.mean())
     if mean and sent[most] > _UNEVEN * mean:

@@ -10,6 +10,10 @@ from earlybird.report.figures.recorded_sizes import size_text
 from earlybird.report.parts import Table, table_of
 from earlybird.report.views.recordings import Recorded
 
+_CALLS = (
+    "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
+    "at its send and at its receive"
+)
 MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS = 50, 64, 40  # rows; the heaviest are kept
 
 
@@ -22,7 +26,7 @@ def calls_table(recorded: Recorded) -> Table:
         return text(spreads[call]) if call in spreads else "-"
 
     table = table_of(
-        recorded.named("Time by call on all ranks; shares are those of the run, which begins after MPI_Init"),
+        recorded.named(_CALLS),
         range(len(calls.names)),
         {
             "call": lambda call: calls.names[call],
