@@ -17,11 +17,15 @@ from earlybird.interop.monitoring import load_monitoring
 REAL = Path(__file__).parents[2] / "recorded" / "openmpi-monitoring"
 
 
-def run(monkeypatch, *arguments) -> int:
-    monkeypatch.setattr(sys, "argv", ["earlybird", "pattern", "monitoring", *map(str, arguments)])
+def run_pattern(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["earlybird", "pattern", *map(str, arguments)])
     with pytest.raises(SystemExit) as caught:
         main.run()
     return caught.value.code
+
+
+def run(monkeypatch, *arguments) -> int:
+    return run_pattern(monkeypatch, "monitoring", *arguments)
 
 
 def rows(totals):

@@ -1,5 +1,5 @@
-"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording, a dump of
-Open MPI or at random, or converts one."""
+"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording, a trace,
+Open MPI's monitoring or at random, or converts one."""
 
 import re
 from pathlib import Path
@@ -199,6 +199,29 @@ def monitoring(
     _finish(pattern, output, loaded.num_ranks, {}, format)
 
 
+def otf2(
+    source: Annotated[
+        Path, typer.Argument(help="Anchor file of a trace, or the folder with traces.otf2.", metavar="TRACE")
+    ],
+    output: Output,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write all point-to-point messages of an OTF2 trace, such as one of Score-P, as one exchange.
+
+    Sizes are exact. This needs the Python package otf2: `pip install otf2`.
+    """
+    from earlybird.interop.otf2_trace import load_trace
+    from earlybird.patterns.recorded import exchange_of
+
+    _check_output(output)
+    loaded = load_trace(source)
+    pattern, left_out = exchange_of(loaded.totals, combined=combined)
+    if left_out:
+        note(f"left out {left_out} messages from a rank to itself")
+    _finish(pattern, output, loaded.num_ranks, {}, format)
+
+
 def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
     if sum(source is not None for source in (cells, graph, actnum)) > 1:
         raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
@@ -282,6 +305,7 @@ _HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o
 _RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
 _RECORDING = "earlybird pattern recording rec -o exchange.csv"
 _MONITORING = "earlybird pattern monitoring prof/app -o exchange.csv"
+_OTF2 = "earlybird pattern otf2 scorep-app/traces.otf2 -o exchange.csv"
 _CONVERT = "earlybird pattern convert messages.mtx -o messages.csv"
 command = make_group(
     [
@@ -290,6 +314,7 @@ command = make_group(
         ("random", random, _RANDOM),
         ("recording", recording, _RECORDING),
         ("monitoring", monitoring, _MONITORING),
+        ("otf2", otf2, _OTF2),
         ("convert", convert, _CONVERT),
     ],
     name="pattern",
