@@ -1,5 +1,6 @@
 """The chapter on recordings: what costs most first, then matrices, sizes, calls, ranks and communicators."""
 
+import dataclasses
 import random
 import re
 import sys
@@ -92,6 +93,29 @@ def test_without_messages_the_matrix_says_why():
     assert "sent no message" in figure(found, "matrix-0").absence and figure(found, "sizes-0").absence
     assert [one.caption.split()[0] for one in found.tables] == ["Time", "Time", "Communicators"]
     assert len(render(material(in_memory(4, [])))) > 100
+
+
+def changed(recording, **more):
+    """The recording with other attributes of each rank."""
+    ranks = {rank: dataclasses.replace(one, **more) for rank, one in recording.ranks.items()}
+    return dataclasses.replace(recording, ranks=ranks)
+
+
+@pytest.mark.parametrize("size", [1, 3, MAX_BARS + 5])
+def test_ranks_killed_at_once_have_no_shares(size):
+    nothing = in_memory(size, []).ranks[0].entries[:0]
+    for recording in (
+        changed(in_memory(size, ring(size)), run_s=0.0),
+        changed(in_memory(size, []), run_s=0.0, entries=nothing, communicators={}, end=None),
+    ):
+        assert chapter(recording).sentence.startswith("No MPI call took measurable time after MPI_Init.")
+        assert render(material(recording)) and page.render(material(recording))
+
+
+def test_messages_without_bytes_and_to_the_rank_itself_are_drawn():
+    found = chapter(in_memory(2, [(0, 1, 3, 0)]), in_memory(1, [(0, 0, 2, 5)]))
+    assert "rank 0 to rank 1: 0 B in 3 messages" in found.sentence
+    assert "rank 0 to rank 0: 10 B in 2 messages, 100 % of all" in found.sentence
 
 
 def test_tables_have_the_sums_of_the_recording(eight):

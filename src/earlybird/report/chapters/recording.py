@@ -111,7 +111,7 @@ def _sentence(one: Recorded) -> str:
 def _of_calls(one: Recorded) -> str:
     """The call with most time, its share of the run, and its lowest and highest rank."""
     calls = one.calls
-    if not calls.in_run or not calls.time_s[calls.in_run].any():
+    if not calls.share_in_mpi:
         return "No MPI call took measurable time after MPI_Init."
     call = calls.in_run[0]
     spread, share = calls.spread(call), labels.percent(calls.share(call))

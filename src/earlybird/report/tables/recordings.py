@@ -130,7 +130,7 @@ def communicators_table(recorded: Recorded) -> Table:
         "time": lambda total: format_seconds(total.time_s),
     }
     if any(total.alike > 1 for total in found):
-        columns["alike"] = lambda total: str(total.alike)
+        columns["count"] = lambda total: str(total.alike)
     return table_of(recorded.named(f"Communicators{more}"), _shown(found), columns)
 
 
