@@ -150,7 +150,7 @@ def test_neighbours_on_a_line_exchange_with_no_one_beyond_its_ends(mpi, record):
 def test_communicators_with_the_same_members_one_after_another_are_one(mpi, record):
     _, recording = record(mpi, "split", messages_of("split"))
     for rank, one in recording.ranks.items():
-        members = [communicator.members for communicator in one.communicators.values()]
+        members = [tuple(communicator.members) for communicator in one.communicators.values()]
         # MPI_COMM_WORLD is not used.
         assert members == [(2, 0) if rank % 2 == 0 else (3, 1)]
 

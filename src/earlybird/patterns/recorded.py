@@ -60,18 +60,20 @@ def exchange_of_phase(recording: Recording, phase: Phase, *, combined: bool = Fa
     one = PairTotals(
         *(column[kept] for column in (totals.src, totals.dst, totals.size_class, messages, size))
     )
-    pattern, left_out = _as_messages(one, combined)
+    pattern, left_out = exchange_of(one, combined)
     return RecordedExchange(pattern, left_out, int(unequal.sum()))
 
 
 def exchange_of_all(recording: Recording, *, combined: bool = False) -> RecordedExchange:
     """All messages of the run as one exchange; counts and bytes of every pair are exact."""
-    return RecordedExchange(*_as_messages(recording.sent(), combined))
+    return RecordedExchange(*exchange_of(recording.sent(), combined))
 
 
-def _as_messages(totals: PairTotals, combined: bool) -> tuple[Pattern, int]:
-    """A recording keeps no single sizes: messages of a pair in one size class get equal ones, up to a byte.
+def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern, int]:
+    """The messages of `totals` as one exchange, and the number of messages from ranks to themselves left out.
 
+    Counts and bytes of every pair are exact. Sums keep no single sizes: the messages of a pair in one
+    size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
     Raises InputError for more than MOST_MESSAGES messages.
     """
     if combined:
@@ -81,7 +83,7 @@ def _as_messages(totals: PairTotals, combined: bool) -> tuple[Pattern, int]:
     messages = np.ones_like(src) if combined else totals.messages[is_other]
     if messages.sum() > MOST_MESSAGES:
         raise InputError(
-            f"the recording has {messages.sum()} messages, and a pattern is at most {MOST_MESSAGES}; give "
+            f"there are {messages.sum()} messages, and a pattern has at most {MOST_MESSAGES}; give "
             "--combined for one message per pair"
         )
     number = np.arange(messages.sum()) - np.repeat(np.cumsum(messages) - messages, messages)

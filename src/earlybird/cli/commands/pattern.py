@@ -1,5 +1,5 @@
-"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording or at random, or
-converts one."""
+"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording, a trace,
+Open MPI's monitoring or at random, or converts one."""
 
 import re
 from pathlib import Path
@@ -182,6 +182,60 @@ def recording(
     _finish(made.pattern, output, loaded.size, {}, format)
 
 
+def monitoring(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="PREFIX of the files PREFIX.RANK.prof, or such files.", metavar="PREFIX..."),
+    ],
+    output: Output,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also the messages that Open MPI sent for collectives.")
+    ] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write the messages that Open MPI's monitoring counted as one exchange.
+
+    The files are those of `mpirun --mca pml_monitoring_enable 2 --mca pml_monitoring_enable_output 3 --mca
+    pml_monitoring_filename PREFIX`. Counts and bytes of each pair are exact; messages of one pair between
+    two powers of two get equal sizes. Several prefixes, such as those of phases, are added up.
+    """
+    from earlybird.interop.monitoring import load_monitoring
+    from earlybird.patterns.recorded import exchange_of
+
+    _check_output(output)
+    loaded = load_monitoring(sources, internal=internal)
+    pattern, left_out = exchange_of(loaded.totals, combined=combined)
+    for sentence in loaded.remarks():
+        note(f"warning: {sentence}")
+    if left_out:
+        note(f"left out {left_out} messages from a rank to itself")
+    _finish(pattern, output, loaded.num_ranks, {}, format)
+
+
+def otf2(
+    source: Annotated[
+        Path, typer.Argument(help="Anchor file of a trace, or the folder with traces.otf2.", metavar="TRACE")
+    ],
+    output: Output,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write all point-to-point messages of an OTF2 trace, such as one of Score-P, as one exchange.
+
+    Sizes are exact. This needs the Python package otf2: `pip install otf2`.
+    """
+    from earlybird.interop.otf2_trace import load_trace
+    from earlybird.patterns.recorded import exchange_of
+
+    _check_output(output)
+    loaded = load_trace(source)
+    pattern, left_out = exchange_of(loaded.totals, combined=combined)
+    if left_out:
+        note(f"left out {left_out} messages from a rank to itself")
+    _finish(pattern, output, loaded.num_ranks, {}, format)
+
+
 def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
     if sum(source is not None for source in (cells, graph, actnum)) > 1:
         raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
@@ -264,6 +318,8 @@ _MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o m
 _HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
 _RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
 _RECORDING = "earlybird pattern recording rec -o exchange.csv"
+_MONITORING = "earlybird pattern monitoring prof/app -o exchange.csv"
+_OTF2 = "earlybird pattern otf2 scorep-app/traces.otf2 -o exchange.csv"
 _CONVERT = "earlybird pattern convert messages.mtx -o messages.csv"
 command = make_group(
     [
@@ -271,6 +327,8 @@ command = make_group(
         ("halo", halo, _HALO),
         ("random", random, _RANDOM),
         ("recording", recording, _RECORDING),
+        ("monitoring", monitoring, _MONITORING),
+        ("otf2", otf2, _OTF2),
         ("convert", convert, _CONVERT),
     ],
     name="pattern",

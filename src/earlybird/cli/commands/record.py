@@ -14,7 +14,8 @@ from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
-from earlybird.cli.output.recording import print_recording, remarks
+from earlybird.cli.output.recording import print_recording
+from earlybird.compare.recorded_gaps import remarks
 from earlybird.data.recording import Recording, load_recording, save_functions, start_recording
 from earlybird.machine.symbols import function_names
 

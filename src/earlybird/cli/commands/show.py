@@ -98,7 +98,8 @@ def _show_json(source: Path, format: Format) -> None:
 
 
 def _show_recording(source: Path, format: Format) -> None:
-    from earlybird.cli.output.recording import print_recording, remarks
+    from earlybird.cli.output.recording import print_recording
+    from earlybird.compare.recorded_gaps import remarks
 
     recording = load_recording(source)
     for sentence in remarks(recording):

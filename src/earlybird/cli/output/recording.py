@@ -20,7 +20,6 @@ from earlybird.data.recording import PairTotals, Recording
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS = 12, 8, 12
 _MOST_NAMES = 3
-_MOST_RANKS = 8
 
 
 def print_recording(recording: Recording, format: Format) -> None:
@@ -41,35 +40,6 @@ def print_recording(recording: Recording, format: Format) -> None:
         _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
     if heaviest:
         _print_first(_PAIR_COLUMNS, heaviest, _MOST_PAIRS, "pairs", [])
-
-
-def remarks(recording: Recording) -> list[str]:
-    """A sentence for each thing that the sums do not contain."""
-    said = []
-    if not recording.ranks:
-        said.append(
-            "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
-            "that the command starts an MPI program that is linked with the shared library of this MPI"
-        )
-    if missing := recording.missing:
-        said.append(
-            f"{_ranks(missing)} left no file, so only what others received from {_them(missing)} is counted"
-        )
-    for how, text in (
-        (None, "ended before MPI_Finalize without a word, as when killed"),
-        ("abort", "called MPI_Abort"),
-        ("exit", "exited without MPI_Finalize"),
-    ):
-        if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
-            last_s = min(recording.ranks[rank].run_s for rank in early)
-            kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
-            said.append(f"{_ranks(early)} {text}; {kept}")
-    if recording.num_other:
-        said.append(
-            f"{recording.num_other} more ranks are of spawned processes or of a second job and are not "
-            "included"
-        )
-    return said
 
 
 def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
@@ -161,13 +131,3 @@ def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: s
     print_table(*table(columns, shown), left=left)
     if len(items) > len(shown):
         print(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    names = ", ".join(map(str, ranks[:_MOST_RANKS]))
-    more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"
-
-
-def _them(ranks: Sequence[int]) -> str:
-    return "them" if len(ranks) > 1 else "it"
