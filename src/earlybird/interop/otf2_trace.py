@@ -76,11 +76,6 @@ def _ranks(definitions: Any, otf2: Any) -> dict[Any, int]:
 
 
 def _receiver(event: Any, sender: Any, otf2: Any) -> Any:
-    """The location that a rank of a communicator stands for; of an inter-communicator, in the other group."""
-    communicator = event.communicator
-    if isinstance(communicator, otf2.definitions.InterComm):
-        processes = {location.group for location in communicator.groupA.members}
-        other = communicator.groupB if sender.group in processes else communicator.groupA
-        return other.members[event.receiver]
-    group = communicator.group
+    """The location that a rank of a communicator stands for. (otf2 3.2 reads no inter-communicators.)"""
+    group = event.communicator.group
     return sender if group.group_type == otf2.GroupType.COMM_SELF else group.members[event.receiver]

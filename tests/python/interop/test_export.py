@@ -72,6 +72,9 @@ def matched(operations):
         for kind, size, peer, tag in (one for one in own if one[0] == "recv")
     }
     assert sends == receives
+    for src, dst, _ in sends:
+        tags = sorted(tag for s, d, tag in sends if (s, d) == (src, dst))
+        assert tags == list(range(len(tags)))
     return sorted((src, dst, size) for (src, dst, _), size in sends.items())
 
 

@@ -40,6 +40,9 @@ def written(tmp_path):
         for src, dst, size in MESSAGES:
             writer = trace.event_writer_from_location(by_rank[src])
             writer.mpi_send(next(time), dst, world, 7, size)
+        self_group = definitions.group("", otf2.GroupType.COMM_SELF, members=(), **group)
+        own = definitions.comm("", self_group)
+        trace.event_writer_from_location(by_rank[2]).mpi_send(next(time), 0, own, 7, 5)
         evens = trace.event_writer_from_location(by_rank[0])
         evens.mpi_isend(next(time), 0, reversed_evens, 7, 55, 1)  # to rank 2
         trace.event_writer_from_location(thread).mpi_send(next(time), 3, world, 7, 66)  # from rank 1
@@ -51,7 +54,8 @@ def test_messages_are_those_of_the_senders(written):
     loaded = load_trace(written / "traces.otf2")
     assert loaded.num_ranks == 4
     assert rows(loaded.totals) == [
-        (0, 1, 3, 301), (0, 2, 1, 55), (1, 3, 1, 66), (2, 0, 1, 0), (3, 2, 1, 1 << 33),
+        (0, 1, 3, 301), (0, 2, 1, 55), (1, 3, 1, 66), (2, 0, 1, 0), (2, 2, 1, 5),
+        (3, 2, 1, 1 << 33),
     ]  # fmt: skip
 
 
