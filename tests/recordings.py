@@ -12,8 +12,10 @@ from earlybird.data.recording import (
     RECEIVED,
     SENT,
     Communicator,
+    RankPhase,
     RankRecording,
     Recording,
+    Step,
     start_recording,
 )
 
@@ -23,10 +25,15 @@ INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
 ENTRY = np.dtype(
     [
         ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
-        ("thread", "u4"), ("calls", "u8"), ("messages", "u8"), ("bytes", "u8"), ("time_ns", "u8"),
+        ("thread", "u4"), ("phase", "u4"), ("reserved", "u4"), ("calls", "u8"), ("messages", "u8"),
+        ("bytes", "u8"), ("time_ns", "u8"),
     ]
 )  # fmt: skip
 RUN_S = 2.0
+# The exchange and the sum of every rank, by turns.
+STEPS = {1: (ISEND, IRECV, WAITALL), 2: (ALLREDUCE,)}
+FUNCTIONS, EPOCHS = {1: "exchange", 2: "sum"}, 1
+PHASE_TIMES_S = {1: 0.5, 2: 0.1}
 
 
 def chunk(kind: int, payload: bytes) -> bytes:
@@ -46,7 +53,17 @@ def rank_file(
              mpi="An MPI 1.0", thread_level="single", calls=CALLS),
         text(kind="communicator", number=1, rank=rank, name="MPI_COMM_WORLD", topology="none",
              members={"first": 0, "stride": 1, "num": size}),
+        *(
+            text(kind="phase", number=number, region=1,
+                 steps=[{"call": call, "module": "/bin/app", "offset": 100 * number + call,
+                         "function": FUNCTIONS[number]} for call in calls])
+            for number, calls in STEPS.items()
+        ),
         chunk(2, struct.pack("=Q", round(1e9 * RUN_S)) + rows.tobytes()),
+        chunk(3, b"".join(
+            struct.pack("=II4Q", number, 0, EPOCHS, round(1e9 * PHASE_TIMES_S[number]), 10**8, 2 * 10**9)
+            for number in STEPS
+        )),
     ]  # fmt: skip
     return b"".join([*parts, *([text(kind="end", how=end, run_s=RUN_S)] if end else [])])
 
@@ -62,17 +79,26 @@ def entries(rank: int, messages, waiting_s: float) -> np.ndarray:
     for src, dst, count, each in messages:
         for call, role, own, peer in ((ISEND, SENT, src, dst), (IRECV, RECEIVED, dst, src)):
             if own == rank:
-                total = sums.setdefault((call, role, size_class(each), 1, peer, 0), [0, 0, 0, 0])
+                total = sums.setdefault((call, role, size_class(each), 1, peer, 0, 1, 0), [0, 0, 0, 0])
                 for k, value in enumerate((count, count, count * each, 1000 * count)):
                     total[k] += value
-    sums[WAITALL, CALL, 0, 0, -1, 0] = [1, 0, 0, round(1e9 * waiting_s)]
-    sums[ALLREDUCE, CALL, 4, 1, -1, 0] = [1, 0, 8, 10**8]
-    sums[INIT, CALL, 0, 0, -1, 0] = [1, 0, 0, 5 * 10**9]
+    sums[WAITALL, CALL, 0, 0, -1, 0, 1, 0] = [1, 0, 0, round(1e9 * waiting_s)]
+    sums[ALLREDUCE, CALL, 4, 1, -1, 0, 2, 0] = [1, 0, 8, 10**8]
+    sums[INIT, CALL, 0, 0, -1, 0, 0, 0] = [1, 0, 0, 5 * 10**9]
     return np.array([(*key, *total) for key, total in sums.items()], ENTRY)
 
 
 def world(rank: int, size: int) -> Communicator:
     return Communicator("MPI_COMM_WORLD", rank, range(size))
+
+
+PHASES = {
+    number: RankPhase(
+        1, tuple(Step(CALLS[call], "/bin/app", 100 * number + call, FUNCTIONS[number]) for call in calls),
+        EPOCHS, PHASE_TIMES_S[number], 0.1, 2.0,
+    )
+    for number, calls in STEPS.items()
+}  # fmt: skip
 
 
 def in_memory(
@@ -89,6 +115,7 @@ def in_memory(
             rank, size, host(rank), "An MPI 1.0", "single", CALLS,
             entries(rank, own.get(rank, ()), waiting_s(rank)),
             communicators(rank) if communicators else {1: world(rank, size)}, end(rank), RUN_S, False,
+            PHASES,
         )
         for rank in range(size) if rank not in absent
     }  # fmt: skip

@@ -50,23 +50,39 @@ def phase_of(recording: Recording, number: int) -> Phase:
 
 
 def exchange_of_phase(recording: Recording, phase: Phase, *, combined: bool = False) -> RecordedExchange:
-    """One epoch of a phase: what each rank sends in all its epochs, divided by their number."""
+    """One epoch of a phase: what each rank sends in all its epochs, divided by their number.
+
+    Where that is no whole number of messages, a rank sends as many as in the mean epoch, in the proportions
+    of its receivers and size classes (by largest remainders).
+    """
     totals = phase.sent(recording)
     epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in totals.src.tolist()], np.int64)
     unequal = (totals.messages % epochs != 0) | (totals.bytes % epochs != 0)
-    messages = np.rint(totals.messages / epochs).astype(np.int64)
-    size = np.rint(totals.bytes / epochs).astype(np.int64)
+    messages = _apportioned(totals.src, totals.messages / np.maximum(epochs, 1))
+    size = np.rint(messages * totals.bytes / np.maximum(totals.messages, 1)).astype(np.int64)
     kept = messages > 0
     one = PairTotals(
         *(column[kept] for column in (totals.src, totals.dst, totals.size_class, messages, size))
     )
-    pattern, left_out = exchange_of(one, combined)
+    pattern, left_out = exchange_of(one, combined=combined)
     return RecordedExchange(pattern, left_out, int(unequal.sum()))
+
+
+def _apportioned(groups: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Whole numbers next to `shares`, with the sum of the shares in each group, rounded to the nearest."""
+    whole = np.floor(shares).astype(np.int64)
+    remainders = shares - whole
+    order = np.lexsort([-remainders, groups])  # the largest remainder of each group first
+    _, begins, counts = np.unique(groups[order], return_index=True, return_counts=True)
+    place = np.arange(len(order)) - np.repeat(begins, counts)
+    missing = np.floor(np.add.reduceat(remainders[order], begins) + 0.5) if len(order) else np.empty(0)
+    whole[order] += place < np.repeat(missing, counts)
+    return whole
 
 
 def exchange_of_all(recording: Recording, *, combined: bool = False) -> RecordedExchange:
     """All messages of the run as one exchange; counts and bytes of every pair are exact."""
-    return RecordedExchange(*exchange_of(recording.sent(), combined))
+    return RecordedExchange(*exchange_of(recording.sent(), combined=combined))
 
 
 def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern, int]:

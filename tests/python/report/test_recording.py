@@ -283,3 +283,14 @@ def test_a_damaged_recording_is_refused_in_a_sentence(monkeypatch, capsys, tmp_p
     output = capsys.readouterr()
     assert output.err.startswith("earlybird: ") and output.err.count("\n") == 1
     assert not (tmp_path / "report.html").exists()
+
+
+def test_phases_have_their_functions_times_and_messages_of_one_epoch():
+    found = chapter(in_memory(4, ring(4)))
+    phases = table(found, "Phases")
+    assert [row[0] for row in phases.rows] == ["1: exchange (Isend, Irecv, Waitall)", "2: sum (Allreduce)"]
+    first = dict(zip(phases.header, phases.rows[0], strict=True))
+    assert (first["ranks"], first["epochs"], first["messages"]) == ("4", "1", "12")
+    assert (first["time"], first["of the run"]) == ("2 s", "25 %")
+    (bars,) = figure(found, "phases-0").data
+    assert (bars["base"], bars["x"], bars["text"]) == ([0.1, 0.1], [1.9, 1.9], ["25 %", "5.0 %"])

@@ -36,7 +36,6 @@ def print_recording(recording: Recording, format: Format) -> None:
     whole_s = sum(one.run_s for one in recording.ranks.values())
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
     if summary["phases"]:
-        whole_s = summary["run_s"] * max(len(recording.ranks), 1)
         _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
     if heaviest:
         _print_first(_PAIR_COLUMNS, heaviest, _MOST_PAIRS, "pairs", [])

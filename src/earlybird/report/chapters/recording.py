@@ -11,6 +11,7 @@ from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.figures.recorded_calls import calls_figure, ranks_figure
 from earlybird.report.figures.recorded_matrix import ORDERS, QUANTITIES, matrix_figures
+from earlybird.report.figures.recorded_phases import phases_figure
 from earlybird.report.figures.recorded_sizes import sizes_figure
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Figure
@@ -18,6 +19,7 @@ from earlybird.report.tables.recordings import (
     calls_table,
     communicators_table,
     pairs_table,
+    phases_table,
     ranks_table,
     sizes_table,
 )
@@ -55,7 +57,7 @@ def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
             *matrix_figures(one, f"recording-matrix-{k}"),
             calls_figure(one, f"recording-calls-{k}"),
             ranks_figure(one, f"recording-ranks-{k}"),
-            # Figures of phases go here.
+            phases_figure(one, f"recording-phases-{k}"),
             sizes_figure(one, f"recording-sizes-{k}"),
         ]
     left = len(all_recorded) - MAX_DRAWN
@@ -70,7 +72,7 @@ def _tables(one: Recorded) -> list:
         return []
     return [
         calls_table(one),
-        # Tables of phases go here.
+        *([phases_table(one)] if one.phases else []),
         *([sizes_table(one), pairs_table(one)] if one.heaviest else []),
         ranks_table(one),
         communicators_table(one),

@@ -4,17 +4,19 @@ from earlybird.compare.recorded_calls import Spread
 from earlybird.compare.recorded_communicators import CommunicatorTotal
 from earlybird.compare.recorded_messages import SizeClass, bytes_by_rank
 from earlybird.data import labels
+from earlybird.data.phases import Phase
 from earlybird.data.recording import Communicator
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures.recorded_sizes import size_text
 from earlybird.report.parts import Table, table_of
-from earlybird.report.views.recordings import Recorded
+from earlybird.report.views.recordings import Recorded, phase_name
 
 _CALLS = (
     "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
     "at its send and at its receive"
 )
-MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS = 50, 64, 40  # rows; the heaviest are kept
+_PHASES = "Phases: places in the program, and the calls there; messages and bytes are those of all ranks in one epoch"
+MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS = 40, 50, 64, 40  # rows; the heaviest are kept
 
 
 def calls_table(recorded: Recorded) -> Table:
@@ -49,6 +51,30 @@ def calls_table(recorded: Recorded) -> Table:
         _low(whole), labels.percent(whole.median), _high(whole),
     ]  # fmt: skip
     return Table(table.caption, table.header, [*table.rows, last])
+
+
+def phases_table(recorded: Recorded) -> Table:
+    """Every phase, the one with most time first."""
+    sums = {phase.number: phase.sent(recorded.recording) for phase in recorded.phases}
+
+    def per_epoch(phase: Phase, total: int) -> float:
+        return total / max(sum(phase.epochs_of.values()) / len(phase.of_ranks), 1)
+
+    return table_of(
+        recorded.named(_PHASES),
+        recorded.phases[:MAX_PHASES],
+        {
+            "phase": phase_name,
+            "ranks": lambda phase: str(len(phase.of_ranks)),
+            "epochs": lambda phase: str(phase.epochs),
+            "time": lambda phase: format_seconds(phase.time_s),
+            "of the run": lambda phase: labels.percent(phase.time_s / max(recorded.all_runs_s, 1e-9)),
+            "messages": lambda phase: _count(round(per_epoch(phase, int(sums[phase.number].messages.sum())))),
+            "bytes": lambda phase: _bytes(round(per_epoch(phase, int(sums[phase.number].bytes.sum())))),
+            "from": lambda phase: format_seconds(phase.first_s),
+            "to": lambda phase: format_seconds(phase.last_s),
+        },
+    )
 
 
 def sizes_table(recorded: Recorded) -> Table:

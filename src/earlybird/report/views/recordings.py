@@ -10,11 +10,13 @@ from earlybird.compare.recorded_communicators import CommunicatorTotal, communic
 from earlybird.compare.recorded_matrix import Matrix, matrices
 from earlybird.compare.recorded_messages import Pair, SizeClass, by_size_class, heaviest_pairs
 from earlybird.data import labels
+from earlybird.data.phases import Phase, find_phases
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.data.units import format_seconds
 from earlybird.report.material import Material
 
 REST = "other calls"
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,15 @@ class Recorded:
     @cached_property
     def matrices(self) -> list[Matrix]:
         return matrices(self.recording, self.pairs)
+
+    @cached_property
+    def phases(self) -> list[Phase]:
+        return find_phases(self.recording)
+
+    @property
+    def all_runs_s(self) -> float:
+        """The time of the runs of all ranks together."""
+        return sum(one.run_s for one in self.recording.ranks.values())
 
     @cached_property
     def communicators(self) -> list[CommunicatorTotal]:
@@ -100,6 +111,17 @@ def main_calls(calls: CallTimes, most: int) -> tuple[list[int], list[int]]:
     """At most `most` calls with the most time in the run, and the others; a single other one is no rest."""
     chosen = [call for call in calls.in_run if calls.time_s[call].any()]
     return (chosen, []) if len(chosen) <= most + 1 else (chosen[:most], chosen[most:])
+
+
+def phase_name(phase: Phase) -> str:
+    """`1: exchange (Irecv, Isend, Waitall)`."""
+    calls = [call.removeprefix("MPI_") for call in phase.calls]
+    return f"{phase.number}: {_first_names(phase.functions)} ({_first_names(calls)})"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def columns_of(num_ranks: int, most: int) -> Sequence[range]:
