@@ -91,7 +91,7 @@ def test_nothing_recorded_is_said_and_nothing_is_drawn():
 def test_without_messages_the_matrix_says_why():
     found = chapter(in_memory(4, []))
     assert "sent no message" in figure(found, "matrix-0").absence and figure(found, "sizes-0").absence
-    assert [one.caption.split()[0] for one in found.tables] == ["Time", "Time", "Communicators"]
+    assert [one.caption.split()[0] for one in found.tables] == ["Time", "Phases:", "Time", "Communicators"]
     assert len(render(material(in_memory(4, [])))) > 100
 
 
@@ -203,7 +203,7 @@ def test_several_recordings_have_a_selector_and_names(eight):
     assert "1 more recording" in [one.title for one in found.figures] and MAX_DRAWN == 2
     assert "rec1: MPI_Waitall takes the most time" in found.sentence
     captions = [one.caption for one in found.tables]
-    assert len(set(captions)) == len(captions) == 15
+    assert len(set(captions)) == len(captions) == 18
 
 
 def test_text_of_a_recording_is_escaped():

@@ -40,8 +40,8 @@ def phases_figure(recorded: Recorded, id: str) -> Figure:
     return Figure(
         id,
         title,
-        "From the first epoch of each phase to its last one, on any rank. Epochs of several phases alternate, "
-        f"so bars overlap; the number is the share of the run in them.{more}",
+        "From the first epoch of each phase to its last one, on any rank; the number is the share of the run "
+        f"in its epochs. Bars overlap where epochs of several phases alternate.{more}",
         [bars],
         axes.layout(
             {"title": axes.titled("time since MPI_Init in s"), "rangemode": "tozero"},

@@ -15,7 +15,9 @@ _CALLS = (
     "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
     "at its send and at its receive"
 )
-_PHASES = "Phases: places in the program, and the calls there; messages and bytes are those of all ranks in one epoch"
+_PHASES = (
+    "Phases: functions of the program, and their calls; messages and bytes are of all ranks in one epoch"
+)
 MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS = 40, 50, 64, 40  # rows; the heaviest are kept
 
 
