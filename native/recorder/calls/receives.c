@@ -17,7 +17,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   eb_add_call(span, call, communicator, peer, 0);
   /* Requests without a message may share one handle: MPICH does so for MPI_PROC_NULL. */
   if (rc != MPI_SUCCESS || peer == EB_PEER_NULL) return;
-  const eb_request receive = {kind, call, communicator, peer, false, 0};
+  const eb_request receive = {kind, call, communicator, peer, false, {0}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 

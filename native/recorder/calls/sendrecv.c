@@ -59,7 +59,7 @@ EB_LARGE(REPLACE(MPI_Sendrecv_replace_c, MPI_Count))
 static void begun(unsigned call, int rc, eb_communicator *communicator, int source, uint64_t recv_bytes,
                   const MPI_Request *request) {
   if (rc != MPI_SUCCESS || source == MPI_PROC_NULL) return;
-  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), false, recv_bytes};
+  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), false, {recv_bytes}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 

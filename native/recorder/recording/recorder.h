@@ -37,6 +37,7 @@ typedef struct eb_thread {
   } sizes[EB_NUM_REMEMBERED];
   void *scratch;
   size_t scratch_bytes;
+  struct eb_persistent *persistent; /* the persistent collective that the call creates; NULL: none */
 } eb_thread;
 
 /* Recording has begun and not ended. */

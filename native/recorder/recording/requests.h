@@ -16,6 +16,7 @@ typedef enum {
   EB_REQUEST_PARTITIONED_SEND,    /* the same */
   EB_REQUEST_PARTITIONED_RECEIVE, /* at every completion; statuses of partitioned receives are not reliable on Open MPI 5.0 */
   EB_REQUEST_MESSAGE,             /* a matched message, which becomes a receive */
+  EB_REQUEST_COLLECTIVE,          /* a persistent one: counted at every start */
 } eb_request_kind;
 
 typedef struct {
@@ -24,7 +25,10 @@ typedef struct {
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
   bool is_active; /* of persistent ones */
-  uint64_t bytes; /* where the request says it */
+  union {
+    uint64_t bytes;                   /* where the request says it */
+    struct eb_persistent *persistent; /* of EB_REQUEST_COLLECTIVE */
+  };
 } eb_request;
 
 /* The key of a handle; those of messages differ from all requests' (MPICH numbers both alike). */
