@@ -5,7 +5,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from earlybird.data.errors import InputError
 
 SCHEMA = "earlybird.recording/1"
 SUMMARY = "recording.json"
+# A file that a process creates when it finds that the program uses MPI sessions.
+SESSIONS = "sessions"
 # The roles of entries: see native/recorder/recording/table.h.
-CALL, SENT, RECEIVED = 0, 1, 2
+CALL, SENT, RECEIVED, PUT, GOT, STARTED = range(6)
 # Peers that are no ranks.
 NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 
@@ -89,10 +91,15 @@ class RankRecording:
 
 @dataclass(frozen=True)
 class CallTotal:
-    """All calls of one function on all ranks; `bytes` are those of its messages, else of its collectives."""
+    """All calls of one function on all ranks.
+
+    `bytes` are those of its messages, else of its collectives or files; `starts` of the persistent
+    collectives that it created.
+    """
 
     name: str
     calls: int
+    starts: int
     messages: int
     bytes: int
     time_s: float
@@ -112,6 +119,13 @@ class PairTotals:
         """The sums over size classes, which are -1 then."""
         return _totals(self.src, self.dst, np.full_like(self.src, -1), self.messages, self.bytes)
 
+    def joined(self, other: "PairTotals") -> "PairTotals":
+        """The sums of both."""
+        columns = [
+            np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)
+        ]
+        return _totals(*columns)
+
 
 @dataclass(frozen=True, eq=False)
 class Recording:
@@ -123,12 +137,15 @@ class Recording:
     command : as given to `earlybird record`.
     ranks : by rank of MPI_COMM_WORLD; those that left no file are absent.
     num_other : files of further jobs in the folder: spawned ranks, or a second job of the same command.
+    uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
+        recorded.
     """
 
     path: Path
     command: tuple[str, ...]
     ranks: Mapping[int, RankRecording]
     num_other: int = 0
+    uses_sessions: bool = False
 
     @property
     def size(self) -> int:
@@ -152,41 +169,43 @@ class Recording:
 
     def call_totals(self) -> list[CallTotal]:
         """Sums over all ranks for each function, the longest time first."""
-        sums: dict[str, list[int]] = {}
+        sums: dict[str, np.ndarray] = {}
         for one in self.ranks.values():
             for call in np.unique(one.entries["call"]).tolist():
-                rows = one.entries[one.entries["call"] == call]
-                is_message = rows["messages"] > 0
-                part = rows[is_message] if is_message.any() else rows
-                total = sums.setdefault(one.calls[call], [0, 0, 0, 0])
-                total[0] += int(rows["calls"].sum())
-                total[1] += int(rows["messages"].sum())
-                total[2] += int(part["bytes"].sum())
-                total[3] += int(rows["time_ns"].sum())
+                name, total = one.calls[call], _call_sums(one.entries[one.entries["call"] == call])
+                sums[name] = sums[name] + total if name in sums else total
         totals = [
-            CallTotal(name, calls, messages, size, 1e-9 * time_ns)
-            for name, (calls, messages, size, time_ns) in sums.items()
+            CallTotal(name, *total[:-1].tolist(), time_s=1e-9 * int(total[-1]))
+            for name, total in sums.items()
         ]
         return sorted(totals, key=lambda total: (-total.time_s, total.name))
 
     def sent(self) -> PairTotals:
         """Messages as their senders recorded them; where a sender left no file, as the receivers did."""
-        parts = []
-        for rank, one in self.ranks.items():
-            rows = one.entries[(one.entries["role"] == SENT) & (one.entries["peer"] >= 0)]
-            parts.append(_columns(np.full(len(rows), rank), rows["peer"], rows))
-            rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
-            rows = rows[np.isin(rows["peer"], self.missing)]
-            parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
-        return _join(parts)
+        received = self.received()
+        is_missing = np.isin(received.src, self.missing)
+        columns = (getattr(received, field.name)[is_missing] for field in fields(received))
+        return self._to_peers(SENT).joined(PairTotals(*columns))
 
     def received(self) -> PairTotals:
         """Messages as their receivers recorded them."""
-        parts = []
-        for rank, one in self.ranks.items():
-            rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
-            parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
-        return _join(parts)
+        return self._from_peers(RECEIVED)
+
+    def one_sided(self) -> PairTotals:
+        """Data that MPI_Put, MPI_Get and the like moved, as the calling ranks recorded it.
+
+        `src` is the process whose memory is read, `dst` the one whose memory is written. No message of
+        `sent` or `received` is among them, for only one of the two processes calls the MPI.
+        """
+        return self._to_peers(PUT).joined(self._from_peers(GOT))
+
+    def _to_peers(self, role: int) -> PairTotals:
+        rows = [(rank, _peers(one, role)) for rank, one in self.ranks.items()]
+        return _join([_columns(np.full(len(part), rank), part["peer"], part) for rank, part in rows])
+
+    def _from_peers(self, role: int) -> PairTotals:
+        rows = [(rank, _peers(one, role)) for rank, one in self.ranks.items()]
+        return _join([_columns(part["peer"], np.full(len(part), rank), part) for rank, part in rows])
 
 
 def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
@@ -223,7 +242,8 @@ def load_recording(path: str | Path) -> Recording:
             ranks[one.rank] = one
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
-    return Recording(path, arguments, dict(sorted(ranks.items())), num_other)
+    uses_sessions = (path / SESSIONS).exists()
+    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions)
 
 
 def _load_rank(path: Path) -> RankRecording | None:
@@ -328,6 +348,24 @@ def _latest(blocks: list[np.ndarray]) -> np.ndarray:
     rows = np.concatenate(blocks)[::-1]
     _, first = np.unique(rows[_KEY], return_index=True)
     return rows[np.sort(first)][::-1]
+
+
+def _call_sums(rows: np.ndarray) -> np.ndarray:
+    """Calls, starts, messages, bytes and nanoseconds of the entries of one function."""
+    is_start, is_message = rows["role"] == STARTED, rows["messages"] > 0
+    part = rows[is_message] if is_message.any() else rows
+    return np.array(
+        [
+            rows["calls"][~is_start].sum(), rows["calls"][is_start].sum(), rows["messages"].sum(),
+            part["bytes"].sum(), rows["time_ns"].sum(),
+        ],
+        dtype=np.uint64,
+    )  # fmt: skip
+
+
+def _peers(one: RankRecording, role: int) -> np.ndarray:
+    """The entries of a role whose peer is a rank."""
+    return one.entries[(one.entries["role"] == role) & (one.entries["peer"] >= 0)]
 
 
 def _columns(src: np.ndarray, dst: np.ndarray, rows: np.ndarray) -> np.ndarray:

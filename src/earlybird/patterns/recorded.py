@@ -10,14 +10,17 @@ from earlybird.data.recording import Recording
 MOST_MESSAGES = 1_000_000
 
 
-def recorded_exchange(recording: Recording, *, combined: bool = False) -> tuple[Pattern, int]:
+def recorded_exchange(
+    recording: Recording, *, combined: bool = False, one_sided: bool = False
+) -> tuple[Pattern, int]:
     """All messages of the run as one exchange, and the number of messages from ranks to themselves left out.
 
     Counts and bytes of every pair are exact. A recording keeps no single sizes: the messages of a pair in one
     size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
+    `one_sided`: data that MPI_Put, MPI_Get and the like moved is included, each call as a message.
     Raises InputError for more than MOST_MESSAGES messages.
     """
-    totals = recording.sent()
+    totals = recording.sent().joined(recording.one_sided()) if one_sided else recording.sent()
     if combined:
         totals = totals.by_pair()
     is_other = totals.src != totals.dst

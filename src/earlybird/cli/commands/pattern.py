@@ -150,19 +150,25 @@ def recording(
     source: Annotated[Path, typer.Argument(help="Folder that `earlybird record` wrote.", metavar="REC")],
     output: Output,
     combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    one_sided: Annotated[
+        bool, typer.Option("--one-sided", help="Include what MPI_Put, MPI_Get and the like moved.")
+    ] = False,
     format: Format = FORMAT,
 ) -> None:
     """Write all point-to-point messages of a recorded run as one exchange.
 
     Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Counts and bytes
     of each pair are exact; messages of one pair between two powers of two get equal sizes.
+    With --one-sided data goes from the process whose memory is read to the one whose memory is written.
     """
     from earlybird.data.recording import load_recording
     from earlybird.patterns.recorded import recorded_exchange
 
     _check_output(output)
     loaded = load_recording(source)
-    pattern, left_out = recorded_exchange(loaded, combined=combined)
+    pattern, left_out = recorded_exchange(loaded, combined=combined, one_sided=one_sided)
+    if not one_sided and (moves := int(loaded.one_sided().messages.sum())):
+        note(f"left out {moves} one-sided transfers; give --one-sided to include them")
     if left_out:
         note(f"left out {left_out} messages from a rank to itself")
     _finish(pattern, output, loaded.size, {}, format)

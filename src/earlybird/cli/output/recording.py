@@ -23,25 +23,33 @@ _MOST_RANKS = 8
 
 def print_recording(recording: Recording, format: Format) -> None:
     """Print the sums of a recording; as CSV, the pairs of ranks."""
-    pairs = recording.sent().by_pair()
-    order = np.lexsort([pairs.dst, pairs.src, -pairs.bytes])
-    heaviest = [_pair(pairs, k) for k in order.tolist()]
-    summary = _summary(recording, pairs)
-    if print_data(format, summary | {"pairs": heaviest}, heaviest, ["src", "dst", "messages", "bytes"]):
+    heaviest, one_sided = _heaviest(recording.sent()), _heaviest(recording.one_sided())
+    summary = _summary(recording, heaviest, one_sided)
+    everything = summary | {"pairs": heaviest, "one_sided_pairs": one_sided}
+    if print_data(format, everything, heaviest, ["src", "dst", "messages", "bytes"]):
         return
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     print(f"recording {recording.path}: {count}, {units.format_seconds(recording.run_s)}, {summary['mpi']}")
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
+    if one_sided:
+        print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
     if heaviest:
-        _print_first(_PAIR_COLUMNS, heaviest, _MOST_PAIRS, "pairs", [])
+        _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
+    if one_sided:
+        _print_first(_pair_columns("one-sided"), one_sided, _MOST_PAIRS, "pairs", [])
 
 
 def remarks(recording: Recording) -> list[str]:
     """A sentence for each thing that the sums do not contain."""
     said = []
-    if not recording.ranks:
+    if recording.uses_sessions:
+        said.append(
+            "the program uses MPI sessions: what it sends outside of MPI_Init and MPI_Finalize is not "
+            "recorded"
+        )
+    elif not recording.ranks:
         said.append(
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
             "that the command starts an MPI program that is linked with the shared library of this MPI"
@@ -67,7 +75,9 @@ def remarks(recording: Recording) -> list[str]:
     return said
 
 
-def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
+def _summary(
+    recording: Recording, pairs: list[dict[str, int]], one_sided: list[dict[str, int]]
+) -> dict[str, Any]:
     first = next(iter(recording.ranks.values()), None)
     return {
         "recording": str(recording.path),
@@ -78,14 +88,21 @@ def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
         "missing_ranks": recording.missing,
         "ended_early": recording.ended_early,
         "run_s": recording.run_s,
-        "messages": int(pairs.messages.sum()),
-        "bytes": int(pairs.bytes.sum()),
+        "messages": sum(pair["messages"] for pair in pairs),
+        "bytes": sum(pair["bytes"] for pair in pairs),
+        "one_sided": sum(pair["messages"] for pair in one_sided),
+        "one_sided_bytes": sum(pair["bytes"] for pair in one_sided),
+        "uses_sessions": recording.uses_sessions,
         "calls": [vars(total) for total in recording.call_totals()],
     }
 
 
-def _pair(pairs: PairTotals, k: int) -> dict[str, int]:
-    return {name: int(getattr(pairs, name)[k]) for name in ("src", "dst", "messages", "bytes")}
+def _heaviest(totals: PairTotals) -> list[dict[str, int]]:
+    """The pairs, the one with most bytes first."""
+    pairs = totals.by_pair()
+    order = np.lexsort([pairs.dst, pairs.src, -pairs.bytes])
+    names = ("src", "dst", "messages", "bytes")
+    return [{name: int(getattr(pairs, name)[k]) for name in names} for k in order.tolist()]
 
 
 def _share(total: dict[str, Any], whole_s: float) -> float | None:
@@ -104,13 +121,14 @@ def _call_columns(whole_s: float) -> list[Column]:
     ]
 
 
-_PAIR_COLUMNS = [
-    Column("from", lambda pair: pair["src"]),
-    Column("to", lambda pair: pair["dst"]),
-    Column("messages", lambda pair: pair["messages"]),
-    Column("bytes", lambda pair: units.format_bytes(pair["bytes"])),
-    Column("mean size", lambda pair: units.format_bytes(pair["bytes"] / pair["messages"])),
-]
+def _pair_columns(what: str) -> list[Column]:
+    return [
+        Column("from", lambda pair: pair["src"]),
+        Column("to", lambda pair: pair["dst"]),
+        Column(what, lambda pair: pair["messages"]),
+        Column("bytes", lambda pair: units.format_bytes(pair["bytes"])),
+        Column("mean size", lambda pair: units.format_bytes(pair["bytes"] / pair["messages"])),
+    ]
 
 
 def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
