@@ -7,8 +7,8 @@ import zlib
 import numpy as np
 import pytest
 
-from earlybird.data.errors import InputError
 from earlybird.cli.output.recording import remarks
+from earlybird.data.errors import InputError
 from earlybird.data.recording import (
     CALL,
     GOT,
