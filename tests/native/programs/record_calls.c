@@ -186,8 +186,7 @@ static void persistent_alltoallv(int is_w) {
   count_blocks(sent, received);
   for (int r = 0; r < size; r++) types[r] = MPI_BYTE, zeros[r] = 0, at[r] = r * LARGEST;
   if (is_w) MPI_Alltoallw_init(own, sent, zeros, types, memory, received, at, types, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-  else
-    MPI_Alltoallv_init(own, sent, zeros, MPI_BYTE, memory, received, at, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  else MPI_Alltoallv_init(own, sent, zeros, MPI_BYTE, memory, received, at, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   start_and_free(1, &request);
 }
 
@@ -204,8 +203,7 @@ static void persistent_neighbours(void) {
   }
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, num_from, from, MPI_UNWEIGHTED, num_to, to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
                                  &graph);
-  MPI_Neighbor_alltoallv_init(own, sendcounts, zeros, MPI_BYTE, memory, recvcounts, at, MPI_BYTE, graph, MPI_INFO_NULL,
-                              &request);
+  MPI_Neighbor_alltoallv_init(own, sendcounts, zeros, MPI_BYTE, memory, recvcounts, at, MPI_BYTE, graph, MPI_INFO_NULL, &request);
   start_and_free(1, &request);
   MPI_Comm_free(&graph);
 }
