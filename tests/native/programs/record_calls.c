@@ -124,8 +124,14 @@ static void put_after_post(void) {
   MPI_Win_free(&win);
 }
 
-/* Two windows in turn over ranks of one parity in reverse order. The recorder does not see how the second one is created, and
- * both outlive their communicator. */
+/* Intel MPI 2021.18 crashes at the first fence of a window whose communicator has been freed. */
+#ifdef I_MPI_NUMVERSION
+#define IS_FREED_FIRST 0
+#else
+#define IS_FREED_FIRST 1
+#endif
+
+/* Two windows in turn over ranks of one parity in reverse order. The recorder does not see how the second one is created. */
 static void put_in_split(void) {
   MPI_Comm half;
   MPI_Win known, unknown;
@@ -133,7 +139,7 @@ static void put_in_split(void) {
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
     MPI_Win_create(memory, LARGEST, 1, MPI_INFO_NULL, half, &known);
     PMPI_Win_create(memory + LARGEST, LARGEST, 1, MPI_INFO_NULL, half, &unknown);
-    MPI_Comm_free(&half);
+    if (IS_FREED_FIRST) MPI_Comm_free(&half);
     MPI_Win_fence(0, known);
     MPI_Win_fence(0, unknown);
     for (int m = 0; m < num; m++)
@@ -143,6 +149,7 @@ static void put_in_split(void) {
     MPI_Win_fence(0, unknown);
     MPI_Win_free(&known);
     MPI_Win_free(&unknown);
+    if (!IS_FREED_FIRST) MPI_Comm_free(&half);
   }
 }
 
