@@ -174,10 +174,10 @@ class Recording:
             for call in np.unique(one.entries["call"]).tolist():
                 name, total = one.calls[call], _call_sums(one.entries[one.entries["call"] == call])
                 sums[name] = sums[name] + total if name in sums else total
-        totals = [
-            CallTotal(name, *total[:-1].tolist(), time_s=1e-9 * int(total[-1]))
-            for name, total in sums.items()
-        ]
+        totals = []
+        for name, total in sums.items():
+            calls, starts, messages, size, time_ns = total.tolist()
+            totals.append(CallTotal(name, calls, starts, messages, size, 1e-9 * time_ns))
         return sorted(totals, key=lambda total: (-total.time_s, total.name))
 
     def sent(self) -> PairTotals:
