@@ -59,6 +59,7 @@
 #pragma weak PMPI_Graph_create
 #pragma weak PMPI_Group_free
 #pragma weak PMPI_Group_incl
+#pragma weak PMPI_Group_rank
 #pragma weak PMPI_Group_size
 #pragma weak PMPI_Group_translate_ranks
 #pragma weak PMPI_Improbe
@@ -108,6 +109,10 @@
 #pragma weak PMPI_Waitall
 #pragma weak PMPI_Waitany
 #pragma weak PMPI_Waitsome
+#pragma weak PMPI_Win_create_keyval
+#pragma weak PMPI_Win_get_attr
+#pragma weak PMPI_Win_get_group
+#pragma weak PMPI_Win_set_attr
 
 /* Functions in Open MPI. */
 #pragma weak PMPI_Comm_f2c
@@ -118,6 +123,7 @@
 
 /* Open MPI's predefined handles and callbacks are addresses. */
 #pragma weak OMPI_C_MPI_COMM_NULL_COPY_FN
+#pragma weak OMPI_C_MPI_WIN_NULL_COPY_FN
 #pragma weak ompi_message_no_proc
 #pragma weak ompi_mpi_byte
 #pragma weak ompi_mpi_char
@@ -133,6 +139,7 @@
 #pragma weak ompi_mpi_int64_t
 #pragma weak ompi_mpi_op_max
 #pragma weak ompi_mpi_op_min
+#pragma weak ompi_mpi_op_no_op
 #pragma weak ompi_mpi_op_sum
 #pragma weak ompi_request_null
 

@@ -12,12 +12,12 @@ from earlybird.data.phases import find_phases
 from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
 from earlybird.patterns.recorded import exchange_of_phase
-from earlybird.toolchain.build import RECORDER, features, library_path
+from earlybird.toolchain.build import RECORDER, library_path
 from tests.conftest import require_mpi
+from tests.recorded_traffic import RANKS, expected, pairs_of
 
 pytestmark = pytest.mark.mpi
 
-RANKS = 4
 # How often each style of tests/native/programs/record_traffic.c exchanges the messages.
 STYLES = {
     "isend": 1, "issend": 1, "send": 1, "ssend": 1, "rsend": 1, "sendrecv": 1, "sendrecv_replace": 1,
@@ -39,44 +39,6 @@ def messages_of(style, smallest=0):
     return [
         (*chosen.choice(pairs), smallest + 4 * chosen.randint(0, chosen.choice(limits))) for _ in range(60)
     ]
-
-
-def pairs_of(totals):
-    """{(src, dst): (messages, bytes)}"""
-    sums = totals.by_pair()
-    columns = (getattr(sums, name).tolist() for name in ("src", "dst", "messages", "bytes"))
-    return {(src, dst): (messages, size) for src, dst, messages, size in zip(*columns, strict=True)}
-
-
-def expected(messages, times):
-    counts, sizes = Counter(), Counter()
-    for src, dst, size in messages:
-        counts[src, dst] += times
-        sizes[src, dst] += times * size
-    return {pair: (counts[pair], sizes[pair]) for pair in counts}
-
-
-@pytest.fixture
-def record(own_process, compiled, tmp_path):
-    """record(mpi, style, messages, *options) runs the program under `earlybird record`."""
-
-    def run(mpi, style, messages, *options, check=True, rec="rec"):
-        flavour = find_flavour(mpi)
-        if not library_path(flavour).with_name(RECORDER).exists():
-            pytest.skip(f"the recorder is not built for {mpi}")
-        macros = ["-pthread", "-DHAS_ISENDRECV"]
-        macros += ["-DHAS_LARGE_COUNT"] * features(flavour)["has_large_count"]
-        program = compiled(flavour, "record_traffic", macros)
-        path = tmp_path / "messages"
-        path.write_text("".join(f"{src} {dst} {size}\n" for src, dst, size in messages))
-        launch = ["mpiexec", "-n", RANKS, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
-        result = own_process(
-            "record", "-o", rec, "--mpi", mpi, *options, "--", *launch, program, style, path,
-            check=check, timeout=120,
-        )  # fmt: skip
-        return result, load_recording(tmp_path / rec)
-
-    return run
 
 
 @pytest.mark.parametrize("style", STYLES)

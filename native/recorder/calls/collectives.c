@@ -7,13 +7,13 @@
 #include "recorder/calls/wrap.h"
 
 static void counted(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, uint64_t bytes) {
-  eb_add_call(span, call, communicator, EB_PEER_NONE, rc == MPI_SUCCESS ? bytes : 0);
+  eb_add_collective(span, call, communicator, EB_PEER_NONE, rc == MPI_SUCCESS ? bytes : 0);
 }
 
 static void counted_rooted(const eb_span *span, unsigned call, int rc, const eb_communicator *communicator, int root,
                            uint64_t bytes) {
-  eb_add_call(span, call, communicator, rc == MPI_SUCCESS ? eb_root(communicator, root) : EB_PEER_NONE,
-              rc == MPI_SUCCESS && root != MPI_PROC_NULL ? bytes : 0);
+  eb_add_collective(span, call, communicator, rc == MPI_SUCCESS ? eb_root(communicator, root) : EB_PEER_NONE,
+                    rc == MPI_SUCCESS && root != MPI_PROC_NULL ? bytes : 0);
 }
 
 #define COMMUNICATOR eb_span_communicator(&span, comm)
@@ -22,6 +22,8 @@ static int num_peers(const eb_communicator *communicator) { return communicator 
 EB_WRAP(MPI_Barrier, (MPI_Comm comm), (comm), counted(&span, call, rc, COMMUNICATOR, 0))
 EB_WRAP_PART(MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request),
              EB_OPENED(counted(&span, call, rc, COMMUNICATOR, 0)))
+EB_PERSISTENT(MPI_Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request *request), (comm, info, request),
+              counted(&span, call, rc, COMMUNICATOR, 0))
 
 #define BCAST(COUNT, DISPLACEMENT) void *buffer, COUNT count, MPI_Datatype datatype, int root, MPI_Comm comm
 #define BCAST_ARGUMENTS buffer, count, datatype, root, comm

@@ -6,7 +6,7 @@ static void matched(const eb_span *span, unsigned call, int rc, bool is_matched,
   eb_communicator *communicator = eb_span_communicator(span, comm);
   eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   if (rc != MPI_SUCCESS || !is_matched || *message == MPI_MESSAGE_NO_PROC) return;
-  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, false, 0};
+  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, false, {0}};
   eb_requests_add(eb_message_key(*message), &probed);
 }
 

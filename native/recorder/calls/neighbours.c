@@ -29,7 +29,7 @@ static void exchanged(const eb_span *span, unsigned call, int rc, const eb_commu
     bytes = count_blocks(span, call, EB_ROLE_SENT, communicator, communicator->num_destinations, communicator->destinations, sent);
     (void)count_blocks(span, call, EB_ROLE_RECEIVED, communicator, communicator->num_sources, communicator->sources, received);
   }
-  eb_add_call(span, call, communicator, EB_PEER_NONE, bytes);
+  eb_add_collective(span, call, communicator, EB_PEER_NONE, bytes);
 }
 
 #define EACH(given, given_type) ((side){.count = (given), .type = (given_type)})

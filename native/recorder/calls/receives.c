@@ -22,7 +22,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
     return;
   }
   if (kind == EB_REQUEST_RECEIVE) eb_span_started(span);
-  const eb_request receive = {kind, call, communicator, peer, kind == EB_REQUEST_RECEIVE, 0};
+  const eb_request receive = {kind, call, communicator, peer, kind == EB_REQUEST_RECEIVE, {0}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 

@@ -1,5 +1,6 @@
 /* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel. */
 #include "recorder/calls/wrap.h"
+#include "recorder/recording/persistent.h"
 
 /* Looked up before the call: a started request can complete and be freed by another thread at once. The message of a send
  * is counted even if the start fails, which ends most programs. */
@@ -9,6 +10,7 @@ static void started(const eb_span *span, const MPI_Request *request) {
   eb_span_started(span);
   if (known.kind == EB_REQUEST_PERSISTENT_SEND || known.kind == EB_REQUEST_PARTITIONED_SEND)
     eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.bytes);
+  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
 }
 
 EB_CALL_OF(EB_CALL_PART, MPI_Start);
@@ -51,7 +53,9 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   if (PMPI_Request_get_status(request, &is_complete, &status) == MPI_SUCCESS && is_complete &&
       eb_request_completed(span, key, eb_requests_ticket(key), true, &status))
     eb_span_closed(span, 1);
-  else if (eb_requests_remove(key, &known) && known.is_active) eb_span_closed(span, 1);
+  if (!eb_requests_remove(key, &known)) return;
+  if (known.is_active) eb_span_closed(span, 1);
+  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);
 }
 
 EB_CALL(MPI_Request_free);

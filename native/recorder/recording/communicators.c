@@ -235,3 +235,28 @@ eb_communicator *eb_communicator_of(MPI_Comm comm) {
   pthread_mutex_unlock(&reading);
   return value;
 }
+
+/* Members alone matter to what is no communicator itself, such as a window. */
+static eb_communicator *enlist_group(eb_communicator *communicator) {
+  for (eb_communicator *known = first; known; known = known->next) {
+    if (known->is_inter || !have_same_members(&known->local, &communicator->local)) continue;
+    drop(communicator);
+    return known;
+  }
+  return enlist(communicator);
+}
+
+eb_communicator *eb_communicator_of_group(MPI_Group group) {
+  eb_communicator *communicator = calloc(1, sizeof *communicator);
+  if (!communicator) return NULL;
+  communicator->topology = "none";
+  if (PMPI_Group_rank(group, &communicator->rank) != MPI_SUCCESS || !read_members(group, &communicator->local)) {
+    drop(communicator);
+    return NULL;
+  }
+  communicator->peers = communicator->local;
+  pthread_mutex_lock(&lock);
+  communicator = enlist_group(communicator);
+  pthread_mutex_unlock(&lock);
+  return communicator;
+}

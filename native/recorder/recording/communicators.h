@@ -30,6 +30,9 @@ bool eb_communicators_begin(void);
 /* The communicator of a handle; NULL: unknown, because memory is short or the MPI has an error. Remembered by each thread. */
 eb_communicator *eb_communicator_of(MPI_Comm comm);
 
+/* One with the members of the group, whether or not the program has freed it. NULL as above. */
+eb_communicator *eb_communicator_of_group(MPI_Group group);
+
 /* Increases when a communicator is freed: what threads remember of handles is void then. */
 extern uint32_t eb_communicators_generation;
 

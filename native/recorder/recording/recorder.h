@@ -39,6 +39,7 @@ typedef struct eb_thread {
   } sizes[EB_NUM_REMEMBERED];
   void *scratch;
   size_t scratch_bytes;
+  struct eb_persistent *persistent; /* the persistent collective that the call creates; NULL: none */
 } eb_thread;
 
 /* Recording has begun and not ended. */
@@ -106,7 +107,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
 static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
   eb_epoch_open(&span->thread->epoch);
   if (!eb_requests_include_others) return;
-  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, true, 0};
+  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, true, {0}};
   eb_requests_add(eb_request_key(*request), &other);
 }
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }

@@ -19,6 +19,7 @@ typedef enum {
   EB_REQUEST_PERSISTENT_SEND,     /* counted at every start */
   EB_REQUEST_PARTITIONED_SEND,    /* the same */
   EB_REQUEST_PARTITIONED_RECEIVE, /* at every completion; statuses of partitioned receives are not reliable on Open MPI 5.0 */
+  EB_REQUEST_COLLECTIVE,          /* a persistent one: counted at every start */
   EB_REQUEST_MESSAGE,             /* a matched message, which becomes a receive */
   EB_REQUEST_OTHER,               /* a send, or of a collective: nothing is counted later */
 } eb_request_kind;
@@ -29,7 +30,10 @@ typedef struct {
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
   bool is_active; /* started and not complete */
-  uint64_t bytes; /* where the request says it */
+  union {
+    uint64_t bytes;                   /* where the request says it */
+    struct eb_persistent *persistent; /* of EB_REQUEST_COLLECTIVE */
+  };
 } eb_request;
 
 /* Which of the requests that have had the same handle. */
@@ -55,11 +59,11 @@ void eb_requests_add(uint64_t key, const eb_request *request);
 bool eb_requests_start(uint64_t key, eb_request *request);
 
 static inline bool eb_request_is_persistent(const eb_request *request) {
-  return request->kind >= EB_REQUEST_PERSISTENT_RECEIVE && request->kind <= EB_REQUEST_PARTITIONED_RECEIVE;
+  return request->kind >= EB_REQUEST_PERSISTENT_RECEIVE && request->kind <= EB_REQUEST_COLLECTIVE;
 }
 static inline bool eb_request_receives(const eb_request *request) {
   return request->kind != EB_REQUEST_PERSISTENT_SEND && request->kind != EB_REQUEST_PARTITIONED_SEND &&
-         request->kind != EB_REQUEST_OTHER;
+         request->kind != EB_REQUEST_COLLECTIVE && request->kind != EB_REQUEST_OTHER;
 }
 
 /* Before a call that may complete an active request. */

@@ -12,9 +12,12 @@
 
 /* What an entry is about. */
 typedef enum {
-  EB_ROLE_CALL,     /* calls that move no message of their own to one peer; bytes: this rank's part of a collective */
+  EB_ROLE_CALL,     /* calls without a message of their own to one peer; bytes: this rank's part of a collective, or of a file */
   EB_ROLE_SENT,     /* messages to the peer */
   EB_ROLE_RECEIVED, /* messages from the peer */
+  EB_ROLE_PUT,      /* data that this rank moved to the peer, which makes no call for it */
+  EB_ROLE_GOT,      /* data that this rank moved from the peer, in the same way */
+  EB_ROLE_STARTED,  /* calls: starts of a persistent collective; bytes: this rank's part of it */
 } eb_role;
 
 /* Peers are ranks of MPI_COMM_WORLD, or one of these. */

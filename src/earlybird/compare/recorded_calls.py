@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from earlybird.data.recording import Recording
+from earlybird.data.recording import STARTED, Recording
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ def call_times(recording: Recording) -> CallTimes:
     for place, one in enumerate(ranks):
         rows = one.entries
         call = number_of[one.calls][rows["call"]]
-        for total, name in (
-            (calls, "calls"), (messages, "messages"), (all_bytes, "bytes"), (time_ns, "time_ns"),
-        ):  # fmt: skip
+        for total, name in ((messages, "messages"), (all_bytes, "bytes"), (time_ns, "time_ns")):
             np.add.at(total[:, place], call, rows[name].astype(np.int64))
+        is_call = rows["role"] != STARTED  # starts of persistent collectives are calls of MPI_Start
+        np.add.at(calls[:, place], call[is_call], rows["calls"][is_call].astype(np.int64))
         moved = rows["messages"] > 0
         np.add.at(message_bytes[:, place], call[moved], rows["bytes"][moved].astype(np.int64))
     num_bytes = np.where(messages > 0, message_bytes, all_bytes)

@@ -11,7 +11,12 @@ _MOST_RANKS = 8
 def remarks(recording: Recording) -> list[str]:
     """A sentence for each thing that the sums do not contain."""
     said = []
-    if not recording.ranks:
+    if recording.uses_sessions:
+        said.append(
+            "the program uses MPI sessions: what it sends outside of MPI_Init and MPI_Finalize is not "
+            "recorded"
+        )
+    elif not recording.ranks:
         said.append(
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
             "that the command starts an MPI program that is linked with the shared library of this MPI"

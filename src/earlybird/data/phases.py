@@ -54,9 +54,10 @@ class Phase:
         """The functions of the program that call, as far as the modules name them; else module and offset."""
         return list(dict.fromkeys(step.function or _place(step) for step in self.steps))
 
-    def sent(self, recording: Recording) -> PairTotals:
-        """All messages of the phase."""
-        return recording.sent(self.of_ranks)
+    def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
+        """All messages of the phase; `one_sided`: and what MPI_Put, MPI_Get and the like moved."""
+        sent = recording.sent(self.of_ranks)
+        return sent.joined(recording.one_sided(self.of_ranks)) if one_sided else sent
 
 
 def find_phases(recording: Recording) -> list[Phase]:

@@ -5,7 +5,7 @@ import re
 import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from earlybird.data.errors import InputError
 SCHEMA = "earlybird.recording/1"
 SUMMARY = "recording.json"
 _FUNCTIONS = "functions.json"
+# A file that a process creates when it finds that the program uses MPI sessions.
+SESSIONS = "sessions"
 # The roles of entries: see native/recorder/recording/table.h.
-CALL, SENT, RECEIVED = 0, 1, 2
+CALL, SENT, RECEIVED, PUT, GOT, STARTED = range(6)
 # Peers that are no ranks.
 NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 
@@ -43,6 +45,10 @@ _PHASE = np.dtype(
 _AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.
 _MOST_RANKS = 10**8
+
+
+# The numbers of phases in each rank's file, by rank.
+Phases = Mapping[int, Collection[int]]
 
 
 @dataclass(frozen=True)
@@ -138,10 +144,15 @@ class RankRecording:
 
 @dataclass(frozen=True)
 class CallTotal:
-    """All calls of one function on all ranks; `bytes` are those of its messages, else of its collectives."""
+    """All calls of one function on all ranks.
+
+    `bytes` are those of its messages, else of its collectives or files; `starts` of the persistent
+    collectives that it created.
+    """
 
     name: str
     calls: int
+    starts: int
     messages: int
     bytes: int
     time_s: float
@@ -161,6 +172,14 @@ class PairTotals:
         """The sums over size classes, which are -1 then."""
         return _totals(self.src, self.dst, np.full_like(self.src, -1), self.messages, self.bytes)
 
+    def joined(self, other: "PairTotals") -> "PairTotals":
+        """The sums of both."""
+        columns = [
+            np.concatenate([getattr(self, column.name), getattr(other, column.name)])
+            for column in fields(self)
+        ]
+        return _totals(*columns)
+
 
 @dataclass(frozen=True, eq=False)
 class Recording:
@@ -172,12 +191,15 @@ class Recording:
     command : as given to `earlybird record`.
     ranks : by rank of MPI_COMM_WORLD; those that left no file are absent.
     num_other : files of further jobs in the folder: spawned ranks, or a second job of the same command.
+    uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
+        recorded.
     """
 
     path: Path
     command: tuple[str, ...]
     ranks: Mapping[int, RankRecording]
     num_other: int = 0
+    uses_sessions: bool = False
 
     @property
     def size(self) -> int:
@@ -201,47 +223,47 @@ class Recording:
 
     def call_totals(self) -> list[CallTotal]:
         """Sums over all ranks for each function, the longest time first."""
-        sums: dict[str, list[int]] = {}
+        sums: dict[str, np.ndarray] = {}
         for one in self.ranks.values():
             for call in np.unique(one.entries["call"]).tolist():
-                rows = one.entries[one.entries["call"] == call]
-                is_message = rows["messages"] > 0
-                part = rows[is_message] if is_message.any() else rows
-                total = sums.setdefault(one.calls[call], [0, 0, 0, 0])
-                total[0] += int(rows["calls"].sum())
-                total[1] += int(rows["messages"].sum())
-                total[2] += int(part["bytes"].sum())
-                total[3] += int(rows["time_ns"].sum())
-        totals = [
-            CallTotal(name, calls, messages, size, 1e-9 * time_ns)
-            for name, (calls, messages, size, time_ns) in sums.items()
-        ]
+                name, total = one.calls[call], _call_sums(one.entries[one.entries["call"] == call])
+                sums[name] = sums[name] + total if name in sums else total
+        totals = []
+        for name, total in sums.items():
+            calls, starts, messages, size, time_ns = total.tolist()
+            totals.append(CallTotal(name, calls, starts, messages, size, 1e-9 * time_ns))
         return sorted(totals, key=lambda total: (-total.time_s, total.name))
 
-    def sent(self, phases: Mapping[int, Collection[int]] | None = None) -> PairTotals:
+    def sent(self, phases: Phases | None = None) -> PairTotals:
         """Messages as their senders recorded them; where a sender left no file, as the receivers did.
 
-        `phases`: only of these, the numbers of each rank's phases by rank.
+        `phases`: only of these.
         """
-        parts, missing = [], self.missing
-        for rank, one in self.ranks.items():
-            entries = one.entries
-            if phases is not None:
-                entries = entries[np.isin(entries["phase"], list(phases.get(rank, ())))]
-            rows = entries[(entries["role"] == SENT) & (entries["peer"] >= 0)]
-            parts.append(_columns(np.full(len(rows), rank), rows["peer"], rows))
-            rows = entries[(entries["role"] == RECEIVED) & (entries["peer"] >= 0)]
-            rows = rows[np.isin(rows["peer"], missing)]
-            parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
-        return _join(parts)
+        received = self._from_peers(RECEIVED, phases)
+        is_missing = np.isin(received.src, self.missing)
+        columns = (getattr(received, column.name)[is_missing] for column in fields(received))
+        return self._to_peers(SENT, phases).joined(PairTotals(*columns))
 
     def received(self) -> PairTotals:
         """Messages as their receivers recorded them."""
-        parts = []
-        for rank, one in self.ranks.items():
-            rows = one.entries[(one.entries["role"] == RECEIVED) & (one.entries["peer"] >= 0)]
-            parts.append(_columns(rows["peer"], np.full(len(rows), rank), rows))
-        return _join(parts)
+        return self._from_peers(RECEIVED)
+
+    def one_sided(self, phases: Phases | None = None) -> PairTotals:
+        """Data that MPI_Put, MPI_Get and the like moved, as the calling ranks recorded it.
+
+        `src` is the process whose memory is read, `dst` the one whose memory is written. No message of
+        `sent` or `received` is among them, for only one of the two processes calls the MPI. `phases`: only of
+        these.
+        """
+        return self._to_peers(PUT, phases).joined(self._from_peers(GOT, phases))
+
+    def _to_peers(self, role: int, phases: Phases | None = None) -> PairTotals:
+        rows = [(rank, _peers(one, role, phases)) for rank, one in self.ranks.items()]
+        return _join([_columns(np.full(len(part), rank), part["peer"], part) for rank, part in rows])
+
+    def _from_peers(self, role: int, phases: Phases | None = None) -> PairTotals:
+        rows = [(rank, _peers(one, role, phases)) for rank, one in self.ranks.items()]
+        return _join([_columns(part["peer"], np.full(len(part), rank), part) for rank, part in rows])
 
 
 def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
@@ -284,7 +306,8 @@ def load_recording(path: str | Path) -> Recording:
             ranks[one.rank] = one
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
-    return Recording(path, arguments, dict(sorted(ranks.items())), num_other)
+    uses_sessions = (path / SESSIONS).exists()
+    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions)
 
 
 def _load_functions(path: Path) -> Mapping[str, Mapping[str, str]]:
@@ -435,6 +458,25 @@ def _latest(blocks: list[np.ndarray], dtype: np.dtype, key: list[str]) -> np.nda
     rows = np.concatenate(blocks)[::-1]
     _, first = np.unique(rows[key], return_index=True)
     return rows[np.sort(first)][::-1]
+
+
+def _call_sums(rows: np.ndarray) -> np.ndarray:
+    """Calls, starts, messages, bytes and nanoseconds of the entries of one function."""
+    is_start, is_message = rows["role"] == STARTED, rows["messages"] > 0
+    part = rows[is_message] if is_message.any() else rows
+    return np.array(
+        [
+            rows["calls"][~is_start].sum(), rows["calls"][is_start].sum(), rows["messages"].sum(),
+            part["bytes"].sum(), rows["time_ns"].sum(),
+        ],
+        dtype=np.uint64,
+    )  # fmt: skip
+
+
+def _peers(one: RankRecording, role: int, phases: Phases | None) -> np.ndarray:
+    """The entries of a role whose peer is a rank; with `phases`, only of these."""
+    rows = one.entries[(one.entries["role"] == role) & (one.entries["peer"] >= 0)]
+    return rows if phases is None else rows[np.isin(rows["phase"], list(phases.get(one.rank, ())))]
 
 
 def _columns(src: np.ndarray, dst: np.ndarray, rows: np.ndarray) -> np.ndarray:

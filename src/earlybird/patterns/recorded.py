@@ -28,10 +28,10 @@ class RecordedExchange:
     num_unequal: int = 0
 
 
-def heaviest_phase(recording: Recording) -> Phase:
+def heaviest_phase(recording: Recording, *, one_sided: bool = False) -> Phase:
     """The phase with most bytes of messages; raises InputError if none has a message."""
     phases = find_phases(recording)
-    sums = [int(phase.sent(recording).bytes.sum()) for phase in phases]
+    sums = [int(phase.sent(recording, one_sided=one_sided).bytes.sum()) for phase in phases]
     if not phases or max(sums) == 0:
         raise InputError(
             f"no phase of {recording.path} has a message between ranks; `earlybird show` prints what it has"
@@ -49,13 +49,16 @@ def phase_of(recording: Recording, number: int) -> Phase:
     return phases[number - 1]
 
 
-def exchange_of_phase(recording: Recording, phase: Phase, *, combined: bool = False) -> RecordedExchange:
+def exchange_of_phase(
+    recording: Recording, phase: Phase, *, combined: bool = False, one_sided: bool = False
+) -> RecordedExchange:
     """One epoch of a phase: what each rank sends in all its epochs, divided by their number.
 
     Where that is no whole number of messages, a rank sends as many as in the mean epoch, in the proportions
-    of its receivers and size classes (by largest remainders).
+    of its receivers and size classes (by largest remainders). `one_sided`: with what MPI_Put, MPI_Get and the
+    like moved, each call as a message.
     """
-    totals = phase.sent(recording)
+    totals = phase.sent(recording, one_sided=one_sided)
     epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in totals.src.tolist()], np.int64)
     unequal = (totals.messages % epochs != 0) | (totals.bytes % epochs != 0)
     messages = _apportioned(totals.src, totals.messages / np.maximum(epochs, 1))
@@ -80,9 +83,12 @@ def _apportioned(groups: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return whole
 
 
-def exchange_of_all(recording: Recording, *, combined: bool = False) -> RecordedExchange:
+def exchange_of_all(
+    recording: Recording, *, combined: bool = False, one_sided: bool = False
+) -> RecordedExchange:
     """All messages of the run as one exchange; counts and bytes of every pair are exact."""
-    return RecordedExchange(*exchange_of(recording.sent(), combined=combined))
+    totals = recording.sent().joined(recording.one_sided()) if one_sided else recording.sent()
+    return RecordedExchange(*exchange_of(totals, combined=combined))
 
 
 def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern, int]:

@@ -7,8 +7,18 @@ import zlib
 import numpy as np
 import pytest
 
+from earlybird.compare.recorded_gaps import remarks
 from earlybird.data.errors import InputError
-from earlybird.data.recording import RECEIVED, SENT, load_recording, start_recording
+from earlybird.data.recording import (
+    CALL,
+    GOT,
+    PUT,
+    RECEIVED,
+    SENT,
+    STARTED,
+    load_recording,
+    start_recording,
+)
 from earlybird.patterns.recorded import exchange_of_all
 
 CALLS = ["MPI_Send", "MPI_Recv"]
@@ -110,6 +120,32 @@ def test_messages_of_a_rank_without_a_file_are_those_that_others_received(writte
     recording = load_recording(written({1: data}))
     assert recording.missing == [0]
     assert rows_of(recording.sent()) == [[0, 1, 2, 20], [1, 0, 1, 9]]
+
+
+def test_one_sided_data_goes_from_the_memory_read_to_the_memory_written(written):
+    first = header(0) + entries((0, PUT, 4, 1, 3, 30), (0, GOT, 5, 1, 1, 20), (0, SENT, 1, 1, 1, 1)) + END
+    recording = load_recording(written({0: first, 1: header(1) + entries((0, GOT, 4, 0, 2, 16)) + END}))
+    assert rows_of(recording.one_sided()) == [[0, 1, 5, 46], [1, 0, 1, 20]]
+    assert rows_of(recording.sent()) == [[0, 1, 1, 1]]
+    assert exchange_of_all(recording).pattern.num_messages == 1
+    pattern = exchange_of_all(recording, one_sided=True).pattern
+    assert (pattern.num_messages, pattern.total_bytes) == (7, 67)
+
+
+def test_starts_of_persistent_collectives_are_no_calls(written):
+    def row(role, calls, size):
+        return struct.pack("=HBBIiIII4Q", 0, role, 3, 1, -1, 0, 0, 0, calls, 0, size, 10)
+
+    counted = chunk(2, struct.pack("=Q", 1) + row(CALL, 1, 0) + row(STARTED, 6, 42))
+    (total,) = load_recording(written({0: header(0) + counted + END})).call_totals()
+    assert (total.calls, total.starts, total.messages, total.bytes) == (1, 6, 0, 42)
+
+
+def test_sessions_are_said(written, tmp_path):
+    folder = written({0: header(0, size=1) + END})
+    assert remarks(load_recording(folder)) == []
+    (folder / "sessions").touch()
+    assert ["sessions" in sentence for sentence in remarks(load_recording(folder))] == [True]
 
 
 def test_a_pattern_has_each_pairs_messages_and_bytes(written):

@@ -155,12 +155,16 @@ def recording(
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="All messages of the run, not one epoch.")] = False,
     combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    one_sided: Annotated[
+        bool, typer.Option("--one-sided", help="Include what MPI_Put, MPI_Get and the like moved.")
+    ] = False,
     format: Format = FORMAT,
 ) -> None:
     """Write one epoch of a recorded program as an exchange.
 
     Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Messages of one
-    pair between two powers of two get equal sizes.
+    pair between two powers of two get equal sizes. With --one-sided data goes from the process whose memory
+    is read to the one whose memory is written.
     """
     from earlybird.data.recording import load_recording
     from earlybird.patterns.recorded import exchange_of_all, exchange_of_phase, heaviest_phase, phase_of
@@ -170,11 +174,13 @@ def recording(
         raise InputError("--all is the whole run and --phase a part of it; give one of them")
     loaded = load_recording(source)
     if whole:
-        made = exchange_of_all(loaded, combined=combined)
+        made = exchange_of_all(loaded, combined=combined, one_sided=one_sided)
     else:
-        chosen = heaviest_phase(loaded) if phase is None else phase_of(loaded, phase)
-        made = exchange_of_phase(loaded, chosen, combined=combined)
+        chosen = heaviest_phase(loaded, one_sided=one_sided) if phase is None else phase_of(loaded, phase)
+        made = exchange_of_phase(loaded, chosen, combined=combined, one_sided=one_sided)
         note(f"one epoch of phase {chosen.number}, of which there were {chosen.epochs}")
+    if not one_sided and (moves := int(loaded.one_sided().messages.sum())):
+        note(f"left out {moves} one-sided transfers; give --one-sided to include them")
     if made.num_unequal:
         note(f"the messages of {made.num_unequal} pairs and sizes differ between epochs; means are written")
     if made.left_out:

@@ -24,24 +24,29 @@ _MOST_NAMES = 3
 
 def print_recording(recording: Recording, format: Format) -> None:
     """Print the sums of a recording; as CSV, the pairs of ranks."""
-    pairs = recording.sent().by_pair()
-    order = np.lexsort([pairs.dst, pairs.src, -pairs.bytes])
-    heaviest = [_pair(pairs, k) for k in order.tolist()]
-    summary = _summary(recording, pairs)
-    if print_data(format, summary | {"pairs": heaviest}, heaviest, ["src", "dst", "messages", "bytes"]):
+    heaviest, one_sided = _heaviest(recording.sent()), _heaviest(recording.one_sided())
+    summary = _summary(recording, heaviest, one_sided)
+    everything = summary | {"pairs": heaviest, "one_sided_pairs": one_sided}
+    if print_data(format, everything, heaviest, ["src", "dst", "messages", "bytes"]):
         return
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     print(f"recording {recording.path}: {count}, {units.format_seconds(recording.run_s)}, {summary['mpi']}")
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
+    if one_sided:
+        print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
     if summary["phases"]:
         _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
     if heaviest:
-        _print_first(_PAIR_COLUMNS, heaviest, _MOST_PAIRS, "pairs", [])
+        _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
+    if one_sided:
+        _print_first(_pair_columns("one-sided"), one_sided, _MOST_PAIRS, "pairs", [])
 
 
-def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
+def _summary(
+    recording: Recording, pairs: list[dict[str, int]], one_sided: list[dict[str, int]]
+) -> dict[str, Any]:
     first = next(iter(recording.ranks.values()), None)
     return {
         "recording": str(recording.path),
@@ -52,8 +57,11 @@ def _summary(recording: Recording, pairs: PairTotals) -> dict[str, Any]:
         "missing_ranks": recording.missing,
         "ended_early": recording.ended_early,
         "run_s": recording.run_s,
-        "messages": int(pairs.messages.sum()),
-        "bytes": int(pairs.bytes.sum()),
+        "messages": sum(pair["messages"] for pair in pairs),
+        "bytes": sum(pair["bytes"] for pair in pairs),
+        "one_sided": sum(pair["messages"] for pair in one_sided),
+        "one_sided_bytes": sum(pair["bytes"] for pair in one_sided),
+        "uses_sessions": recording.uses_sessions,
         "calls": [vars(total) for total in recording.call_totals()],
         "phases": [_phase(recording, phase) for phase in find_phases(recording)],
     }
@@ -76,8 +84,12 @@ def _phase(recording: Recording, phase: Phase) -> dict[str, Any]:
     }
 
 
-def _pair(pairs: PairTotals, k: int) -> dict[str, int]:
-    return {name: int(getattr(pairs, name)[k]) for name in ("src", "dst", "messages", "bytes")}
+def _heaviest(totals: PairTotals) -> list[dict[str, int]]:
+    """The pairs, the one with most bytes first."""
+    pairs = totals.by_pair()
+    order = np.lexsort([pairs.dst, pairs.src, -pairs.bytes])
+    names = ("src", "dst", "messages", "bytes")
+    return [{name: int(getattr(pairs, name)[k]) for name in names} for k in order.tolist()]
 
 
 def _share(total: dict[str, Any], whole_s: float) -> float | None:
@@ -115,13 +127,14 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
 
 
-_PAIR_COLUMNS = [
-    Column("from", lambda pair: pair["src"]),
-    Column("to", lambda pair: pair["dst"]),
-    Column("messages", lambda pair: pair["messages"]),
-    Column("bytes", lambda pair: units.format_bytes(pair["bytes"])),
-    Column("mean size", lambda pair: units.format_bytes(pair["bytes"] / pair["messages"])),
-]
+def _pair_columns(what: str) -> list[Column]:
+    return [
+        Column("from", lambda pair: pair["src"]),
+        Column("to", lambda pair: pair["dst"]),
+        Column(what, lambda pair: pair["messages"]),
+        Column("bytes", lambda pair: units.format_bytes(pair["bytes"])),
+        Column("mean size", lambda pair: units.format_bytes(pair["bytes"] / pair["messages"])),
+    ]
 
 
 def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
