@@ -130,6 +130,6 @@ def test_one_sided_data_is_shown_and_becomes_part_of_a_pattern(any_mpi, record_c
     assert "one-sided" in result.stdout
     left_out = own_process("pattern", "recording", "rec", "-o", "none.csv", check=False)
     assert "--one-sided" in left_out.stderr
-    own_process("pattern", "recording", "rec", "-o", "exchange.csv", "--one-sided")
+    own_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all", "--one-sided")
     shown = own_process("show", "exchange.csv", "--format", "csv").stdout
     assert sorted(shown.splitlines()[1:]) == ["0,1,1000", "0,1,1001", "2,3,8"]

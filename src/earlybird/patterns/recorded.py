@@ -33,9 +33,9 @@ def heaviest_phase(recording: Recording, *, one_sided: bool = False) -> Phase:
     phases = find_phases(recording)
     sums = [int(phase.sent(recording, one_sided=one_sided).bytes.sum()) for phase in phases]
     if not phases or max(sums) == 0:
-        raise InputError(
-            f"no phase of {recording.path} has a message between ranks; `earlybird show` prints what it has"
-        )
+        has_others = not one_sided and recording.one_sided().messages.sum() > 0
+        what = "give --one-sided for what MPI_Put and MPI_Get moved" if has_others else "see `earlybird show`"
+        raise InputError(f"no phase of {recording.path} has a message between ranks; {what}")
     return phases[sums.index(max(sums))]
 
 
