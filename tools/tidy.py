@@ -1,4 +1,4 @@
-"""Runs clang-tidy on libearlybird, the harness and the kernels, as they are compiled for MPICH."""
+"""Runs clang-tidy on libearlybird, the recorder and the kernels with their harness, as compiled for MPICH."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from earlybird.data.errors import InputError
 from tools.configured import ROOT, configure
 
-_CHECKED = re.compile(r"native/(?:harness|kernels|partitioned|interpose)/")
+_CHECKED = re.compile(r"native/(?:harness|kernels|partitioned|interpose|recorder)/")
 
 
 def checked_sources(folder: Path) -> list[str]:

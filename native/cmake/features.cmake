@@ -12,6 +12,11 @@ probe(HAS_PARTITIONED "MPI_Request r; MPI_Psend_init(0, 1, 1, MPI_BYTE, 0, 0, MP
 probe(PARTITIONED_COUNT_IS_MPI_COUNT
   "_Static_assert(_Generic(&MPI_Psend_init, int (*)(const void *, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info, MPI_Request *): 1, default: 0), \"\");")
 probe(HAS_LARGE_COUNT "MPI_Request r; MPI_Isend_c(0, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &r);")
+probe(HAS_ISENDRECV
+  "MPI_Request r; MPI_Isendrecv(0, 0, MPI_BYTE, 0, 0, 0, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &r);")
+probe(HAS_PERSISTENT_COLLECTIVES
+  "MPI_Request r; MPI_Bcast_init(0, 0, MPI_BYTE, 0, MPI_COMM_SELF, MPI_INFO_NULL, &r);")
+probe(HAS_BUFFER_FLUSH "MPI_Buffer_flush(); MPI_Comm_flush_buffer(MPI_COMM_SELF);")
 probe(HAS_SESSIONS "MPI_Session s; MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &s);")
 probe(HAS_STREAMS "MPIX_Stream s; MPI_Comm c; MPIX_Stream_create(MPI_INFO_NULL, &s); MPIX_Stream_comm_create(MPI_COMM_SELF, s, &c);")
 
@@ -34,8 +39,8 @@ else()
 endif()
 
 set(features "")
-foreach(name IN ITEMS HAS_PARTITIONED PARTITIONED_COUNT_IS_MPI_COUNT HAS_LARGE_COUNT HAS_SESSIONS HAS_STREAMS
-        HAS_TOOL_INTERFACE IS_SIMULATED)
+foreach(name IN ITEMS HAS_PARTITIONED PARTITIONED_COUNT_IS_MPI_COUNT HAS_LARGE_COUNT HAS_PERSISTENT_COLLECTIVES HAS_SESSIONS
+        HAS_STREAMS HAS_TOOL_INTERFACE IS_SIMULATED)
   string(TOLOWER ${name} key)
   if(${name})
     list(APPEND features "\"${key}\": true")

@@ -33,6 +33,12 @@ static void enter(void) {
   if (service != EB_INACTIVE) eb_library_enlist(serves);
 }
 
+/* Whatever the program needs has its addresses by now. */
+__attribute__((constructor)) static void redirect_bindings(void) {
+  const char *off = getenv(EARLYBIRD_ENV_OFF);
+  if (!off || !*off || strcmp(off, "0") == 0) eb_bindings_redirect();
+}
+
 static int leave(int rc) {
   if (--depth == 0 && rc == MPI_SUCCESS) eb_library_begin();
   return rc;

@@ -5,6 +5,15 @@
 #define EB_WEAK_H
 
 #pragma weak PMPI_Abort
+#pragma weak PMPI_Cart_get
+#pragma weak PMPI_Cart_shift
+#pragma weak PMPI_Cartdim_get
+#pragma weak PMPI_Comm_get_name
+#pragma weak PMPI_Dist_graph_neighbors
+#pragma weak PMPI_Dist_graph_neighbors_count
+#pragma weak PMPI_Get_elements_x
+#pragma weak PMPI_Graph_neighbors
+#pragma weak PMPI_Graph_neighbors_count
 #pragma weak PMPI_Session_finalize
 #pragma weak PMPI_Session_init
 #pragma weak PMPI_Finalize
@@ -50,6 +59,7 @@
 #pragma weak PMPI_Graph_create
 #pragma weak PMPI_Group_free
 #pragma weak PMPI_Group_incl
+#pragma weak PMPI_Group_rank
 #pragma weak PMPI_Group_size
 #pragma weak PMPI_Group_translate_ranks
 #pragma weak PMPI_Improbe
@@ -80,9 +90,11 @@
 #pragma weak PMPI_Status_set_cancelled
 #pragma weak PMPI_Status_set_elements_x
 #pragma weak PMPI_Test
+#pragma weak PMPI_Test_cancelled
 #pragma weak PMPI_Testall
 #pragma weak PMPI_Testany
 #pragma weak PMPI_Testsome
+#pragma weak PMPI_Topo_test
 #pragma weak PMPI_Type_commit
 #pragma weak PMPI_Type_contiguous
 #pragma weak PMPI_Type_free
@@ -97,6 +109,10 @@
 #pragma weak PMPI_Waitall
 #pragma weak PMPI_Waitany
 #pragma weak PMPI_Waitsome
+#pragma weak PMPI_Win_create_keyval
+#pragma weak PMPI_Win_get_attr
+#pragma weak PMPI_Win_get_group
+#pragma weak PMPI_Win_set_attr
 
 /* Functions in Open MPI. */
 #pragma weak PMPI_Comm_f2c
@@ -107,6 +123,8 @@
 
 /* Open MPI's predefined handles and callbacks are addresses. */
 #pragma weak OMPI_C_MPI_COMM_NULL_COPY_FN
+#pragma weak OMPI_C_MPI_WIN_NULL_COPY_FN
+#pragma weak ompi_message_no_proc
 #pragma weak ompi_mpi_byte
 #pragma weak ompi_mpi_char
 #pragma weak ompi_mpi_comm_null
@@ -114,12 +132,14 @@
 #pragma weak ompi_mpi_comm_world
 #pragma weak ompi_mpi_datatype_null
 #pragma weak ompi_mpi_errhandler_null
+#pragma weak ompi_mpi_group_null
 #pragma weak ompi_mpi_errors_return
 #pragma weak ompi_mpi_info_null
 #pragma weak ompi_mpi_int
 #pragma weak ompi_mpi_int64_t
 #pragma weak ompi_mpi_op_max
 #pragma weak ompi_mpi_op_min
+#pragma weak ompi_mpi_op_no_op
 #pragma weak ompi_mpi_op_sum
 #pragma weak ompi_request_null
 

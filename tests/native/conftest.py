@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.toolchain.build import library_path
+from earlybird.toolchain.build import RECORDER, features, library_path
+from tests.recorded_traffic import RANKS
 
 PROGRAMS = Path(__file__).parent / "programs"
+# Features that programs to record are compiled for.
+MACROS = ("has_large_count", "has_persistent_collectives", "has_sessions")
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +53,27 @@ def preload_source(tmp_path, monkeypatch):
         monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
 
     return put
+
+
+@pytest.fixture
+def record(own_process, compiled, tmp_path):
+    """record(mpi, style, messages, *options) runs a program under `earlybird record`."""
+
+    def run(mpi, style, messages, *options, check=True, rec="rec", program="record_traffic"):
+        flavour = find_flavour(mpi)
+        if not library_path(flavour).with_name(RECORDER).exists():
+            pytest.skip(f"the recorder is not built for {mpi}")
+        has = features(flavour)
+        macros = ["-pthread", "-DHAS_ISENDRECV"]
+        macros += [f"-D{name.upper()}" for name in MACROS if has[name]]
+        path = tmp_path / "messages"
+        path.write_text("".join(f"{src} {dst} {size}\n" for src, dst, size in messages))
+        launch = ["mpiexec", "-n", RANKS, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+        result = own_process(
+            "record", "-o", rec, "--mpi", mpi, *options, "--",
+            *launch, compiled(flavour, program, macros), style, path, tmp_path,
+            check=check, timeout=120,
+        )  # fmt: skip
+        return result, load_recording(tmp_path / rec)
+
+    return run

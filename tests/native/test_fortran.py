@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from earlybird.data.errors import EarlybirdError
+from earlybird.data.recording import load_recording, start_recording
 from earlybird.machine.flavours import WHEELS, Flavour, find_flavour
-from earlybird.toolchain.build import has_library, library_path, native_sources
+from earlybird.toolchain.build import RECORDER, has_library, library_path, native_sources
 from tests.partitioned import Outcome, run_cases, run_ranks
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
@@ -131,7 +132,8 @@ def _side_by_side(mpicc: Path, folder: Path) -> Path:
 def _build_library(flavour: Flavour, folder: Path) -> tuple[Path, bool]:
     """The library alone, for an MPI that `earlybird build` need not know."""
     configure = ["cmake", "-S", native_sources(), "-B", folder, f"-DMPI_C_COMPILER={flavour.mpicc}"]
-    for command in (configure, ["cmake", "--build", folder, "--target", "earlybird", "-j2"]):
+    targets = ("earlybird", "earlybird_recorder")
+    for command in (configure, ["cmake", "--build", folder, "--target", *targets, "-j2"]):
         made = subprocess.run(command, env=flavour.environment(), capture_output=True, text=True, timeout=150)
         assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
     return folder / "libearlybird.so", '"has_partitioned": true' in (folder / "features.json").read_text()
@@ -233,6 +235,27 @@ def test_fortran_requests_are_those_of_the_library(fortran):
     assert re.findall(r"^ +(\d) +(sends|receives) +(\d+)", output, re.MULTILINE) == [
         (str(rank), side, "1") for rank in (0, 1) for side in ("sends", "receives")
     ]
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+@pytest.mark.parametrize("with_library", [False, True])
+def test_messages_of_fortran_are_recorded(fortran, binding, with_library, tmp_path):
+    """With libearlybird behind the recorder, too: calls that both have reach the recorder first, and once."""
+    ranks = 2
+    program = fortran.compile(binding, "messages")
+    preloaded = [fortran.library.with_name(RECORDER), *([fortran.library] * with_library)]
+    start_recording(tmp_path / "rec", {})
+    env = {"LD_PRELOAD": " ".join(map(str, preloaded)), "EARLYBIRD_RECORD": str(tmp_path / "rec")}
+    status, output = run_ranks(fortran.flavour, ranks, [program], env, 60)
+    assert status == 0 and output.split().count("summed") == ranks, output
+    recording = load_recording(tmp_path / "rec")
+    totals = recording.sent().by_pair()
+    found = [totals.src.tolist(), totals.dst.tolist(), totals.messages.tolist(), totals.bytes.tolist()]
+    assert found == [[0, 1], [1, 0], [6, 6], [8 + 16 + 24 + 80 + 2 * 800] * 2]
+    received = recording.received().by_pair()
+    assert (received.messages.tolist(), received.bytes.tolist()) == (found[2], found[3])
+    calls = {total.name: total.calls for total in recording.call_totals()}
+    assert (calls["MPI_Allreduce"], calls["MPI_Isend"], calls["MPI_Finalize"]) == (ranks, 3 * ranks, ranks)
 
 
 @pytest.mark.parametrize("binding", BINDINGS)

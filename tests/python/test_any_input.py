@@ -23,6 +23,7 @@ from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import load_simulated_machine, parse_simulated_machine
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
+from earlybird.interop.monitoring import load_monitoring
 from earlybird.patterns.actnum import read_actnum
 from earlybird.patterns.graph_files import read_graph
 
@@ -200,6 +201,10 @@ FILES = {
     "cells.actnum": (lambda path: read_actnum(path, (2, 2, 2)), b"ACTNUM\n 3*1 0 4*1 /\n"),
     "thune.csv": (load_thune_table, THUNE),
     "pingpong.csv": (load_pingpong_table, PINGPONG),
+    "app.0.prof": (
+        lambda path: load_monitoring([path], internal=True),
+        (GOLDEN.parent / "openmpi-monitoring" / "app.0.prof").read_bytes(),
+    ),
     "profile.json": (load_profile, (GOLDEN / "profile-1.json").read_bytes()),
 }
 

@@ -13,7 +13,7 @@ def sources(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (NATIVE / folder).rglob("*.[ch]*"))
 
 
-LIBRARY_SOURCES = sources("partitioned", "interpose")
+LIBRARY_SOURCES = sources("partitioned", "interpose", "recorder")
 KERNEL_SOURCES = sources("harness", "kernels")
 SOURCES = LIBRARY_SOURCES + KERNEL_SOURCES
 
@@ -32,6 +32,8 @@ LIBRARY_LAYERS = (
     {"interpose/objects"},
     {"interpose"},
     {"interpose/fortran"},
+    {"recorder/recording"},
+    {"recorder/calls"},
 )
 KERNEL_LAYERS = (
     {"include"},

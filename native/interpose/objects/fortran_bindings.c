@@ -1,4 +1,4 @@
-/* Leads the C calls of Fortran's bindings to ours, so that they never pass a partitioned request by.
+/* Leads the C calls of Fortran's bindings to ours, so that they pass no partitioned request by, and are recorded.
  *
  * A Fortran call ends in a C call: MPI_Wait in some bindings, which the loader takes from us, PMPI_Wait in others, which
  * it takes from the MPI. Of the latter kind are `mpi_f08` of MPICH and Intel MPI and all three bindings of Open MPI. To the
@@ -8,11 +8,10 @@
  * calls, those of the PMPI_ functions that we have under their MPI_ names are replaced by ours. What differs from MPI to
  * MPI and from compiler to compiler stays with the bindings: logicals, statuses, MPI_STATUS_IGNORE, descriptors, optional
  * arguments, and 8-byte integers, for which Intel MPI has a layer of Fortran functions that any of ours would hide. We
- * reach the MPI by addresses of our own, which are not replaced: nothing goes round in a circle.
+ * reach the MPI by addresses of our own, which are not replaced: nothing goes round in a circle. With a recorder before
+ * libearlybird, calls that both have go to the recorder, which calls libearlybird.
  */
 #include "interpose/objects/fortran_bindings.h"
-
-#include "include/earlybird.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -73,21 +72,37 @@ static bool replace(const eb_object *object, uintptr_t at, uintptr_t by) {
   return true;
 }
 
+/* Those that calls go to: the first of them that has the call. */
+typedef struct {
+  const eb_object *at[2];
+} receivers;
+
+static receivers find_receivers(const eb_objects *objects) {
+  receivers found = {{NULL, eb_objects_at(objects, &is_of_us)}};
+  for (size_t o = 0; o < objects->num && !found.at[0]; o++)
+    if (eb_object_defines(&objects->at[o], EARLYBIRD_RECORDER_MARK)) found.at[0] = &objects->at[o];
+  return found;
+}
+
+static bool is_receiver(const receivers *to, const eb_object *object) { return object == to->at[0] || object == to->at[1]; }
+
 /* Where a relocation of the bindings is about a PMPI_ function that we have: its address in us, else 0. */
-static uintptr_t ours_for(const eb_object *bindings, const eb_object *us, const ElfW(Rela) *relocation) {
+static uintptr_t ours_for(const eb_object *bindings, const receivers *to, const ElfW(Rela) *relocation) {
   const ElfW(Sym) *symbol = &bindings->symbols[ELF64_R_SYM(relocation->r_info)];
   const char *name = bindings->names + symbol->st_name;
   if (!IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) || relocation->r_addend != 0 || strncmp(name, "PMPI_", 5) != 0) return 0;
-  return eb_object_defines(us, name + 1) ? us->base + eb_object_find(us, name + 1)->st_value : 0;
+  for (size_t r = 0; r < sizeof to->at / sizeof to->at[0]; r++)
+    if (to->at[r] && eb_object_defines(to->at[r], name + 1)) return to->at[r]->base + eb_object_find(to->at[r], name + 1)->st_value;
+  return 0;
 }
 
-static bool redirect(const eb_object *bindings, const eb_object *us) {
+static bool redirect(const eb_object *bindings, const receivers *to) {
   for (size_t t = 0; t < sizeof bindings->relocations / sizeof bindings->relocations[0]; t++) {
     const eb_relocations *table = &bindings->relocations[t];
     const ElfW(Rela) *relocations = table->at;
     if (!relocations || table->entry_bytes != sizeof *relocations) continue;
     for (size_t r = 0; r < table->size_bytes / sizeof *relocations; r++) {
-      const uintptr_t by = ours_for(bindings, us, &relocations[r]);
+      const uintptr_t by = ours_for(bindings, to, &relocations[r]);
       if (by && !replace(bindings, bindings->base + relocations[r].r_offset, by)) return false;
     }
   }
@@ -106,21 +121,14 @@ void eb_bindings_redirect(void) {
   if (__atomic_load_n(&num_seen, __ATOMIC_ACQUIRE) == num_loaded) return;
   eb_objects objects = eb_objects_list();
   if (objects.num == 0) return; /* no memory now: the next call tries again */
-  const eb_object *us = eb_objects_at(&objects, &is_of_us);
-  for (size_t o = 0; us && o < objects.num; o++) {
-    if (&objects.at[o] == us || !eb_bindings_are(&objects.at[o]) || redirect(&objects.at[o], us)) continue;
+  const receivers to = find_receivers(&objects);
+  for (size_t o = 0; o < objects.num; o++) {
+    if (is_receiver(&to, &objects.at[o]) || !eb_bindings_are(&objects.at[o]) || redirect(&objects.at[o], &to)) continue;
     has_failed = true;
     fprintf(stderr, "earlybird: cannot intercept the calls of %s: %s\n", objects.at[o].path, strerror(errno));
   }
   eb_objects_free(&objects);
   __atomic_store_n(&num_seen, num_loaded, __ATOMIC_RELEASE);
-}
-
-/* The first call of a Fortran program, MPI_INIT, may be one that has to be replaced. Whatever the program needs has its
- * addresses by now. */
-__attribute__((constructor)) static void redirect_at_start(void) {
-  const char *off = getenv(EARLYBIRD_ENV_OFF);
-  if (!off || !*off || strcmp(off, "0") == 0) eb_bindings_redirect();
 }
 
 #else

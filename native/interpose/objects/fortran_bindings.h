@@ -6,8 +6,8 @@
 
 #include "interpose/objects/symbols.h"
 
-/* Makes the PMPI_ calls of all bindings that are loaded by now calls of ours. What was there when the process started
- * needs no call; to be called where more may have been loaded since. Cheap where nothing was. */
+/* Makes the PMPI_ calls of all bindings that are loaded by now calls of ours. To be called when the process starts, because
+ * MPI_INIT may be one of them, and where more may have been loaded since. Cheap where nothing was. */
 void eb_bindings_redirect(void);
 
 /* Does the object implement Fortran's MPI calls? What it refers to says nothing of the program. */

@@ -115,9 +115,12 @@ typedef struct {
   const eb_object *self, *hider;
 } search;
 
+/* The recorder of `earlybird record`, which calls the next function of the name in the loader's order. */
+static bool passes_on(const eb_object *object) { return eb_object_defines(object, EARLYBIRD_RECORDER_MARK); }
+
 static const eb_object *first_to_define(const eb_objects *objects, const char *name) {
   for (size_t o = 0; o < objects->num; o++)
-    if (eb_object_defines(&objects->at[o], name)) return &objects->at[o];
+    if (eb_object_defines(&objects->at[o], name) && !passes_on(&objects->at[o])) return &objects->at[o];
   return NULL;
 }
 
@@ -125,7 +128,7 @@ static const eb_object *first_to_define(const eb_objects *objects, const char *n
  * a function answers with an entry of its own that leads to the function; then the order of loading decides. */
 static const eb_object *object_called(const eb_objects *objects, const char *name) {
   const eb_object *object = eb_objects_at(objects, dlsym(RTLD_DEFAULT, name));
-  return object && !eb_object_defines(object, name) ? first_to_define(objects, name) : object;
+  return object && (!eb_object_defines(object, name) || passes_on(object)) ? first_to_define(objects, name) : object;
 }
 
 static bool is_hidden(const char *name, void *with) {

@@ -12,6 +12,9 @@ typedef struct {
   size_t size_bytes, entry_bytes;
 } eb_relocations;
 
+/* A symbol that only the recorder defines. */
+#define EARLYBIRD_RECORDER_MARK "earlybird_recorder_passes_on"
+
 /* A loaded object. Pointers lead into its own memory and hold while it stays loaded. */
 typedef struct {
   const char *path; /* as known to the loader; glibc's name for the program is empty */

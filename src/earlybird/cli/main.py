@@ -22,7 +22,9 @@ COMMANDS = {
     "gain": "Compute the ideal speed-up of early sending",
     "cluster": "Run several virtual nodes on this machine",
     "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
+    "record": "Run a program and record who sends how much to whom, and in which calls",
     "show": "Print a result file or a run folder",
+    "export": "Write the messages of a recording or a pattern in a format of another tool",
     "report": "Write one self-contained page from runs, profiles, predictions and comparisons",
     "demo": "Run the whole workflow on this machine",
 }
@@ -42,6 +44,7 @@ Earlybird measures and predicts what MPI communication costs each process.
   earlybird replay mesh.csv --profile profile.json --layout 1x1x4
   earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json
   earlybird measure collective -o collectives       broadcasts and reductions by each algorithm
+  earlybird record -o rec -- mpiexec -n 4 ./app     what a program sends, to whom, in which calls
   earlybird cluster up --nodes 4 --rate 200mbit     several virtual nodes on this machine
 
 `earlybird COMMAND --help` describes each command."""

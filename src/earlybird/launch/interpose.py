@@ -1,4 +1,4 @@
-"""Preload libearlybird in the ranks that a command starts, and in no other process."""
+"""Preload libearlybird, the recorder or both in the ranks that a command starts, and in no other process."""
 
 import os
 import zlib
@@ -17,11 +17,12 @@ from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import home
 from earlybird.machine.programs import SONAMES
-from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, library_path
+from earlybird.toolchain.build import ABI_LIBRARY, ABI_RECORDER, LIBRARY, RECORDER, library_path
 
 # Variables of the environment inside: what the shims read, their folder, the flavour for commands inside.
 PREFIX = "EARLYBIRD_EXEC_"
 FLAVOUR = f"{PREFIX}MPI"
+_OURS = (LIBRARY, ABI_LIBRARY, RECORDER, ABI_RECORDER)
 # What separates entries of LD_PRELOAD, and of srun's --export.
 _SEPARATORS = dict.fromkeys(map(ord, " \t\n:,"))
 _SHIMS = Path(__file__).parent / "shims"
@@ -44,8 +45,7 @@ def without(environment: Mapping[str, str]) -> dict[str, str]:
     preloaded = [
         entry
         for entry in result.pop("LD_PRELOAD", "").replace(":", " ").split()
-        if os.path.basename(entry) not in (LIBRARY, ABI_LIBRARY)
-        and entry != environment.get(f"{PREFIX}LIBMPI")
+        if os.path.basename(entry) not in _OURS and entry != environment.get(f"{PREFIX}LIBMPI")
     ]
     return result | ({"LD_PRELOAD": ":".join(preloaded)} if preloaded else {})
 
@@ -56,18 +56,24 @@ def wrap(
     environment: Mapping[str, str],
     found: CommandPrograms = UNKNOWN,
     library: Path | None = None,
+    records: bool = False,
+    interposes: bool = True,
 ) -> tuple[list[str], dict[str, str]]:
     """The arguments and the environment that preload libearlybird in the ranks of a command.
 
     `arguments` begins with the path of a program. A launcher is called through its shim; an MPI program
     without a launcher gets the library preloaded; for any other program the shims come first on PATH.
     `found`: what is known about the command's programs; `library`: the path of libearlybird, if already
-    known. Raises InputError if LD_PRELOAD cannot hold its path.
+    known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`. Raises
+    InputError if LD_PRELOAD cannot hold their path.
     """
     environment = without(environment)
     library = library or library_path(flavour)
+    recorder = library.with_name(ABI_RECORDER if found.is_standard_abi else RECORDER)
     if found.is_standard_abi:
         library = library.with_name(ABI_LIBRARY)
+    # The recorder calls the next function of a name: libearlybird's, where that comes next.
+    preloaded = ":".join([str(recorder)] * records + [str(library)] * interposes)
     if not _can_be_preloaded(library):
         raise InputError(
             f"{library} cannot be preloaded: its path has a blank, a colon or a comma; set EARLYBIRD_HOME to "
@@ -78,7 +84,7 @@ def wrap(
     # A site's launcher, in another folder than the MPI, is queried for its family.
     same_folder = flavour.mpiexec.parent == flavour.mpicc.parent
     inner = environment | {
-        f"{PREFIX}LIBRARY": str(library),
+        f"{PREFIX}LIBRARY": preloaded,
         f"{PREFIX}FAMILY": flavour.family,
         f"{PREFIX}BIN": str(flavour.mpiexec.parent) if same_folder else "",
         f"{PREFIX}SHIMS": str(shims),
@@ -90,14 +96,14 @@ def wrap(
         inner[f"{PREFIX}LIBMPI"] = str(libmpi)
         if found.loads_mpi:
             inner[f"{PREFIX}LATE"] = "yes"
-    if found.is_whole_job:
+    if found.is_whole_job and interposes:
         inner.setdefault("EARLYBIRD_WHOLE_JOB", "1")  # what a person set stays
     if name in LAUNCHERS:
         return [str(shims / name), *arguments[1:]], inner | {
             f"{PREFIX}LAUNCHER": os.path.abspath(arguments[0])
         }
     if found.is_rank:
-        inner["LD_PRELOAD"] = ":".join([*filter(None, [environment.get("LD_PRELOAD")]), str(library)])
+        inner["LD_PRELOAD"] = ":".join([*filter(None, [environment.get("LD_PRELOAD")]), preloaded])
     return list(arguments), inner
 
 

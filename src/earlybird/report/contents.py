@@ -15,13 +15,24 @@ from earlybird.report.chapters.measured import measured_chapter, trust
 from earlybird.report.chapters.motifs import motif_chapter
 from earlybird.report.chapters.partitioned import partitioned_chapter
 from earlybird.report.chapters.pipelines import pipeline_chapter
+from earlybird.report.chapters.recording import recording_chapter
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter
 from earlybird.report.views.exchanges import exchanges
 
 MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
-_FIRST = (ADVICE, "exchange", "pipelines", "partitioned", "motifs", "collectives", "accuracy", "machine")
+_FIRST = (
+    ADVICE,
+    "recording",
+    "exchange",
+    "pipelines",
+    "partitioned",
+    "motifs",
+    "collectives",
+    "accuracy",
+    "machine",
+)
 
 
 class Absent(NamedTuple):
@@ -54,6 +65,7 @@ def contents(material: Material) -> Contents:
     all_exchanges = exchanges(material)
     chapters = [
         advice_chapter(material),
+        recording_chapter(material),
         exchange_chapter(all_exchanges, material),
         machine_chapter(material),
         pipeline_chapter(material),

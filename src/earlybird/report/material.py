@@ -15,11 +15,13 @@ from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction, prediction_from_json
 from earlybird.data.profile import Profile, profile_from_json
+from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, profiles, predictions, comparisons, advice (.json) or patterns (.csv, .npz, .mtx)"
+    "give run folders, recordings, profiles, predictions, comparisons, advice (.json) or patterns (.csv, "
+    ".npz, .mtx)"
 )
 
 
@@ -85,6 +87,7 @@ class Material:
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     advice: tuple[Advice, ...] = ()
+    recordings: tuple[Recording, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
@@ -107,14 +110,15 @@ def _item(texts: Mapping[str, tuple[str, ...]], part: str, k: int) -> str:
 
 
 def collect(paths: Iterable[str | Path]) -> Material:
-    """Load run folders (with the pattern and comparison that a replay left in them), JSON files and patterns.
+    """Load run folders (with the pattern and comparison that a replay left in them), recordings, JSON files
+    and patterns.
 
     A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
     of file.
     """
-    kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice")
+    kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice", "recordings")
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
-    given = [path.parent if path.name == "run.json" else path for path in map(Path, paths)]
+    given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
     seen: set[Path] = set()
     for argument in given:
@@ -156,6 +160,8 @@ def _expand(path: Path) -> list[Path]:
 
 
 def _load(path: Path, name: str) -> tuple[str, Any]:
+    if (path / SUMMARY).exists():
+        return "recordings", load_recording(path)
     if path.is_dir():
         run = Run.open(path)
         launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))

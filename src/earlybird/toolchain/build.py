@@ -18,6 +18,8 @@ from earlybird.machine.home import home
 LIBRARY = "libearlybird.so"
 # In the same folder, for programs of the MPI standard's own ABI, where the MPI has that as well.
 ABI_LIBRARY = "libearlybird_abi.so"
+# In the same folder: what `earlybird record` preloads, before libearlybird.
+RECORDER, ABI_RECORDER = "libearlybird_recorder.so", "libearlybird_recorder_abi.so"
 
 
 def native_sources() -> Path:

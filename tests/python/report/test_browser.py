@@ -11,6 +11,7 @@ import pytest
 
 from earlybird.report import page
 from earlybird.report.material import collect
+from tests.recordings import halo, on_disk
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -77,6 +78,20 @@ def test_a_browser_that_cannot_decompress_says_why_there_are_no_figures(everythi
     assert "data-errors" not in re.search(r"<html[^>]*>", document)[0]
     assert re.search(r'<p[^>]*id="no-figures">No figure is drawn because', document)
     assert 'class="plot"' not in document and "<table>" in document
+
+
+def test_a_recording_is_drawn_in_every_order_of_its_ranks(tmp_path):
+    folder = on_disk(tmp_path / "rec", 27, halo(3), host=lambda rank: f"n{rank // 9}")
+    path = tmp_path / "report.html"
+    page.write_page(collect([folder]), path)
+    script = choosing("order of ranks", "by community")
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", script), encoding="utf-8")
+    document, requests = open_page(path, tmp_path)
+    assert "data-errors" not in re.search(r"<html[^>]*>", document)[0] and requests == []
+    drawn = re.findall(r'data-figure="([^"]+)"[^>]*data-drawn="yes"', document)
+    assert sorted(drawn) == [
+        "recording-calls-0", "recording-matrix-0-community-bytes", "recording-ranks-0", "recording-sizes-0",
+    ]  # fmt: skip
 
 
 def choosing(name: str, value: str) -> str:

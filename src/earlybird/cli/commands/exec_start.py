@@ -16,8 +16,10 @@ from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
 # `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path
-# of a profile or None.
-Request = namedtuple("Request", "command mpi no_interpose profile", defaults=[None, False, None])
+# of a profile or None, whether to preload the recorder.
+Request = namedtuple(
+    "Request", "command mpi no_interpose profile records", defaults=[None, False, None, False]
+)
 
 
 def parse(arguments: list[str]) -> Request | None:
@@ -44,6 +46,22 @@ def parse(arguments: list[str]) -> Request | None:
 
 def start(request: Request) -> object:
     """Replace this process by the command of `request`; raise InputError if that fails."""
+    program, command, environment = prepare(request)
+    try:
+        os.execve(program, command, environment)
+    except OSError as error:
+        raise cannot_run(program, error) from error
+
+
+def cannot_run(program: str, error: OSError) -> InputError:
+    """The error of a program that the system does not start."""
+    return InputError(
+        f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
+    )
+
+
+def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
+    """The program, the arguments and the environment of the command of `request`."""
     command = request.command
     flavour = choose_flavour(request.mpi)
     environment = interpose.without(flavour.environment())
@@ -56,14 +74,11 @@ def start(request: Request) -> object:
     is_off = environment.get("EARLYBIRD_OFF", "") not in ("", "0")
     if request.profile is not None and not is_off:
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
-    if not request.no_interpose and not is_off:
-        program, command, environment = _interposed(program, command, flavour, environment)
-    try:
-        os.execve(program, command, environment)
-    except OSError as error:
-        raise InputError(
-            f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
-        ) from error
+    if is_off and request.records:
+        raise InputError("EARLYBIRD_OFF is set, which keeps the recorder out of the ranks; unset it")
+    if request.records or not (request.no_interpose or is_off):
+        program, command, environment = _interposed(program, command, flavour, environment, request)
+    return program, command, environment
 
 
 def _not_found(name: str) -> str:
@@ -74,10 +89,14 @@ def _not_found(name: str) -> str:
 
 
 def _interposed(
-    program: str, command: list[str], flavour: Flavour, environment: dict[str, str]
+    program: str, command: list[str], flavour: Flavour, environment: dict[str, str], request: Request
 ) -> tuple[str, list[str], dict[str, str]]:
     """The command to start so that ranks get the library; reports if they do not, or if it has no effect."""
     library = library_path(flavour)
+    if not library.exists() and request.records:
+        raise InputError(
+            f"the recorder is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
+        )
     if not library.exists():
         note(
             f"earlybird: libearlybird is not built for {flavour.name} and is not preloaded; run "
@@ -87,12 +106,25 @@ def _interposed(
     programs = command_programs.programs_of(
         command, flavour, environment, library.with_name(ABI_LIBRARY).exists()
     )
-    for sentence in programs.sentences:
+    # What keeps libearlybird out of a program keeps the recorder out, too.
+    sentences = [
+        sentence.replace("libearlybird", "the recorder") if request.records else sentence
+        for sentence in programs.sentences
+    ]
+    if request.records and programs.other_mpi:
+        raise InputError("; ".join(sentences))
+    for sentence in sentences:
         note(f"earlybird: {sentence}")
     if programs.other_mpi:
         return program, command, environment
     (program, *rest), environment = interpose.wrap(
-        [program, *command[1:]], flavour, environment, programs, library
+        [program, *command[1:]],
+        flavour,
+        environment,
+        programs,
+        library,
+        records=request.records,
+        interposes=not request.no_interpose,
     )
     return program, [command[0], *rest], environment
 

@@ -1,5 +1,5 @@
-"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo or at random, or converts
-one."""
+"""`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording, a trace,
+Open MPI's monitoring or at random, or converts one."""
 
 import re
 from pathlib import Path
@@ -146,6 +146,102 @@ def convert(
     _finish(pattern, output, pattern.num_ranks_named, {}, format)
 
 
+def recording(
+    source: Annotated[Path, typer.Argument(help="Folder that `earlybird record` wrote.", metavar="REC")],
+    output: Output,
+    phase: Annotated[
+        int | None,
+        typer.Option(help="Number of a phase in `earlybird show REC`.  [default: that with most bytes]"),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="All messages of the run, not one epoch.")] = False,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    one_sided: Annotated[
+        bool, typer.Option("--one-sided", help="Include what MPI_Put, MPI_Get and the like moved.")
+    ] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write one epoch of a recorded program as an exchange.
+
+    Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Messages of one
+    pair between two powers of two get equal sizes. With --one-sided data goes from the process whose memory
+    is read to the one whose memory is written.
+    """
+    from earlybird.data.recording import load_recording
+    from earlybird.patterns.recorded import exchange_of_all, exchange_of_phase, heaviest_phase, phase_of
+
+    _check_output(output)
+    if whole and phase is not None:
+        raise InputError("--all is the whole run and --phase a part of it; give one of them")
+    loaded = load_recording(source)
+    if whole:
+        made = exchange_of_all(loaded, combined=combined, one_sided=one_sided)
+    else:
+        chosen = heaviest_phase(loaded, one_sided=one_sided) if phase is None else phase_of(loaded, phase)
+        made = exchange_of_phase(loaded, chosen, combined=combined, one_sided=one_sided)
+        note(f"one epoch of phase {chosen.number}, of which there were {chosen.epochs}")
+    if not one_sided and (moves := int(loaded.one_sided().messages.sum())):
+        note(f"left out {moves} one-sided transfers; give --one-sided to include them")
+    if made.num_unequal:
+        note(f"the messages of {made.num_unequal} pairs and sizes differ between epochs; means are written")
+    if made.left_out:
+        note(f"left out {made.left_out} messages from a rank to itself")
+    _finish(made.pattern, output, loaded.size, {}, format)
+
+
+def monitoring(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="PREFIX of the files PREFIX.RANK.prof, or such files.", metavar="PREFIX..."),
+    ],
+    output: Output,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also the messages that Open MPI sent for collectives.")
+    ] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write the messages that Open MPI's monitoring counted as one exchange.
+
+    The files are those of `mpirun --mca pml_monitoring_enable 2 --mca pml_monitoring_enable_output 3 --mca
+    pml_monitoring_filename PREFIX`. Counts and bytes of each pair are exact; messages of one pair between
+    two powers of two get equal sizes. Several prefixes, such as those of phases, are added up.
+    """
+    from earlybird.interop.monitoring import load_monitoring
+    from earlybird.patterns.recorded import exchange_of
+
+    _check_output(output)
+    loaded = load_monitoring(sources, internal=internal)
+    pattern, left_out = exchange_of(loaded.totals, combined=combined)
+    for sentence in loaded.remarks():
+        note(f"warning: {sentence}")
+    if left_out:
+        note(f"left out {left_out} messages from a rank to itself")
+    _finish(pattern, output, loaded.num_ranks, {}, format)
+
+
+def otf2(
+    source: Annotated[
+        Path, typer.Argument(help="Anchor file of a trace, or the folder with traces.otf2.", metavar="TRACE")
+    ],
+    output: Output,
+    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    format: Format = FORMAT,
+) -> None:
+    """Write all point-to-point messages of an OTF2 trace, such as one of Score-P, as one exchange.
+
+    Sizes are exact. This needs the Python package otf2: `pip install otf2`.
+    """
+    from earlybird.interop.otf2_trace import load_trace
+    from earlybird.patterns.recorded import exchange_of
+
+    _check_output(output)
+    loaded = load_trace(source)
+    pattern, left_out = exchange_of(loaded.totals, combined=combined)
+    if left_out:
+        note(f"left out {left_out} messages from a rank to itself")
+    _finish(pattern, output, loaded.num_ranks, {}, format)
+
+
 def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
     if sum(source is not None for source in (cells, graph, actnum)) > 1:
         raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
@@ -227,12 +323,18 @@ def print_summary(summary: dict[str, Any]) -> None:
 _MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"
 _HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
 _RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
+_RECORDING = "earlybird pattern recording rec -o exchange.csv"
+_MONITORING = "earlybird pattern monitoring prof/app -o exchange.csv"
+_OTF2 = "earlybird pattern otf2 scorep-app/traces.otf2 -o exchange.csv"
 _CONVERT = "earlybird pattern convert messages.mtx -o messages.csv"
 command = make_group(
     [
         ("mesh", mesh, _MESH),
         ("halo", halo, _HALO),
         ("random", random, _RANDOM),
+        ("recording", recording, _RECORDING),
+        ("monitoring", monitoring, _MONITORING),
+        ("otf2", otf2, _OTF2),
         ("convert", convert, _CONVERT),
     ],
     name="pattern",

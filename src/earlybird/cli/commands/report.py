@@ -16,7 +16,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="FILE|RUN/...",
-            help="Any of: run folders, profiles, predictions, comparisons, advice, patterns.",
+            help="Any of: run folders, recordings, profiles, predictions, comparisons, advice, patterns.",
         ),
     ],
     output: Annotated[

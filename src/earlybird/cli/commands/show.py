@@ -13,11 +13,12 @@ from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
+from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
 
 ALLOWED = (
-    "give a run folder, a profile, prediction, comparison or advice (.json), a pattern (.csv, .npz, .mtx) "
-    "or a layout (.csv)"
+    "give a run folder, a recording, a profile, prediction, comparison or advice (.json), a pattern (.csv, "
+    ".npz, .mtx) or a layout (.csv)"
 )
 
 
@@ -30,7 +31,9 @@ def show(
     """Print a result file or run folder as a table, CSV or JSON."""
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
-    if source.is_dir():
+    if (source / SUMMARY).exists():
+        _show_recording(source, format)
+    elif source.is_dir():
         _show_run(Run.open(source), format)
     elif source.suffix in (".npz", *MATRIX_MARKET_SUFFIXES):
         _show_pattern(load_pattern(source), source, format)
@@ -92,6 +95,16 @@ def _show_json(source: Path, format: Format) -> None:
         case schema:
             has = f"has the schema {schema!r}, which this version does not print"
             raise InputError(f"{source} {has}; {ALLOWED}")
+
+
+def _show_recording(source: Path, format: Format) -> None:
+    from earlybird.cli.output.recording import print_recording
+    from earlybird.compare.recorded_gaps import remarks
+
+    recording = load_recording(source)
+    for sentence in remarks(recording):
+        note(f"warning: {sentence}")
+    print_recording(recording, format)
 
 
 def _print_or_refuse(

@@ -3,7 +3,7 @@
 # has it preload libearlybird in the ranks, and nowhere else. How each is asked for that is in a file of its own,
 # launchers/*.sh, which begins with this one's functions.
 #
-# EARLYBIRD_EXEC_LIBRARY   what to preload; unset: the launcher is called as it is
+# EARLYBIRD_EXEC_LIBRARY   what to preload, with a colon between two; unset: the launcher is called as it is
 # EARLYBIRD_EXEC_FAMILY    mpich, intel or openmpi: how the mpiexec in EARLYBIRD_EXEC_BIN is spoken to
 # EARLYBIRD_EXEC_BIN       the folder of that MPI's launchers; one from elsewhere is asked whose it is
 # EARLYBIRD_EXEC_LAUNCHER  the path of the launcher, where it was called by its path
@@ -32,6 +32,7 @@ without_ours() {
   for entry in $2; do
     case $entry in
       '' | "$here" | */libearlybird.so | */libearlybird_abi.so) ;;
+      */libearlybird_recorder.so | */libearlybird_recorder_abi.so) ;;
       "$libmpi") behind=:$libmpi ;;
       *) kept=$kept:$entry ;;
     esac

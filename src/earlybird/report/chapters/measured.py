@@ -41,13 +41,23 @@ def measured_chapter(material: Material) -> Chapter:
 
 
 def trust(material: Material) -> str:
-    """How many samples converged, are noisy, oversubscribed or wrong."""
+    """How many samples converged, are noisy, oversubscribed or wrong; how many ranks were recorded."""
     samples = [sample for run in material.runs for sample in run.samples]
     if not samples:
-        return "No measurement was given to this report."
+        return _recorded(material) or "No measurement was given to this report."
     wrong = sum(not sample.validated for sample in samples)
-    state = f"{_state(material)}."
+    state = f"{_state(material)}. {_recorded(material)}".rstrip()
     return f"Received data were wrong in {labels.counted(wrong, 'sample')}. {state}" if wrong else state
+
+
+def _recorded(material: Material) -> str:
+    """`8 of 8 ranks were recorded until MPI_Finalize.`; "" without a recording."""
+    whole = sum(one.size for one in material.recordings)
+    ended = sum(len(one.ranks) - len(one.ended_early) for one in material.recordings)
+    if not material.recordings:
+        return ""
+    verb = "was" if whole == 1 else "were"
+    return f"{ended} of {labels.counted(whole, 'rank')} {verb} recorded until MPI_Finalize."
 
 
 def _state(material: Material) -> str:

@@ -1,5 +1,7 @@
 """The communication matrix: bytes from each sender to each receiver as a heat map."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from earlybird.data import labels
@@ -23,7 +25,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
     logs = np.log10(np.maximum(volume, 1)).round(4)
     z: list[list[float | None]] = np.where(messages > 0, logs, None).tolist()  # type: ignore[attr-defined]
     low, high = float(logs[messages > 0].min()), float(logs[messages > 0].max())
-    exponents, texts = _byte_ticks(low, high)
+    exponents, texts = log_ticks(low, high)
     hover = [
         [
             f"{names[i]} to {names[j]}<br><b>{format_bytes(size)}</b> in {labels.counted(count, 'message')}"
@@ -77,11 +79,13 @@ def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
     return [f"ranks {k * block} to {min((k + 1) * block, num_ranks) - 1}" for k in range(cells)]
 
 
-def _byte_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Up to four tick positions (log10 of bytes) and labels: powers of two, or the ends of the range."""
+def log_ticks(
+    low: float, high: float, text: Callable[[float], str] = format_bytes
+) -> tuple[list[float], list[str]]:
+    """Up to four tick positions (log10 of the values) and labels: powers of two, or the ends of the range."""
     first, last = np.ceil(low / np.log10(2)), np.floor(high / np.log10(2))
     if first >= last:
         ends = sorted({float(low), float(high)})
-        return ends, [format_bytes(round(10**end)) for end in ends]
+        return ends, [text(round(10**end)) for end in ends]
     powers = range(int(first), int(last) + 1, -(-int(last - first) // 3))
-    return [k * float(np.log10(2)) for k in powers], [format_bytes(2**k) for k in powers]
+    return [k * float(np.log10(2)) for k in powers], [text(2**k) for k in powers]

@@ -1,0 +1,52 @@
+/* Communicators that are created and freed: only time. Their members are read when they are first used. */
+#include "recorder/calls/wrap.h"
+
+EB_WRAP(MPI_Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm), EB_ONLY_TIME)
+EB_WRAP_PART(MPI_Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request),
+             EB_OPENED(EB_ONLY_TIME))
+#ifdef EB_HAS_IDUP_WITH_INFO
+EB_WRAP_PART(MPI_Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
+             (comm, info, newcomm, request), EB_OPENED(EB_ONLY_TIME))
+#endif
+EB_WRAP(MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *newcomm), (comm, color, key, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm),
+        (comm, split_type, key, info, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm), (comm, group, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm), (comm, group, tag, newcomm),
+        EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_free, (MPI_Comm * comm), (comm), EB_ONLY_TIME)
+
+EB_WRAP(MPI_Intercomm_create,
+        (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm),
+        (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm), (intercomm, high, newintracomm), EB_ONLY_TIME)
+
+EB_WRAP(MPI_Cart_create, (MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart),
+        (comm, ndims, dims, periods, reorder, comm_cart), EB_ONLY_TIME)
+EB_WRAP(MPI_Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm), (comm, remain_dims, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Graph_create, (MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *comm_graph),
+        (comm, nnodes, index, edges, reorder, comm_graph), EB_ONLY_TIME)
+EB_WRAP(MPI_Dist_graph_create,
+        (MPI_Comm comm, int n, const int sources[], const int degrees[], const int destinations[], const int weights[],
+         MPI_Info info, int reorder, MPI_Comm *comm_graph),
+        (comm, n, sources, degrees, destinations, weights, info, reorder, comm_graph), EB_ONLY_TIME)
+EB_WRAP(MPI_Dist_graph_create_adjacent,
+        (MPI_Comm comm, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[],
+         const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_graph),
+        (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_graph), EB_ONLY_TIME)
+
+EB_WRAP(MPI_Comm_spawn,
+        (const char *command, char *argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *intercomm,
+         int errcodes[]),
+        (command, argv, maxprocs, info, root, comm, intercomm, errcodes), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_spawn_multiple,
+        (int count, char *commands[], char **argvs[], const int maxprocs[], const MPI_Info infos[], int root, MPI_Comm comm,
+         MPI_Comm *intercomm, int errcodes[]),
+        (count, commands, argvs, maxprocs, infos, root, comm, intercomm, errcodes), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm),
+        (port_name, info, root, comm, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_connect, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm),
+        (port_name, info, root, comm, newcomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_join, (int fd, MPI_Comm *intercomm), (fd, intercomm), EB_ONLY_TIME)
+EB_WRAP(MPI_Comm_disconnect, (MPI_Comm * comm), (comm), EB_ONLY_TIME)

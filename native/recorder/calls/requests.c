@@ -1,0 +1,86 @@
+/* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel. */
+#include "recorder/calls/wrap.h"
+#include "recorder/recording/persistent.h"
+
+/* Looked up before the call: a started request can complete and be freed by another thread at once. The message of a send
+ * is counted even if the start fails, which ends most programs. */
+static void started(const eb_span *span, const MPI_Request *request) {
+  eb_request known;
+  if (!eb_requests_start(eb_request_key(*request), &known)) return;
+  eb_span_started(span);
+  if (known.kind == EB_REQUEST_PERSISTENT_SEND || known.kind == EB_REQUEST_PARTITIONED_SEND)
+    eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.bytes);
+  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
+}
+
+EB_CALL_OF(EB_CALL_PART, MPI_Start);
+EB_EXPORT int MPI_Start(MPI_Request *request) {
+  eb_span span = eb_span_begin(&MPI_Start_call);
+  if (span.thread) {
+    started(&span, request);
+    span.begin_ticks = eb_recorder_ticks();
+  }
+  const int rc = EB_NEXT(MPI_Start)(request);
+  if (eb_span_returned(&span, rc)) {
+    eb_add_call(&span, eb_call_number(&MPI_Start_call), NULL, EB_PEER_NONE, 0);
+    eb_span_end(&span);
+  }
+  return rc;
+}
+
+EB_CALL_OF(EB_CALL_PART, MPI_Startall);
+EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
+  eb_span span = eb_span_begin(&MPI_Startall_call);
+  if (span.thread) {
+    for (int r = 0; r < count; r++) started(&span, &requests[r]);
+    span.begin_ticks = eb_recorder_ticks();
+  }
+  const int rc = EB_NEXT(MPI_Startall)(count, requests);
+  if (eb_span_returned(&span, rc)) {
+    eb_add_call(&span, eb_call_number(&MPI_Startall_call), NULL, EB_PEER_NONE, 0);
+    eb_span_end(&span);
+  }
+  return rc;
+}
+
+/* A receive that MPI_Request_get_status has seen complete is freed without a wait. One that is still active is forgotten:
+ * nothing reports its size any more. */
+static void count_before_free(const eb_span *span, MPI_Request request) {
+  MPI_Status status;
+  eb_request known;
+  int is_complete = 0;
+  const uint64_t key = eb_request_key(request);
+  if (PMPI_Request_get_status(request, &is_complete, &status) == MPI_SUCCESS && is_complete &&
+      eb_request_completed(span, key, eb_requests_ticket(key), true, &status))
+    eb_span_closed(span, 1);
+  if (!eb_requests_remove(key, &known)) return;
+  if (known.is_active) eb_span_closed(span, 1);
+  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);
+}
+
+EB_CALL(MPI_Request_free);
+EB_EXPORT int MPI_Request_free(MPI_Request *request) {
+  eb_span span = eb_span_begin(&MPI_Request_free_call);
+  if (span.thread) {
+    if (span.thread->epoch.num_open > 0 && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
+    span.begin_ticks = eb_recorder_ticks();
+  }
+  const int rc = EB_NEXT(MPI_Request_free)(request);
+  if (eb_span_returned(&span, rc)) {
+    eb_add_call(&span, eb_call_number(&MPI_Request_free_call), NULL, EB_PEER_NONE, 0);
+    eb_span_end(&span);
+  }
+  return rc;
+}
+
+EB_CALL_OF(EB_CALL_PART, MPI_Cancel);
+EB_EXPORT int MPI_Cancel(MPI_Request *request) {
+  eb_span span = eb_span_begin(&MPI_Cancel_call);
+  eb_is_any_cancelled = true;
+  const int rc = EB_NEXT(MPI_Cancel)(request);
+  if (eb_span_returned(&span, rc)) {
+    eb_add_call(&span, eb_call_number(&MPI_Cancel_call), NULL, EB_PEER_NONE, 0);
+    eb_span_end(&span);
+  }
+  return rc;
+}

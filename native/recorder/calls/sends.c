@@ -1,0 +1,55 @@
+/* MPI_Send and the calls like it: blocking, non-blocking, persistent. */
+#include "recorder/calls/wrap.h"
+
+static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, MPI_Comm comm) {
+  const eb_communicator *communicator = eb_span_communicator(span, comm);
+  if (rc != MPI_SUCCESS) eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
+  else eb_add_call_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(span, count, type));
+}
+
+/* The messages are counted at every start. */
+static void created(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, MPI_Comm comm,
+                    const MPI_Request *request) {
+  eb_communicator *communicator = eb_span_communicator(span, comm);
+  const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, dest) : EB_PEER_NONE;
+  eb_add_call(span, call, communicator, peer, 0);
+  if (rc != MPI_SUCCESS || peer == EB_PEER_NULL) return;
+  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, false, {eb_bytes(span, count, type)}};
+  eb_requests_add(eb_request_key(*request), &persistent);
+}
+
+#define BLOCKING(name, COUNT)                                                                                 \
+  EB_WRAP_PART(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
+               (buf, count, datatype, dest, tag, comm), sent(&span, call, rc, count, datatype, dest, comm))
+#define NON_BLOCKING(name, COUNT)                                                                                             \
+  EB_WRAP_PART(name,                                                                                                          \
+               (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+               (buf, count, datatype, dest, tag, comm, request), EB_OPENED(sent(&span, call, rc, count, datatype, dest, comm)))
+#define PERSISTENT(name, COUNT)                                                                                                \
+  EB_WRAP(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+          (buf, count, datatype, dest, tag, comm, request), created(&span, call, rc, count, datatype, dest, comm, request))
+
+BLOCKING(MPI_Send, int)
+BLOCKING(MPI_Bsend, int)
+BLOCKING(MPI_Ssend, int)
+BLOCKING(MPI_Rsend, int)
+NON_BLOCKING(MPI_Isend, int)
+NON_BLOCKING(MPI_Ibsend, int)
+NON_BLOCKING(MPI_Issend, int)
+NON_BLOCKING(MPI_Irsend, int)
+PERSISTENT(MPI_Send_init, int)
+PERSISTENT(MPI_Bsend_init, int)
+PERSISTENT(MPI_Ssend_init, int)
+PERSISTENT(MPI_Rsend_init, int)
+EB_LARGE(BLOCKING(MPI_Send_c, MPI_Count))
+EB_LARGE(BLOCKING(MPI_Bsend_c, MPI_Count))
+EB_LARGE(BLOCKING(MPI_Ssend_c, MPI_Count))
+EB_LARGE(BLOCKING(MPI_Rsend_c, MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Isend_c, MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Ibsend_c, MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Issend_c, MPI_Count))
+EB_LARGE(NON_BLOCKING(MPI_Irsend_c, MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Send_init_c, MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Bsend_init_c, MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Ssend_init_c, MPI_Count))
+EB_LARGE(PERSISTENT(MPI_Rsend_init_c, MPI_Count))

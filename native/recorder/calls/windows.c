@@ -1,0 +1,59 @@
+/* Windows: creation and synchronisation. Only time; for calls that name a target, for each target. */
+#include "recorder/recording/windows.h"
+#include "recorder/calls/wrap.h"
+
+static void created(const eb_span *span, unsigned call, int rc, MPI_Comm comm, const MPI_Win *win) {
+  eb_add_call(span, call, eb_span_communicator(span, comm), EB_PEER_NONE, 0);
+  if (rc == MPI_SUCCESS) eb_window_created(span, *win, comm);
+}
+
+#define CREATE(name, UNIT)                                                                                \
+  EB_WRAP(name, (void *base, MPI_Aint bytes, UNIT disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win), \
+          (base, bytes, disp_unit, info, comm, win), created(&span, call, rc, comm, win))
+#define ALLOCATE(name, UNIT)                                                                                 \
+  EB_WRAP(name, (MPI_Aint bytes, UNIT disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win), \
+          (bytes, disp_unit, info, comm, baseptr, win), created(&span, call, rc, comm, win))
+
+CREATE(MPI_Win_create, int)
+ALLOCATE(MPI_Win_allocate, int)
+ALLOCATE(MPI_Win_allocate_shared, int)
+EB_LARGE(CREATE(MPI_Win_create_c, MPI_Aint))
+EB_LARGE(ALLOCATE(MPI_Win_allocate_c, MPI_Aint))
+EB_LARGE(ALLOCATE(MPI_Win_allocate_shared_c, MPI_Aint))
+EB_WRAP(MPI_Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win), (info, comm, win),
+        created(&span, call, rc, comm, win))
+EB_WRAP(MPI_Win_attach, (MPI_Win win, void *base, MPI_Aint bytes), (win, base, bytes), EB_ONLY_TIME)
+EB_WRAP(MPI_Win_detach, (MPI_Win win, const void *base), (win, base), EB_ONLY_TIME)
+EB_WRAP(MPI_Win_free, (MPI_Win * win), (win), EB_ONLY_TIME)
+
+static void synchronised(const eb_span *span, unsigned call, MPI_Win win) {
+  eb_add_call(span, call, eb_window_communicator(span, win), EB_PEER_NONE, 0);
+}
+
+static void synchronised_with(const eb_span *span, unsigned call, int target, MPI_Win win) {
+  const eb_communicator *communicator = eb_window_communicator(span, win);
+  eb_add_call(span, call, communicator, span->has_failed ? EB_PEER_NONE : eb_world_rank(communicator, target), 0);
+}
+
+/* An exposure or access ends with a call that is an epoch of its own; see epoch.h. */
+#define PART_ALL(name) EB_WRAP_PART(name, (MPI_Win win), (win), synchronised(&span, call, win))
+#define PART_ONE(name) EB_WRAP_PART(name, (int rank, MPI_Win win), (rank, win), synchronised_with(&span, call, rank, win))
+#define ALL(name) EB_WRAP(name, (MPI_Win win), (win), synchronised(&span, call, win))
+#define ONE(name) EB_WRAP(name, (int rank, MPI_Win win), (rank, win), synchronised_with(&span, call, rank, win))
+
+EB_WRAP(MPI_Win_fence, (int assertion, MPI_Win win), (assertion, win), synchronised(&span, call, win))
+EB_WRAP_PART(MPI_Win_post, (MPI_Group group, int assertion, MPI_Win win), (group, assertion, win), synchronised(&span, call, win))
+EB_WRAP_PART(MPI_Win_start, (MPI_Group group, int assertion, MPI_Win win), (group, assertion, win), synchronised(&span, call, win))
+ALL(MPI_Win_complete)
+ALL(MPI_Win_wait)
+EB_WRAP(MPI_Win_test, (MPI_Win win, int *flag), (win, flag), synchronised(&span, call, win))
+EB_WRAP_PART(MPI_Win_lock, (int lock_type, int rank, int assertion, MPI_Win win), (lock_type, rank, assertion, win),
+             synchronised_with(&span, call, rank, win))
+EB_WRAP_PART(MPI_Win_lock_all, (int assertion, MPI_Win win), (assertion, win), synchronised(&span, call, win))
+ONE(MPI_Win_unlock)
+ALL(MPI_Win_unlock_all)
+PART_ONE(MPI_Win_flush)
+PART_ALL(MPI_Win_flush_all)
+PART_ONE(MPI_Win_flush_local)
+PART_ALL(MPI_Win_flush_local_all)
+PART_ALL(MPI_Win_sync)

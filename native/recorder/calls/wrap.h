@@ -1,0 +1,46 @@
+/* The frame of a wrapper: a call is one line where its family has one. */
+#ifndef EB_WRAP_H
+#define EB_WRAP_H
+
+#include "include/earlybird.h"
+#include "recorder/recording/recorder.h"
+
+/* Defines the call `name`: calls the next function of that name and then, where the call is recorded, COUNTED. In it are the
+ * parameters, `span`, `call` (the call's number) and `rc`. */
+#define EB_WRAP(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_ALONE, name, PARAMETERS, ARGUMENTS, COUNTED)
+#define EB_WRAP_PART(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_PART, name, PARAMETERS, ARGUMENTS, COUNTED)
+#define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) \
+  EB_CALL_OF(kind, name);                                      \
+  EB_EXPORT int name PARAMETERS {                              \
+    eb_span span = eb_span_begin(&name##_call);                \
+    const int rc = EB_NEXT(name) ARGUMENTS;                    \
+    if (eb_span_returned(&span, rc)) {                         \
+      const unsigned call = eb_call_number(&name##_call);      \
+      COUNTED;                                                 \
+      eb_span_end(&span);                                      \
+    }                                                          \
+    return rc;                                                 \
+  }
+
+/* COUNTED of a call that starts a request. */
+#define EB_OPENED(COUNTED) \
+  COUNTED;                 \
+  if (rc == MPI_SUCCESS) eb_span_opened(&span, request)
+
+/* Calls of MPI 4 with counts of MPI_Count. */
+#ifdef EB_HAS_LARGE_COUNT
+#define EB_LARGE(...) __VA_ARGS__
+#else
+#define EB_LARGE(...)
+#endif
+
+#ifdef EB_HAS_ISENDRECV
+#define EB_SENDRECV_REQUEST(...) __VA_ARGS__
+#else
+#define EB_SENDRECV_REQUEST(...)
+#endif
+
+/* The calls that other calls complete have been counted already: only time. */
+#define EB_ONLY_TIME eb_add_call(&span, call, NULL, EB_PEER_NONE, 0)
+
+#endif

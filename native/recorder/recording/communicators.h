@@ -1,0 +1,47 @@
+/* Communicators of the program: their members as ranks of MPI_COMM_WORLD, and their topology. */
+#ifndef EB_RECORDED_COMMUNICATORS_H
+#define EB_RECORDED_COMMUNICATORS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ranks of a group in MPI_COMM_WORLD: first + stride * rank, or listed where that does not hold. */
+typedef struct {
+  int num, first, stride;
+  int *listed; /* NULL: by the formula */
+} eb_members;
+
+typedef struct eb_communicator {
+  struct eb_communicator *next; /* of all */
+  uint32_t number;              /* from 1; 0 in an entry: the call names no communicator */
+  int rank;
+  bool is_inter, is_freed, is_written;
+  eb_members local, peers; /* peers: of an inter-communicator the remote group, else the local one */
+  const char *topology;    /* "cart", "graph", "dist_graph" or "none" */
+  int num_dims, *dims, *periods;
+  int num_sources, *sources, num_destinations, *destinations; /* neighbours in the order of the collectives, as world ranks */
+  char name[MPI_MAX_OBJECT_NAME];
+} eb_communicator;
+
+/* Before all else, when the MPI has been initialised. False: no communicator can be translated. */
+bool eb_communicators_begin(void);
+
+/* The communicator of a handle; NULL: unknown, because memory is short or the MPI has an error. Remembered by each thread. */
+eb_communicator *eb_communicator_of(MPI_Comm comm);
+
+/* One with the members of the group, whether or not the program has freed it. NULL as above. */
+eb_communicator *eb_communicator_of_group(MPI_Group group);
+
+/* Increases when a communicator is freed: what threads remember of handles is void then. */
+extern uint32_t eb_communicators_generation;
+
+/* All of them, the newest first. */
+eb_communicator *eb_communicators_first(void);
+
+static inline int eb_members_world_rank(const eb_members *members, int rank) {
+  if ((unsigned)rank >= (unsigned)members->num) return -4; /* EB_PEER_OUTSIDE */
+  return members->listed ? members->listed[rank] : members->first + members->stride * rank;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* Epochs: what a thread calls until its last open request has completed. Epochs with the same call sites are one phase of the
+ * program, such as the exchange of a stencil; the entries of the table are counted for each phase.
+ *
+ * Only at its end is it known of which phase an epoch is, so its calls are kept until then. A call that opens no request and
+ * completes none, such as a blocking collective, is an epoch by itself unless requests are open. Blocking sends and receives
+ * between two such calls are one epoch.
+ */
+#ifndef EB_EPOCH_H
+#define EB_EPOCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recorder/recording/call.h"
+#include "recorder/recording/table.h"
+
+/* An epoch with more events than this is cut: an endless sequence of blocking calls has no end of its own. */
+enum { EB_EPOCH_MOST_EVENTS = 2048, EB_PHASE_MOST_STEPS = 32 };
+
+/* An addition to an entry whose phase is not known yet. */
+typedef struct {
+  uint64_t what; /* with phase 0 */
+  int32_t peer;
+  uint32_t calls, messages;
+  uint64_t bytes, ticks;
+} eb_event;
+
+/* A place in the program that calls the MPI: the address after the call. */
+typedef struct {
+  const void *site;
+  uint32_t call;
+} eb_step;
+
+typedef struct {
+  uint64_t epochs, ticks, first_ticks, last_ticks;
+  uint32_t is_dirty;
+} eb_phase_totals;
+
+enum { EB_EPOCH_NUM_REMEMBERED = 16 };
+
+/* Of a thread. */
+typedef struct {
+  uint64_t begin_ticks, end_ticks; /* of the first call, 0 before it, and of the last */
+  uint32_t num_open;               /* requests that the thread has started, and that no call has completed */
+  bool is_over;                    /* it ends with the present call */
+  eb_step present;                 /* the present call */
+  uint32_t num_events, num_steps;
+  eb_step steps[EB_PHASE_MOST_STEPS]; /* without repetitions, in the order of their first calls */
+  eb_event events[EB_EPOCH_MOST_EVENTS];
+  struct {
+    uint64_t signature;
+    uint32_t phase;
+  } remembered[EB_EPOCH_NUM_REMEMBERED];
+  eb_phase_totals *totals; /* by phase */
+  uint32_t num_totals;
+} eb_epoch;
+
+/* The distinct steps of a process's epochs, in the order of their appearance. */
+typedef struct eb_phase {
+  struct eb_phase *next;
+  uint64_t signature;
+  uint32_t number; /* from 1; 0: of none, as there are too many */
+  int region;      /* of MPI_Pcontrol */
+  bool is_written;
+  uint32_t num_steps;
+  eb_step steps[EB_PHASE_MOST_STEPS];
+} eb_phase;
+
+/* All of them, the newest first. */
+eb_phase *eb_phases_first(void);
+
+/* For whoever writes the file: what the thread has counted of a phase, dirty if that has changed since the last reading. False:
+ * no more phases. */
+bool eb_phase_totals_read(eb_epoch *epoch, uint32_t phase, eb_phase_totals *totals);
+
+/* The level that MPI_Pcontrol was last called with: marks of the program separate phases. */
+extern int eb_epoch_region;
+
+/* Finds the phase, and adds the events to the table's entries of that phase. */
+void eb_epoch_end(eb_epoch *epoch, eb_table *table);
+/* The same within a call, whose further events are of the next epoch. */
+void eb_epoch_cut(eb_epoch *epoch, eb_table *table);
+
+static inline void eb_epoch_add_step(eb_epoch *epoch, const eb_step *step) {
+  for (uint32_t s = epoch->num_steps; s-- > 0;)
+    if (epoch->steps[s].site == step->site && epoch->steps[s].call == step->call) return;
+  if (epoch->num_steps < EB_PHASE_MOST_STEPS) epoch->steps[epoch->num_steps++] = *step;
+}
+
+/* A call begins, of which the events follow. */
+static inline void eb_epoch_enter(eb_epoch *epoch, eb_table *table, eb_step present, eb_call_kind kind) {
+  const bool is_alone = kind == EB_CALL_ALONE && epoch->num_open == 0;
+  if (is_alone) eb_epoch_end(epoch, table);
+  epoch->is_over = is_alone;
+  epoch->present = present;
+  eb_epoch_add_step(epoch, &present);
+}
+
+/* The thread has started a request. */
+static inline void eb_epoch_open(eb_epoch *epoch) { epoch->num_open++; }
+
+/* A call has completed so many. Another thread may have started them. */
+static inline void eb_epoch_close(eb_epoch *epoch, uint32_t num) {
+  epoch->num_open -= num < epoch->num_open ? num : epoch->num_open;
+  if (num > 0 && epoch->num_open == 0) epoch->is_over = true;
+}
+
+/* Polling repeats a few calls without end. */
+enum { EB_EPOCH_NUM_COMPARED = 4 };
+
+static inline void eb_epoch_add(eb_epoch *epoch, eb_table *table, const eb_event *event) {
+  for (uint32_t back = 1; event->messages == 0 && back <= EB_EPOCH_NUM_COMPARED && back <= epoch->num_events; back++) {
+    eb_event *const former = &epoch->events[epoch->num_events - back];
+    if (former->what != event->what || former->peer != event->peer || former->messages > 0) continue;
+    former->calls += event->calls;
+    former->bytes += event->bytes;
+    former->ticks += event->ticks;
+    return;
+  }
+  if (__builtin_expect(epoch->num_events == EB_EPOCH_MOST_EVENTS, 0)) eb_epoch_cut(epoch, table);
+  epoch->events[epoch->num_events++] = *event;
+}
+
+#endif

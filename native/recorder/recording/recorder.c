@@ -1,0 +1,96 @@
+/* Threads of the process, and the messages of completed requests. */
+#include "recorder/recording/recorder.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+bool eb_is_any_cancelled;
+__thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
+
+static eb_thread *first;
+static uint32_t num;
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void leave(void *ended) {
+  eb_thread *thread = ended;
+  eb_thread_current = NULL;
+  eb_epoch_end(&thread->epoch, &thread->table);
+  thread->epoch.num_open = 0;
+  __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
+}
+
+static void create_key(void) { (void)pthread_key_create(&at_end, leave); }
+
+eb_thread *eb_threads_first(void) { return __atomic_load_n(&first, __ATOMIC_ACQUIRE); }
+
+/* Of a thread that has ended: programs that create threads all the time would fill the memory otherwise. */
+static eb_thread *take_over(void) {
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
+    int unused = 0;
+    if (__atomic_compare_exchange_n(&thread->is_used, &unused, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return thread;
+  }
+  return NULL;
+}
+
+static eb_thread *create(void) {
+  eb_thread *thread = calloc(1, sizeof *thread);
+  if (!thread) return NULL;
+  thread->is_used = 1;
+  thread->number = __atomic_fetch_add(&num, 1, __ATOMIC_RELAXED);
+  thread->next = eb_threads_first();
+  while (!__atomic_compare_exchange_n(&first, &thread->next, thread, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE));
+  return thread;
+}
+
+eb_thread *eb_thread_begin(void) {
+  (void)pthread_once(&once, create_key);
+  eb_thread *thread = take_over();
+  if (!thread) thread = create();
+  if (!thread) return NULL;
+  (void)pthread_setspecific(at_end, thread);
+  return eb_thread_current = thread;
+}
+
+void *eb_thread_scratch(eb_thread *thread, size_t bytes) {
+  if (bytes <= thread->scratch_bytes) return thread->scratch;
+  free(thread->scratch);
+  thread->scratch = malloc(2 * bytes);
+  thread->scratch_bytes = thread->scratch ? 2 * bytes : 0;
+  return thread->scratch;
+}
+
+uint64_t eb_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash) {
+  MPI_Count size_bytes = 0;
+  int integers, addresses, types, combiner;
+  if (PMPI_Type_size_x(type, &size_bytes) != MPI_SUCCESS || size_bytes < 0) return 0;
+  if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS && combiner == MPI_COMBINER_NAMED) {
+    thread->sizes[hash].handle = type;
+    thread->sizes[hash].size_bytes = (uint64_t)size_bytes;
+  }
+  return (uint64_t)size_bytes;
+}
+
+uint64_t eb_status_bytes(const MPI_Status *status) {
+  MPI_Count bytes = 0;
+  if (PMPI_Get_elements_x(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes < 0) return 0;
+  return (uint64_t)bytes;
+}
+
+static void count_message(const eb_span *span, const eb_request *request, const MPI_Status *status) {
+  int is_cancelled = 0;
+  if (request->kind == EB_REQUEST_PARTITIONED_RECEIVE || request->kind == EB_REQUEST_RECEIVE_NO_STATUS) {
+    eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->bytes);
+    return;
+  }
+  if (!status || (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)) return;
+  eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator,
+                 eb_world_rank(request->communicator, status->MPI_SOURCE), eb_status_bytes(status));
+}
+
+bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
+  eb_request request;
+  if (!eb_requests_complete(key, ticket, &request)) return is_freed;
+  if (request.is_active && eb_request_receives(&request)) count_message(span, &request, status);
+  return request.is_active;
+}

@@ -1,0 +1,199 @@
+/* What the wrappers share: the span of a call, and how it is counted. */
+#ifndef EB_RECORDER_H
+#define EB_RECORDER_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "partitioned/process/clock.h"
+#include "recorder/recording/call.h"
+#include "recorder/recording/communicators.h"
+#include "recorder/recording/epoch.h"
+#include "recorder/recording/requests.h"
+#include "recorder/recording/table.h"
+
+/* Only the wrappers are visible. */
+#define EB_EXPORT __attribute__((visibility("default")))
+
+enum { EB_NUM_REMEMBERED = 16 };
+
+typedef struct eb_thread {
+  struct eb_thread *next;
+  uint32_t number;
+  int is_used;   /* by a living thread: else the next new one takes it over */
+  bool is_inside; /* a recorded call: what it calls in turn, the MPI or a callback of the program, is part of it */
+  uint64_t due_ticks; /* when the table is written next */
+  eb_table table;
+  eb_epoch epoch;
+  /* Handles of communicators, looked up already. */
+  uint32_t generation;
+  struct {
+    MPI_Comm handle;
+    eb_communicator *communicator;
+  } remembered[EB_NUM_REMEMBERED];
+  /* Predefined datatypes, looked up already: their handles are never given to another one. */
+  struct {
+    MPI_Datatype handle;
+    uint64_t size_bytes; /* 0: free */
+  } sizes[EB_NUM_REMEMBERED];
+  void *scratch;
+  size_t scratch_bytes;
+  struct eb_persistent *persistent; /* the persistent collective that the call creates; NULL: none */
+} eb_thread;
+
+/* Recording has begun and not ended. */
+extern bool eb_recorder_is_on;
+
+/* Preloaded, so the loader has room for it among the variables that need no function call. */
+extern __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
+
+/* The first call of a thread. NULL if memory is short. */
+eb_thread *eb_thread_begin(void);
+
+/* Memory of the thread until its next call of this function; NULL if memory is short. */
+void *eb_thread_scratch(eb_thread *thread, size_t bytes);
+
+/* All threads', the newest first. */
+eb_thread *eb_threads_first(void);
+
+/* Writes what the thread has counted since the last time. */
+void eb_recorder_write(eb_thread *thread);
+
+/* Between MPI_Init and MPI_Finalize. `begun_ticks`: when MPI_Init was called. */
+void eb_recorder_begin(void);
+/* Writes everything; with `how` ("finalize", "exit", "abort") also that the rank has ended, and how. */
+void eb_recorder_flush(const char *how);
+
+static inline uint64_t eb_recorder_ticks(void) {
+  if (__builtin_expect(eb_clock.tick_s > 0, 1)) return eb_ticks();
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A call that is being recorded; without a thread it is not. */
+typedef struct {
+  eb_thread *thread;
+  bool has_failed; /* then no argument may be looked at: the MPI would raise a second error for a wrong handle */
+  uint64_t begin_ticks, ticks;
+} eb_span;
+
+/* Inlined, because the return address is that of the wrapper. */
+__attribute__((always_inline)) static inline eb_span eb_span_begin(const eb_call *call) {
+  eb_span span = {NULL, false, 0, 0};
+  if (!__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return span;
+  eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
+  if (!thread || thread->is_inside) return span;
+  thread->is_inside = true;
+  span.thread = thread;
+  const eb_step present = {__builtin_return_address(0), eb_call_number(call)};
+  eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
+  span.begin_ticks = eb_recorder_ticks();
+  if (thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span.begin_ticks;
+  return span;
+}
+
+/* The call has returned; what follows is the recorder's own time. False: it is not recorded. */
+static inline bool eb_span_returned(eb_span *span, int rc) {
+  if (!span->thread) return false;
+  span->has_failed = rc != MPI_SUCCESS;
+  span->ticks = eb_recorder_ticks() - span->begin_ticks;
+  span->thread->epoch.end_ticks = span->begin_ticks + span->ticks;
+  return true;
+}
+
+/* The call has started a request of which nothing is counted later; one that is known to requests.h; or has completed some. */
+static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
+  eb_epoch_open(&span->thread->epoch);
+  if (!eb_requests_include_others) return;
+  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, true, {0}};
+  eb_requests_add(eb_request_key(*request), &other);
+}
+static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
+static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_close(&span->thread->epoch, num); }
+
+/* All is counted. */
+static inline void eb_span_end(eb_span *span) {
+  if (span->thread->epoch.is_over) eb_epoch_end(&span->thread->epoch, &span->thread->table);
+  if (__builtin_expect(span->begin_ticks + span->ticks >= span->thread->due_ticks, 0)) eb_recorder_write(span->thread);
+  span->thread->is_inside = false;
+}
+
+/* The size of a datatype that the thread does not remember. */
+uint64_t eb_type_bytes(eb_thread *thread, MPI_Datatype type, unsigned hash);
+
+_Static_assert(EB_NUM_REMEMBERED == 16, "hashes of handles have four bits");
+static inline unsigned eb_handle_hash(uintptr_t handle) { return (unsigned)((uint64_t)handle * 0x9e3779b97f4a7c15u >> 60); }
+
+/* Of so many elements of a datatype, without its gaps. */
+static inline uint64_t eb_bytes(const eb_span *span, int64_t count, MPI_Datatype type) {
+  if (count <= 0 || span->has_failed) return 0;
+  const unsigned hash = eb_handle_hash((uintptr_t)type);
+  const uint64_t size_bytes = span->thread->sizes[hash].handle == type ? span->thread->sizes[hash].size_bytes : 0;
+  return (uint64_t)count * (__builtin_expect(size_bytes > 0, 1) ? size_bytes : eb_type_bytes(span->thread, type, hash));
+}
+
+/* NULL for MPI_COMM_NULL, and where the MPI cannot say. */
+static inline eb_communicator *eb_span_communicator(const eb_span *span, MPI_Comm comm) {
+  eb_thread *thread = span->thread;
+  const uint32_t generation = __atomic_load_n(&eb_communicators_generation, __ATOMIC_ACQUIRE);
+  const unsigned hash = eb_handle_hash((uintptr_t)comm);
+  if (__builtin_expect(thread->generation == generation && thread->remembered[hash].handle == comm &&
+                           thread->remembered[hash].communicator,
+                       1))
+    return thread->remembered[hash].communicator;
+  if (comm == MPI_COMM_NULL || span->has_failed) return NULL;
+  if (thread->generation != generation) {
+    for (int r = 0; r < EB_NUM_REMEMBERED; r++) thread->remembered[r].communicator = NULL;
+    thread->generation = generation;
+  }
+  thread->remembered[hash].handle = comm;
+  return thread->remembered[hash].communicator = eb_communicator_of(comm);
+}
+
+static inline int eb_world_rank(const eb_communicator *communicator, int rank) {
+  if (rank == MPI_PROC_NULL) return EB_PEER_NULL;
+  if (rank == MPI_ANY_SOURCE) return EB_PEER_ANY;
+  return communicator ? eb_members_world_rank(&communicator->peers, rank) : EB_PEER_OUTSIDE;
+}
+
+static inline uint32_t eb_number_of(const eb_communicator *communicator) { return communicator ? communicator->number : 0; }
+
+static inline void eb_add(eb_thread *thread, unsigned call, eb_role role, const eb_communicator *communicator, int peer,
+                          uint32_t calls, uint32_t messages, uint64_t bytes, uint64_t ticks) {
+  const eb_event event = {
+      eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, calls, messages, bytes, ticks};
+  eb_epoch_add(&thread->epoch, &thread->table, &event);
+}
+
+/* A call without a message of its own to one peer, or one that failed. */
+static inline void eb_add_call(const eb_span *span, unsigned call, const eb_communicator *communicator, int peer, uint64_t bytes) {
+  eb_add(span->thread, call, EB_ROLE_CALL, communicator, peer, 1, 0, bytes, span->ticks);
+}
+
+/* The message of a call whose time is counted elsewhere. Without a peer there is none. */
+static inline void eb_add_message(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator, int peer,
+                                  uint64_t bytes) {
+  if (peer == EB_PEER_NULL) return;
+  eb_add(span->thread, call, role, communicator, peer, 0, 1, bytes, 0);
+}
+
+/* A call that is one message. To MPI_PROC_NULL it is only a call. */
+static inline void eb_add_call_message(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator,
+                                       int peer, uint64_t bytes) {
+  if (peer == EB_PEER_NULL) eb_add_call(span, call, communicator, peer, 0);
+  else eb_add(span->thread, call, role, communicator, peer, 1, 1, bytes, span->ticks);
+}
+
+/* What a status says of a message. */
+uint64_t eb_status_bytes(const MPI_Status *status);
+
+/* A program has called MPI_Cancel: receives may complete without a message. */
+extern bool eb_is_any_cancelled;
+
+/* Counts the message of a request that has completed, if it is known. `is_freed`: the MPI has set the handle to null.
+ * Returns whether the request had been started. */
+bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status);
+
+#endif

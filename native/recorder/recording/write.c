@@ -1,0 +1,242 @@
+/* When and what a rank writes. */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/recording/file.h"
+#include "recorder/recording/recorder.h"
+
+/* A killed rank loses at most what it counted in the last tenth of a second or twentieth of the run, whichever is longer:
+ * the number of chunks grows with the logarithm of the time, 240 in a day. */
+#define LEAST_INTERVAL_S 0.1
+#define INTERVAL_OF_RUN (1.0 / 20)
+
+/* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t begin_ticks;
+static bool is_child; /* forked: the file is the parent's */
+
+bool eb_recorder_is_on;
+
+static double tick_s(void) { return eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9; }
+
+static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * tick_s() * 1e9); }
+static uint64_t since_begin_ns(uint64_t ticks) { return ticks > begin_ticks ? nanoseconds(ticks - begin_ticks) : 0; }
+
+static void print_members(eb_payload *payload, const char *key, const eb_members *members) {
+  eb_payload_print(payload, ",\"%s\":", key);
+  if (!members->listed) {
+    eb_payload_print(payload, "{\"first\":%d,\"stride\":%d,\"num\":%d}", members->first, members->stride, members->num);
+    return;
+  }
+  for (int r = 0; r < members->num; r++) eb_payload_print(payload, "%c%d", r ? ',' : '[', members->listed[r]);
+  eb_payload_print(payload, "]");
+}
+
+static void print_list(eb_payload *payload, const char *key, const int *values, int num) {
+  eb_payload_print(payload, ",\"%s\":[", key);
+  for (int v = 0; v < num; v++) eb_payload_print(payload, "%s%d", v ? "," : "", values[v]);
+  eb_payload_print(payload, "]");
+}
+
+static void write_communicator(const eb_communicator *communicator) {
+  eb_payload payload = {0};
+  eb_payload_print(&payload, "{\"kind\":\"communicator\",\"number\":%u,\"rank\":%d,\"name\":", communicator->number,
+                   communicator->rank);
+  eb_payload_string(&payload, communicator->name);
+  print_members(&payload, "members", &communicator->local);
+  if (communicator->is_inter) print_members(&payload, "remote_members", &communicator->peers);
+  eb_payload_print(&payload, ",\"topology\":\"%s\"", communicator->topology);
+  if (communicator->num_dims > 0) {
+    print_list(&payload, "dims", communicator->dims, communicator->num_dims);
+    print_list(&payload, "periods", communicator->periods, communicator->num_dims);
+  }
+  if (strcmp(communicator->topology, "none") != 0) {
+    print_list(&payload, "sources", communicator->sources, communicator->num_sources);
+    print_list(&payload, "destinations", communicator->destinations, communicator->num_destinations);
+  }
+  eb_payload_print(&payload, "}");
+  eb_file_append(EB_CHUNK_JSON, &payload);
+}
+
+/* Before the entries that name them. */
+static void write_communicators(void) {
+  for (eb_communicator *each = eb_communicators_first(); each && !each->is_written; each = each->next) {
+    write_communicator(each);
+    each->is_written = true;
+  }
+}
+
+/* The module and the place in it are the same in all ranks, unlike the address. */
+static void print_step(eb_payload *payload, const eb_step *step) {
+  Dl_info found = {0};
+  const bool is_known = dladdr(step->site, &found) != 0;
+  const uintptr_t base = is_known ? (uintptr_t)found.dli_fbase : 0;
+  eb_payload_print(payload, "{\"call\":%u,\"offset\":%llu,\"module\":", step->call,
+                   (unsigned long long)((uintptr_t)step->site - base));
+  eb_payload_string(payload, is_known && found.dli_fname ? found.dli_fname : "");
+  eb_payload_print(payload, ",\"function\":");
+  eb_payload_string(payload, is_known && found.dli_sname ? found.dli_sname : "");
+  eb_payload_print(payload, "}");
+}
+
+static void write_phase(const eb_phase *phase) {
+  eb_payload payload = {0};
+  eb_payload_print(&payload, "{\"kind\":\"phase\",\"number\":%u,\"region\":%d,\"steps\":[", phase->number, phase->region);
+  for (uint32_t s = 0; s < phase->num_steps; s++) {
+    if (s > 0) eb_payload_print(&payload, ",");
+    print_step(&payload, &phase->steps[s]);
+  }
+  eb_payload_print(&payload, "]}");
+  eb_file_append(EB_CHUNK_JSON, &payload);
+}
+
+/* Before the entries that name them. */
+static void write_phases(void) {
+  for (eb_phase *each = eb_phases_first(); each && !each->is_written; each = each->next) {
+    write_phase(each);
+    each->is_written = true;
+  }
+}
+
+static void write_phase_totals(eb_thread *thread) {
+  eb_payload payload = {0};
+  eb_phase_totals totals;
+  for (uint32_t phase = 0; eb_phase_totals_read(&thread->epoch, phase, &totals); phase++) {
+    if (!totals.is_dirty) continue;
+    const eb_written_phase written = {
+        .phase = phase,
+        .thread = thread->number,
+        .epochs = totals.epochs,
+        .time_ns = nanoseconds(totals.ticks),
+        .first_ns = since_begin_ns(totals.first_ticks),
+        .last_ns = since_begin_ns(totals.last_ticks),
+    };
+    eb_payload_append(&payload, &written, sizeof written);
+  }
+  eb_file_append(EB_CHUNK_PHASES, &payload);
+}
+
+static void write_entries(eb_thread *thread) {
+  eb_payload payload = {0};
+  const uint64_t run_ns = nanoseconds(eb_recorder_ticks() - begin_ticks);
+  bool is_any = false;
+  eb_payload_append(&payload, &run_ns, sizeof run_ns);
+  for (eb_block *block = __atomic_load_n(&thread->table.first, __ATOMIC_ACQUIRE); block;
+       block = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE)) {
+    const uint32_t num = __atomic_load_n(&block->num, __ATOMIC_ACQUIRE);
+    for (uint32_t e = 0; e < num; e++) {
+      eb_entry *entry = &block->entries[e];
+      if (!__atomic_exchange_n(&entry->is_dirty, 0, __ATOMIC_ACQUIRE)) continue;
+      const eb_written_entry written = {
+          .call = (uint16_t)eb_what_call(entry->what),
+          .role = (uint8_t)eb_what_role(entry->what),
+          .size_class = (uint8_t)eb_what_size_class(entry->what),
+          .communicator = eb_what_communicator(entry->what),
+          .peer = entry->peer,
+          .thread = thread->number,
+          .phase = eb_what_phase(entry->what),
+          .calls = __atomic_load_n(&entry->calls, __ATOMIC_RELAXED),
+          .messages = __atomic_load_n(&entry->messages, __ATOMIC_RELAXED),
+          .bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED),
+          .time_ns = nanoseconds(__atomic_load_n(&entry->ticks, __ATOMIC_RELAXED)),
+      };
+      eb_payload_append(&payload, &written, sizeof written);
+      is_any = true;
+    }
+  }
+  if (is_any) eb_file_append(EB_CHUNK_ENTRIES, &payload);
+  free(payload.at);
+}
+
+void eb_recorder_write(eb_thread *thread) {
+  const uint64_t now = eb_recorder_ticks();
+  const double run_s = (double)(now - begin_ticks) * tick_s();
+  const double interval_s = run_s * INTERVAL_OF_RUN > LEAST_INTERVAL_S ? run_s * INTERVAL_OF_RUN : LEAST_INTERVAL_S;
+  thread->due_ticks = now + (uint64_t)(interval_s / tick_s());
+  if (is_child) return;
+  pthread_mutex_lock(&lock);
+  write_communicators();
+  write_phases();
+  write_entries(thread);
+  write_phase_totals(thread);
+  pthread_mutex_unlock(&lock);
+}
+
+static void write_header(int rank, int size) {
+  char host[256] = "", version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length, level = MPI_THREAD_SINGLE;
+  struct timespec now;
+  eb_payload payload = {0};
+  (void)gethostname(host, sizeof host - 1);
+  (void)PMPI_Get_library_version(version, &length);
+  version[strcspn(version, "\n")] = '\0';
+  (void)PMPI_Query_thread(&level);
+  clock_gettime(CLOCK_REALTIME, &now);
+  const char *name = level == MPI_THREAD_MULTIPLE     ? "multiple"
+                     : level == MPI_THREAD_SERIALIZED ? "serialized"
+                     : level == MPI_THREAD_FUNNELED   ? "funneled"
+                                                      : "single";
+  eb_payload_print(&payload, "{\"kind\":\"header\",\"schema\":\"earlybird.recording/1\",\"rank\":%d,\"size\":%d,\"pid\":%ld", rank,
+                   size, (long)getpid());
+  eb_payload_print(&payload, ",\"begin_s\":%lld.%09ld,\"thread_level\":\"%s\",\"host\":", (long long)now.tv_sec, now.tv_nsec, name);
+  eb_payload_string(&payload, host);
+  eb_payload_print(&payload, ",\"mpi\":");
+  eb_payload_string(&payload, version);
+  eb_payload_print(&payload, ",\"calls\":[");
+  for (unsigned c = 0; c < eb_call_num(); c++) eb_payload_print(&payload, "%s\"%s\"", c ? "," : "", eb_calls_begin[c].name);
+  eb_payload_print(&payload, "]}");
+  eb_file_append(EB_CHUNK_JSON, &payload);
+}
+
+static void disown_file(void) {
+  is_child = true;
+  eb_recorder_is_on = false;
+}
+
+void eb_recorder_begin(void) {
+  const char *folder = getenv("EARLYBIRD_RECORD");
+  int rank, size, level;
+  if (!folder || !*folder || eb_recorder_is_on || !eb_communicators_begin() ||
+      PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS ||
+      !eb_file_create(folder, rank))
+    return;
+  begin_ticks = eb_recorder_ticks();
+  eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
+  write_header(rank, size);
+  (void)pthread_atfork(NULL, NULL, disown_file);
+  __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
+}
+
+/* Of threads that are in no call now: they begin none any more. */
+static void end_epochs(void) {
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next)
+    if (thread == eb_thread_current || !__atomic_load_n(&thread->is_inside, __ATOMIC_ACQUIRE))
+      eb_epoch_end(&thread->epoch, &thread->table);
+}
+
+void eb_recorder_flush(const char *how) {
+  if (!eb_recorder_is_on || is_child) return;
+  if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
+  pthread_mutex_lock(&lock);
+  if (how) end_epochs();
+  write_communicators();
+  write_phases();
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
+    write_entries(thread);
+    write_phase_totals(thread);
+  }
+  if (how) {
+    eb_payload payload = {0};
+    eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f}", how,
+                     (double)(eb_recorder_ticks() - begin_ticks) * tick_s());
+    eb_file_append(EB_CHUNK_JSON, &payload);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* A program that ends without MPI_Finalize. */
+__attribute__((destructor)) static void end(void) { eb_recorder_flush("exit"); }

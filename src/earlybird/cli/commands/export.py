@@ -1,0 +1,117 @@
+"""`earlybird export`: writes the messages of a recording or a pattern in a format of another tool."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from earlybird.cli.options.command import AS_JSON, make_command
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_json
+from earlybird.data.errors import InputError
+
+if TYPE_CHECKING:  # numpy would be imported for every help text
+    from earlybird.data.pattern import Pattern
+    from earlybird.data.recording import PairTotals
+
+
+class Target(StrEnum):
+    """`--to`."""
+
+    matrix_market = "matrix-market"
+    goal = "goal"
+
+
+class Quantity(StrEnum):
+    """`--quantity`."""
+
+    bytes = "bytes"
+    messages = "messages"
+
+
+def export(
+    source: Annotated[
+        Path, typer.Argument(metavar="REC|PATTERN", help="Folder of a recording, or the file of a pattern.")
+    ],
+    to: Annotated[Target, typer.Option(help="Format to write.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
+    quantity: Annotated[
+        Quantity | None, typer.Option(help="What the matrix contains.  [default: bytes]")
+    ] = None,
+    combined: Annotated[
+        bool, typer.Option("--combined", help="In GOAL, one message for each pair of ranks.")
+    ] = False,
+    json: bool = AS_JSON,
+) -> None:
+    """Write who sends how much to whom in a format of another tool.
+
+    matrix-market is the communication matrix: the row sends to the column; ranks count from 1. goal is a
+    schedule for LogGOPSim in which every rank posts all of its receives and sends at once. For CSV use
+    `earlybird show REC --format csv`, for a pattern `earlybird pattern recording`.
+    """
+    if to == Target.goal and quantity is not None:
+        raise InputError("--quantity is about the matrix; leave it out with --to goal")
+    if to == Target.matrix_market and combined:
+        raise InputError("a matrix has one entry per pair of ranks anyway; leave out --combined")
+    if to == Target.goal:
+        num_ranks, count = _write_goal(source, output, combined)
+    else:
+        num_ranks, count = _write_matrix(source, output, quantity or Quantity.bytes)
+    what = "messages" if to == Target.goal else "entries"
+    if json:
+        print_json({"file": str(output), "format": str(to), "ranks": num_ranks, what: count})
+    note(f"wrote {output}: {num_ranks} ranks, {count} {what}")
+
+
+def _write_goal(source: Path, output: Path, combined: bool) -> tuple[int, int]:
+    """The number of ranks and of messages written."""
+    from earlybird.data import files
+    from earlybird.interop.goal import goal_schedule
+    from earlybird.patterns.recorded import exchange_of
+
+    totals, num_ranks, pattern = _load(source)
+    if pattern is None or combined:
+        pattern, left_out = exchange_of(totals, combined=combined)
+        if left_out:
+            note(f"left out {left_out} messages from a rank to itself")
+    files.write_text(output, goal_schedule(pattern, num_ranks))
+    return num_ranks, pattern.num_messages
+
+
+def _write_matrix(source: Path, output: Path, quantity: Quantity) -> tuple[int, int]:
+    """The number of ranks and of entries written."""
+    from earlybird.interop.matrix_market import save_matrix
+
+    totals, num_ranks, _ = _load(source)
+    pairs = totals.by_pair()
+    save_matrix(output, pairs.src, pairs.dst, getattr(pairs, quantity), num_ranks, str(quantity))
+    return num_ranks, len(pairs.src)
+
+
+def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":
+    """Sums of messages, the number of ranks, and the pattern if `source` is one."""
+    import numpy as np
+
+    from earlybird.compare.recorded_gaps import remarks
+    from earlybird.data.pattern import load_pattern
+    from earlybird.data.recording import PairTotals, load_recording
+
+    if source.is_dir():
+        recording = load_recording(source)
+        for sentence in remarks(recording):
+            note(f"warning: {sentence}")
+        if not recording.ranks:
+            raise InputError(f"{source} has no messages, as nothing was recorded; record the program again")
+        return recording.sent(), recording.size, None
+    pattern = load_pattern(source)
+    if not pattern.num_messages:
+        raise InputError(f"{source} has no messages; give a pattern with at least one")
+    ones = np.ones_like(pattern.src)
+    totals = PairTotals(pattern.src, pattern.dst, -ones, ones, pattern.bytes)
+    return totals, pattern.num_ranks_named, pattern
+
+
+command = make_command(
+    export, name="export", example="earlybird export rec --to matrix-market -o communication.mtx"
+)

@@ -1,0 +1,94 @@
+"""`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
+
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
+from earlybird.cli.options.command import AS_JSON, make_command
+from earlybird.cli.options.shared import MpiOption
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format
+from earlybird.cli.output.recording import print_recording
+from earlybird.compare.recorded_gaps import remarks
+from earlybird.data.recording import Recording, load_recording, save_functions, start_recording
+from earlybird.machine.symbols import function_names
+
+
+def record(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="COMMAND", help="Command to run, after the options of record; -- may precede it."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to create.", metavar="REC")],
+    mpi: MpiOption = None,
+    interpose: Annotated[
+        bool, typer.Option("--interpose", help="Also preload libearlybird, below the recorder.")
+    ] = False,
+    json: bool = AS_JSON,
+) -> int:
+    """Run a command as `earlybird exec` does, with a recorder in its ranks, and print what they sent.
+
+    Messages, one-sided communication, collectives and files of C programs are counted by peer, call,
+    communicator and size class, and the time in each call is added up; no message is kept. The exit status is
+    the command's. A rank that is killed leaves what it had recorded some moments before. With --json the
+    command's stdout goes to stderr.
+    """
+    program, arguments, environment = prepare(Request(command, mpi, not interpose, None, records=True))
+    start_recording(output, {"command": command})
+    status = _run(program, arguments, environment | {"EARLYBIRD_RECORD": str(output.resolve())}, json)
+    recording = _name_functions(load_recording(output))
+    for sentence in remarks(recording):
+        note(f"warning: {sentence}")
+    if recording.ranks:
+        print_recording(recording, Format.json if json else Format.table)
+    return status
+
+
+def _name_functions(recording: Recording) -> Recording:
+    """With the functions that call the MPI, as long as the program is as it was recorded."""
+    offsets: dict[str, set[int]] = defaultdict(set)
+    for one in recording.ranks.values():
+        for phase in one.phases.values():
+            for step in phase.steps:
+                offsets[step.module].add(step.offset)
+    found = {module: function_names(module, places) for module, places in offsets.items()}
+    if not any(found.values()):
+        return recording
+    save_functions(recording.path, found)
+    return load_recording(recording.path)
+
+
+def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
+    """The exit status of the command; as a shell's if a signal ended it."""
+    # Ctrl-C reaches the command too, and what it left is printed; other signals reach this process alone.
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        process = subprocess.Popen(
+            arguments, executable=program, env=environment, stdout=sys.stderr if is_quiet else None
+        )
+    except OSError as error:
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
+        raise cannot_run(program, error) from error
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: process.send_signal(number))
+    try:
+        status = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status
+
+
+command = make_command(
+    record, name="record", example="earlybird record -o rec --mpi mpich -- mpiexec -n 8 ./app"
+)
+command.allow_interspersed_args = False  # what follows the first argument belongs to the command

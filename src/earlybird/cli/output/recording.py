@@ -1,0 +1,145 @@
+"""Prints a recording: ranks, messages, the calls with most time and the pairs with most bytes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from earlybird.cli.output.printing import (
+    Column,
+    Format,
+    percent_text,
+    print_data,
+    print_table,
+    prints_all,
+    table,
+)
+from earlybird.data import units
+from earlybird.data.phases import Phase, find_phases
+from earlybird.data.recording import PairTotals, Recording
+
+_MOST_CALLS, _MOST_PHASES, _MOST_PAIRS = 12, 8, 12
+_MOST_NAMES = 3
+
+
+def print_recording(recording: Recording, format: Format) -> None:
+    """Print the sums of a recording; as CSV, the pairs of ranks."""
+    heaviest, one_sided = _heaviest(recording.sent()), _heaviest(recording.one_sided())
+    summary = _summary(recording, heaviest, one_sided)
+    everything = summary | {"pairs": heaviest, "one_sided_pairs": one_sided}
+    if print_data(format, everything, heaviest, ["src", "dst", "messages", "bytes"]):
+        return
+    count = f"{len(recording.ranks)} of {recording.size} ranks"
+    print(f"recording {recording.path}: {count}, {units.format_seconds(recording.run_s)}, {summary['mpi']}")
+    print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
+    if one_sided:
+        print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
+    whole_s = sum(one.run_s for one in recording.ranks.values())
+    _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
+    if summary["phases"]:
+        _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
+    if heaviest:
+        _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
+    if one_sided:
+        _print_first(_pair_columns("one-sided"), one_sided, _MOST_PAIRS, "pairs", [])
+
+
+def _summary(
+    recording: Recording, pairs: list[dict[str, int]], one_sided: list[dict[str, int]]
+) -> dict[str, Any]:
+    first = next(iter(recording.ranks.values()), None)
+    return {
+        "recording": str(recording.path),
+        "command": list(recording.command),
+        "mpi": " ".join(first.mpi.split(",")[0].replace("Version:", "").split()) if first else "",
+        "ranks": recording.size,
+        "recorded_ranks": len(recording.ranks),
+        "missing_ranks": recording.missing,
+        "ended_early": recording.ended_early,
+        "run_s": recording.run_s,
+        "messages": sum(pair["messages"] for pair in pairs),
+        "bytes": sum(pair["bytes"] for pair in pairs),
+        "one_sided": sum(pair["messages"] for pair in one_sided),
+        "one_sided_bytes": sum(pair["bytes"] for pair in one_sided),
+        "uses_sessions": recording.uses_sessions,
+        "calls": [vars(total) for total in recording.call_totals()],
+        "phases": [_phase(recording, phase) for phase in find_phases(recording)],
+    }
+
+
+def _phase(recording: Recording, phase: Phase) -> dict[str, Any]:
+    sent = phase.sent(recording)
+    return {
+        "number": phase.number,
+        "region": phase.region,
+        "calls": phase.calls,
+        "functions": phase.functions,
+        "ranks": len(phase.of_ranks),
+        "epochs": phase.epochs,
+        "time_s": phase.time_s,
+        "first_s": phase.first_s,
+        "last_s": phase.last_s,
+        "messages": int(sent.messages.sum()),
+        "bytes": int(sent.bytes.sum()),
+    }
+
+
+def _heaviest(totals: PairTotals) -> list[dict[str, int]]:
+    """The pairs, the one with most bytes first."""
+    pairs = totals.by_pair()
+    order = np.lexsort([pairs.dst, pairs.src, -pairs.bytes])
+    names = ("src", "dst", "messages", "bytes")
+    return [{name: int(getattr(pairs, name)[k]) for name in names} for k in order.tolist()]
+
+
+def _share(total: dict[str, Any], whole_s: float) -> float | None:
+    """Of the time from the end of MPI_Init to the end of all ranks; MPI_Init itself comes before."""
+    return total["time_s"] / whole_s if whole_s and not total["name"].startswith("MPI_Init") else None
+
+
+def _call_columns(whole_s: float) -> list[Column]:
+    return [
+        Column("call", lambda total: total["name"]),
+        Column("calls", lambda total: total["calls"]),
+        Column("messages", lambda total: total["messages"] or ""),
+        Column("bytes", lambda total: units.format_bytes(total["bytes"]) if total["bytes"] else ""),
+        Column("time", lambda total: units.format_seconds(total["time_s"])),
+        Column("of the run", lambda total: percent_text(_share(total, whole_s))),
+    ]
+
+
+def _phase_columns(whole_s: float) -> list[Column]:
+    return [
+        Column("phase", lambda phase: phase["number"]),
+        Column("calls", lambda phase: _names(phase["calls"])),
+        Column("in", lambda phase: _names(phase["functions"])),
+        Column("ranks", lambda phase: phase["ranks"]),
+        Column("epochs", lambda phase: phase["epochs"]),
+        Column("messages", lambda phase: phase["messages"] or ""),
+        Column("bytes", lambda phase: units.format_bytes(phase["bytes"]) if phase["bytes"] else ""),
+        Column("time", lambda phase: units.format_seconds(phase["time_s"])),
+        Column("of the run", lambda phase: percent_text(phase["time_s"] / whole_s if whole_s else None)),
+    ]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
+    return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
+
+
+def _pair_columns(what: str) -> list[Column]:
+    return [
+        Column("from", lambda pair: pair["src"]),
+        Column("to", lambda pair: pair["dst"]),
+        Column(what, lambda pair: pair["messages"]),
+        Column("bytes", lambda pair: units.format_bytes(pair["bytes"])),
+        Column("mean size", lambda pair: units.format_bytes(pair["bytes"] / pair["messages"])),
+    ]
+
+
+def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
+    shown = items if prints_all() else items[:most]
+    print()
+    print_table(*table(columns, shown), left=left)
+    if len(items) > len(shown):
+        print(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")

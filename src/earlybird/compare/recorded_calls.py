@@ -1,0 +1,110 @@
+"""Time in the calls of a recording, by call and rank, as shares of the run and their spread over ranks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from earlybird.data.recording import STARTED, Recording
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The lowest, median and highest share of the run over ranks, and the ranks of the ends."""
+
+    low: float
+    median: float
+    high: float
+    low_rank: int
+    high_rank: int
+
+
+@dataclass(frozen=True, eq=False)
+class CallTimes:
+    """What each rank called, the function with most time first.
+
+    Attributes
+    ----------
+    names : the C functions that were called.
+    ranks : int64 of shape (R,), those with a file, in order.
+    run_s : shape (R,), from MPI_Init to the end of each rank.
+    calls, messages, bytes : int64 of shape (C, R); `bytes` are those of messages, else of collectives.
+    time_s : shape (C, R). Times of several threads of a rank add up.
+    """
+
+    names: tuple[str, ...]
+    ranks: np.ndarray
+    run_s: np.ndarray
+    calls: np.ndarray
+    messages: np.ndarray
+    bytes: np.ndarray
+    time_s: np.ndarray
+
+    @cached_property
+    def in_run(self) -> list[int]:
+        """The calls whose time is part of the run, which begins when MPI_Init ends."""
+        return [k for k, name in enumerate(self.names) if not name.startswith("MPI_Init")]
+
+    def share(self, call: int) -> float:
+        """The time of all ranks in a call, divided by that of their runs."""
+        whole_s = float(self.run_s.sum())
+        return float(self.time_s[call].sum()) / whole_s if whole_s else 0.0
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """(C, R): the time of each rank in each call, divided by that of its run."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.run_s > 0, self.time_s / self.run_s, 0.0)
+
+    @cached_property
+    def in_mpi(self) -> np.ndarray:
+        """(R,): the share of the run of each rank inside MPI."""
+        return self.shares[self.in_run].sum(axis=0)
+
+    @property
+    def share_in_mpi(self) -> float:
+        """The time of all ranks inside MPI, divided by that of their runs."""
+        return sum(self.share(call) for call in self.in_run)
+
+    def spread(self, call: int) -> Spread:
+        return self.spread_of(self.shares[call])
+
+    def spread_of(self, shares: np.ndarray) -> Spread:
+        """The spread of a share of each rank, of shape (R,); at least one rank."""
+        low, high = int(np.argmin(shares)), int(np.argmax(shares))
+        return Spread(
+            float(shares[low]), float(np.median(shares)), float(shares[high]),
+            int(self.ranks[low]), int(self.ranks[high]),
+        )  # fmt: skip
+
+
+def call_times(recording: Recording) -> CallTimes:
+    """The sums of the entries of each rank by call."""
+    ranks = list(recording.ranks.values())
+    numbers: dict[str, int] = {}
+    number_of = {
+        calls: np.array([numbers.setdefault(name, len(numbers)) for name in calls], dtype=np.int64)
+        for calls in dict.fromkeys(one.calls for one in ranks)
+    }
+    shape = len(numbers), len(ranks)
+    calls, messages, message_bytes, all_bytes, time_ns = (np.zeros(shape, np.int64) for _ in range(5))
+    for place, one in enumerate(ranks):
+        rows = one.entries
+        call = number_of[one.calls][rows["call"]]
+        for total, name in ((messages, "messages"), (all_bytes, "bytes"), (time_ns, "time_ns")):
+            np.add.at(total[:, place], call, rows[name].astype(np.int64))
+        is_call = rows["role"] != STARTED  # starts of persistent collectives are calls of MPI_Start
+        np.add.at(calls[:, place], call[is_call], rows["calls"][is_call].astype(np.int64))
+        moved = rows["messages"] > 0
+        np.add.at(message_bytes[:, place], call[moved], rows["bytes"][moved].astype(np.int64))
+    num_bytes = np.where(messages > 0, message_bytes, all_bytes)
+    names = list(numbers)
+    # The functions without a call have no entry.
+    found = [k for k in range(len(names)) if calls[k].any() or time_ns[k].any() or all_bytes[k].any()]
+    order = sorted(found, key=lambda k: (-int(time_ns[k].sum()), names[k]))
+    return CallTimes(
+        tuple(names[k] for k in order),
+        np.array(list(recording.ranks), dtype=np.int64),
+        np.array([one.run_s for one in ranks]),
+        calls[order], messages[order], num_bytes[order], 1e-9 * time_ns[order],
+    )  # fmt: skip

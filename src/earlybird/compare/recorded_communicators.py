@@ -1,0 +1,74 @@
+"""The communicators of a recording, each once for all ranks that know it, with the calls on it."""
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.data.recording import CALL, SENT, Communicator, Recording
+
+
+@dataclass(frozen=True)
+class CommunicatorTotal:
+    """A communicator as its first rank knows it.
+
+    Attributes
+    ----------
+    known_by : the number of ranks that used it.
+    alike : how many communicators this row stands for: of the same name, members and topology.
+    calls : of all ranks.
+    bytes : sent in messages, and passed to collectives.
+    time_s : of all ranks.
+    """
+
+    communicator: Communicator
+    known_by: int
+    alike: int
+    calls: int
+    bytes: int
+    time_s: float
+
+
+def communicator_totals(recording: Recording) -> list[CommunicatorTotal]:
+    """Distinct communicators, the one with most time first."""
+    first: dict[Hashable, Communicator] = {}
+    known: Counter[Hashable] = Counter()
+    alike: dict[Hashable, int] = {}
+    sums: dict[Hashable, np.ndarray] = {}
+    for one in recording.ranks.values():
+        own: Counter[Hashable] = Counter()
+        columns = _columns(one.entries)
+        number = one.entries["communicator"]
+        for k, communicator in one.communicators.items():
+            key = _key(communicator)
+            first.setdefault(key, communicator)
+            own[key] += 1
+            sums[key] = sums.get(key, np.zeros(3, np.int64)) + columns[number == k].sum(axis=0)
+        known.update(own.keys())
+        for key, count in own.items():
+            alike[key] = max(alike.get(key, 0), count)
+    totals = [
+        CommunicatorTotal(
+            communicator, known[key], alike[key], int(sums[key][0]), int(sums[key][1]), 1e-9 * sums[key][2]
+        )
+        for key, communicator in first.items()
+    ]
+    return sorted(totals, key=lambda total: (-total.time_s, -total.bytes, total.communicator.name))
+
+
+def _columns(entries: np.ndarray) -> np.ndarray:
+    """(entries, 3): calls, bytes sent or passed to a collective, nanoseconds."""
+    role = entries["role"]
+    is_passed = (role == SENT) | ((role == CALL) & (entries["messages"] == 0))
+    passed = np.where(is_passed, entries["bytes"], 0)
+    return np.column_stack([entries["calls"], passed, entries["time_ns"]]).astype(np.int64)
+
+
+def _key(communicator: Communicator) -> Hashable:
+    """Equal for the same communicator on all ranks; the two groups are exchanged on the remote side."""
+    groups = frozenset(
+        members if isinstance(members, range) else tuple(members)
+        for members in (communicator.members, communicator.remote_members)
+    )
+    return communicator.name, groups, communicator.topology, communicator.dims, communicator.periods

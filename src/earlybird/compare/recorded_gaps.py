@@ -1,0 +1,52 @@
+"""What the sums of a recording do not contain: ranks without a file, ranks that ended early, other jobs."""
+
+from collections.abc import Sequence
+
+from earlybird.data import units
+from earlybird.data.recording import Recording
+
+_MOST_RANKS = 8
+
+
+def remarks(recording: Recording) -> list[str]:
+    """A sentence for each thing that the sums do not contain."""
+    said = []
+    if recording.uses_sessions:
+        said.append(
+            "the program uses MPI sessions: what it sends outside of MPI_Init and MPI_Finalize is not "
+            "recorded"
+        )
+    elif not recording.ranks:
+        said.append(
+            "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
+            "that the command starts an MPI program that is linked with the shared library of this MPI"
+        )
+    if missing := recording.missing:
+        said.append(
+            f"{_ranks(missing)} left no file, so only what others received from {_them(missing)} is counted"
+        )
+    for how, text in (
+        (None, "ended before MPI_Finalize without a word, as when killed"),
+        ("abort", "called MPI_Abort"),
+        ("exit", "exited without MPI_Finalize"),
+    ):
+        if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
+            last_s = min(recording.ranks[rank].run_s for rank in early)
+            kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
+            said.append(f"{_ranks(early)} {text}; {kept}")
+    if recording.num_other:
+        said.append(
+            f"{recording.num_other} more ranks are of spawned processes or of a second job and are not "
+            "included"
+        )
+    return said
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    names = ", ".join(map(str, ranks[:_MOST_RANKS]))
+    more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"
+
+
+def _them(ranks: Sequence[int]) -> str:
+    return "them" if len(ranks) > 1 else "it"

@@ -1,0 +1,129 @@
+"""Phases of a recorded program: the epochs that the same places in the program make, on all ranks."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from earlybird.data.recording import PairTotals, RankPhase, Recording, Step
+
+# Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
+# lacks some, such as the sends to neighbours that it does not have.
+_LEAST_COMMON = 0.5
+
+_Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """A phase of the program on all ranks.
+
+    Attributes
+    ----------
+    number : from 1, in the order of time spent.
+    region : the level of MPI_Pcontrol meanwhile.
+    steps : of the rank that has most of them.
+    of_ranks : the numbers of the phase in each rank's recording, by rank.
+    epochs_of : how often each rank went through it.
+    time_s : from the first to the last call of each epoch, summed over epochs and ranks.
+    first_s, last_s : beginning of the first epoch and end of the last one on any rank, since its MPI_Init.
+    """
+
+    number: int
+    region: int
+    steps: tuple[Step, ...]
+    of_ranks: Mapping[int, tuple[int, ...]]
+    epochs_of: Mapping[int, int]
+    time_s: float
+    first_s: float
+    last_s: float
+
+    @property
+    def epochs(self) -> int:
+        """The median over its ranks."""
+        return int(statistics.median_low(self.epochs_of.values()))
+
+    @property
+    def calls(self) -> list[str]:
+        """Names, each once, in the order of the first epoch."""
+        return list(dict.fromkeys(step.call for step in self.steps))
+
+    @property
+    def functions(self) -> list[str]:
+        """The functions of the program that call, as far as the modules name them; else module and offset."""
+        return list(dict.fromkeys(step.function or _place(step) for step in self.steps))
+
+    def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
+        """All messages of the phase; `one_sided`: and what MPI_Put, MPI_Get and the like moved."""
+        sent = recording.sent(self.of_ranks)
+        return sent.joined(recording.one_sided(self.of_ranks)) if one_sided else sent
+
+
+def find_phases(recording: Recording) -> list[Phase]:
+    """The phases of all ranks, the one with most time first.
+
+    Phases of two ranks are one if their steps are the same, or at least half of them and no rank has both.
+    """
+    ranks_of: dict[tuple[int, frozenset[_Key]], set[int]] = defaultdict(set)
+    for rank, one in recording.ranks.items():
+        for phase in one.phases.values():
+            ranks_of[phase.region, _keys(phase)].add(rank)
+    group_of: dict[tuple[int, frozenset[_Key]], int] = {}
+    groups: list[tuple[int, frozenset[_Key], set[int]]] = []
+    order = sorted(ranks_of, key=lambda what: (-len(what[1]), -len(ranks_of[what]), sorted(what[1])))
+    for region, keys in order:
+        ranks = ranks_of[region, keys]
+        best = max(
+            (
+                (_common(keys, other), -k)
+                for k, (its_region, other, its_ranks) in enumerate(groups)
+                if its_region == region and not its_ranks & ranks
+            ),
+            default=(0.0, 0),
+        )
+        if best[0] >= _LEAST_COMMON:
+            group_of[region, keys] = -best[1]
+            groups[-best[1]][2].update(ranks)
+        else:
+            group_of[region, keys] = len(groups)
+            groups.append((region, keys, set(ranks)))
+    members: list[dict[int, dict[int, RankPhase]]] = [defaultdict(dict) for _ in groups]
+    for rank, one in recording.ranks.items():
+        for number, phase in one.phases.items():
+            members[group_of[phase.region, _keys(phase)]][rank][number] = phase
+    return _numbered(members)
+
+
+def _numbered(members: list[dict[int, dict[int, RankPhase]]]) -> list[Phase]:
+    sums = []
+    for by_rank in members:
+        every = [phase for phases in by_rank.values() for phase in phases.values()]
+        sums.append((sum(phase.time_s for phase in every), by_rank, every))
+    sums.sort(key=lambda one: (-one[0], min(phase.first_s for phase in one[2])))
+    return [
+        Phase(
+            number=number,
+            region=every[0].region,
+            steps=max((phase.steps for phase in every), key=len),
+            of_ranks={rank: tuple(phases) for rank, phases in by_rank.items()},
+            epochs_of={rank: sum(p.epochs for p in phases.values()) for rank, phases in by_rank.items()},
+            time_s=time_s,
+            first_s=min(phase.first_s for phase in every),
+            last_s=max(phase.last_s for phase in every),
+        )
+        for number, (time_s, by_rank, every) in enumerate(sums, 1)
+    ]
+
+
+def _keys(phase: RankPhase) -> frozenset[_Key]:
+    return frozenset((step.call, PurePath(step.module).name, step.offset) for step in phase.steps)
+
+
+def _common(one: frozenset[_Key], other: frozenset[_Key]) -> float:
+    """Their common part of all their steps (the Jaccard index)."""
+    return len(one & other) / max(len(one | other), 1)
+
+
+def _place(step: Step) -> str:
+    return f"{PurePath(step.module).name}+{step.offset:#x}"

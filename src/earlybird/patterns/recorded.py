@@ -1,0 +1,116 @@
+"""The messages of a recording as the pattern of one exchange."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern
+from earlybird.data.phases import Phase, find_phases
+from earlybird.data.recording import PairTotals, Recording
+
+# More rows make a pattern that no one replays.
+MOST_MESSAGES = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedExchange:
+    """A pattern from a recording.
+
+    Attributes
+    ----------
+    left_out : messages from ranks to themselves, which a pattern does not have.
+    num_unequal : pairs of ranks and size classes whose messages are no multiple of the epochs: means.
+    """
+
+    pattern: Pattern
+    left_out: int
+    num_unequal: int = 0
+
+
+def heaviest_phase(recording: Recording, *, one_sided: bool = False) -> Phase:
+    """The phase with most bytes of messages; raises InputError if none has a message."""
+    phases = find_phases(recording)
+    sums = [int(phase.sent(recording, one_sided=one_sided).bytes.sum()) for phase in phases]
+    if not phases or max(sums) == 0:
+        has_others = not one_sided and recording.one_sided().messages.sum() > 0
+        what = "give --one-sided for what MPI_Put and MPI_Get moved" if has_others else "see `earlybird show`"
+        raise InputError(f"no phase of {recording.path} has a message between ranks; {what}")
+    return phases[sums.index(max(sums))]
+
+
+def phase_of(recording: Recording, number: int) -> Phase:
+    """A phase by its number; raises InputError if there is none."""
+    phases = find_phases(recording)
+    if not 1 <= number <= len(phases):
+        raise InputError(
+            f"the recording has phases 1 to {len(phases)}, --phase is {number}; give one of them"
+        )
+    return phases[number - 1]
+
+
+def exchange_of_phase(
+    recording: Recording, phase: Phase, *, combined: bool = False, one_sided: bool = False
+) -> RecordedExchange:
+    """One epoch of a phase: what each rank sends in all its epochs, divided by their number.
+
+    Where that is no whole number of messages, a rank sends as many as in the mean epoch, in the proportions
+    of its receivers and size classes (by largest remainders). `one_sided`: with what MPI_Put, MPI_Get and the
+    like moved, each call as a message.
+    """
+    totals = phase.sent(recording, one_sided=one_sided)
+    epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in totals.src.tolist()], np.int64)
+    unequal = (totals.messages % epochs != 0) | (totals.bytes % epochs != 0)
+    messages = _apportioned(totals.src, totals.messages / np.maximum(epochs, 1))
+    size = np.rint(messages * totals.bytes / np.maximum(totals.messages, 1)).astype(np.int64)
+    kept = messages > 0
+    one = PairTotals(
+        *(column[kept] for column in (totals.src, totals.dst, totals.size_class, messages, size))
+    )
+    pattern, left_out = exchange_of(one, combined=combined)
+    return RecordedExchange(pattern, left_out, int(unequal.sum()))
+
+
+def _apportioned(groups: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Whole numbers next to `shares`, with the sum of the shares in each group, rounded to the nearest."""
+    whole = np.floor(shares).astype(np.int64)
+    remainders = shares - whole
+    order = np.lexsort([-remainders, groups])  # the largest remainder of each group first
+    _, begins, counts = np.unique(groups[order], return_index=True, return_counts=True)
+    place = np.arange(len(order)) - np.repeat(begins, counts)
+    missing = np.floor(np.add.reduceat(remainders[order], begins) + 0.5) if len(order) else np.empty(0)
+    whole[order] += place < np.repeat(missing, counts)
+    return whole
+
+
+def exchange_of_all(
+    recording: Recording, *, combined: bool = False, one_sided: bool = False
+) -> RecordedExchange:
+    """All messages of the run as one exchange; counts and bytes of every pair are exact."""
+    totals = recording.sent().joined(recording.one_sided()) if one_sided else recording.sent()
+    return RecordedExchange(*exchange_of(totals, combined=combined))
+
+
+def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern, int]:
+    """The messages of `totals` as one exchange, and the number of messages from ranks to themselves left out.
+
+    Counts and bytes of every pair are exact. Sums keep no single sizes: the messages of a pair in one
+    size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
+    Raises InputError for more than MOST_MESSAGES messages.
+    """
+    if combined:
+        totals = totals.by_pair()
+    is_other = totals.src != totals.dst
+    src, dst, total_bytes = totals.src[is_other], totals.dst[is_other], totals.bytes[is_other]
+    messages = np.ones_like(src) if combined else totals.messages[is_other]
+    if messages.sum() > MOST_MESSAGES:
+        raise InputError(
+            f"there are {messages.sum()} messages, and a pattern has at most {MOST_MESSAGES}; give "
+            "--combined for one message per pair"
+        )
+    number = np.arange(messages.sum()) - np.repeat(np.cumsum(messages) - messages, messages)
+    size = np.repeat(total_bytes // messages, messages) + (
+        number < np.repeat(total_bytes % messages, messages)
+    )
+    left_out = int(totals.messages[~is_other].sum())
+    return Pattern(np.repeat(src, messages), np.repeat(dst, messages), size), left_out

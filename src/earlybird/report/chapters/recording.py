@@ -1,0 +1,162 @@
+"""The chapter on recordings: what a program sends to whom, in which calls, and how evenly over ranks."""
+
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from earlybird.compare.recorded_gaps import remarks
+from earlybird.compare.recorded_messages import bytes_by_rank
+from earlybird.data import labels
+from earlybird.data.units import format_bytes
+from earlybird.report.figures.recorded_calls import calls_figure, ranks_figure
+from earlybird.report.figures.recorded_matrix import ORDERS, QUANTITIES, matrix_figures
+from earlybird.report.figures.recorded_phases import phases_figure
+from earlybird.report.figures.recorded_sizes import sizes_figure
+from earlybird.report.material import Material
+from earlybird.report.parts import Answer, Chapter, Figure
+from earlybird.report.tables.recordings import (
+    calls_table,
+    communicators_table,
+    pairs_table,
+    phases_table,
+    ranks_table,
+    sizes_table,
+)
+from earlybird.report.views.recordings import Recorded, recordings
+
+ID = "recording"
+QUESTION = "What does my program communicate?"
+MAX_DRAWN = 2  # recordings with figures: the page stays small
+BRIEF_CALLS, BRIEF_PAIRS = 9, 8
+_UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
+
+
+def recording_chapter(material: Material) -> Chapter:
+    all_recorded = recordings(material)
+    return Chapter(
+        ID,
+        QUESTION,
+        " ".join(_sentence(one) for one in all_recorded),
+        [line for one in all_recorded for line in (f"{one.title}.", *_remarks(one))],
+        answers=[_answer(one) for one in all_recorded if one.calls.in_run],
+        warnings=[remark for one in all_recorded for remark in _remarks(one)],
+        figures=_figures(all_recorded),
+        tables=[table for one in all_recorded for table in _tables(one)],
+        brief=[table for one in all_recorded for table in _brief(one)],
+        choices=_choices(all_recorded[:MAX_DRAWN]),
+    )
+
+
+def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
+    figures = []
+    for k, one in enumerate(all_recorded[:MAX_DRAWN]):
+        if not one.recording.ranks:
+            continue
+        figures += [
+            *matrix_figures(one, f"recording-matrix-{k}"),
+            calls_figure(one, f"recording-calls-{k}"),
+            ranks_figure(one, f"recording-ranks-{k}"),
+            phases_figure(one, f"recording-phases-{k}"),
+            sizes_figure(one, f"recording-sizes-{k}"),
+        ]
+    left = len(all_recorded) - MAX_DRAWN
+    if left > 0:
+        reason = "Their numbers are in the tables; give fewer recordings for their figures."
+        figures.append(Figure("recording-left", labels.counted(left, "more recording"), "", absence=reason))
+    return figures
+
+
+def _tables(one: Recorded) -> list:
+    if not one.recording.ranks:
+        return []
+    return [
+        calls_table(one),
+        *([phases_table(one)] if one.phases else []),
+        *([sizes_table(one), pairs_table(one)] if one.heaviest else []),
+        ranks_table(one),
+        communicators_table(one),
+    ]
+
+
+def _brief(one: Recorded) -> list:
+    if not one.recording.ranks:
+        return []
+    calls = calls_table(one).columns(["call", "calls", "time", "of the run", "lowest rank", "highest rank"])
+    return [calls.first(BRIEF_CALLS, "call"), *([pairs_table(one, BRIEF_PAIRS)] if one.heaviest else [])]
+
+
+def _choices(drawn: Sequence[Recorded]) -> dict[str, list[str]]:
+    """The selectors; a matrix has those of its orders."""
+    with_matrix = [one for one in drawn if one.recording.ranks and one.heaviest]
+    orders = {ORDERS[matrix.rows.order] for one in with_matrix for matrix in one.matrices}
+    return {
+        "recording": [one.name for one in drawn if one.choice],
+        "quantity": list(QUANTITIES) if with_matrix else [],
+        "order of ranks": [order for order in ORDERS.values() if order in orders],
+    }
+
+
+def _remarks(one: Recorded) -> list[str]:
+    """What the recording does not contain, as sentences."""
+    said = remarks(one.recording)
+    return [f"{labels.capital(text) if one.is_only else f'{one.name}: {text}'}." for text in said]
+
+
+def _sentence(one: Recorded) -> str:
+    prefix = "" if one.is_only else f"{one.name}: "
+    if not one.recording.ranks:
+        return f"{prefix}nothing was recorded." if prefix else "Nothing was recorded."
+    return prefix + " ".join(part for part in (_of_calls(one), _of_pairs(one)) if part)
+
+
+def _of_calls(one: Recorded) -> str:
+    """The call with most time, its share of the run, and its lowest and highest rank."""
+    calls = one.calls
+    if not calls.share_in_mpi:
+        return "No MPI call took measurable time after MPI_Init."
+    call = calls.in_run[0]
+    spread, share = calls.spread(call), labels.percent(calls.share(call))
+    text = f"{calls.names[call]} takes the most time of all calls: {share} of the run"
+    low, high = labels.percent(spread.low), labels.percent(spread.high)
+    if low != high:
+        text += f", from {low} on rank {spread.low_rank} to {high} on rank {spread.high_rank}"
+    return f"{text}. All calls together take {labels.percent(calls.share_in_mpi)}."
+
+
+def _of_pairs(one: Recorded) -> str:
+    """The pair with most bytes, and a rank that sends much more than the mean."""
+    if not one.heaviest:
+        return ""
+    pair, total = one.heaviest[0], int(one.pairs.bytes.sum())
+    alike = sum(other.bytes == pair.bytes for other in one.heaviest)
+    ranks, share = f"rank {pair.src} to rank {pair.dst}", _of_all(pair.bytes / max(total, 1))
+    text = (
+        f"The pair with most bytes is {ranks}: {format_bytes(pair.bytes)} in "
+        f"{labels.counted(pair.messages, 'message')}, {share}."
+    )
+    if alike > 1:
+        text = f"{alike} pairs have the most bytes, {format_bytes(pair.bytes)} each, {share}; one is {ranks}."
+    sent, _ = bytes_by_rank(one.pairs, one.recording.size)
+    most, mean = int(np.argmax(sent)), float(sent.mean())
+    if mean and sent[most] > _UNEVEN * mean:
+        text += f" Rank {most} sends {sent[most] / mean:.1f} times the mean of all ranks."
+    return text
+
+
+def _of_all(share: float) -> str:
+    return "less than 0.1 % of all" if share < 0.001 else f"{labels.percent(share)} of all"
+
+
+def _answer(one: Recorded) -> Answer:
+    calls = one.calls
+    spread = calls.spread_of(calls.in_mpi)
+    low, high = labels.percent(spread.low), labels.percent(spread.high)
+    do = f"`earlybird pattern recording {shlex.quote(one.path)} -o exchange.csv`"
+    return Answer(
+        f"Program recorded in {one.name}, {labels.counted(one.recording.size, 'rank')}",
+        f"{labels.percent(calls.share_in_mpi)} in MPI",
+        f"{low} to {high} by rank" if low != high else "",
+        f"{_of_calls(one)} {_of_pairs(one)}".rstrip(),
+        f"to predict the exchange on another layout or machine, first run {do}" if one.heaviest else "",
+    )

@@ -1,0 +1,202 @@
+"""Tables of recordings: calls, size classes, pairs, ranks and communicators."""
+
+from earlybird.compare.recorded_calls import Spread
+from earlybird.compare.recorded_communicators import CommunicatorTotal
+from earlybird.compare.recorded_messages import SizeClass, bytes_by_rank
+from earlybird.data import labels
+from earlybird.data.phases import Phase
+from earlybird.data.recording import Communicator
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report.figures.recorded_sizes import size_text
+from earlybird.report.parts import Table, table_of
+from earlybird.report.views.recordings import Recorded, phase_name
+
+_CALLS = (
+    "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
+    "at its send and at its receive"
+)
+_PHASES = (
+    "Phases: functions of the program, and their calls; messages and bytes are of all ranks in one epoch"
+)
+MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS = 40, 50, 64, 40  # rows; the heaviest are kept
+
+
+def calls_table(recorded: Recorded) -> Table:
+    """Every function that was called, the one with most time first, and their sum."""
+    calls = recorded.calls
+    spreads = {call: calls.spread(call) for call in calls.in_run}
+
+    def of(call: int, text) -> str:
+        return text(spreads[call]) if call in spreads else "-"
+
+    table = table_of(
+        recorded.named(_CALLS),
+        range(len(calls.names)),
+        {
+            "call": lambda call: calls.names[call],
+            "calls": lambda call: str(calls.calls[call].sum()),
+            "messages": lambda call: _count(int(calls.messages[call].sum())),
+            "bytes": lambda call: _bytes(int(calls.bytes[call].sum())),
+            "time": lambda call: format_seconds(float(calls.time_s[call].sum())),
+            "of the run": lambda call: of(call, lambda _: labels.percent(calls.share(call))),
+            "lowest rank": lambda call: of(call, _low),
+            "median": lambda call: of(call, lambda one: labels.percent(one.median)),
+            "highest rank": lambda call: of(call, _high),
+        },
+    )
+    if not calls.names:
+        return table
+    whole, time_s = calls.spread_of(calls.in_mpi), float(calls.time_s.sum())
+    last = [
+        "all calls", str(calls.calls.sum()), _count(int(calls.messages.sum())),
+        _bytes(int(calls.bytes.sum())), format_seconds(time_s), labels.percent(calls.share_in_mpi),
+        _low(whole), labels.percent(whole.median), _high(whole),
+    ]  # fmt: skip
+    return Table(table.caption, table.header, [*table.rows, last])
+
+
+def phases_table(recorded: Recorded) -> Table:
+    """Every phase, the one with most time first."""
+    sums = {phase.number: phase.sent(recorded.recording) for phase in recorded.phases}
+
+    def per_epoch(phase: Phase, total: int) -> float:
+        return total / max(sum(phase.epochs_of.values()) / len(phase.of_ranks), 1)
+
+    return table_of(
+        recorded.named(_PHASES),
+        recorded.phases[:MAX_PHASES],
+        {
+            "phase": phase_name,
+            "ranks": lambda phase: str(len(phase.of_ranks)),
+            "epochs": lambda phase: str(phase.epochs),
+            "time": lambda phase: format_seconds(phase.time_s),
+            "of the run": lambda phase: labels.percent(phase.time_s / max(recorded.all_runs_s, 1e-9)),
+            "messages": lambda phase: _count(round(per_epoch(phase, int(sums[phase.number].messages.sum())))),
+            "bytes": lambda phase: _bytes(round(per_epoch(phase, int(sums[phase.number].bytes.sum())))),
+            "from": lambda phase: format_seconds(phase.first_s),
+            "to": lambda phase: format_seconds(phase.last_s),
+        },
+    )
+
+
+def sizes_table(recorded: Recorded) -> Table:
+    """Messages and bytes of each size class, and their sums."""
+    messages = sum(one.messages for one in recorded.sizes)
+    num_bytes = sum(one.bytes for one in recorded.sizes)
+
+    def size(one: SizeClass | None) -> str:
+        return size_text(one.low_bytes, one.high_bytes) if one else "all sizes"
+
+    table = table_of(
+        recorded.named("Message sizes"),
+        recorded.sizes,
+        {
+            "message size": size,
+            "messages": lambda one: str(one.messages),
+            "of messages": lambda one: labels.percent(one.messages / max(messages, 1)),
+            "bytes": lambda one: format_bytes(one.bytes),
+            "of bytes": lambda one: labels.percent(one.bytes / max(num_bytes, 1)),
+        },
+    )
+    last = [size(None), str(messages), labels.percent(1), format_bytes(num_bytes), labels.percent(1)]
+    return Table(table.caption, table.header, [*table.rows, last])
+
+
+def pairs_table(recorded: Recorded, most: int = MAX_PAIRS) -> Table:
+    """The pairs of ranks with most bytes."""
+    total = max(int(recorded.pairs.bytes.sum()), 1)
+    left = len(recorded.heaviest) - most
+    more = f", the {most} heaviest of {len(recorded.heaviest)}" if left > 0 else ""
+    return table_of(
+        recorded.named(f"Pairs of ranks with most bytes{more}"),
+        recorded.heaviest[:most],
+        {
+            "from": lambda pair: str(pair.src),
+            "to": lambda pair: str(pair.dst),
+            "messages": lambda pair: str(pair.messages),
+            "bytes": lambda pair: format_bytes(pair.bytes),
+            "of all bytes": lambda pair: labels.percent(pair.bytes / total),
+            "mean size": lambda pair: format_bytes(pair.bytes / pair.messages) if pair.messages else "-",
+        },
+    )
+
+
+def ranks_table(recorded: Recorded, most: int = MAX_RANKS) -> Table:
+    """Time in MPI and bytes of each rank; of many, those with the largest share in MPI."""
+    calls, known = recorded.calls, recorded.recording.ranks
+    places = list(range(len(calls.ranks)))
+    if len(places) > most:
+        places = sorted(places, key=lambda place: (-calls.in_mpi[place], calls.ranks[place]))[:most]
+    more = f", the {most} of {len(calls.ranks)} with the largest share" if len(calls.ranks) > most else ""
+    sent, received = bytes_by_rank(recorded.pairs, recorded.recording.size)
+    return table_of(
+        recorded.named(f"Time in MPI and bytes of each rank{more}"),
+        places,
+        {
+            "rank": lambda place: str(calls.ranks[place]),
+            "node": lambda place: known[int(calls.ranks[place])].host,
+            "run": lambda place: format_seconds(float(calls.run_s[place])),
+            "in MPI": lambda place: labels.percent(float(calls.in_mpi[place])),
+            "calls": lambda place: str(calls.calls[:, place].sum()),
+            "sent": lambda place: format_bytes(int(sent[calls.ranks[place]])),
+            "received": lambda place: format_bytes(int(received[calls.ranks[place]])),
+        },
+    )
+
+
+def communicators_table(recorded: Recorded) -> Table:
+    """Distinct communicators, the one with most time first."""
+    found = recorded.communicators
+    more = f", the first {MAX_COMMUNICATORS} of {len(found)}" if len(found) > MAX_COMMUNICATORS else ""
+    columns = {
+        "communicator": lambda total: total.communicator.name or "(no name)",
+        "ranks": lambda total: _ranks(total.communicator),
+        "topology": lambda total: topology_text(total.communicator),
+        "known by": lambda total: labels.counted(total.known_by, "rank"),
+        "calls": lambda total: str(total.calls),
+        "bytes": lambda total: _bytes(total.bytes),
+        "time": lambda total: format_seconds(total.time_s),
+    }
+    if any(total.alike > 1 for total in found):
+        columns["count"] = lambda total: str(total.alike)
+    return table_of(recorded.named(f"Communicators{more}"), _shown(found), columns)
+
+
+def _shown(found: list[CommunicatorTotal]) -> list[CommunicatorTotal]:
+    return found[:MAX_COMMUNICATORS]
+
+
+def topology_text(communicator: Communicator) -> str:
+    """`Cartesian, 4x2, periodic in 0`, `graph`, `distributed graph` or `none`."""
+    if communicator.topology != "cart":
+        return {"dist_graph": "distributed graph"}.get(communicator.topology, communicator.topology)
+    dims = "x".join(map(str, communicator.dims)) or "no dimensions"
+    periodic = [str(k) for k, period in enumerate(communicator.periods) if period]
+    return f"Cartesian, {dims}" + (f", periodic in dimension {labels.listed(periodic)}" if periodic else "")
+
+
+def _ranks(communicator: Communicator) -> str:
+    own, remote = len(communicator.members), len(communicator.remote_members)
+    return f"{own} + {remote}" if remote else str(own)
+
+
+def _low(one: Spread) -> str:
+    return _end(one, one.low, one.low_rank)
+
+
+def _high(one: Spread) -> str:
+    return _end(one, one.high, one.high_rank)
+
+
+def _end(one: Spread, share: float, rank: int) -> str:
+    """The rank is not named if all ranks are alike."""
+    text = labels.percent(share)
+    return text if labels.percent(one.low) == labels.percent(one.high) else f"{text} (rank {rank})"
+
+
+def _count(value: int) -> str:
+    return str(value) if value else ""
+
+
+def _bytes(value: int) -> str:
+    return format_bytes(value) if value else ""

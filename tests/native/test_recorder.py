@@ -1,0 +1,285 @@
+"""The recorder counts every message of programs whose messages are known, on every MPI."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+
+import pytest
+
+from earlybird.data.phases import find_phases
+from earlybird.data.recording import load_recording
+from earlybird.machine.flavours import find_flavour
+from earlybird.patterns.recorded import exchange_of_phase
+from earlybird.toolchain.build import RECORDER, library_path
+from tests.conftest import require_mpi
+from tests.recorded_traffic import RANKS, expected, pairs_of
+
+pytestmark = pytest.mark.mpi
+
+# How often each style of tests/native/programs/record_traffic.c exchanges the messages.
+STYLES = {
+    "isend": 1, "issend": 1, "send": 1, "ssend": 1, "rsend": 1, "sendrecv": 1, "sendrecv_replace": 1,
+    "persistent": 6, "completion": 6, "wildcard": 1, "derived": 1, "split": 3, "inter": 1, "threads": 2,
+}  # fmt: skip
+COLLECTIVES = ("alltoallv", "alltoallw", "neighbours")
+
+
+def is_possible(style, src, dst):
+    """Ranks of one parity share a communicator in `split`; in `inter` each parity is one of the groups."""
+    return {"split": src % 2 == dst % 2, "inter": src % 2 != dst % 2}.get(style, True)
+
+
+def messages_of(style, smallest=0):
+    """60 messages between random ranks, of no byte up to some that no MPI sends eagerly."""
+    chosen = random.Random(style)
+    pairs = [(s, d) for s in range(RANKS) for d in range(RANKS) if is_possible(style, s, d)]
+    limits = (0, 1, 50, 3000, 60000)
+    return [
+        (*chosen.choice(pairs), smallest + 4 * chosen.randint(0, chosen.choice(limits))) for _ in range(60)
+    ]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_message_is_counted_by_sender_and_receiver(mpi, record, style):
+    messages = messages_of(style)
+    _, recording = record(mpi, style, messages)
+    assert pairs_of(recording.sent()) == expected(messages, STYLES[style])
+    assert pairs_of(recording.received()) == expected(messages, STYLES[style])
+    assert (recording.missing, recording.ended_early) == ([], [])
+
+
+@pytest.mark.parametrize("style", COLLECTIVES)
+def test_blocks_of_collectives_are_counted_per_peer(mpi, record, style):
+    """Each pair has one block per call, and there are two calls."""
+    messages = messages_of(style)
+    _, recording = record(mpi, style, messages)
+    blocks = Counter()
+    for src, dst, size in messages:
+        blocks[src, dst] += size
+    wanted = {pair: (2, 2 * size) for pair, size in blocks.items() if size > 0}
+    assert pairs_of(recording.sent()) == wanted
+    assert pairs_of(recording.received()) == wanted
+
+
+def test_sent_half_of_isendrecv_is_exact(mpi, record):
+    messages = messages_of("isendrecv")
+    _, recording = record(mpi, "isendrecv", messages)
+    wanted = expected(messages, 1)
+    assert pairs_of(recording.sent()) == wanted
+    received = pairs_of(recording.received())
+    assert {pair: counts[0] for pair, counts in received.items()} == {p: c[0] for p, c in wanted.items()}
+    if mpi == "openmpi":  # the statuses of others are not filled in
+        assert received == wanted
+
+
+@pytest.mark.parametrize("mpi", ["mpich", "intel"])
+def test_calls_with_large_counts_are_recorded(mpi, record):
+    require_mpi(mpi)
+    messages = messages_of("large")
+    _, recording = record(mpi, "large", messages)
+    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 1)
+    assert {"MPI_Send_c", "MPI_Irecv_c"} <= {total.name for total in recording.call_totals()}
+
+
+def test_partitioned_transfers_above_libearlybird_are_one_message_per_start(mpi, record):
+    """What libearlybird sends for them is not the program's."""
+    messages = [one for one in messages_of("partitioned", smallest=4) if one[0] != one[1]]
+    result, recording = record(mpi, "partitioned", messages, "--interpose")
+    assert "precedes libearlybird" not in result.stderr
+    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 3)
+    names = {total.name for total in recording.call_totals()}
+    assert {"MPI_Psend_init", "MPI_Startall", "MPI_Pready"} <= names
+    assert not {"MPI_Isend", "MPI_Send", "MPI_Irecv"} & names
+
+
+def test_partitioned_transfers_of_the_mpi_itself_are_recorded(record):
+    require_mpi("mpich")  # Open MPI 5.0.11's own transfers hang with this program
+    messages = messages_of("partitioned", smallest=4)
+    _, recording = record("mpich", "partitioned", messages)
+    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 3)
+
+
+def test_neighbours_on_a_line_exchange_with_no_one_beyond_its_ends(mpi, record):
+    _, recording = record(mpi, "cart", [(0, 1, 24)])
+    wanted = {(src, dst): (2, 48) for src in range(RANKS) for dst in (src - 1, src + 1) if 0 <= dst < RANKS}
+    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == wanted
+    (line,) = (one for one in recording.ranks[1].communicators.values() if one.topology == "cart")
+    assert (line.dims, line.periods, line.sources) == ((RANKS,), (0,), (0, 2))
+
+
+def test_communicators_with_the_same_members_one_after_another_are_one(mpi, record):
+    _, recording = record(mpi, "split", messages_of("split"))
+    for rank, one in recording.ranks.items():
+        members = [tuple(communicator.members) for communicator in one.communicators.values()]
+        # MPI_COMM_WORLD is not used.
+        assert members == [(2, 0) if rank % 2 == 0 else (3, 1)]
+
+
+def test_bytes_of_collectives_are_those_that_each_rank_passes_in(mpi, record):
+    _, recording = record(mpi, "collectives", [])
+    totals = {total.name: (total.calls, total.bytes) for total in recording.call_totals()}
+    assert totals["MPI_Bcast"] == (4, 4 * 400)
+    assert totals["MPI_Allreduce"] == (4, 4 * 80)
+    assert totals["MPI_Alltoall"] == (4, 4 * 4 * 8)
+    # The root's part is the whole buffer: 1 + 2 + 3 + 4, and 4 * 5.
+    assert totals["MPI_Gatherv"] == (4, 10 + 2 + 3 + 4)
+    assert totals["MPI_Scatter"] == (4, 20 + 3 * 5)
+    assert totals["MPI_Reduce_scatter"] == (4, 4 * 10)
+    assert recording.sent().messages.sum() == 0
+
+
+def test_a_killed_rank_leaves_what_it_had_recorded(any_mpi, record, tmp_path):
+    import threading
+
+    killed = []
+
+    def kill():
+        for _ in range(600):
+            time.sleep(0.1)
+            with_data = [
+                path for path in (tmp_path / "rec").glob("rank-2.ebr") if path.stat().st_size > 20000
+            ]
+            if not with_data:
+                continue
+            for process in os.listdir("/proc"):
+                if process.isdigit() and is_rank(process, 2, str(tmp_path / "rec")):
+                    os.kill(int(process), signal.SIGKILL)
+                    killed.append(process)
+            return
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    messages = [(src, dst, 100) for src in range(RANKS) for dst in range(RANKS)]
+    result, recording = record(any_mpi, "forever", messages, check=False)
+    killer.join()
+    assert killed
+    assert result.returncode != 0
+    assert 2 in recording.ended_early
+    assert "killed" in result.stderr
+    assert recording.ranks[2].end is None
+    counted = pairs_of(recording.sent())
+    assert set(counted) == {(src, dst) for src, dst, _ in messages}
+    assert all(size == 100 * messages for messages, size in counted.values())
+
+
+def is_rank(process, rank, folder):
+    """Whether a process is that rank of the job that writes to the folder."""
+    try:
+        with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/environ", "rb") as environ:
+            variables = environ.read().split(b"\0")
+            names = (b"PMI_RANK", b"PMIX_RANK")
+            return (
+                f"EARLYBIRD_RECORD={folder}".encode() in variables
+                and any(b"%s=%d" % (name, rank) in variables for name in names)
+                and "record_traffic" in maps.read()
+            )
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("style", "how", "said"), [("abort", "abort", "MPI_Abort"), ("exit", "exit", "exited")]
+)
+def test_a_program_that_ends_without_finalize_is_recorded(any_mpi, record, style, how, said):
+    result, recording = record(any_mpi, style, [(0, 1, 8)], check=False)
+    assert result.returncode != 0
+    assert how in {one.end for one in recording.ranks.values()}
+    assert said in result.stderr
+
+
+def test_a_command_without_mpi_is_run_and_reported(any_mpi, own_process):
+    result = own_process(
+        "record", "-o", "rec", "--mpi", any_mpi, "--", "sh", "-c", "echo hello; exit 3", check=False
+    )
+    assert (result.returncode, result.stdout) == (3, "hello\n")
+    assert "no rank called MPI_Init" in result.stderr
+
+
+def test_an_existing_folder_is_refused_before_the_command_runs(any_mpi, own_process, tmp_path, refused):
+    (tmp_path / "rec").mkdir()
+    refused(
+        own_process("record", "-o", "rec", "--mpi", any_mpi, "--", "echo", check=False), "rec exists already"
+    )
+
+
+def test_the_summary_names_calls_and_pairs_and_becomes_a_pattern(any_mpi, record, own_process):
+    messages = [(0, 1, 1000), (0, 1, 1001), (2, 3, 8), (1, 1, 5)]
+    result, _ = record(any_mpi, "isend", messages)
+    assert "4 of 4 ranks" in result.stdout
+    assert "MPI_Isend" in result.stdout
+    shown = own_process("show", "rec").stdout
+    assert shown in result.stdout
+    own_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all")
+    own_process("pattern", "recording", "rec", "-o", "combined.csv", "--all", "--combined")
+    folder = result.args and own_process("show", "exchange.csv", "--format", "csv").stdout
+    assert sorted(folder.splitlines()[1:]) == ["0,1,1000", "0,1,1001", "2,3,8"]
+    combined = own_process("show", "combined.csv", "--format", "csv").stdout
+    assert sorted(combined.splitlines()[1:]) == ["0,1,2001", "2,3,8"]
+
+
+def phases_by_calls(recording):
+    return {(phase.region, *phase.calls): phase for phase in find_phases(recording)}
+
+
+def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tmp_path):
+    """Ranks at the ends of the line make other calls than those between them: the phases are the same."""
+    steps, sweeps = 7, 5
+    recording = record_phases(mpi, steps, sweeps)
+    phases = phases_by_calls(recording)
+    stencil = ("MPI_Irecv", "MPI_Isend", "MPI_Waitall")
+    expected_phases = {
+        (1, "MPI_Alltoallv"): ("assemble", 1),
+        (1, *stencil): ("exchange", steps),
+        (2, *stencil): ("exchange", steps),
+        (1, "MPI_Allreduce"): ("sum", steps),
+        (1, "MPI_Recv", "MPI_Send"): ("sweep", sweeps),
+        (1, "MPI_Barrier"): ("main", sweeps),
+    }
+    for calls, (function, epochs) in expected_phases.items():
+        assert (phases[calls].functions, phases[calls].epochs) == ([function], epochs), calls
+        assert sorted(phases[calls].of_ranks) == list(range(RANKS))
+    line = [(src, dst) for src in range(RANKS) for dst in (src - 1, src + 1) if 0 <= dst < RANKS]
+    every = [(src, dst, 1 + 10 * dst) for src in range(RANKS) for dst in range(RANKS) if src != dst]
+    exchanges = {
+        (1, "MPI_Alltoallv"): every,
+        (1, *stencil): [(src, dst, 1000) for src, dst in line],
+        (2, *stencil): [(src, dst, 2000) for src, dst in line],
+        (1, "MPI_Recv", "MPI_Send"): [(src, src + 1, 100) for src in range(RANKS - 1)] * 3,
+    }
+    for calls, messages in exchanges.items():
+        made = exchange_of_phase(recording, phases[calls])
+        assert sorted(map(tuple, made.pattern.triples().tolist())) == sorted(messages), calls
+        assert made.num_unequal == 0
+    totals = recording.sent().by_pair()
+    in_phases = sum(int(phase.sent(recording).messages.sum()) for phase in phases.values())
+    assert in_phases == totals.messages.sum()
+
+
+def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, own_process):
+    recording = record_phases(mpi, 3, 2)
+    written = own_process("pattern", "recording", "rec", "-o", "heaviest.csv")
+    assert "of which there were 3" in written.stderr
+    shown = own_process("show", "heaviest.csv", "--format", "csv").stdout.splitlines()[1:]
+    assert set(shown) == {f"{s},{d},2000" for s in range(RANKS) for d in range(RANKS) if abs(s - d) == 1}
+    sweep = phases_by_calls(recording)[1, "MPI_Recv", "MPI_Send"]
+    own_process("pattern", "recording", "rec", "-o", "sweep.csv", "--phase", sweep.number)
+    shown = own_process("show", "sweep.csv", "--format", "csv").stdout.splitlines()[1:]
+    assert shown == [f"{rank},{rank + 1},100" for rank in range(RANKS - 1) for _ in range(3)]
+
+
+@pytest.fixture
+def record_phases(own_process, compiled, tmp_path):
+    """record_phases(mpi, steps, sweeps) runs the program with known phases."""
+
+    def run(mpi, steps, sweeps):
+        flavour = find_flavour(mpi)
+        if not library_path(flavour).with_name(RECORDER).exists():
+            pytest.skip(f"the recorder is not built for {mpi}")
+        program = compiled(flavour, "record_phases", [])
+        launch = ["mpiexec", "-n", RANKS, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+        own_process("record", "-o", "rec", "--mpi", mpi, "--", *launch, program, steps, sweeps, timeout=120)
+        return load_recording(tmp_path / "rec")
+
+    return run

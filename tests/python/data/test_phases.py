@@ -1,0 +1,64 @@
+"""Phases of ranks that make the same calls are one phase of the program."""
+
+from pathlib import Path
+
+import numpy as np
+
+from earlybird.data.phases import find_phases
+from earlybird.data.recording import RankPhase, RankRecording, Recording, Step
+
+
+def phase(steps, *, region=1, epochs=10, time_s=1.0, first_s=0.0):
+    made = tuple(Step("MPI_" + step[0], "/bin/app", int(step[1:])) for step in steps.split())
+    return RankPhase(region, made, epochs, time_s, first_s, first_s + time_s)
+
+
+def recording_of(*phases_of_ranks):
+    ranks = {
+        rank: RankRecording(
+            rank, len(phases_of_ranks), "n", "An MPI", "single", (), np.empty(0), {}, "finalize", 2.0, False,
+            dict(enumerate(phases, 1)),
+        )
+        for rank, phases in enumerate(phases_of_ranks)
+    }  # fmt: skip
+    return Recording(Path("rec"), (), ranks)
+
+
+def found(*phases_of_ranks):
+    return [dict(one.of_ranks) for one in find_phases(recording_of(*phases_of_ranks))]
+
+
+def test_the_same_steps_on_all_ranks_are_one_phase_whatever_their_numbers():
+    exchange, total = phase("I1 S2 W3"), phase("A4", time_s=0.5)
+    assert found([exchange, total], [total, exchange]) == [{0: (1,), 1: (2,)}, {0: (2,), 1: (1,)}]
+
+
+def test_a_rank_that_lacks_some_of_the_calls_has_the_same_phase():
+    assert found([phase("I1 S2 I3 S4 W5")], [phase("I1 S2 W5")], [phase("I3 S4 W5")]) == [
+        {0: (1,), 1: (1,), 2: (1,)}
+    ]
+
+
+def test_less_than_half_in_common_are_two_phases():
+    assert len(found([phase("I1 W5")], [phase("I3 W5")])) == 2
+
+
+def test_two_phases_of_one_rank_stay_two():
+    both = [phase("I1 S2 I3 S4 W5"), phase("I1 S2 W5", time_s=0.5)]
+    assert found(both, both) == [{0: (1,), 1: (1,)}, {0: (2,), 1: (2,)}]
+
+
+def test_regions_separate_phases():
+    assert len(found([phase("I1 W2"), phase("I1 W2", region=2)])) == 2
+
+
+def test_the_order_is_that_of_time_and_times_are_sums():
+    first, second = find_phases(
+        recording_of(
+            [phase("A1", time_s=1, epochs=3), phase("B2", time_s=3, first_s=1.0, epochs=7)],
+            [phase("B2", time_s=2, first_s=0.5, epochs=9)],
+        )
+    )
+    assert (first.number, first.calls, first.time_s, first.epochs) == (1, ["MPI_B"], 5, 7)
+    assert (first.first_s, first.last_s, dict(first.epochs_of)) == (0.5, 4.0, {0: 7, 1: 9})
+    assert (second.number, second.functions, second.time_s) == (2, ["app+0x1"], 1)

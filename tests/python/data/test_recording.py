@@ -1,0 +1,196 @@
+"""Files of ranks: whole chunks count, a later entry replaces an earlier one, bad files are refused."""
+
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from earlybird.compare.recorded_gaps import remarks
+from earlybird.data.errors import InputError
+from earlybird.data.recording import (
+    CALL,
+    GOT,
+    PUT,
+    RECEIVED,
+    SENT,
+    STARTED,
+    load_recording,
+    start_recording,
+)
+from earlybird.patterns.recorded import exchange_of_all
+
+CALLS = ["MPI_Send", "MPI_Recv"]
+
+
+def chunk(kind, payload):
+    return struct.pack("=IIQII", 0x43524245, kind, len(payload), zlib.crc32(payload), 0) + payload
+
+
+def text(**value):
+    return chunk(1, json.dumps(value).encode())
+
+
+def header(rank, size=2, **more):
+    value = {
+        "rank": rank,
+        "size": size,
+        "host": "n",
+        "mpi": "An MPI",
+        "thread_level": "single",
+        "calls": CALLS,
+    }
+    return text(**{"kind": "header", "schema": "earlybird.recording/1"} | value | more)
+
+
+def entries(*rows, run_ns=1000):
+    """Rows: call, role, size class, peer, messages, bytes."""
+    packed = [
+        struct.pack(
+            "=HBBIiIII4Q", call, role, size_class, 1, peer, 0, 0, 0, messages, messages, size, 10 * messages
+        )
+        for call, role, size_class, peer, messages, size in rows
+    ]
+    return chunk(2, struct.pack("=Q", run_ns) + b"".join(packed))
+
+
+END = text(kind="end", how="finalize", run_s=2.0)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """written({rank: bytes}) is a recording with these files."""
+
+    def write(contents):
+        folder = tmp_path / "rec"
+        start_recording(folder, {"command": ["app"]})
+        for rank, data in contents.items():
+            (folder / f"rank-{rank}.ebr").write_bytes(data)
+        return folder
+
+    return write
+
+
+def rows_of(totals):
+    return np.column_stack([totals.src, totals.dst, totals.messages, totals.bytes]).tolist()
+
+
+def test_the_last_total_of_a_key_counts(written):
+    first = entries((0, SENT, 4, 1, 3, 30), (0, SENT, 5, 1, 1, 20))
+    then = entries((0, SENT, 4, 1, 5, 50), run_ns=3_000_000_000)
+    recording = load_recording(written({0: header(0) + first + then + END, 1: header(1) + END}))
+    assert rows_of(recording.sent()) == [[0, 1, 5, 50], [0, 1, 1, 20]]
+    assert rows_of(recording.sent().by_pair()) == [[0, 1, 6, 70]]
+    assert recording.run_s == 3.0
+    assert recording.command == ("app",)
+    (send,) = recording.call_totals()
+    assert (send.name, send.calls, send.messages, send.bytes) == ("MPI_Send", 6, 6, 70)
+    assert send.time_s == pytest.approx(60e-9)
+
+
+def test_a_file_cut_anywhere_counts_up_to_the_last_whole_chunk(written, tmp_path):
+    parts = [header(0), entries((0, SENT, 4, 1, 3, 30)), entries((0, SENT, 4, 1, 5, 50)), END]
+    data = b"".join(parts)
+    folder = written({})
+    ends = np.cumsum([len(part) for part in parts])
+    for length in range(len(data) + 1):
+        (folder / "rank-0.ebr").write_bytes(data[:length])
+        recording = load_recording(folder)
+        whole = int((ends <= length).sum())
+        assert bool(recording.ranks) == (whole > 0)
+        if whole:
+            messages = {1: [], 2: [[0, 1, 3, 30]], 3: [[0, 1, 5, 50]], 4: [[0, 1, 5, 50]]}[whole]
+            assert rows_of(recording.sent()) == messages
+            assert recording.ended_early == ([] if whole == 4 else [0])
+            assert recording.ranks[0].is_cut == (length not in ends)
+
+
+def test_nothing_after_a_damaged_chunk_counts(written):
+    damaged = bytearray(entries((0, SENT, 4, 1, 5, 50)))
+    damaged[-1] ^= 1
+    data = header(0) + entries((0, SENT, 4, 1, 3, 30)) + bytes(damaged) + END
+    recording = load_recording(written({0: data}))
+    assert rows_of(recording.sent()) == [[0, 1, 3, 30]]
+    assert recording.ranks[0].is_cut
+
+
+def test_messages_of_a_rank_without_a_file_are_those_that_others_received(written):
+    data = header(1) + entries((1, RECEIVED, 4, 0, 2, 20), (0, SENT, 4, 0, 1, 9)) + END
+    recording = load_recording(written({1: data}))
+    assert recording.missing == [0]
+    assert rows_of(recording.sent()) == [[0, 1, 2, 20], [1, 0, 1, 9]]
+
+
+def test_one_sided_data_goes_from_the_memory_read_to_the_memory_written(written):
+    first = header(0) + entries((0, PUT, 4, 1, 3, 30), (0, GOT, 5, 1, 1, 20), (0, SENT, 1, 1, 1, 1)) + END
+    recording = load_recording(written({0: first, 1: header(1) + entries((0, GOT, 4, 0, 2, 16)) + END}))
+    assert rows_of(recording.one_sided()) == [[0, 1, 5, 46], [1, 0, 1, 20]]
+    assert rows_of(recording.sent()) == [[0, 1, 1, 1]]
+    assert exchange_of_all(recording).pattern.num_messages == 1
+    pattern = exchange_of_all(recording, one_sided=True).pattern
+    assert (pattern.num_messages, pattern.total_bytes) == (7, 67)
+
+
+def test_starts_of_persistent_collectives_are_no_calls(written):
+    def row(role, calls, size):
+        return struct.pack("=HBBIiIII4Q", 0, role, 3, 1, -1, 0, 0, 0, calls, 0, size, 10)
+
+    counted = chunk(2, struct.pack("=Q", 1) + row(CALL, 1, 0) + row(STARTED, 6, 42))
+    (total,) = load_recording(written({0: header(0) + counted + END})).call_totals()
+    assert (total.calls, total.starts, total.messages, total.bytes) == (1, 6, 0, 42)
+
+
+def test_sessions_are_said(written, tmp_path):
+    folder = written({0: header(0, size=1) + END})
+    assert remarks(load_recording(folder)) == []
+    (folder / "sessions").touch()
+    assert ["sessions" in sentence for sentence in remarks(load_recording(folder))] == [True]
+
+
+def test_a_pattern_has_each_pairs_messages_and_bytes(written):
+    data = header(0) + entries((0, SENT, 4, 1, 3, 31), (0, SENT, 1, 1, 1, 1), (0, SENT, 4, 0, 7, 60)) + END
+    recording = load_recording(written({0: data, 1: header(1) + END}))
+    made = exchange_of_all(recording)
+    pattern, left_out = made.pattern, made.left_out
+    assert pattern.triples().tolist() == [[0, 1, 1], [0, 1, 11], [0, 1, 10], [0, 1, 10]]
+    assert left_out == 7
+    combined = exchange_of_all(recording, combined=True).pattern
+    assert combined.triples().tolist() == [[0, 1, 32]]
+
+
+def test_too_many_messages_for_a_pattern_are_refused(written):
+    data = header(0) + entries((0, SENT, 4, 1, 10**7, 10**8)) + END
+    with pytest.raises(InputError, match="--combined"):
+        exchange_of_all(load_recording(written({0: data})))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (header(0, schema="earlybird.recording/9"), "earlybird.recording/9"),
+        (END, "no header"),
+        (header(0, calls=None), "damaged"),
+        (header("x"), "damaged"),
+        (header(0) + chunk(1, b"{"), "damaged"),
+        (header(0) + chunk(1, b"[]"), "damaged"),
+        (header(0) + chunk(2, b"\0" * 9), "damaged"),
+        (header(0) + entries((7, SENT, 4, 1, 3, 30)), "damaged"),
+        (header(0) + text(kind="communicator", number=1), "damaged"),
+    ],
+)
+def test_files_of_no_recording_are_refused_in_a_sentence(written, data, said):
+    with pytest.raises(InputError, match=said):
+        load_recording(written({0: data}))
+
+
+def test_a_folder_that_is_no_recording_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"recording.json does not exist"):
+        load_recording(tmp_path)
+    (tmp_path / "recording.json").write_text('{"schema": "earlybird.recording/2"}')
+    with pytest.raises(InputError, match="recording/2"):
+        load_recording(tmp_path)
+    with pytest.raises(InputError, match="exists already"):
+        start_recording(tmp_path, {})
+    with pytest.raises(InputError, match="cannot create"):
+        start_recording(tmp_path / "no" / "rec", {})

@@ -1,0 +1,20 @@
+"""Messages of programs that are recorded, and what the recording must contain."""
+
+from collections import Counter
+
+RANKS = 4
+
+
+def pairs_of(totals):
+    """{(src, dst): (messages, bytes)}"""
+    sums = totals.by_pair()
+    columns = (getattr(sums, name).tolist() for name in ("src", "dst", "messages", "bytes"))
+    return {(src, dst): (messages, size) for src, dst, messages, size in zip(*columns, strict=True)}
+
+
+def expected(messages, times):
+    counts, sizes = Counter(), Counter()
+    for src, dst, size in messages:
+        counts[src, dst] += times
+        sizes[src, dst] += times * size
+    return {pair: (counts[pair], sizes[pair]) for pair in counts}

@@ -1,0 +1,147 @@
+"""Recordings for tests: their files as the recorder writes them, and recordings in memory."""
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from earlybird.data.recording import (
+    CALL,
+    RECEIVED,
+    SENT,
+    Communicator,
+    RankPhase,
+    RankRecording,
+    Recording,
+    Step,
+    start_recording,
+)
+
+CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
+INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
+# As in the files; see docs/files.md.
+ENTRY = np.dtype(
+    [
+        ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
+        ("thread", "u4"), ("phase", "u4"), ("reserved", "u4"), ("calls", "u8"), ("messages", "u8"),
+        ("bytes", "u8"), ("time_ns", "u8"),
+    ]
+)  # fmt: skip
+RUN_S = 2.0
+# The exchange and the sum of every rank, by turns.
+STEPS = {1: (ISEND, IRECV, WAITALL), 2: (ALLREDUCE,)}
+FUNCTIONS, EPOCHS = {1: "exchange", 2: "sum"}, 1
+PHASE_TIMES_S = {1: 0.5, 2: 0.1}
+
+
+def chunk(kind: int, payload: bytes) -> bytes:
+    return struct.pack("=IIQII", 0x43524245, kind, len(payload), zlib.crc32(payload), 0) + payload
+
+
+def text(**value) -> bytes:
+    return chunk(1, json.dumps(value).encode())
+
+
+def rank_file(
+    rank: int, size: int, rows: np.ndarray, host: str = "n0", end: str | None = "finalize"
+) -> bytes:
+    """The file of a rank with one communicator, MPI_COMM_WORLD, and these entries."""
+    parts = [
+        text(kind="header", schema="earlybird.recording/1", rank=rank, size=size, host=host,
+             mpi="An MPI 1.0", thread_level="single", calls=CALLS),
+        text(kind="communicator", number=1, rank=rank, name="MPI_COMM_WORLD", topology="none",
+             members={"first": 0, "stride": 1, "num": size}),
+        *(
+            text(kind="phase", number=number, region=1,
+                 steps=[{"call": call, "module": "/bin/app", "offset": 100 * number + call,
+                         "function": FUNCTIONS[number]} for call in calls])
+            for number, calls in STEPS.items()
+        ),
+        chunk(2, struct.pack("=Q", round(1e9 * RUN_S)) + rows.tobytes()),
+        chunk(3, b"".join(
+            struct.pack("=II4Q", number, 0, EPOCHS, round(1e9 * PHASE_TIMES_S[number]), 10**8, 2 * 10**9)
+            for number in STEPS
+        )),
+    ]  # fmt: skip
+    return b"".join([*parts, *([text(kind="end", how=end, run_s=RUN_S)] if end else [])])
+
+
+def size_class(num_bytes: int) -> int:
+    return num_bytes.bit_length()
+
+
+def entries(rank: int, messages, waiting_s: float) -> np.ndarray:
+    """The entries of a rank for `messages`, rows (src, dst, count, bytes of each), with 1 us for each send
+    and receive, `waiting_s` in MPI_Waitall, 0.1 s in MPI_Allreduce of 8 bytes, and 5 s in MPI_Init."""
+    sums: dict[tuple, list[int]] = {}
+    for src, dst, count, each in messages:
+        for call, role, own, peer in ((ISEND, SENT, src, dst), (IRECV, RECEIVED, dst, src)):
+            if own == rank:
+                total = sums.setdefault((call, role, size_class(each), 1, peer, 0, 1, 0), [0, 0, 0, 0])
+                for k, value in enumerate((count, count, count * each, 1000 * count)):
+                    total[k] += value
+    sums[WAITALL, CALL, 0, 0, -1, 0, 1, 0] = [1, 0, 0, round(1e9 * waiting_s)]
+    sums[ALLREDUCE, CALL, 4, 1, -1, 0, 2, 0] = [1, 0, 8, 10**8]
+    sums[INIT, CALL, 0, 0, -1, 0, 0, 0] = [1, 0, 0, 5 * 10**9]
+    return np.array([(*key, *total) for key, total in sums.items()], ENTRY)
+
+
+def world(rank: int, size: int) -> Communicator:
+    return Communicator("MPI_COMM_WORLD", rank, range(size))
+
+
+PHASES = {
+    number: RankPhase(
+        1, tuple(Step(CALLS[call], "/bin/app", 100 * number + call, FUNCTIONS[number]) for call in calls),
+        EPOCHS, PHASE_TIMES_S[number], 0.1, 2.0,
+    )
+    for number, calls in STEPS.items()
+}  # fmt: skip
+
+
+def in_memory(
+    size: int, messages, waiting_s=lambda rank: 0.2, host=lambda rank: "n0", end=lambda rank: "finalize",
+    absent=(), communicators=None,
+) -> Recording:  # fmt: skip
+    """A recording of `size` ranks that exchange `messages`; without the files of the ranks in `absent`."""
+    own: dict[int, list] = {}
+    for message in messages:
+        for rank in {message[0], message[1]}:
+            own.setdefault(rank, []).append(message)
+    ranks = {
+        rank: RankRecording(
+            rank, size, host(rank), "An MPI 1.0", "single", CALLS,
+            entries(rank, own.get(rank, ()), waiting_s(rank)),
+            communicators(rank) if communicators else {1: world(rank, size)}, end(rank), RUN_S, False,
+            PHASES,
+        )
+        for rank in range(size) if rank not in absent
+    }  # fmt: skip
+    return Recording(Path("rec"), ("mpiexec", "-n", str(size), "./app"), ranks)
+
+
+def on_disk(folder: Path, size: int, messages, waiting_s=lambda rank: 0.2, host=lambda rank: "n0") -> Path:
+    """The folder of a recording as the recorder leaves it."""
+    start_recording(folder, {"command": ["mpiexec", "-n", str(size), "./app"]})
+    for rank in range(size):
+        rows = entries(rank, messages, waiting_s(rank))
+        (folder / f"rank-{rank}.ebr").write_bytes(rank_file(rank, size, rows, host(rank)))
+    return folder
+
+
+def ring(size: int, count: int = 3, each: int = 1000) -> list[tuple[int, int, int, int]]:
+    """`count` messages from each rank to the next."""
+    return [(rank, (rank + 1) % size, count, each) for rank in range(size)]
+
+
+def halo(side: int, each: int = 4096) -> list[tuple[int, int, int, int]]:
+    """Each rank of a periodic side x side x side grid sends to its six neighbours."""
+    rank = np.arange(side**3).reshape(side, side, side)
+    found = []
+    for axis in range(3):
+        for shift in (1, -1):
+            pairs = zip(rank.ravel().tolist(), np.roll(rank, shift, axis).ravel().tolist(), strict=True)
+            found += [(src, dst, 10 + axis, each << axis) for src, dst in pairs]
+    return found
