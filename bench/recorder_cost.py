@@ -1,0 +1,171 @@
+"""What `earlybird record` adds to the calls of a program.
+
+A program of two ranks times its calls alone and with the recorder preloaded, in turn and in a new order in every
+round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an 8 KiB ping-pong,
+are allowed. About two minutes for an MPI.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bench.commands import built_mpis, say
+from earlybird.cli.output.printing import print_table
+from earlybird.data.errors import InputError
+from earlybird.data.recording import start_recording
+from earlybird.data.units import format_seconds
+from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.models.statistics import median_interval
+from earlybird.toolchain.build import RECORDER, library_path
+
+ROUNDS = 12
+ALLOWED_S, ALLOWED_RATIO = 100e-9, 1.02
+PING_PONG = "8 KiB ping-pong"
+# How many calls of the MPI each repetition of the program's operations makes.
+CALLS = {
+    "MPI_Send to MPI_PROC_NULL": 1,
+    "MPI_Isend, MPI_Irecv, MPI_Waitall": 3,
+    "MPI_Startall, MPI_Waitall": 2,
+    "MPI_Iprobe": 1,
+    "MPI_Allreduce of one rank": 1,
+    PING_PONG: 2,
+}
+PROGRAM = r"""#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int compare(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+static char sent[8192], received[8192];
+static double one = 1, sum;
+static MPI_Request persistent[2];
+static void send(void) { MPI_Send(sent, 8, MPI_CHAR, MPI_PROC_NULL, 0, MPI_COMM_WORLD); }
+static void exchange(void) {
+  MPI_Request requests[2];
+  MPI_Irecv(received, 8, MPI_CHAR, 0, 0, MPI_COMM_SELF, &requests[0]);
+  MPI_Isend(sent, 8, MPI_CHAR, 0, 0, MPI_COMM_SELF, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+static void start(void) {
+  MPI_Startall(2, persistent);
+  MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
+}
+static void probe(void) {
+  int flag;
+  MPI_Iprobe(0, 7, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
+static void reduce(void) { MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF); }
+static int rank;
+static void ping_pong(void) {
+  if (rank == 0) MPI_Send(sent, 8192, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+  MPI_Recv(received, 8192, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Send(sent, 8192, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+}
+static void measure(void (*operation)(void), int times) {
+  enum { NUM = 101 };
+  double found[NUM];
+  for (int k = 0; k < NUM; k++) {
+    const double begin = MPI_Wtime();
+    for (int t = 0; t < times; t++) operation();
+    found[k] = (MPI_Wtime() - begin) / times;
+  }
+  qsort(found, NUM, sizeof *found, compare);
+  if (rank == 0) printf("%.10g\n", found[NUM / 2]);
+}
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Recv_init(received, 8, MPI_CHAR, 0, 0, MPI_COMM_SELF, &persistent[0]);
+  MPI_Send_init(sent, 8, MPI_CHAR, 0, 0, MPI_COMM_SELF, &persistent[1]);
+  measure(send, 2000);
+  measure(exchange, 2000);
+  measure(start, 2000);
+  measure(probe, 2000);
+  measure(reduce, 2000);
+  measure(ping_pong, 200);
+  MPI_Request_free(&persistent[0]);
+  MPI_Request_free(&persistent[1]);
+  return MPI_Finalize();
+}
+"""
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Run the program so many rounds and print a table for each MPI; 1 if a call costs more than allowed."""
+    parser = argparse.ArgumentParser(prog="python -m bench recorder-cost", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
+    options = parser.parse_args(list(words))
+    if options.rounds < 1:
+        say(f"recorder-cost: --rounds is {options.rounds}; give 1 or more")
+        return 2
+    try:
+        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
+    except InputError as error:
+        say(f"recorder-cost: {error}")
+        return 2
+    is_met = True
+    for flavour in flavours:
+        with tempfile.TemporaryDirectory() as folder:
+            alone, recorded = _measure(flavour, Path(folder), options.rounds)
+        is_met = report(flavour.name, alone, recorded) and is_met
+    return int(not is_met)
+
+
+def _measure(flavour: Flavour, folder: Path, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds per repetition, (rounds, operations), alone and recorded."""
+    source, program = folder / "calls.c", folder / "calls"
+    source.write_text(PROGRAM)
+    environment = flavour.environment()
+    subprocess.run([flavour.mpicc, "-O2", source, "-o", program], env=environment, check=True)
+    recorder = library_path(flavour).with_name(RECORDER)
+    times_s: dict[bool, list[list[float]]] = {False: [], True: []}
+    order = random.Random(0)
+    for k in range(rounds):
+        for is_recorded in order.sample([False, True], 2):
+            more: dict[str, str] = {}
+            if is_recorded:
+                start_recording(folder / f"rec-{k}", {})
+                more = {"LD_PRELOAD": str(recorder), "EARLYBIRD_RECORD": str(folder / f"rec-{k}")}
+            times_s[is_recorded].append(_run(flavour, program, environment | more))
+        say(f"{flavour.name}: round {k + 1} of {rounds}")
+    return np.array(times_s[False]), np.array(times_s[True])
+
+
+def _run(flavour: Flavour, program: Path, environment: Mapping[str, str]) -> list[float]:
+    ended = subprocess.run(
+        ["mpiexec", "-n", "2", program], env=os.environ | environment, capture_output=True, text=True
+    )
+    if ended.returncode != 0:
+        say(ended.stderr)
+        sys.exit(f"recorder-cost: {program.name} of {flavour.name} ended with status {ended.returncode}")
+    return [float(line) for line in ended.stdout.split()]
+
+
+def report(mpi: str, alone: np.ndarray, recorded: np.ndarray) -> bool:
+    """Print what each operation takes; whether all are within the limits."""
+    print(f"\n{mpi}, medians of {len(alone)} rounds")
+    rows, is_met = [], True
+    for k, (name, calls) in enumerate(CALLS.items()):
+        more_s, ratio = (recorded - alone)[:, k] / calls, recorded[:, k] / alone[:, k]
+        low_s, high_s = median_interval(more_s)
+        if name == PING_PONG:
+            is_met = is_met and bool(np.median(ratio) <= ALLOWED_RATIO)
+        else:
+            is_met = is_met and bool(np.median(more_s) <= ALLOWED_S)
+        rows.append([
+            name, format_seconds(float(np.median(alone[:, k]))), f"{np.median(more_s) * 1e9:+.0f} ns",
+            f"{low_s * 1e9:+.0f} .. {high_s * 1e9:+.0f}", f"{np.median(ratio):.3f}",
+        ])  # fmt: skip
+    header = ["calls", "alone", "more for each", "from .. to", "ratio"]
+    print_table(header, rows, left=header[:1])
+    print(f"at most 100 ns for each call, 1.02 for the ping-pong: {'met' if is_met else 'missed'}")
+    return is_met
