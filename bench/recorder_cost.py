@@ -1,8 +1,8 @@
 """What `earlybird record` adds to the calls of a program.
 
 A program of two ranks times its calls alone and with the recorder preloaded, in turn and in a new order in
-every round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an 8 KiB
-ping-pong, are allowed. About a minute for an MPI.
+every round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an
+8 KiB ping-pong, are allowed. About a minute for an MPI.
 """
 
 import argparse

@@ -17,16 +17,13 @@ typedef struct {
   bool has_statuses;
 } copies;
 
-/* Could a call complete anything that this thread or another one has started? */
-static bool may_complete(const eb_span *span) { return span->thread && (span->thread->epoch.num_open > 0 || eb_requests_any()); }
-
 static copied copy_one(MPI_Request handle) {
   return (copied){handle, handle == MPI_REQUEST_NULL ? EB_TICKET_NONE : eb_requests_ticket(eb_request_key(handle))};
 }
 
 static copies copy(const eb_span *span, int count, const MPI_Request *requests, MPI_Status *statuses) {
   copies made = {NULL, statuses, statuses != MPI_STATUSES_IGNORE};
-  if (!may_complete(span) || count <= 0) return made;
+  if (!eb_span_may_complete(span) || count <= 0) return made;
   const bool are_needed = !made.has_statuses && eb_requests_any();
   const size_t copied_bytes = ((size_t)count * sizeof(copied) + 15) / 16 * 16;
   char *scratch = eb_thread_scratch(span->thread, copied_bytes + (are_needed ? (size_t)count * sizeof *statuses : 0));
@@ -39,71 +36,74 @@ static copies copy(const eb_span *span, int count, const MPI_Request *requests, 
   return made;
 }
 
-/* A request before a call that has completed it, and its handle after the call: 1 if it had been started. */
-static uint32_t completed(const eb_span *span, copied before, MPI_Request after, const MPI_Status *status) {
-  if (before.handle == MPI_REQUEST_NULL) return 0;
+/* A request before a call that has completed it, and its handle after the call: 1 if it had been started. A call that has
+ * failed has still ended the requests whose handles are null now, and only with MPI_ERR_IN_STATUS is it known which are good. */
+static uint32_t completed(const eb_span *span, int rc, copied before, MPI_Request after, const MPI_Status *status) {
+  if (before.handle == MPI_REQUEST_NULL || (rc != MPI_SUCCESS && after != MPI_REQUEST_NULL)) return 0;
+  if (rc != MPI_SUCCESS && (rc != MPI_ERR_IN_STATUS || (status && status->MPI_ERROR != MPI_SUCCESS))) status = NULL;
   return eb_request_completed(span, eb_request_key(before.handle), before.ticket, after == MPI_REQUEST_NULL, status);
 }
 
 /* The wrapper of a call: what follows where it has completed something. */
-#define ONE(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                                         \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                              \
-  EB_EXPORT int name PARAMETERS {                                                                                              \
-    MPI_Status own;                                                                                                            \
-    eb_span span = eb_span_begin(&name##_call);                                                                                \
-    const bool may_count = may_complete(&span);                                                                                \
-    const copied before = may_count ? copy_one(*request) : (copied){MPI_REQUEST_NULL, EB_TICKET_NONE};                         \
-    if (may_count && status == MPI_STATUS_IGNORE) status = &own;                                                               \
-    const int rc = EB_NEXT(name) ARGUMENTS;                                                                                    \
-    if (eb_span_returned(&span, rc)) {                                                                                         \
-      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                                 \
-      if (may_count && rc == MPI_SUCCESS && (IS_COMPLETED)) eb_span_closed(&span, completed(&span, before, *request, status)); \
-      eb_span_end(&span);                                                                                                      \
-    }                                                                                                                          \
-    return rc;                                                                                                                 \
+#define ONE(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                 \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                      \
+  EB_EXPORT int name PARAMETERS {                                                                      \
+    MPI_Status own;                                                                                    \
+    eb_span span = eb_span_begin(&name##_call);                                                        \
+    const bool may_count = eb_span_may_complete(&span);                                                \
+    const copied before = may_count ? copy_one(*request) : (copied){MPI_REQUEST_NULL, EB_TICKET_NONE}; \
+    if (may_count && status == MPI_STATUS_IGNORE) status = &own;                                       \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                            \
+    if (eb_span_returned(&span, rc)) {                                                                 \
+      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                         \
+      if (may_count && (rc != MPI_SUCCESS || (IS_COMPLETED)))                                          \
+        eb_span_closed(&span, completed(&span, rc, before, *request, status));                         \
+      eb_span_end(&span);                                                                              \
+    }                                                                                                  \
+    return rc;                                                                                         \
   }
 
 ONE(MPI_Wait, (MPI_Request * request, MPI_Status *status), (request, status), true)
 ONE(MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), *flag)
 
 /* Those that complete all, or none. */
-#define ALL(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                       \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                            \
-  EB_EXPORT int name PARAMETERS {                                                                            \
-    eb_span span = eb_span_begin(&name##_call);                                                              \
-    const copies before = copy(&span, count, requests, statuses);                                            \
-    statuses = before.statuses;                                                                              \
-    const int rc = EB_NEXT(name) ARGUMENTS;                                                                  \
-    if (eb_span_returned(&span, rc)) {                                                                       \
-      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                               \
-      uint32_t num = 0;                                                                                      \
-      for (int r = 0; before.requests && rc == MPI_SUCCESS && (IS_COMPLETED) && r < count; r++)              \
-        num += completed(&span, before.requests[r], requests[r], before.has_statuses ? &statuses[r] : NULL); \
-      eb_span_closed(&span, num);                                                                            \
-      eb_span_end(&span);                                                                                    \
-    }                                                                                                        \
-    return rc;                                                                                               \
+#define ALL(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                           \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                                \
+  EB_EXPORT int name PARAMETERS {                                                                                \
+    eb_span span = eb_span_begin(&name##_call);                                                                  \
+    const copies before = copy(&span, count, requests, statuses);                                                \
+    statuses = before.statuses;                                                                                  \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                                      \
+    if (eb_span_returned(&span, rc)) {                                                                           \
+      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                   \
+      uint32_t num = 0;                                                                                          \
+      for (int r = 0; before.requests && (rc != MPI_SUCCESS || (IS_COMPLETED)) && r < count; r++)                \
+        num += completed(&span, rc, before.requests[r], requests[r], before.has_statuses ? &statuses[r] : NULL); \
+      eb_span_closed(&span, num);                                                                                \
+      eb_span_end(&span);                                                                                        \
+    }                                                                                                            \
+    return rc;                                                                                                   \
   }
 
 ALL(MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), true)
 ALL(MPI_Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]), (count, requests, flag, statuses), *flag)
 
 /* Those that complete one of several. */
-#define ANY(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                              \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                   \
-  EB_EXPORT int name PARAMETERS {                                                                   \
-    MPI_Status own;                                                                                 \
-    eb_span span = eb_span_begin(&name##_call);                                                     \
-    const copies before = copy(&span, count, requests, &own);                                       \
-    if (before.requests && status == MPI_STATUS_IGNORE) status = &own;                              \
-    const int rc = EB_NEXT(name) ARGUMENTS;                                                         \
-    if (eb_span_returned(&span, rc)) {                                                              \
-      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                      \
-      if (before.requests && rc == MPI_SUCCESS && (IS_COMPLETED) && *index != MPI_UNDEFINED)        \
-        eb_span_closed(&span, completed(&span, before.requests[*index], requests[*index], status)); \
-      eb_span_end(&span);                                                                           \
-    }                                                                                               \
-    return rc;                                                                                      \
+#define ANY(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                  \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                       \
+  EB_EXPORT int name PARAMETERS {                                                                       \
+    MPI_Status own;                                                                                     \
+    eb_span span = eb_span_begin(&name##_call);                                                         \
+    const copies before = copy(&span, count, requests, &own);                                           \
+    if (before.requests && status == MPI_STATUS_IGNORE) status = &own;                                  \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                             \
+    if (eb_span_returned(&span, rc)) {                                                                  \
+      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                          \
+      if (before.requests && rc == MPI_SUCCESS && (IS_COMPLETED) && *index != MPI_UNDEFINED)            \
+        eb_span_closed(&span, completed(&span, rc, before.requests[*index], requests[*index], status)); \
+      eb_span_end(&span);                                                                               \
+    }                                                                                                   \
+    return rc;                                                                                          \
   }
 
 ANY(MPI_Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), (count, requests, index, status), true)
@@ -111,22 +111,22 @@ ANY(MPI_Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_
     (count, requests, index, flag, status), *flag)
 
 /* Those that complete some: status s is that of the request indices[s]. */
-#define SOME(name)                                                                                                             \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                              \
-  EB_EXPORT int name(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {               \
-    eb_span span = eb_span_begin(&name##_call);                                                                                \
-    const copies before = copy(&span, incount, requests, statuses);                                                            \
-    statuses = before.statuses;                                                                                                \
-    const int rc = EB_NEXT(name)(incount, requests, outcount, indices, statuses);                                              \
-    if (eb_span_returned(&span, rc)) {                                                                                         \
-      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                                 \
-      uint32_t num = 0;                                                                                                        \
-      for (int s = 0; before.requests && rc == MPI_SUCCESS && *outcount != MPI_UNDEFINED && s < *outcount; s++)                \
-        num += completed(&span, before.requests[indices[s]], requests[indices[s]], before.has_statuses ? &statuses[s] : NULL); \
-      eb_span_closed(&span, num);                                                                                              \
-      eb_span_end(&span);                                                                                                      \
-    }                                                                                                                          \
-    return rc;                                                                                                                 \
+#define SOME(name)                                                                                                                 \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                                                  \
+  EB_EXPORT int name(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {                   \
+    eb_span span = eb_span_begin(&name##_call);                                                                                    \
+    const copies before = copy(&span, incount, requests, statuses);                                                                \
+    statuses = before.statuses;                                                                                                    \
+    const int rc = EB_NEXT(name)(incount, requests, outcount, indices, statuses);                                                  \
+    if (eb_span_returned(&span, rc)) {                                                                                             \
+      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                                     \
+      uint32_t num = 0;                                                                                                            \
+      for (int s = 0; before.requests && rc == MPI_SUCCESS && *outcount != MPI_UNDEFINED && s < *outcount; s++)                    \
+        num += completed(&span, rc, before.requests[indices[s]], requests[indices[s]], before.has_statuses ? &statuses[s] : NULL); \
+      eb_span_closed(&span, num);                                                                                                  \
+      eb_span_end(&span);                                                                                                          \
+    }                                                                                                                              \
+    return rc;                                                                                                                     \
   }
 
 SOME(MPI_Waitsome)

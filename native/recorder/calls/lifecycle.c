@@ -56,8 +56,8 @@ EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
 /* What has been counted is written before: MPI_Finalize may not return. */
 EB_CALL(MPI_Finalize);
 EB_EXPORT int MPI_Finalize(void) {
+  eb_span span = eb_span_begin(&MPI_Finalize_call); /* which ends the epoch before it */
   eb_recorder_flush(NULL);
-  eb_span span = eb_span_begin(&MPI_Finalize_call);
   const int rc = EB_NEXT(MPI_Finalize)();
   if (eb_span_returned(&span, rc)) {
     eb_add_call(&span, eb_call_number(&MPI_Finalize_call), NULL, EB_PEER_NONE, 0);

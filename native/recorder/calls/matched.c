@@ -16,9 +16,9 @@ EB_WRAP_PART(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Me
              (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
 
 /* The communicator that the message of the key was probed on. */
-static eb_communicator *take(uint64_t key) {
+static eb_communicator *take(uint64_t key, eb_ticket ticket) {
   eb_request probed;
-  return eb_requests_complete(key, eb_requests_ticket(key), &probed) ? probed.communicator : NULL;
+  return eb_requests_complete(key, ticket, &probed) ? probed.communicator : NULL;
 }
 
 #define BLOCKING(name, COUNT)                                                                               \
@@ -27,26 +27,28 @@ static eb_communicator *take(uint64_t key) {
     MPI_Status own;                                                                                         \
     eb_span span = eb_span_begin(&name##_call);                                                             \
     const uint64_t key = eb_message_key(*message); /* the call ends the message */                          \
+    const eb_ticket ticket = eb_requests_ticket(key);                                                       \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name)(buf, count, type, message, status);                                        \
     if (eb_span_returned(&span, rc)) {                                                                      \
-      eb_received(&span, eb_call_number(&name##_call), rc, take(key), status);                              \
+      eb_received(&span, eb_call_number(&name##_call), rc, take(key, ticket), status);                      \
       eb_span_end(&span);                                                                                   \
     }                                                                                                       \
     return rc;                                                                                              \
   }
-#define NON_BLOCKING(name, COUNT)                                                                                  \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                  \
-  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {      \
-    eb_span span = eb_span_begin(&name##_call);                                                                    \
-    const uint64_t key = eb_message_key(*message);                                                                 \
-    const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                           \
-    const int rc = EB_NEXT(name)(buf, count, type, message, request);                                              \
-    if (eb_span_returned(&span, rc)) {                                                                             \
-      eb_receive_created(&span, eb_call_number(&name##_call), rc, take(key), source, EB_REQUEST_RECEIVE, request); \
-      eb_span_end(&span);                                                                                          \
-    }                                                                                                              \
-    return rc;                                                                                                     \
+#define NON_BLOCKING(name, COUNT)                                                                                          \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                                          \
+  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {              \
+    eb_span span = eb_span_begin(&name##_call);                                                                            \
+    const uint64_t key = eb_message_key(*message);                                                                         \
+    const eb_ticket ticket = eb_requests_ticket(key);                                                                      \
+    const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                                   \
+    const int rc = EB_NEXT(name)(buf, count, type, message, request);                                                      \
+    if (eb_span_returned(&span, rc)) {                                                                                     \
+      eb_receive_created(&span, eb_call_number(&name##_call), rc, take(key, ticket), source, EB_REQUEST_RECEIVE, request); \
+      eb_span_end(&span);                                                                                                  \
+    }                                                                                                                      \
+    return rc;                                                                                                             \
   }
 
 BLOCKING(MPI_Mrecv, int)

@@ -17,8 +17,8 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   eb_add_call(span, call, communicator, peer, 0);
   /* Requests without a message may share one handle: MPICH does so for MPI_PROC_NULL. */
   if (rc != MPI_SUCCESS) return;
-  if (peer == EB_PEER_NULL) {
-    if (kind == EB_REQUEST_RECEIVE) eb_span_opened(span, request);
+  if (peer == EB_PEER_NULL && kind == EB_REQUEST_RECEIVE) {
+    eb_span_opened(span, request);
     return;
   }
   if (kind == EB_REQUEST_RECEIVE) eb_span_started(span);

@@ -44,25 +44,28 @@ EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
 }
 
 /* A receive that MPI_Request_get_status has seen complete is freed without a wait. One that is still active is forgotten:
- * nothing reports its size any more. */
+ * nothing reports its size any more. What is not known is a send, or of a collective. */
 static void count_before_free(const eb_span *span, MPI_Request request) {
   MPI_Status status;
   eb_request known;
   int is_complete = 0;
   const uint64_t key = eb_request_key(request);
-  if (PMPI_Request_get_status(request, &is_complete, &status) == MPI_SUCCESS && is_complete &&
-      eb_request_completed(span, key, eb_requests_ticket(key), true, &status))
-    eb_span_closed(span, 1);
-  if (!eb_requests_remove(key, &known)) return;
-  if (known.is_active) eb_span_closed(span, 1);
-  if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);
+  if (PMPI_Request_get_status(request, &is_complete, &status) != MPI_SUCCESS) return;
+  bool was_open = is_complete && eb_request_completed(span, key, eb_requests_ticket(key), true, &status);
+  if (eb_requests_remove(key, &known)) {
+    was_open = was_open || known.is_active;
+    if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);
+  } else if (!is_complete) {
+    was_open = true;
+  }
+  eb_span_closed(span, was_open);
 }
 
 EB_CALL(MPI_Request_free);
 EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   eb_span span = eb_span_begin(&MPI_Request_free_call);
   if (span.thread) {
-    if (span.thread->epoch.num_open > 0 && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
+    if (eb_span_may_complete(&span) && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
     span.begin_ticks = eb_recorder_ticks();
   }
   const int rc = EB_NEXT(MPI_Request_free)(request);

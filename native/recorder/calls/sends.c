@@ -13,7 +13,7 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
   eb_communicator *communicator = eb_span_communicator(span, comm);
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, dest) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
-  if (rc != MPI_SUCCESS || peer == EB_PEER_NULL) return;
+  if (rc != MPI_SUCCESS) return;
   const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, false, {eb_bytes(span, count, type)}};
   eb_requests_add(eb_request_key(*request), &persistent);
 }

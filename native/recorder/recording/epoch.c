@@ -92,8 +92,10 @@ bool eb_phase_totals_read(eb_epoch *epoch, uint32_t phase, eb_phase_totals *tota
 static void count(eb_phase_totals *totals, const eb_epoch *epoch) {
   if (totals->epochs == 0) totals->first_ticks = epoch->begin_ticks;
   eb_count(&totals->epochs, 1);
-  eb_count(&totals->ticks, epoch->end_ticks - epoch->begin_ticks);
-  __atomic_store_n(&totals->last_ticks, epoch->end_ticks, __ATOMIC_RELAXED);
+  /* Within its first call the end is that of the call before. */
+  const uint64_t end_ticks = epoch->end_ticks > epoch->begin_ticks ? epoch->end_ticks : epoch->begin_ticks;
+  eb_count(&totals->ticks, end_ticks - epoch->begin_ticks);
+  __atomic_store_n(&totals->last_ticks, end_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&totals->is_dirty, 1, __ATOMIC_RELAXED);
 }
 
@@ -112,8 +114,19 @@ void eb_epoch_end(eb_epoch *epoch, eb_table *table) {
   epoch->begin_ticks = 0;
 }
 
-void eb_epoch_cut(eb_epoch *epoch, eb_table *table) {
-  const bool is_over = epoch->is_over;
+static bool grow(eb_epoch *epoch) {
+  const uint32_t capacity = epoch->capacity > 0 ? 2 * epoch->capacity : EB_EPOCH_FEW_EVENTS;
+  eb_event *events = realloc(epoch->events, capacity * sizeof *events);
+  if (!events) return false;
+  epoch->events = events;
+  epoch->capacity = capacity;
+  return true;
+}
+
+void eb_epoch_make_room(eb_epoch *epoch, eb_table *table) {
+  const bool is_over = epoch->is_over, is_endless = epoch->num_open == 0 && !is_over;
+  const bool may_grow = epoch->capacity == 0 || (!is_endless && epoch->capacity < EB_EPOCH_MOST_EVENTS);
+  if ((may_grow && grow(epoch)) || epoch->num_events == 0) return;
   eb_epoch_end(epoch, table);
   epoch->is_over = is_over;
   epoch->begin_ticks = epoch->end_ticks;

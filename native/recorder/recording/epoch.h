@@ -14,15 +14,16 @@
 #include "recorder/recording/call.h"
 #include "recorder/recording/table.h"
 
-/* An epoch with more events than this is cut: an endless sequence of blocking calls has no end of its own. */
-enum { EB_EPOCH_MOST_EVENTS = 2048, EB_PHASE_MOST_STEPS = 32 };
+/* An epoch without open requests is cut when it has this many events: an endless sequence of blocking calls has no end of its
+ * own. Others may have more, such as one MPI_Alltoallv of many ranks, up to a limit of memory (48 MB). */
+enum { EB_EPOCH_FEW_EVENTS = 2048, EB_EPOCH_MOST_EVENTS = 1 << 20, EB_PHASE_MOST_STEPS = 32 };
 
 /* An addition to an entry whose phase is not known yet. */
 typedef struct {
   uint64_t what; /* with phase 0 */
   int32_t peer;
-  uint32_t calls, messages;
-  uint64_t bytes, ticks;
+  uint32_t messages;
+  uint64_t calls, bytes, ticks;
 } eb_event;
 
 /* A place in the program that calls the MPI: the address after the call. */
@@ -44,9 +45,9 @@ typedef struct {
   uint32_t num_open;               /* requests that the thread has started, and that no call has completed */
   bool is_over;                    /* it ends with the present call */
   eb_step present;                 /* the present call */
-  uint32_t num_events, num_steps;
+  uint32_t num_events, capacity, num_steps;
   eb_step steps[EB_PHASE_MOST_STEPS]; /* without repetitions, in the order of their first calls */
-  eb_event events[EB_EPOCH_MOST_EVENTS];
+  eb_event *events;                   /* [capacity] */
   struct {
     uint64_t signature;
     uint32_t phase;
@@ -78,8 +79,8 @@ extern int eb_epoch_region;
 
 /* Finds the phase, and adds the events to the table's entries of that phase. */
 void eb_epoch_end(eb_epoch *epoch, eb_table *table);
-/* The same within a call, whose further events are of the next epoch. */
-void eb_epoch_cut(eb_epoch *epoch, eb_table *table);
+/* Where it is full: makes room for events, or ends the epoch within a call, whose further events are of the next one. */
+void eb_epoch_make_room(eb_epoch *epoch, eb_table *table);
 
 static inline void eb_epoch_add_step(eb_epoch *epoch, const eb_step *step) {
   for (uint32_t s = epoch->num_steps; s-- > 0;)
@@ -117,8 +118,8 @@ static inline void eb_epoch_add(eb_epoch *epoch, eb_table *table, const eb_event
     former->ticks += event->ticks;
     return;
   }
-  if (__builtin_expect(epoch->num_events == EB_EPOCH_MOST_EVENTS, 0)) eb_epoch_cut(epoch, table);
-  epoch->events[epoch->num_events++] = *event;
+  if (__builtin_expect(epoch->num_events == epoch->capacity, 0)) eb_epoch_make_room(epoch, table);
+  if (epoch->num_events < epoch->capacity) epoch->events[epoch->num_events++] = *event;
 }
 
 #endif

@@ -17,6 +17,7 @@ static void leave(void *ended) {
   eb_thread_current = NULL;
   eb_epoch_end(&thread->epoch, &thread->table);
   thread->epoch.num_open = 0;
+  thread->is_inside = false; /* it may have been cancelled in a call */
   __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
 }
 

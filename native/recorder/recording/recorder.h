@@ -111,6 +111,10 @@ static inline void eb_span_opened(const eb_span *span, const MPI_Request *reques
   eb_requests_add(eb_request_key(*request), &other);
 }
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
+/* Could the call complete anything that this thread or another one has started? */
+static inline bool eb_span_may_complete(const eb_span *span) {
+  return span->thread && (span->thread->epoch.num_open > 0 || eb_requests_any());
+}
 static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_close(&span->thread->epoch, num); }
 
 /* All is counted. */
@@ -163,7 +167,7 @@ static inline uint32_t eb_number_of(const eb_communicator *communicator) { retur
 static inline void eb_add(eb_thread *thread, unsigned call, eb_role role, const eb_communicator *communicator, int peer,
                           uint32_t calls, uint32_t messages, uint64_t bytes, uint64_t ticks) {
   const eb_event event = {
-      eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, calls, messages, bytes, ticks};
+      eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, messages, calls, bytes, ticks};
   eb_epoch_add(&thread->epoch, &thread->table, &event);
 }
 

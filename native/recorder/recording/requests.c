@@ -87,11 +87,12 @@ void eb_requests_add(uint64_t key, const eb_request *request) {
   unlock(in);
 }
 
-/* The link to the newest of the key, or the one with the ticket; NULL: none. Only under the lock. */
+/* The link to the newest of the key that is not newer than the ticket: several requests of a thread may share one handle, as
+ * those to MPI_PROC_NULL do. NULL: none. Only under the lock. */
 static node **find(const shard *in, uint64_t key, eb_ticket ticket) {
   if (in->num == 0) return NULL;
   for (node **link = bucket_of(in, key); *link; link = &(*link)->next)
-    if ((*link)->key == key && (ticket == EB_TICKET_ONLY || (*link)->ticket == ticket)) return link;
+    if ((*link)->key == key && (*link)->ticket <= ticket) return link;
   return NULL;
 }
 

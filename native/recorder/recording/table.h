@@ -93,7 +93,7 @@ static inline void eb_entry_add(eb_entry *entry, uint64_t calls, uint64_t messag
   eb_count(&entry->messages, messages);
   eb_count(&entry->bytes, bytes);
   eb_count(&entry->ticks, ticks);
-  __atomic_store_n(&entry->is_dirty, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry->is_dirty, 1, __ATOMIC_RELEASE);
 }
 
 #endif

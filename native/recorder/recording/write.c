@@ -13,6 +13,8 @@
  * the number of chunks grows with the logarithm of the time, 240 in a day. */
 #define LEAST_INTERVAL_S 0.1
 #define INTERVAL_OF_RUN (1.0 / 20)
+/* An epoch that is longer than this, and than half of the run, is cut. */
+#define LONGEST_EPOCH_S 1.0
 
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -158,6 +160,9 @@ void eb_recorder_write(eb_thread *thread) {
   const double interval_s = run_s * INTERVAL_OF_RUN > LEAST_INTERVAL_S ? run_s * INTERVAL_OF_RUN : LEAST_INTERVAL_S;
   thread->due_ticks = now + (uint64_t)(interval_s / tick_s());
   if (is_child) return;
+  /* A receive that is never completed keeps an epoch open for the whole run, and a killed rank would leave nothing. */
+  const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * tick_s() : 0;
+  if (open_s > LONGEST_EPOCH_S && open_s > run_s / 2) eb_epoch_end(&thread->epoch, &thread->table);
   pthread_mutex_lock(&lock);
   write_communicators();
   write_phases();
@@ -211,18 +216,18 @@ void eb_recorder_begin(void) {
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
 
-/* Of threads that are in no call now: they begin none any more. */
-static void end_epochs(void) {
+/* At MPI_Finalize no other thread calls the MPI. At the other ends one may be in the middle of a call. */
+static void end_epochs(const char *how) {
+  const bool are_others_idle = strcmp(how, "finalize") == 0;
   for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next)
-    if (thread == eb_thread_current || !__atomic_load_n(&thread->is_inside, __ATOMIC_ACQUIRE))
-      eb_epoch_end(&thread->epoch, &thread->table);
+    if (thread == eb_thread_current || are_others_idle) eb_epoch_end(&thread->epoch, &thread->table);
 }
 
 void eb_recorder_flush(const char *how) {
   if (!eb_recorder_is_on || is_child) return;
   if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
   pthread_mutex_lock(&lock);
-  if (how) end_epochs();
+  if (how) end_epochs(how);
   write_communicators();
   write_phases();
   for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.data.recording import CALL, SENT, Communicator, Recording
+from earlybird.data.recording import CALL, SENT, STARTED, Communicator, Recording
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,12 @@ def communicator_totals(recording: Recording) -> list[CommunicatorTotal]:
 
 def _columns(entries: np.ndarray) -> np.ndarray:
     """(entries, 3): calls, bytes sent or passed to a collective, nanoseconds."""
-    role = entries["role"]
-    is_passed = (role == SENT) | ((role == CALL) & (entries["messages"] == 0))
-    passed = np.where(is_passed, entries["bytes"], 0)
-    return np.column_stack([entries["calls"], passed, entries["time_ns"]]).astype(np.int64)
+    role, call = entries["role"], entries["call"]
+    # MPI_Alltoallv and the like have their blocks as messages, and their sum with the call.
+    is_summed = ((role == CALL) | (role == STARTED)) & ~np.isin(call, call[role == SENT])
+    passed = np.where((role == SENT) | is_summed, entries["bytes"], 0)
+    calls = np.where(role == STARTED, 0, entries["calls"])
+    return np.column_stack([calls, passed, entries["time_ns"]]).astype(np.int64)
 
 
 def _key(communicator: Communicator) -> Hashable:

@@ -90,7 +90,8 @@ def test_a_recording_is_drawn_in_every_order_of_its_ranks(tmp_path):
     assert "data-errors" not in re.search(r"<html[^>]*>", document)[0] and requests == []
     drawn = re.findall(r'data-figure="([^"]+)"[^>]*data-drawn="yes"', document)
     assert sorted(drawn) == [
-        "recording-calls-0", "recording-matrix-0-community-bytes", "recording-ranks-0", "recording-sizes-0",
+        "recording-calls-0", "recording-matrix-0-community-bytes", "recording-phases-0", "recording-ranks-0",
+        "recording-sizes-0",
     ]  # fmt: skip
 
 

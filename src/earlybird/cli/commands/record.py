@@ -36,8 +36,8 @@ def record(
 ) -> int:
     """Run a command as `earlybird exec` does, with a recorder in its ranks, and print what they sent.
 
-    Messages, one-sided communication, collectives and files of C programs are counted by peer, call,
-    communicator and size class, and the time in each call is added up; no message is kept. The exit status is
+    Messages, one-sided communication, collectives and files are counted by phase, peer, call, communicator
+    and size class, and the time in each call is added up; no message is kept. The exit status is
     the command's. A rank that is killed leaves what it had recorded some moments before. With --json the
     command's stdout goes to stderr.
     """
