@@ -42,9 +42,14 @@ enum { EB_TICKET_NONE = 0 };
 #define EB_TICKET_ONLY UINT64_MAX /* without several threads there is only one */
 
 /* The key of a handle; those of messages differ from all requests' (MPICH numbers both alike). */
-#define EB_HANDLE_BITS(handle) (sizeof(handle) == 4 ? (uint64_t)(uint32_t)(uintptr_t)(handle) : (uint64_t)(uintptr_t)(handle))
-static inline uint64_t eb_request_key(MPI_Request handle) { return EB_HANDLE_BITS(handle); }
-static inline uint64_t eb_message_key(MPI_Message handle) { return EB_HANDLE_BITS(handle) | (uint64_t)1 << 63; }
+static inline uint64_t eb_request_key(MPI_Request handle) {
+  const uintptr_t bits = (uintptr_t)handle;
+  return sizeof(MPI_Request) == 4 ? (uint64_t)(uint32_t)bits : (uint64_t)bits; /* an int keeps its sign otherwise */
+}
+static inline uint64_t eb_message_key(MPI_Message handle) {
+  const uintptr_t bits = (uintptr_t)handle;
+  return (sizeof(MPI_Message) == 4 ? (uint64_t)(uint32_t)bits : (uint64_t)bits) | (uint64_t)1 << 63;
+}
 
 /* How many are known: with none, completions need not be looked at. */
 extern int eb_requests_num;
