@@ -7,17 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from earlybird.data.recording import (
-    CALL,
-    RECEIVED,
-    SENT,
-    Communicator,
-    RankPhase,
-    RankRecording,
-    Recording,
-    Step,
-    start_recording,
-)
+from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator, RankPhase, RankRecording, Step
+from earlybird.data.recording import Recording, start_recording
 
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
 INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))

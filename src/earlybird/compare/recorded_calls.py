@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from earlybird.data.recording import STARTED, Recording
+from earlybird.data.recorded_rank import STARTED
+from earlybird.data.recording import Recording
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.data.recording import CALL, SENT, STARTED, Communicator, Recording
+from earlybird.data.recorded_rank import CALL, SENT, STARTED, Communicator
+from earlybird.data.recording import Recording
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from earlybird.data.recording import PairTotals, RankPhase, Recording, Step
+from earlybird.data.recorded_rank import RankPhase, Step
+from earlybird.data.recording import PairTotals, Recording
 
 # Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
 # lacks some, such as the sends to neighbours that it does not have.

@@ -8,7 +8,8 @@ from earlybird.compare.recorded_communicators import communicator_totals
 from earlybird.compare.recorded_gaps import remarks
 from earlybird.compare.recorded_matrix import MAX_FILLED, MAX_ROWS, UNKNOWN_HOST, matrices
 from earlybird.compare.recorded_messages import by_size_class, bytes_by_rank, heaviest_pairs
-from earlybird.data.recording import Communicator, load_recording
+from earlybird.data.recorded_rank import Communicator
+from earlybird.data.recording import load_recording
 from earlybird.models.rank_order import MAX_CLUSTERED, community_order
 from tests.recordings import RUN_S, halo, in_memory, on_disk, ring, world
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from earlybird.data.phases import find_phases
-from earlybird.data.recording import RankPhase, RankRecording, Recording, Step
+from earlybird.data.recorded_rank import RankPhase, RankRecording, Step
+from earlybird.data.recording import Recording
 
 
 def phase(steps, *, region=1, epochs=10, time_s=1.0, first_s=0.0):

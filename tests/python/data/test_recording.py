@@ -9,16 +9,8 @@ import pytest
 
 from earlybird.compare.recorded_gaps import remarks
 from earlybird.data.errors import InputError
-from earlybird.data.recording import (
-    CALL,
-    GOT,
-    PUT,
-    RECEIVED,
-    SENT,
-    STARTED,
-    load_recording,
-    start_recording,
-)
+from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED
+from earlybird.data.recording import load_recording, start_recording
 from earlybird.patterns.recorded import exchange_of_all
 
 CALLS = ["MPI_Send", "MPI_Recv"]

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from earlybird.cli import main
-from earlybird.data.recording import Communicator
+from earlybird.data.recorded_rank import Communicator
 from earlybird.report import page
 from earlybird.report.chapters.recording import MAX_DRAWN
 from earlybird.report.contents import contents

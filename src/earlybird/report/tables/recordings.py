@@ -5,7 +5,7 @@ from earlybird.compare.recorded_communicators import CommunicatorTotal
 from earlybird.compare.recorded_messages import SizeClass, bytes_by_rank
 from earlybird.data import labels
 from earlybird.data.phases import Phase
-from earlybird.data.recording import Communicator
+from earlybird.data.recorded_rank import Communicator
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures.recorded_sizes import size_text
 from earlybird.report.parts import Table, table_of

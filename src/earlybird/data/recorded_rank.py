@@ -1,0 +1,275 @@
+"""The file of a rank in a recording: its header, communicators, phases, and entries of calls and messages."""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+
+SCHEMA = "earlybird.recording/1"
+# The roles of entries: see native/recorder/recording/table.h.
+CALL, SENT, RECEIVED, PUT, GOT, STARTED = range(6)
+# Peers that are no ranks.
+NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
+
+# The format: see native/recorder/recording/file.h.
+_HEAD = struct.Struct("=IIQII")
+_MAGIC, _JSON, _ENTRIES, _PHASES = 0x43524245, 1, 2, 3
+_ENTRY = np.dtype(
+    [
+        ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
+        ("thread", "u4"), ("phase", "u4"), ("reserved", "u4"), ("calls", "u8"), ("messages", "u8"),
+        ("bytes", "u8"), ("time_ns", "u8"),
+    ]
+)  # fmt: skip
+_KEY = ["call", "role", "size_class", "communicator", "peer", "thread", "phase"]
+_PHASE = np.dtype(
+    [
+        ("phase", "u4"), ("thread", "u4"), ("epochs", "u8"), ("time_ns", "u8"), ("first_ns", "u8"),
+        ("last_ns", "u8"),
+    ]
+)  # fmt: skip
+AGAIN = "record the program again"
+# A damaged number of ranks must not fill the memory.
+_MOST_RANKS = 10**8
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """A communicator as one rank knows it.
+
+    Attributes
+    ----------
+    rank : of the process in it.
+    members, remote_members : ranks of MPI_COMM_WORLD, in order; the latter of an inter-communicator only.
+        Evenly spaced ones are a range: 10,000 ranks know a communicator of 10,000.
+    topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
+    sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
+    """
+
+    name: str
+    rank: int
+    members: Sequence[int]
+    remote_members: Sequence[int] = ()
+    topology: str = "none"
+    dims: tuple[int, ...] = ()
+    periods: tuple[int, ...] = ()
+    sources: tuple[int, ...] = ()
+    destinations: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A place in the program that calls the MPI.
+
+    Attributes
+    ----------
+    module, offset : file of the program or library, and the distance of the place from where that is loaded.
+    function : of the place, if the module names it.
+    """
+
+    call: str
+    module: str
+    offset: int
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class RankPhase:
+    """Epochs of a rank with the same steps: see native/recorder/recording/epoch.h.
+
+    Attributes
+    ----------
+    region : the level of MPI_Pcontrol meanwhile; 1 without it.
+    steps : in the order of the first epoch.
+    epochs : how many there were, on all threads.
+    time_s : from the first to the last call of each epoch, summed.
+    first_s, last_s : beginning of the first epoch and end of the last one, since MPI_Init.
+    """
+
+    region: int
+    steps: tuple[Step, ...]
+    epochs: int
+    time_s: float
+    first_s: float
+    last_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class RankRecording:
+    """The file of a rank.
+
+    Attributes
+    ----------
+    entries : structured array with a row for every distinct thread, phase, call, role, communicator, peer and
+        size class; `call` is an index of `calls`, size class k > 0 holds sizes from 2**(k-1) to 2**k - 1
+        bytes, phase 0 is none.
+    phases : by the numbers in the entries.
+    communicators : by the numbers in the entries; 0 is none.
+    end : "finalize", "exit", "abort", or None if the file does not say: the process was killed.
+    run_s : time from MPI_Init to the last chunk.
+    is_cut : the last chunk is incomplete or damaged and not counted.
+    """
+
+    rank: int
+    size: int
+    host: str
+    mpi: str
+    thread_level: str
+    calls: tuple[str, ...]
+    entries: np.ndarray
+    communicators: Mapping[int, Communicator]
+    end: str | None
+    run_s: float
+    is_cut: bool
+    phases: Mapping[int, RankPhase] = field(default_factory=dict)
+
+
+def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRecording | None:
+    """The file at `path`, None if the process ended before it had written its header.
+
+    `functions`: names by module and offset, as text. A file that is cut counts up to the last whole chunk.
+    Raises InputError for a damaged file, and for one of another schema.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the recording {path} cannot be read: {error.strerror}; check its permissions"
+        ) from error
+    header: dict[str, Any] | None = None
+    communicators: dict[int, Communicator] = {}
+    blocks, phase_blocks, named_phases, end, run_ns = [], [], [], None, 0
+    chunks = _Chunks(data)
+    try:
+        for kind, payload in chunks:
+            if kind == _ENTRIES:
+                run_ns = max(run_ns, int.from_bytes(payload[:8], "little"))
+                blocks.append(np.frombuffer(payload, _ENTRY, offset=8))
+            elif kind == _PHASES:
+                phase_blocks.append(np.frombuffer(payload, _PHASE))
+            elif kind == _JSON:
+                value = json.loads(payload)
+                match value["kind"]:
+                    case "header":
+                        header = value
+                        _check_schema(path, header)
+                    case "communicator":
+                        communicators[value["number"]] = _communicator(value)
+                    case "phase":
+                        named_phases.append(value)
+                    case "end":
+                        end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
+        if header is None:
+            if data and not chunks.is_cut:
+                raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")
+            return None
+        if not 0 <= int(header["rank"]) < int(header["size"]) <= _MOST_RANKS:
+            raise ValueError(f"rank {header['rank']} of {header['size']}")
+        entries = _latest(blocks, _ENTRY, _KEY)
+        calls = tuple(map(str, header["calls"]))
+        if len(entries) and entries["call"].max() >= len(calls):
+            raise ValueError("an entry names a call that the header does not have")
+        return RankRecording(
+            rank=int(header["rank"]), size=int(header["size"]), host=str(header["host"]),
+            mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
+            communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
+            phases=_rank_phases(
+                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions
+            ),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error
+
+
+class _Chunks:
+    """The chunks of a file that are whole; `is_cut` afterwards: more followed."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+        self.is_cut = False
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at < len(self._data):
+            if len(self._data) - at < _HEAD.size:
+                break
+            magic, kind, length, crc, _ = _HEAD.unpack_from(self._data, at)
+            payload = self._data[at + _HEAD.size : at + _HEAD.size + length]
+            if magic != _MAGIC or len(payload) != length or zlib.crc32(payload) != crc:
+                break
+            yield kind, payload
+            at += _HEAD.size + length
+        self.is_cut = at < len(self._data)
+
+
+def _check_schema(path: Path, header: Mapping[str, Any]) -> None:
+    schema = header.get("schema")
+    if schema != SCHEMA:
+        raise InputError(
+            f"{path} has the schema {schema!r}, this version reads {SCHEMA!r}; {AGAIN} with this version"
+        )
+
+
+def _communicator(value: Mapping[str, Any]) -> Communicator:
+    return Communicator(
+        name=str(value["name"]),
+        rank=int(value["rank"]),
+        members=_members(value["members"]),
+        remote_members=_members(value.get("remote_members", [])),
+        topology=str(value["topology"]),
+        **{key: tuple(value.get(key, ())) for key in ("dims", "periods", "sources", "destinations")},
+    )
+
+
+def _members(value: Any) -> Sequence[int]:
+    if isinstance(value, list):
+        return tuple(map(int, value))
+    first, stride, num = (int(value[key]) for key in ("first", "stride", "num"))
+    if not 0 <= num <= _MOST_RANKS:
+        raise ValueError(f"a group of {num} ranks")
+    return range(first, first + stride * num, stride) if stride else (first,) * num
+
+
+def _rank_phases(
+    named: list[dict[str, Any]],
+    totals: np.ndarray,
+    calls: tuple[str, ...],
+    functions: Mapping[str, Mapping[str, str]],
+) -> dict[int, RankPhase]:
+    """Phases by number; those without an epoch that was written are left out."""
+    phases = {}
+    for value in named:
+        rows = totals[totals["phase"] == int(value["number"])]
+        if not len(rows):
+            continue
+        steps = tuple(_step(step, calls, functions) for step in value["steps"])
+        phases[int(value["number"])] = RankPhase(
+            region=int(value["region"]), steps=steps, epochs=int(rows["epochs"].sum()),
+            time_s=1e-9 * int(rows["time_ns"].sum()), first_s=1e-9 * int(rows["first_ns"].min()),
+            last_s=1e-9 * int(rows["last_ns"].max()),
+        )  # fmt: skip
+    return phases
+
+
+def _step(
+    value: Mapping[str, Any], calls: tuple[str, ...], functions: Mapping[str, Mapping[str, str]]
+) -> Step:
+    module, offset = str(value["module"]), int(value["offset"])
+    function = functions.get(module, {}).get(str(offset), value["function"])
+    return Step(calls[value["call"]], module, offset, str(function))
+
+
+def _latest(blocks: list[np.ndarray], dtype: np.dtype, key: list[str]) -> np.ndarray:
+    """Of the rows with the same key, the last one: rows are totals since the start."""
+    if not blocks:
+        return np.empty(0, dtype)
+    rows = np.concatenate(blocks)[::-1]
+    _, first = np.unique(rows[key], return_index=True)
+    return rows[np.sort(first)][::-1]
