@@ -23,6 +23,7 @@ from bench import (
     recorder_kills,
     temucin_suite,
 )
+from earlybird.data.errors import InputError
 
 COMPARISONS: dict[str, Callable[..., int]] = {
     "imb-pingpong": imb_pingpong.main,
@@ -69,8 +70,16 @@ def run(words: list[str]) -> int:
                 file=sys.stderr,
             )
             return 2
-        return COMPARISONS[names[0]](options)
-    return max(COMPARISONS[name]() for name in names or COMPARISONS)
+        return _run_one(names[0], options)
+    return max(_run_one(name, []) for name in names or COMPARISONS)
+
+
+def _run_one(name: str, options: list[str]) -> int:
+    try:
+        return COMPARISONS[name](options) if options else COMPARISONS[name]()
+    except InputError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.commands import EARLYBIRD, built_mpis, say
+from bench.commands import EARLYBIRD, chosen_flavours, say
 from earlybird.cli.output.printing import print_table
-from earlybird.data.errors import InputError
 from earlybird.data.units import format_seconds
-from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
 from earlybird.toolchain.build import native_prefix
 
@@ -48,11 +47,7 @@ def main(words: Sequence[str] = ()) -> int:
     if options.command and len(options.mpi or ()) != 1:
         say("command-times: a command is compiled for one MPI; say which by one --mpi")
         return 2
-    try:
-        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
-    except InputError as error:
-        say(f"command-times: {error}")
-        return 2
+    flavours = chosen_flavours(options.mpi)
     for flavour in flavours:
         with tempfile.TemporaryDirectory() as folder:
             command = options.command or ["mpiexec", "-n", "2", str(_initialise(flavour, Path(folder)))]

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,11 @@ EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
 def built_mpis() -> list[str]:
     return [flavour.name for flavour in flavours.present_flavours() if is_built(flavour)]
+
+
+def chosen_flavours(names: Sequence[str] | None) -> list[flavours.Flavour]:
+    """Those named by --mpi, else all built; raises InputError for one that is unknown or not installed."""
+    return [flavours.find_flavour(name) for name in names or built_mpis()]
 
 
 def earlybird(*words: Any, env: dict[str, str] | None = None) -> dict[str, Any]:

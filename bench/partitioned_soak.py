@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.commands import built_mpis, say
+from bench.commands import chosen_flavours, say
 from earlybird.cli.output.printing import print_table
-from earlybird.data.errors import InputError
-from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import native_prefix, native_sources
 from tests.partitioned import PLANS_FROM_64_BYTES, run_ranks
 
@@ -56,11 +55,7 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help=f"of each MPI; default {TRANSFERS}")
     parser.add_argument("--seed", type=int, default=1, help="of the first launch; default 1")
     options = parser.parse_args(list(words))
-    try:
-        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
-    except InputError as error:
-        say(f"partitioned-soak: {error}")
-        return 2
+    flavours = chosen_flavours(options.mpi)
     rows = [_soak(flavour, options) for flavour in flavours]
     print_table(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
     return 0

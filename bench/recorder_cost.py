@@ -16,12 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.commands import built_mpis, say
+from bench.commands import chosen_flavours, say
 from earlybird.cli.output.printing import print_table
-from earlybird.data.errors import InputError
 from earlybird.data.recording import start_recording
 from earlybird.data.units import format_seconds
-from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
 from earlybird.toolchain.build import RECORDER, library_path
 
@@ -107,11 +106,7 @@ def main(words: Sequence[str] = ()) -> int:
     if options.rounds < 1:
         say(f"recorder-cost: --rounds is {options.rounds}; give 1 or more")
         return 2
-    try:
-        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
-    except InputError as error:
-        say(f"recorder-cost: {error}")
-        return 2
+    flavours = chosen_flavours(options.mpi)
     is_met = True
     for flavour in flavours:
         with tempfile.TemporaryDirectory() as folder:

@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.commands import EARLYBIRD, built_mpis, say
+from bench.commands import EARLYBIRD, chosen_flavours, say
 from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.data.recording import Recording, load_recording
-from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.machine.flavours import Flavour
 
 KILLS, RANKS, MESSAGE_BYTES = 200, 4, 100
 LONGEST_DELAY_S = 1.0  # after the first process of the program has been seen
@@ -55,11 +55,7 @@ def main(words: Sequence[str] = ()) -> int:
     if options.kills < 1:
         say(f"recorder-kills: --kills is {options.kills}; give 1 or more")
         return 2
-    try:
-        flavours = [find_flavour(mpi) for mpi in options.mpi or built_mpis()]
-    except InputError as error:
-        say(f"recorder-kills: {error}")
-        return 2
+    flavours = chosen_flavours(options.mpi)
     rows, is_good = [], True
     for flavour in flavours:
         found = _campaign(flavour, options.kills, random.Random(options.seed))

@@ -12,7 +12,9 @@ def campaign(monkeypatch, tmp_path):
         left = iter(results)
         monkeypatch.setattr(recorder_kills, "_compiled", lambda *arguments: tmp_path)
         monkeypatch.setattr(recorder_kills, "_kill_once", lambda *arguments: next(left))
-        monkeypatch.setattr(recorder_kills, "find_flavour", lambda name: type("F", (), {"name": name}))
+        monkeypatch.setattr(
+            recorder_kills, "chosen_flavours", lambda names: [type("F", (), {"name": name}) for name in names]
+        )
         return recorder_kills.main(["--mpi", "mpich", "--kills", str(len(results)), *words])
 
     return run

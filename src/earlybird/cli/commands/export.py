@@ -104,6 +104,8 @@ def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":
         if not recording.ranks:
             raise InputError(f"{source} has no messages, as nothing was recorded; record the program again")
         return recording.sent(), recording.size, None
+    if not source.exists():
+        raise InputError(f"the recording or pattern {source} does not exist; check the path")
     pattern = load_pattern(source)
     if not pattern.num_messages:
         raise InputError(f"{source} has no messages; give a pattern with at least one")
