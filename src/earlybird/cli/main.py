@@ -105,6 +105,7 @@ def _usage_status(error: Any) -> int | None:
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
         text = error.format_message().rstrip(".")
         text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", ", did you mean")
+        text = text.replace(": Value error, ", ": ")  # of the library that converts choices
         see = " See" if text.endswith("?") else "; see"
         return _complain(f"{text}{see} `{command} --help`", 2)
     return None
