@@ -18,3 +18,17 @@ def expected(messages, times):
         counts[src, dst] += times
         sizes[src, dst] += times * size
     return {pair: (counts[pair], sizes[pair]) for pair in counts}
+
+
+def phases_of(recording, styles):
+    """{style: {rank: numbers of its phases}} of a program that exchanged these styles one after another.
+
+    The k-th style is in the region k + 2 of MPI_Pcontrol.
+    """
+    return {
+        style: {
+            rank: [number for number, phase in one.phases.items() if phase.region == region]
+            for rank, one in recording.ranks.items()
+        }
+        for region, style in enumerate(styles, 2)
+    }

@@ -21,6 +21,7 @@ add_library(earlybird_recorder SHARED
   recorder/calls/sends.c
   recorder/calls/sessions.c
   recorder/calls/windows.c
+  recorder/recording/arrivals.c
   recorder/recording/call.c
   recorder/recording/communicators.c
   recorder/recording/epoch.c
@@ -30,7 +31,8 @@ add_library(earlybird_recorder SHARED
   recorder/recording/requests.c
   recorder/recording/table.c
   recorder/recording/windows.c
-  recorder/recording/write.c)
+  recorder/recording/write.c
+  recorder/threads/regions.c)
 foreach(property IN ITEMS COMPILE_OPTIONS C_EXTENSIONS INCLUDE_DIRECTORIES LINK_LIBRARIES LINK_OPTIONS)
   get_target_property(value earlybird ${property})
   set_target_properties(earlybird_recorder PROPERTIES ${property} "${value}")

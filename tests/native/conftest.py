@@ -57,21 +57,24 @@ def preload_source(tmp_path, monkeypatch):
 
 @pytest.fixture
 def record(own_process, compiled, tmp_path):
-    """record(mpi, style, messages, *options) runs a program under `earlybird record`."""
+    """record(mpi, {style: messages}, *options) runs a program that exchanges one style after another."""
 
-    def run(mpi, style, messages, *options, check=True, rec="rec", program="record_traffic"):
+    def run(mpi, styles, *options, check=True, rec="rec", program="record_traffic"):
         flavour = find_flavour(mpi)
         if not library_path(flavour).with_name(RECORDER).exists():
             pytest.skip(f"the recorder is not built for {mpi}")
         has = features(flavour)
         macros = ["-pthread", "-DHAS_ISENDRECV"]
         macros += [f"-D{name.upper()}" for name in MACROS if has[name]]
-        path = tmp_path / "messages"
-        path.write_text("".join(f"{src} {dst} {size}\n" for src, dst, size in messages))
+        arguments = [tmp_path]
+        for style, messages in styles.items():
+            path = tmp_path / f"{style}.messages"
+            path.write_text("".join(f"{src} {dst} {size}\n" for src, dst, size in messages))
+            arguments += [style, path]
         launch = ["mpiexec", "-n", RANKS, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
         result = own_process(
             "record", "-o", rec, "--mpi", mpi, *options, "--",
-            *launch, compiled(flavour, program, macros), style, path, tmp_path,
+            *launch, compiled(flavour, program, macros), *arguments,
             check=check, timeout=120,
         )  # fmt: skip
         return result, load_recording(tmp_path / rec)

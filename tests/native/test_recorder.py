@@ -14,16 +14,18 @@ from earlybird.machine.flavours import find_flavour
 from earlybird.patterns.recorded import exchange_of_phase
 from earlybird.toolchain.build import RECORDER, library_path
 from tests.conftest import require_mpi
-from tests.recorded_traffic import RANKS, expected, pairs_of
+from tests.recorded_traffic import RANKS, expected, pairs_of, phases_of
 
 pytestmark = pytest.mark.mpi
 
 # How often each style of tests/native/programs/record_traffic.c exchanges the messages.
 STYLES = {
     "isend": 1, "issend": 1, "send": 1, "ssend": 1, "rsend": 1, "sendrecv": 1, "sendrecv_replace": 1,
-    "persistent": 6, "completion": 6, "wildcard": 1, "derived": 1, "split": 3, "inter": 1, "threads": 2,
+    "persistent": 6, "completion": 6, "wildcard": 1, "derived": 1, "split": 3, "inter": 1,
 }  # fmt: skip
-COLLECTIVES = ("alltoallv", "alltoallw", "neighbours")
+LARGE_COUNTS = ("mpich", "intel")
+# Each pair has one block per call, and there are two calls.
+BLOCKS = ("alltoallv", "alltoallw", "neighbours")
 
 
 def is_possible(style, src, dst):
@@ -41,31 +43,60 @@ def messages_of(style, smallest=0):
     ]
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_every_message_is_counted_by_sender_and_receiver(mpi, record, style):
-    messages = messages_of(style)
-    _, recording = record(mpi, style, messages)
-    assert pairs_of(recording.sent()) == expected(messages, STYLES[style])
-    assert pairs_of(recording.received()) == expected(messages, STYLES[style])
+def test_every_message_is_counted_by_sender_and_receiver(mpi, record):
+    times = STYLES | ({"large": 1} if mpi in LARGE_COUNTS else {})
+    styles = {style: messages_of(style) for style in times}
+    _, recording = record(mpi, styles)
+    wanted = {style: expected(messages, times[style]) for style, messages in styles.items()}
+    phases = phases_of(recording, styles)
+    assert {style: pairs_of(recording.sent(of)) for style, of in phases.items()} == wanted
+    assert {style: pairs_of(recording.received(of)) for style, of in phases.items()} == wanted
     assert (recording.missing, recording.ended_early) == ([], [])
+    if mpi in LARGE_COUNTS:
+        assert {"MPI_Send_c", "MPI_Irecv_c"} <= {total.name for total in recording.call_totals()}
+    for rank, one in recording.ranks.items():
+        members = [tuple(communicator.members) for communicator in one.communicators.values()]
+        # Three with the same members one after another are one.
+        assert members.count((2, 0) if rank % 2 == 0 else (3, 1)) == 1
 
 
-@pytest.mark.parametrize("style", COLLECTIVES)
-def test_blocks_of_collectives_are_counted_per_peer(mpi, record, style):
-    """Each pair has one block per call, and there are two calls."""
-    messages = messages_of(style)
-    _, recording = record(mpi, style, messages)
-    blocks = Counter()
-    for src, dst, size in messages:
-        blocks[src, dst] += size
-    wanted = {pair: (2, 2 * size) for pair, size in blocks.items() if size > 0}
-    assert pairs_of(recording.sent()) == wanted
-    assert pairs_of(recording.received()) == wanted
+def test_messages_of_threads_are_counted(mpi, record):
+    messages = messages_of("threads")
+    _, recording = record(mpi, {"threads": messages})
+    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 2)
+
+
+def test_messages_and_bytes_of_collectives_are_counted(mpi, record):
+    styles = {style: messages_of(style) for style in BLOCKS} | {"cart": [(0, 1, 24)], "collectives": []}
+    _, recording = record(mpi, styles)
+    phases, wanted = phases_of(recording, styles), {"collectives": {}}
+    for style in BLOCKS:
+        blocks = Counter()
+        for src, dst, size in styles[style]:
+            blocks[src, dst] += size
+        wanted[style] = {pair: (2, 2 * size) for pair, size in blocks.items() if size > 0}
+    # Neighbours on a line exchange with no one beyond its ends.
+    wanted["cart"] = {
+        (src, dst): (2, 48) for src in range(RANKS) for dst in (src - 1, src + 1) if 0 <= dst < RANKS
+    }
+    assert {style: pairs_of(recording.sent(of)) for style, of in phases.items()} == wanted
+    assert {style: pairs_of(recording.received(of)) for style, of in phases.items()} == wanted
+    (line,) = (one for one in recording.ranks[1].communicators.values() if one.topology == "cart")
+    assert (line.dims, line.periods, line.sources) == ((RANKS,), (0,), (0, 2))
+    # Bytes of the other collectives are those that each rank passes in.
+    totals = {total.name: (total.calls, total.bytes) for total in recording.call_totals()}
+    assert totals["MPI_Bcast"] == (4, 4 * 400)
+    assert totals["MPI_Allreduce"] == (4, 4 * 80)
+    assert totals["MPI_Alltoall"] == (4, 4 * 4 * 8)
+    # The root's part is the whole buffer: 1 + 2 + 3 + 4, and 4 * 5.
+    assert totals["MPI_Gatherv"] == (4, 10 + 2 + 3 + 4)
+    assert totals["MPI_Scatter"] == (4, 20 + 3 * 5)
+    assert totals["MPI_Reduce_scatter"] == (4, 4 * 10)
 
 
 def test_sent_half_of_isendrecv_is_exact(mpi, record):
     messages = messages_of("isendrecv")
-    _, recording = record(mpi, "isendrecv", messages)
+    _, recording = record(mpi, {"isendrecv": messages})
     wanted = expected(messages, 1)
     assert pairs_of(recording.sent()) == wanted
     received = pairs_of(recording.received())
@@ -74,19 +105,10 @@ def test_sent_half_of_isendrecv_is_exact(mpi, record):
         assert received == wanted
 
 
-@pytest.mark.parametrize("mpi", ["mpich", "intel"])
-def test_calls_with_large_counts_are_recorded(mpi, record):
-    require_mpi(mpi)
-    messages = messages_of("large")
-    _, recording = record(mpi, "large", messages)
-    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 1)
-    assert {"MPI_Send_c", "MPI_Irecv_c"} <= {total.name for total in recording.call_totals()}
-
-
 def test_partitioned_transfers_above_libearlybird_are_one_message_per_start(mpi, record):
     """What libearlybird sends for them is not the program's."""
     messages = [one for one in messages_of("partitioned", smallest=4) if one[0] != one[1]]
-    result, recording = record(mpi, "partitioned", messages, "--interpose")
+    result, recording = record(mpi, {"partitioned": messages}, "--interpose")
     assert "precedes libearlybird" not in result.stderr
     assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 3)
     names = {total.name for total in recording.call_totals()}
@@ -97,37 +119,8 @@ def test_partitioned_transfers_above_libearlybird_are_one_message_per_start(mpi,
 def test_partitioned_transfers_of_the_mpi_itself_are_recorded(record):
     require_mpi("mpich")  # Open MPI 5.0.11's own transfers hang with this program
     messages = messages_of("partitioned", smallest=4)
-    _, recording = record("mpich", "partitioned", messages)
+    _, recording = record("mpich", {"partitioned": messages})
     assert pairs_of(recording.sent()) == pairs_of(recording.received()) == expected(messages, 3)
-
-
-def test_neighbours_on_a_line_exchange_with_no_one_beyond_its_ends(mpi, record):
-    _, recording = record(mpi, "cart", [(0, 1, 24)])
-    wanted = {(src, dst): (2, 48) for src in range(RANKS) for dst in (src - 1, src + 1) if 0 <= dst < RANKS}
-    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == wanted
-    (line,) = (one for one in recording.ranks[1].communicators.values() if one.topology == "cart")
-    assert (line.dims, line.periods, line.sources) == ((RANKS,), (0,), (0, 2))
-
-
-def test_communicators_with_the_same_members_one_after_another_are_one(mpi, record):
-    _, recording = record(mpi, "split", messages_of("split"))
-    for rank, one in recording.ranks.items():
-        members = [tuple(communicator.members) for communicator in one.communicators.values()]
-        # MPI_COMM_WORLD is not used.
-        assert members == [(2, 0) if rank % 2 == 0 else (3, 1)]
-
-
-def test_bytes_of_collectives_are_those_that_each_rank_passes_in(mpi, record):
-    _, recording = record(mpi, "collectives", [])
-    totals = {total.name: (total.calls, total.bytes) for total in recording.call_totals()}
-    assert totals["MPI_Bcast"] == (4, 4 * 400)
-    assert totals["MPI_Allreduce"] == (4, 4 * 80)
-    assert totals["MPI_Alltoall"] == (4, 4 * 4 * 8)
-    # The root's part is the whole buffer: 1 + 2 + 3 + 4, and 4 * 5.
-    assert totals["MPI_Gatherv"] == (4, 10 + 2 + 3 + 4)
-    assert totals["MPI_Scatter"] == (4, 20 + 3 * 5)
-    assert totals["MPI_Reduce_scatter"] == (4, 4 * 10)
-    assert recording.sent().messages.sum() == 0
 
 
 def test_a_killed_rank_leaves_what_it_had_recorded(any_mpi, record, tmp_path):
@@ -152,7 +145,7 @@ def test_a_killed_rank_leaves_what_it_had_recorded(any_mpi, record, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     messages = [(src, dst, 100) for src in range(RANKS) for dst in range(RANKS)]
-    result, recording = record(any_mpi, "forever", messages, check=False)
+    result, recording = record(any_mpi, {"forever": messages}, check=False)
     killer.join()
     assert killed
     assert result.returncode != 0
@@ -183,7 +176,7 @@ def is_rank(process, rank, folder):
     ("style", "how", "said"), [("abort", "abort", "MPI_Abort"), ("exit", "exit", "exited")]
 )
 def test_a_program_that_ends_without_finalize_is_recorded(any_mpi, record, style, how, said):
-    result, recording = record(any_mpi, style, [(0, 1, 8)], check=False)
+    result, recording = record(any_mpi, {style: [(0, 1, 8)]}, check=False)
     assert result.returncode != 0
     assert how in {one.end for one in recording.ranks.values()}
     assert said in result.stderr
@@ -206,7 +199,7 @@ def test_an_existing_folder_is_refused_before_the_command_runs(any_mpi, own_proc
 
 def test_the_summary_names_calls_and_pairs_and_becomes_a_pattern(any_mpi, record, own_process):
     messages = [(0, 1, 1000), (0, 1, 1001), (2, 3, 8), (1, 1, 5)]
-    result, _ = record(any_mpi, "isend", messages)
+    result, _ = record(any_mpi, {"isend": messages})
     assert "4 of 4 ranks" in result.stdout
     assert "MPI_Isend" in result.stdout
     shown = own_process("show", "rec").stdout

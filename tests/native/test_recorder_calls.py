@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.conftest import require_mpi
-from tests.recorded_traffic import RANKS, expected, pairs_of
+from tests.recorded_traffic import RANKS, expected, pairs_of, phases_of
 
 pytestmark = pytest.mark.mpi
 
@@ -16,6 +15,7 @@ ONE_SIDED = {
     "put_post": 1, "put_split": 3,
 }  # fmt: skip
 STARTS = 3
+LARGE_COUNTS = ("mpich", "intel")
 
 
 def messages_of(style):
@@ -28,8 +28,8 @@ def messages_of(style):
 
 @pytest.fixture
 def record_calls(record):
-    def run(mpi, style, messages, **more):
-        return record(mpi, style, messages, program="record_calls", **more)
+    def run(mpi, styles, **more):
+        return record(mpi, styles, program="record_calls", **more)
 
     return run
 
@@ -38,60 +38,52 @@ def totals_of(recording):
     return {total.name: (total.calls, total.bytes) for total in recording.call_totals()}
 
 
-@pytest.mark.parametrize("style", ONE_SIDED)
-def test_data_moved_by_one_side_is_counted_once_for_its_pair(mpi, record_calls, style):
-    messages = messages_of(style)
-    _, recording = record_calls(mpi, style, messages)
-    assert pairs_of(recording.one_sided()) == expected(messages, ONE_SIDED[style])
+def test_data_moved_by_one_side_is_counted_once_for_its_pair(mpi, record_calls):
+    times = ONE_SIDED | ({"put_large": 1} if mpi in LARGE_COUNTS else {})
+    styles = {style: messages_of(style) for style in [*times, "both_ways"]}
+    _, recording = record_calls(mpi, styles)
+    wanted = {style: expected(styles[style], times[style]) for style in times}
+    wanted["both_ways"] = atomics_of(styles["both_ways"])
+    phases = phases_of(recording, styles)
+    assert {style: pairs_of(recording.one_sided(of)) for style, of in phases.items()} == wanted
     assert pairs_of(recording.sent()) == pairs_of(recording.received()) == {}
+    totals = totals_of(recording)
+    assert totals["MPI_Fetch_and_op"] == (2 * len(styles["both_ways"]), 3 * 4 * len(styles["both_ways"]))
+    if mpi in LARGE_COUNTS:
+        assert {"MPI_Put_c", "MPI_Win_create_c"} <= set(totals)
+    # The time of synchronisation is that of its target.
+    locks = Counter()
+    for rank, one in recording.ranks.items():
+        for entry in one.entries[one.entries["call"] == one.calls.index("MPI_Win_unlock")]:
+            locks[rank, int(entry["peer"])] += int(entry["calls"])
+            assert entry["time_ns"] > 0
+    assert locks == Counter((src, dst) for src, dst, _ in styles["put_lock"])
 
 
-def test_atomics_move_data_both_ways(mpi, record_calls):
-    messages = messages_of("both_ways")
-    _, recording = record_calls(mpi, "both_ways", messages)
+def atomics_of(messages):
+    """What the style `both_ways` moves: each message both ways, an integer both ways twice, and one back."""
     counts, sizes = Counter(), Counter()
     for src, dst, size in messages:
         counts[src, dst] += 3
         sizes[src, dst] += size + 2 * 4
         counts[dst, src] += 4
         sizes[dst, src] += size + 3 * 4
-    assert pairs_of(recording.one_sided()) == {pair: (counts[pair], sizes[pair]) for pair in counts}
-    assert totals_of(recording)["MPI_Fetch_and_op"] == (2 * len(messages), 3 * 4 * len(messages))
+    return {pair: (counts[pair], sizes[pair]) for pair in counts}
 
 
-@pytest.mark.parametrize("mpi", ["mpich", "intel"])
-def test_one_sided_calls_with_large_counts_are_recorded(mpi, record_calls):
-    require_mpi(mpi)
-    messages = messages_of("put_large")
-    _, recording = record_calls(mpi, "put_large", messages)
-    assert pairs_of(recording.one_sided()) == expected(messages, 1)
-    assert {"MPI_Put_c", "MPI_Win_create_c"} <= set(totals_of(recording))
-
-
-def test_time_of_synchronisation_is_that_of_its_target(any_mpi, record_calls):
-    messages = messages_of("put_lock")
-    _, recording = record_calls(any_mpi, "put_lock", messages)
-    locks = Counter()
-    for rank, one in recording.ranks.items():
-        for entry in one.entries[one.entries["call"] == one.calls.index("MPI_Win_unlock")]:
-            locks[rank, int(entry["peer"])] += int(entry["calls"])
-            assert entry["time_ns"] > 0
-    assert locks == Counter((src, dst) for src, dst, _ in messages)
-
-
-@pytest.mark.parametrize("style", ["persistent_alltoallv", "persistent_alltoallw", "persistent_neighbours"])
-def test_blocks_of_persistent_collectives_are_counted_at_every_start(mpi, record_calls, style):
-    messages = messages_of(style)
-    _, recording = record_calls(mpi, style, messages)
-    blocks = Counter()
-    for src, dst, size in messages:
-        blocks[src, dst] += size
-    wanted = {pair: (STARTS, STARTS * size) for pair, size in blocks.items() if size > 0}
-    assert pairs_of(recording.sent()) == pairs_of(recording.received()) == wanted
-
-
-def test_bytes_of_persistent_collectives_are_counted_at_every_start(mpi, record_calls):
-    _, recording = record_calls(mpi, "persistent_collectives", [])
+def test_persistent_collectives_are_counted_at_every_start(mpi, record_calls):
+    blocks = ("persistent_alltoallv", "persistent_alltoallw", "persistent_neighbours")
+    styles = {style: messages_of(style) for style in blocks} | {"persistent_collectives": []}
+    _, recording = record_calls(mpi, styles)
+    wanted = {"persistent_collectives": {}}
+    for style in blocks:
+        sizes = Counter()
+        for src, dst, size in styles[style]:
+            sizes[src, dst] += size
+        wanted[style] = {pair: (STARTS, STARTS * size) for pair, size in sizes.items() if size > 0}
+    phases = phases_of(recording, styles)
+    assert {style: pairs_of(recording.sent(of)) for style, of in phases.items()} == wanted
+    assert {style: pairs_of(recording.received(of)) for style, of in phases.items()} == wanted
     totals = totals_of(recording)
     assert totals["MPI_Barrier_init"] == (RANKS, 0)
     assert totals["MPI_Bcast_init"] == (RANKS, STARTS * RANKS * 400)
@@ -104,7 +96,7 @@ def test_bytes_of_persistent_collectives_are_counted_at_every_start(mpi, record_
 
 
 def test_bytes_of_files_are_those_that_each_rank_asks_for(mpi, record_calls):
-    _, recording = record_calls(mpi, "files", [])
+    _, recording = record_calls(mpi, {"files": []})
     totals = totals_of(recording)
     assert totals["MPI_File_write_at"] == (RANKS, sum(100 + rank for rank in range(RANKS)))
     assert totals["MPI_File_write_at_all"] == (RANKS, RANKS * 200)
@@ -117,7 +109,7 @@ def test_bytes_of_files_are_those_that_each_rank_asks_for(mpi, record_calls):
 
 
 def test_a_program_that_uses_sessions_alone_is_reported(mpi, record_calls):
-    result, recording = record_calls(mpi, "sessions", [])
+    result, recording = record_calls(mpi, {"sessions": []})
     assert result.stderr.count("earlybird: the program uses MPI sessions") == 1
     assert "warning: the program uses MPI sessions" in result.stderr
     assert not recording.ranks
@@ -125,7 +117,7 @@ def test_a_program_that_uses_sessions_alone_is_reported(mpi, record_calls):
 
 def test_one_sided_data_is_shown_and_becomes_part_of_a_pattern(any_mpi, record_calls, own_process):
     messages = [(0, 1, 1000), (0, 1, 1001), (2, 3, 8), (1, 1, 5)]
-    result, recording = record_calls(any_mpi, "rput", messages)
+    result, recording = record_calls(any_mpi, {"rput": messages})
     assert not recording.uses_sessions
     assert "one-sided" in result.stdout
     left_out = own_process("pattern", "recording", "rec", "-o", "none.csv", check=False)

@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "predict": {"models", "data"},
     "compare": {"models", "data"},
     "advise": {"compare", "predict", "models", "data"},
+    "record": {"advise", "predict", "patterns", "models", "data"},
     "interop": {"patterns", "data"},
     "machine": {"data"},
     "toolchain": {"machine", "data"},

@@ -33,7 +33,7 @@ LIBRARY_LAYERS = (
     {"interpose"},
     {"interpose/fortran"},
     {"recorder/recording"},
-    {"recorder/calls"},
+    {"recorder/calls", "recorder/threads"},
 )
 KERNEL_LAYERS = (
     {"include"},

@@ -110,6 +110,7 @@ void eb_epoch_end(eb_epoch *epoch, eb_table *table) {
   }
   eb_phase_totals *totals = totals_of(epoch, phase);
   if (totals) count(totals, epoch);
+  eb_arrivals_epoch_ended(&epoch->arrivals, phase);
   epoch->num_events = epoch->num_steps = 0;
   epoch->begin_ticks = 0;
 }

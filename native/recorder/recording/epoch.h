@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recorder/recording/arrivals.h"
 #include "recorder/recording/call.h"
 #include "recorder/recording/table.h"
 
@@ -54,6 +55,7 @@ typedef struct {
   } remembered[EB_EPOCH_NUM_REMEMBERED];
   eb_phase_totals *totals; /* by phase */
   uint32_t num_totals;
+  eb_arrivals_of_thread arrivals; /* of the parallel regions that the thread begins */
 } eb_epoch;
 
 /* The distinct steps of a process's epochs, in the order of their appearance. */
@@ -110,6 +112,7 @@ static inline void eb_epoch_close(eb_epoch *epoch, uint32_t num) {
 enum { EB_EPOCH_NUM_COMPARED = 4 };
 
 static inline void eb_epoch_add(eb_epoch *epoch, eb_table *table, const eb_event *event) {
+  if (eb_what_role(event->what) == EB_ROLE_SENT) eb_arrivals_take(&epoch->arrivals);
   for (uint32_t back = 1; event->messages == 0 && back <= EB_EPOCH_NUM_COMPARED && back <= epoch->num_events; back++) {
     eb_event *const former = &epoch->events[epoch->num_events - back];
     if (former->what != event->what || former->peer != event->peer || former->messages > 0) continue;

@@ -6,9 +6,10 @@
  *
  * A chunk, in the byte order of the machine, of which the magic number is evidence:
  *   uint32 magic 0x43524245 ("EBRC"), uint32 type, uint64 payload bytes, uint32 CRC-32 of the payload, uint32 0, payload.
- * Types: 1 JSON object, whose "kind" is header, communicator, phase or end; 2 entries: uint64 nanoseconds since MPI_Init, then
- * entries of 56 bytes (eb_written_entry); 3 phases: of 40 bytes each (eb_written_phase). Both hold totals since MPI_Init: of
- * two with the same key, which includes the thread, the later one counts. Unknown types are passed over. What follows the first damaged chunk does not count.
+ * Types: 1 JSON object, whose "kind" is header, communicator, phase, arrivals or end; 2 entries: uint64 nanoseconds since MPI_Init, then
+ * entries of 56 bytes (eb_written_entry); 3 phases: of 40 bytes each (eb_written_phase). These and arrivals hold totals since
+ * MPI_Init: of two with the same key, which includes the thread, the later one counts. Unknown types are passed over. What
+ * follows the first damaged chunk does not count.
  */
 #ifndef EB_RECORDED_FILE_H
 #define EB_RECORDED_FILE_H

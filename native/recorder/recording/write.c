@@ -73,15 +73,19 @@ static void write_communicators(void) {
 }
 
 /* The module and the place in it are the same in all ranks, unlike the address. */
-static void print_step(eb_payload *payload, const eb_step *step) {
+static void print_site(eb_payload *payload, const void *site) {
   Dl_info found = {0};
-  const bool is_known = dladdr(step->site, &found) != 0;
+  const bool is_known = dladdr(site, &found) != 0;
   const uintptr_t base = is_known ? (uintptr_t)found.dli_fbase : 0;
-  eb_payload_print(payload, "{\"call\":%u,\"offset\":%llu,\"module\":", step->call,
-                   (unsigned long long)((uintptr_t)step->site - base));
+  eb_payload_print(payload, "\"offset\":%llu,\"module\":", (unsigned long long)((uintptr_t)site - base));
   eb_payload_string(payload, is_known && found.dli_fname ? found.dli_fname : "");
   eb_payload_print(payload, ",\"function\":");
   eb_payload_string(payload, is_known && found.dli_sname ? found.dli_sname : "");
+}
+
+static void print_step(eb_payload *payload, const eb_step *step) {
+  eb_payload_print(payload, "{\"call\":%u,", step->call);
+  print_site(payload, step->site);
   eb_payload_print(payload, "}");
 }
 
@@ -120,6 +124,25 @@ static void write_phase_totals(eb_thread *thread) {
     eb_payload_append(&payload, &written, sizeof written);
   }
   eb_file_append(EB_CHUNK_PHASES, &payload);
+}
+
+static void write_arrivals(eb_thread *thread) {
+  for (eb_arrivals_total *total = __atomic_load_n(&thread->epoch.arrivals.totals, __ATOMIC_ACQUIRE); total; total = total->next) {
+    if (!__atomic_exchange_n(&total->is_dirty, 0, __ATOMIC_ACQUIRE)) continue;
+    eb_payload payload = {0};
+    eb_payload_print(&payload, "{\"kind\":\"arrivals\",\"phase\":%u,\"thread\":%u,\"regions\":%llu,", total->phase, thread->number,
+                     (unsigned long long)__atomic_load_n(&total->regions, __ATOMIC_RELAXED));
+    print_site(&payload, total->site);
+    eb_payload_print(&payload, ",\"lead_ns\":[");
+    for (uint32_t t = 0; t < total->num; t++)
+      eb_payload_print(&payload, "%s%llu", t ? "," : "",
+                       (unsigned long long)nanoseconds(__atomic_load_n(&total->lead_ticks[t], __ATOMIC_RELAXED)));
+    eb_payload_print(&payload, "],\"classes\":[");
+    for (uint32_t c = 0; c < EB_ARRIVALS_NUM_CLASSES; c++)
+      eb_payload_print(&payload, "%s%llu", c ? "," : "", (unsigned long long)__atomic_load_n(&total->classes[c], __ATOMIC_RELAXED));
+    eb_payload_print(&payload, "]}");
+    eb_file_append(EB_CHUNK_JSON, &payload);
+  }
 }
 
 static void write_entries(eb_thread *thread) {
@@ -168,6 +191,7 @@ void eb_recorder_write(eb_thread *thread) {
   write_phases();
   write_entries(thread);
   write_phase_totals(thread);
+  write_arrivals(thread);
   pthread_mutex_unlock(&lock);
 }
 
@@ -233,6 +257,7 @@ void eb_recorder_flush(const char *how) {
   for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
     write_entries(thread);
     write_phase_totals(thread);
+    write_arrivals(thread);
   }
   if (how) {
     eb_payload payload = {0};

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+import numpy as np
+
 from earlybird.data.recorded_rank import RankPhase, Step
 from earlybird.data.recording import PairTotals, Recording
 
@@ -59,6 +61,51 @@ class Phase:
         """All messages of the phase; `one_sided`: and what MPI_Put, MPI_Get and the like moved."""
         sent = recording.sent(self.of_ranks)
         return sent.joined(recording.one_sided(self.of_ranks)) if one_sided else sent
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadArrivals:
+    """When the threads of parallel regions reach the end, before the sends of a phase, on all ranks.
+
+    Attributes
+    ----------
+    function : that contains the region, else module and offset.
+    threads : of the largest team.
+    regions : on all ranks.
+    lead_s : (threads,) the mean time from the arrival of each thread to that of the last one.
+    classes : how many arrivals have a lead of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
+    """
+
+    function: str
+    threads: int
+    regions: int
+    lead_s: np.ndarray
+    classes: np.ndarray
+
+    @property
+    def mean_lead_s(self) -> float:
+        """The mean over all threads but the last one: how much earlier their data could be sent."""
+        return float(self.lead_s.sum() / max(self.threads - 1, 1))
+
+
+def arrivals_before(recording: Recording, phase: Phase) -> list[ThreadArrivals]:
+    """The parallel regions that a send of the phase follows, the most frequent first."""
+    found = defaultdict(list)
+    for rank, one in recording.ranks.items():
+        for arrivals in one.arrivals:
+            if arrivals.phase in phase.of_ranks.get(rank, ()):
+                found[PurePath(arrivals.site.module).name, arrivals.site.offset].append(arrivals)
+    merged = []
+    for several in found.values():
+        threads = max(len(part.lead_s) for part in several)
+        regions = sum(part.regions for part in several)
+        lead_s, classes = np.zeros(threads), np.zeros(max(len(part.classes) for part in several), np.int64)
+        for part in several:
+            lead_s[: len(part.lead_s)] += part.lead_s * part.regions / max(regions, 1)
+            classes[: len(part.classes)] += part.classes
+        function = next((one.site.function for one in several if one.site.function), "")
+        merged.append(ThreadArrivals(function or _place(several[0].site), threads, regions, lead_s, classes))
+    return sorted(merged, key=lambda one: -one.regions)
 
 
 def find_phases(recording: Recording) -> list[Phase]:

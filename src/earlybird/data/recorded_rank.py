@@ -3,8 +3,9 @@
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,26 @@ class RankPhase:
 
 
 @dataclass(frozen=True, eq=False)
+class Arrivals:
+    """When the threads of a parallel region reach its end, in regions of one place before one phase's sends.
+
+    Attributes
+    ----------
+    phase : number, of this rank.
+    site : the place that begins the region; its call is empty.
+    regions : how many there were.
+    lead_s : (T,) by thread of the team: the mean time from its arrival to that of the last one.
+    classes : how many arrivals have a lead of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
+    """
+
+    phase: int
+    site: Step
+    regions: int
+    lead_s: np.ndarray
+    classes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class RankRecording:
     """The file of a rank.
 
@@ -115,6 +136,7 @@ class RankRecording:
     end : "finalize", "exit", "abort", or None if the file does not say: the process was killed.
     run_s : time from MPI_Init to the last chunk.
     is_cut : the last chunk is incomplete or damaged and not counted.
+    arrivals : of threads, if the program's OpenMP runtime reports them.
     """
 
     rank: int
@@ -129,6 +151,18 @@ class RankRecording:
     run_s: float
     is_cut: bool
     phases: Mapping[int, RankPhase] = field(default_factory=dict)
+    arrivals: tuple[Arrivals, ...] = ()
+
+    def entries_of(self, phases: Collection[int]) -> np.ndarray:
+        """The entries of these phases."""
+        parts = [self._by_phase[phase] for phase in phases if phase in self._by_phase]
+        return np.concatenate(parts) if parts else self.entries[:0]
+
+    @cached_property
+    def _by_phase(self) -> Mapping[int, np.ndarray]:
+        rows = self.entries[np.argsort(self.entries["phase"], kind="stable")]
+        numbers, begins = np.unique(rows["phase"], return_index=True)
+        return dict(zip(numbers.tolist(), np.split(rows, begins[1:]), strict=True)) if len(rows) else {}
 
 
 def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRecording | None:
@@ -146,6 +180,7 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
     header: dict[str, Any] | None = None
     communicators: dict[int, Communicator] = {}
     blocks, phase_blocks, named_phases, end, run_ns = [], [], [], None, 0
+    arrivals: dict[tuple[Any, ...], Arrivals] = {}
     chunks = _Chunks(data)
     try:
         for kind, payload in chunks:
@@ -164,6 +199,10 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
                         communicators[value["number"]] = _communicator(value)
                     case "phase":
                         named_phases.append(value)
+                    case "arrivals":
+                        # Totals since MPI_Init: the last one of a key counts.
+                        key = tuple(value[name] for name in ("thread", "phase", "module", "offset"))
+                        arrivals[key] = _arrivals(value, functions)
                     case "end":
                         end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
         if header is None:
@@ -183,6 +222,7 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
             phases=_rank_phases(
                 named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions
             ),
+            arrivals=tuple(arrivals.values()),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error
@@ -261,9 +301,22 @@ def _rank_phases(
 def _step(
     value: Mapping[str, Any], calls: tuple[str, ...], functions: Mapping[str, Mapping[str, str]]
 ) -> Step:
+    return _site(calls[value["call"]], value, functions)
+
+
+def _site(call: str, value: Mapping[str, Any], functions: Mapping[str, Mapping[str, str]]) -> Step:
     module, offset = str(value["module"]), int(value["offset"])
     function = functions.get(module, {}).get(str(offset), value["function"])
-    return Step(calls[value["call"]], module, offset, str(function))
+    return Step(call, module, offset, str(function))
+
+
+def _arrivals(value: Mapping[str, Any], functions: Mapping[str, Mapping[str, str]]) -> Arrivals:
+    regions = int(value["regions"])
+    lead_s = 1e-9 * np.array(value["lead_ns"], dtype=float) / max(regions, 1)
+    site, classes = _site("", value, functions), np.array(value["classes"], dtype=np.int64)
+    if lead_s.ndim != 1 or classes.ndim != 1:
+        raise ValueError("lead_ns and classes of arrivals are no lists of numbers")
+    return Arrivals(int(value["phase"]), site, regions, lead_s, classes)
 
 
 def _latest(blocks: list[np.ndarray], dtype: np.dtype, key: list[str]) -> np.ndarray:

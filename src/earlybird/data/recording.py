@@ -128,14 +128,11 @@ class Recording:
 
         `phases`: only of these.
         """
-        received = self._from_peers(RECEIVED, phases)
-        is_missing = np.isin(received.src, self.missing)
-        columns = (getattr(received, column.name)[is_missing] for column in fields(received))
-        return self._to_peers(SENT, phases).joined(PairTotals(*columns))
+        return self._to_peers(SENT, phases).joined(self._from_missing(phases))
 
-    def received(self) -> PairTotals:
-        """Messages as their receivers recorded them."""
-        return self._from_peers(RECEIVED)
+    def received(self, phases: Phases | None = None) -> PairTotals:
+        """Messages as their receivers recorded them. `phases`: only of these."""
+        return self._from_peers(RECEIVED, phases)
 
     def one_sided(self, phases: Phases | None = None) -> PairTotals:
         """Data that MPI_Put, MPI_Get and the like moved, as the calling ranks recorded it.
@@ -145,6 +142,26 @@ class Recording:
         these.
         """
         return self._to_peers(PUT, phases).joined(self._from_peers(GOT, phases))
+
+    def by_recording_rank(
+        self, phases: Phases, *, one_sided: bool = False
+    ) -> list[tuple[PairTotals, np.ndarray]]:
+        """`sent` in parts, each with the rank that recorded a row: the sender, unless that left no file.
+
+        `one_sided`: also parts of what MPI_Put, MPI_Get and the like moved, recorded by the calling rank.
+        """
+        sent, missing = self._to_peers(SENT, phases), self._from_missing(phases)
+        parts = [(sent, sent.src), (missing, missing.dst)]
+        if one_sided:
+            put, got = self._to_peers(PUT, phases), self._from_peers(GOT, phases)
+            parts += [(put, put.src), (got, got.dst)]
+        return parts
+
+    def _from_missing(self, phases: Phases | None) -> PairTotals:
+        """Messages of senders that left no file, as the receivers recorded them."""
+        received = self._from_peers(RECEIVED, phases)
+        is_missing = np.isin(received.src, self.missing)
+        return PairTotals(*(getattr(received, column.name)[is_missing] for column in fields(received)))
 
     def _to_peers(self, role: int, phases: Phases | None = None) -> PairTotals:
         rows = [(rank, _peers(one, role, phases)) for rank, one in self.ranks.items()]
@@ -224,8 +241,8 @@ def _call_sums(rows: np.ndarray) -> np.ndarray:
 
 def _peers(one: RankRecording, role: int, phases: Phases | None) -> np.ndarray:
     """The entries of a role whose peer is a rank; with `phases`, only of these."""
-    rows = one.entries[(one.entries["role"] == role) & (one.entries["peer"] >= 0)]
-    return rows if phases is None else rows[np.isin(rows["phase"], list(phases.get(one.rank, ())))]
+    rows = one.entries if phases is None else one.entries_of(phases.get(one.rank, ()))
+    return rows[(rows["role"] == role) & (rows["peer"] >= 0)]
 
 
 def _columns(src: np.ndarray, dst: np.ndarray, rows: np.ndarray) -> np.ndarray:

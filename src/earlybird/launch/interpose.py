@@ -58,14 +58,15 @@ def wrap(
     library: Path | None = None,
     records: bool = False,
     interposes: bool = True,
+    others: Sequence[Path] = (),
 ) -> tuple[list[str], dict[str, str]]:
     """The arguments and the environment that preload libearlybird in the ranks of a command.
 
     `arguments` begins with the path of a program. A launcher is called through its shim; an MPI program
     without a launcher gets the library preloaded; for any other program the shims come first on PATH.
     `found`: what is known about the command's programs; `library`: the path of libearlybird, if already
-    known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`. Raises
-    InputError if LD_PRELOAD cannot hold their path.
+    known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`; `others`
+    follow. Raises InputError if LD_PRELOAD cannot hold their paths.
     """
     environment = without(environment)
     library = library or library_path(flavour)
@@ -73,7 +74,12 @@ def wrap(
     if found.is_standard_abi:
         library = library.with_name(ABI_LIBRARY)
     # The recorder calls the next function of a name: libearlybird's, where that comes next.
-    preloaded = ":".join([str(recorder)] * records + [str(library)] * interposes)
+    preloaded = ":".join(map(str, [*[recorder] * records, *[library] * interposes, *others]))
+    for other in others:
+        if not _can_be_preloaded(other):
+            raise InputError(
+                f"{other} cannot be preloaded: its path has a blank, a colon or a comma; give another path"
+            )
     if not _can_be_preloaded(library):
         raise InputError(
             f"{library} cannot be preloaded: its path has a blank, a colon or a comma; set EARLYBIRD_HOME to "

@@ -54,21 +54,29 @@ def exchange_of_phase(
 ) -> RecordedExchange:
     """One epoch of a phase: what each rank sends in all its epochs, divided by their number.
 
-    Where that is no whole number of messages, a rank sends as many as in the mean epoch, in the proportions
-    of its receivers and size classes (by largest remainders). `one_sided`: with what MPI_Put, MPI_Get and the
+    The epochs are those of the rank that recorded the messages. Where that is no whole number of messages, a
+    rank sends as many as in the mean epoch, in the proportions of its receivers and size classes (by largest
+    remainders). `one_sided`: with what MPI_Put, MPI_Get and the
     like moved, each call as a message.
     """
-    totals = phase.sent(recording, one_sided=one_sided)
-    epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in totals.src.tolist()], np.int64)
-    unequal = (totals.messages % epochs != 0) | (totals.bytes % epochs != 0)
-    messages = _apportioned(totals.src, totals.messages / np.maximum(epochs, 1))
+    one, num_unequal = None, 0
+    for totals, callers in recording.by_recording_rank(phase.of_ranks, one_sided=one_sided):
+        epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in callers.tolist()], np.int64)
+        num_unequal += int(((totals.messages % epochs != 0) | (totals.bytes % epochs != 0)).sum())
+        part = _of_epoch(totals, callers, epochs)
+        one = part if one is None else one.joined(part)
+    assert one is not None
+    pattern, left_out = exchange_of(one, combined=combined)
+    return RecordedExchange(pattern, left_out, num_unequal)
+
+
+def _of_epoch(totals: PairTotals, callers: np.ndarray, epochs: np.ndarray) -> PairTotals:
+    """The totals of all `epochs` of each row, divided by their number."""
+    messages = _apportioned(callers, totals.messages / np.maximum(epochs, 1))
     size = np.rint(messages * totals.bytes / np.maximum(totals.messages, 1)).astype(np.int64)
     kept = messages > 0
-    one = PairTotals(
-        *(column[kept] for column in (totals.src, totals.dst, totals.size_class, messages, size))
-    )
-    pattern, left_out = exchange_of(one, combined=combined)
-    return RecordedExchange(pattern, left_out, int(unequal.sum()))
+    columns = (totals.src, totals.dst, totals.size_class, messages, size)
+    return PairTotals(*(column[kept] for column in columns))
 
 
 def _apportioned(groups: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -128,6 +128,17 @@ class Exchange:
             extra=self._choices(model, share) | ({"notes": notes} if notes else {}),
         )
 
+    def slowest_s(
+        self, profile: Profile, model: str = "staircase", *, share: str = "message"
+    ) -> tuple[float, np.ndarray]:
+        """Seconds of the slowest rank, and (R,) the same by every replicate of the profile."""
+        _check_choice("model", model, MODELS)
+        _check_choice("share", share, SHARES)
+        profiles = [profile, *_replicates(profile, self._num_replicates(model))]
+        _, intra_s, inter_s = self._times(profiles, model, share)
+        slowest_s = (intra_s + inter_s).max(axis=1)
+        return float(slowest_s[0]), slowest_s[1:]
+
     def _choices(self, model: str, share: str) -> dict[str, str]:
         """The options that affect the result, for the file of the prediction."""
         share_counts = model == "fair" and "inter_node" in self.levels

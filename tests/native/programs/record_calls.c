@@ -1,5 +1,5 @@
 /* What record_traffic.c does for messages, for calls that are none: one-sided communication, persistent collectives, files,
- * sessions. A file lists "source destination bytes" a line; the last argument is a folder for files.
+ * sessions. Its arguments are the same; files are written to the folder.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@ static char *memory, *own; /* what others see, and what is put and got */
 static void read_messages(const char *path) {
   FILE *file = fopen(path, "r");
   if (!file) MPI_Abort(MPI_COMM_WORLD, 3);
+  num = 0;
   while (fscanf(file, "%d %d %d", &source[num], &destination[num], &bytes[num]) == 3) num++;
   fclose(file);
 }
@@ -266,16 +267,7 @@ static int sessions(void) {
 }
 #endif
 
-int main(int argc, char **argv) {
-  const char *style = argv[1];
-#ifdef HAS_SESSIONS
-  if (strcmp(style, "sessions") == 0) return sessions();
-#endif
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  memory = calloc(4, LARGEST), own = calloc(4, LARGEST);
-  read_messages(argv[2]);
+static void move(const char *style, const char *folder) {
 #define STYLE(name, call) \
   if (strcmp(style, name) == 0) call
   STYLE("put_fence", put_under_fence());
@@ -296,7 +288,23 @@ int main(int argc, char **argv) {
   STYLE("persistent_neighbours", persistent_neighbours());
   STYLE("persistent_collectives", persistent_collectives());
 #endif
-  STYLE("files", files(argv[3]));
+  STYLE("files", files(folder));
+}
+
+int main(int argc, char **argv) {
+#ifdef HAS_SESSIONS
+  if (strcmp(argv[2], "sessions") == 0) return sessions();
+#endif
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  memory = calloc(4, LARGEST), own = calloc(4, LARGEST);
+  for (int a = 2; a + 1 < argc; a += 2) {
+    read_messages(argv[a + 1]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Pcontrol(a / 2 + 1);
+    move(argv[a], argv[1]);
+  }
   MPI_Finalize();
   return 0;
 }

@@ -1,4 +1,5 @@
-/* Exchanges the messages that a file lists ("source destination bytes" a line), in the style that is asked for.
+/* Arguments: a folder, and then one or more styles, each with a file of messages ("source destination bytes" a line) that are
+ * exchanged in this style. The k-th style, from 0, is in the region k + 2 of MPI_Pcontrol.
  *
  * The ranks of every line are those of MPI_COMM_WORLD. The file says what a recording of this program must contain.
  */
@@ -21,6 +22,7 @@ static char *in_of(int m) { return in + (size_t)(m % 64) * LARGEST; }
 static void read_messages(const char *path) {
   FILE *file = fopen(path, "r");
   if (!file) MPI_Abort(MPI_COMM_WORLD, 3);
+  num = 0;
   while (fscanf(file, "%d %d %d", &source[num], &destination[num], &bytes[num]) == 3) num++;
   fclose(file);
 }
@@ -329,14 +331,7 @@ static void forever(void) {
   for (;;) with_isend(MPI_Isend, MPI_COMM_WORLD, identity, 0);
 }
 
-int main(int argc, char **argv) {
-  int provided;
-  const char *style = argv[1];
-  MPI_Init_thread(&argc, &argv, strcmp(style, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  out = calloc(64, LARGEST), in = calloc(64, LARGEST);
-  read_messages(argv[2]);
+static void exchange(const char *style) {
 #define STYLE(name, call) \
   if (strcmp(style, name) == 0) call
   STYLE("isend", with_isend(MPI_Isend, MPI_COMM_WORLD, identity, 1));
@@ -368,6 +363,22 @@ int main(int argc, char **argv) {
   STYLE("forever", forever());
   STYLE("abort", MPI_Abort(MPI_COMM_WORLD, 7));
   STYLE("exit", exit(5));
+}
+
+int main(int argc, char **argv) {
+  int provided, level = MPI_THREAD_FUNNELED;
+  for (int a = 2; a < argc; a += 2)
+    if (strcmp(argv[a], "threads") == 0) level = MPI_THREAD_MULTIPLE;
+  MPI_Init_thread(&argc, &argv, level, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  out = calloc(64, LARGEST), in = calloc(64, LARGEST);
+  for (int a = 2; a + 1 < argc; a += 2) {
+    read_messages(argv[a + 1]);
+    MPI_Barrier(MPI_COMM_WORLD); /* no message of one style is received in another */
+    MPI_Pcontrol(a / 2 + 1);
+    exchange(argv[a]);
+  }
   MPI_Finalize();
   return 0;
 }

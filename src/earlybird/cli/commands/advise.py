@@ -9,6 +9,7 @@ from earlybird.advise.collective import advise_collective
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
+from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, load_profiles
 from earlybird.cli.output.advice import print_advice
 from earlybird.cli.output.notes import note
@@ -17,6 +18,7 @@ from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes
+from earlybird.record.advice import advise_program
 
 
 def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT) -> None:
@@ -83,6 +85,21 @@ def collective(
     )
 
 
+def program(
+    recording: RecordingArgument, changes: ChangeOptions, phase: PhaseOption = None, format: Format = FORMAT
+) -> None:
+    """Recommend changes of a recorded program and of its settings.
+
+    Row 1 is the advised change, or "as recorded" if none is clearly faster; the others follow by the time of
+    the run. `earlybird project` prints the same for each phase. Changes of one phase exclude or overlap each
+    other, so their speed-ups do not add up.
+    """
+    advice = advise_program(changes.project(recording, phase))
+    print_advice(advice, format)
+    for assumption in advice.extra["assumptions"]:
+        note(f"assumed for {assumption}")
+
+
 def write_settings(settings: Configuration | None, path: Path) -> None:
     """Write the settings that select an MPI's algorithms, and report how to use them."""
     if settings is None:
@@ -107,8 +124,13 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
 
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
 _COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json"
+_PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4"
 command = make_group(
-    [("pipeline", pipeline, _PIPELINE), ("collective", collective, _COLLECTIVE)],
+    [
+        ("pipeline", pipeline, _PIPELINE),
+        ("collective", collective, _COLLECTIVE),
+        ("program", program, _PROGRAM),
+    ],
     name="advise",
-    help="Recommend a method or an algorithm, with the setting or command to use it.",
+    help="Recommend a method, an algorithm or a change of a program, with the setting or command to use it.",
 )

@@ -16,9 +16,9 @@ from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
 # `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path
-# of a profile or None, whether to preload the recorder.
+# of a profile or None, whether to preload the recorder, further libraries to preload.
 Request = namedtuple(
-    "Request", "command mpi no_interpose profile records", defaults=[None, False, None, False]
+    "Request", "command mpi no_interpose profile records others", defaults=[None, False, None, False, ()]
 )
 
 
@@ -125,6 +125,7 @@ def _interposed(
         library,
         records=request.records,
         interposes=not request.no_interpose,
+        others=request.others,
     )
     return program, [command[0], *rest], environment
 

@@ -17,6 +17,7 @@ from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
 from earlybird.compare.recorded_gaps import remarks
 from earlybird.data.recording import Recording, load_recording, save_functions, start_recording
+from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names
 
 
@@ -32,6 +33,14 @@ def record(
     interpose: Annotated[
         bool, typer.Option("--interpose", help="Also preload libearlybird, below the recorder.")
     ] = False,
+    openmp: Annotated[
+        str | None,
+        typer.Option(
+            help="OpenMP runtime to run the program on, LLVM's or Intel's, so that the arrivals of threads "
+            "are recorded, also of programs that GCC compiled: its path, or auto to find one.",
+            metavar="FILE|auto",
+        ),
+    ] = None,
     json: bool = AS_JSON,
 ) -> int:
     """Run a command as `earlybird exec` does, with a recorder in its ranks, and print what they sent.
@@ -41,7 +50,9 @@ def record(
     the command's. A rank that is killed leaves what it had recorded some moments before. With --json the
     command's stdout goes to stderr.
     """
-    program, arguments, environment = prepare(Request(command, mpi, not interpose, None, records=True))
+    others = () if openmp is None else (openmp_runtime(openmp),)
+    request = Request(command, mpi, not interpose, None, records=True, others=others)
+    program, arguments, environment = prepare(request)
     start_recording(output, {"command": command})
     status = _run(program, arguments, environment | {"EARLYBIRD_RECORD": str(output.resolve())}, json)
     recording = _name_functions(load_recording(output))
@@ -59,6 +70,8 @@ def _name_functions(recording: Recording) -> Recording:
         for phase in one.phases.values():
             for step in phase.steps:
                 offsets[step.module].add(step.offset)
+        for arrivals in one.arrivals:
+            offsets[arrivals.site.module].add(arrivals.site.offset)
     found = {module: function_names(module, places) for module, places in offsets.items()}
     if not any(found.values()):
         return recording

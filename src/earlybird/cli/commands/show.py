@@ -17,8 +17,8 @@ from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
 
 ALLOWED = (
-    "give a run folder, a recording, a profile, prediction, comparison or advice (.json), a pattern (.csv, "
-    ".npz, .mtx) or a layout (.csv)"
+    "give a run folder, a recording, a profile, prediction, projection, comparison or advice (.json), a "
+    "pattern (.csv, .npz, .mtx) or a layout (.csv)"
 )
 
 
@@ -90,6 +90,11 @@ def _show_json(source: Path, format: Format) -> None:
             from earlybird.data.advice import advice_from_json
 
             print_advice(advice_from_json(value, where), format)
+        case "earlybird.projection/1":
+            from earlybird.cli.output.projection import print_projection
+            from earlybird.data.projection import projection_from_json
+
+            print_projection(projection_from_json(value, where), format)
         case None | "":
             raise InputError(f"{source} has no schema; {ALLOWED}")
         case schema:

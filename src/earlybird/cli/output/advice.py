@@ -13,6 +13,7 @@ from earlybird.data.units import format_bytes, format_seconds
 _EXTRA = {
     "pipeline": {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"},
     "collective": {"form": "form"},
+    "program": {"kind": "change", "phase": "phase", "functions": "in"},
 }
 # CSV columns of every alternative, after those of the operation.
 _VALUES = ("time_s", "speed_up", "basis", "measured_speed_up", "measured_state", "predicted_speed_up",
@@ -22,7 +23,7 @@ _VALUES = ("time_s", "speed_up", "basis", "measured_speed_up", "measured_state",
 def print_advice(advice: Advice, format: str) -> None:
     for reservation in advice.notes:
         note(f"warning: {reservation}")
-    extra = _EXTRA["collective" if advice.operation == "collective" else "pipeline"]
+    extra = _EXTRA.get(advice.operation, _EXTRA["pipeline"])
     records = [one.to_json() for one in advice.ranked]
     if print_data(format, advice.to_json(), records, ("method", *extra, *_VALUES)):
         return
@@ -35,11 +36,12 @@ def print_advice(advice: Advice, format: str) -> None:
     print()
     for rank, one in enumerate(advice.ranked, start=1):
         print(f"{rank}. {one.action}")
-    print()
-    _print_without_empty_columns(
-        ["from", "to", "advised", *extra.values(), "basis"],
-        [_size_row(one, extra) for one in advice.size_ranges],
-    )
+    if advice.size_ranges:
+        print()
+        _print_without_empty_columns(
+            ["from", "to", "advised", *extra.values(), "basis"],
+            [_size_row(one, extra) for one in advice.size_ranges],
+        )
 
 
 def _print_without_empty_columns(header: list[str], rows: list[list]) -> None:

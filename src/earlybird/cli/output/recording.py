@@ -15,11 +15,21 @@ from earlybird.cli.output.printing import (
     table,
 )
 from earlybird.data import units
-from earlybird.data.phases import Phase, find_phases
+from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS = 12, 8, 12
 _MOST_NAMES = 3
+
+
+_THREADS = [
+    Column("before phase", lambda one: one["phase"]),
+    Column("in", lambda one: one["function"]),
+    Column("threads", lambda one: one["threads"]),
+    Column("regions", lambda one: one["regions"]),
+    Column("before the last", lambda one: units.format_seconds(one["mean_lead_s"])),
+    Column("first thread", lambda one: units.format_seconds(max(one["lead_s"]))),
+]
 
 
 def print_recording(recording: Recording, format: Format) -> None:
@@ -38,6 +48,9 @@ def print_recording(recording: Recording, format: Format) -> None:
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
     if summary["phases"]:
         _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
+    threads = [one for phase in summary["phases"] for one in phase["threads"]]
+    if threads:
+        _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
     if heaviest:
         _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
     if one_sided:
@@ -81,6 +94,19 @@ def _phase(recording: Recording, phase: Phase) -> dict[str, Any]:
         "last_s": phase.last_s,
         "messages": int(sent.messages.sum()),
         "bytes": int(sent.bytes.sum()),
+        "threads": [_threads(phase, one) for one in arrivals_before(recording, phase)],
+    }
+
+
+def _threads(phase: Phase, arrivals: ThreadArrivals) -> dict[str, Any]:
+    return {
+        "phase": phase.number,
+        "function": arrivals.function,
+        "threads": arrivals.threads,
+        "regions": arrivals.regions,
+        "mean_lead_s": arrivals.mean_lead_s,
+        "lead_s": arrivals.lead_s.tolist(),
+        "lead_classes": arrivals.classes.tolist(),
     }
 
 
@@ -111,8 +137,8 @@ def _call_columns(whole_s: float) -> list[Column]:
 def _phase_columns(whole_s: float) -> list[Column]:
     return [
         Column("phase", lambda phase: phase["number"]),
-        Column("calls", lambda phase: _names(phase["calls"])),
-        Column("in", lambda phase: _names(phase["functions"])),
+        Column("calls", lambda phase: first_names(phase["calls"])),
+        Column("in", lambda phase: first_names(phase["functions"])),
         Column("ranks", lambda phase: phase["ranks"]),
         Column("epochs", lambda phase: phase["epochs"]),
         Column("messages", lambda phase: phase["messages"] or ""),
@@ -122,7 +148,8 @@ def _phase_columns(whole_s: float) -> list[Column]:
     ]
 
 
-def _names(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
+    """The first of the calls or functions of a phase, and how many more there are."""
     more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
     return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
 
