@@ -65,8 +65,8 @@ def wrap(
     `arguments` begins with the path of a program. A launcher is called through its shim; an MPI program
     without a launcher gets the library preloaded; for any other program the shims come first on PATH.
     `found`: what is known about the command's programs; `library`: the path of libearlybird, if already
-    known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`; `others`
-    follow. Raises InputError if LD_PRELOAD cannot hold their paths.
+    known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`;
+    `others` follow. Raises InputError if LD_PRELOAD cannot hold their paths.
     """
     environment = without(environment)
     library = library or library_path(flavour)

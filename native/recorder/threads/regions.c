@@ -1,0 +1,90 @@
+/* Parallel regions of OpenMP, as a runtime with OMPT reports them: LLVM's libomp and Intel's libiomp5, on which programs that
+ * GCC has compiled run as well.
+ *
+ * Of nested regions only the outermost counts. The runtime calls everything here, on the thread that it is about.
+ */
+#include <stdlib.h>
+
+#include "recorder/recording/arrivals.h"
+#include "recorder/recording/recorder.h"
+#include "recorder/threads/ompt.h"
+
+#define EB_TLS __thread __attribute__((tls_model("initial-exec")))
+
+typedef struct {
+  const void *site;
+  uint32_t num;
+  uint64_t arrived_ticks[EB_ARRIVALS_MOST_THREADS]; /* 0: not yet */
+} region;
+
+/* A thread begins one outermost region at a time. */
+static EB_TLS region *own;
+/* That in which the thread has a task, its number there, and the depth of tasks within. */
+static EB_TLS region *present;
+static EB_TLS uint32_t number, depth;
+
+static void begin_region(ompt_data_t *encountering_task, const void *frame, ompt_data_t *parallel, unsigned requested, int flags,
+                         const void *site) {
+  (void)encountering_task, (void)frame, (void)requested, (void)flags;
+  parallel->ptr = NULL;
+  if (present || !__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return;
+  if (!own) own = malloc(sizeof *own);
+  if (!own) return;
+  own->site = site;
+  own->num = 0;
+  parallel->ptr = own;
+}
+
+static void task(int endpoint, ompt_data_t *parallel, ompt_data_t *data, unsigned num, unsigned index, int flags) {
+  (void)data, (void)flags;
+  if (endpoint == OMPT_SCOPE_END) {
+    if (depth > 0 && --depth == 0) present = NULL;
+    return;
+  }
+  if (present) {
+    depth++;
+    return;
+  }
+  if (!parallel || !parallel->ptr) return;
+  present = parallel->ptr;
+  number = index;
+  depth = 1;
+  if (index < EB_ARRIVALS_MOST_THREADS) present->arrived_ticks[index] = 0;
+  if (present == own) own->num = num < EB_ARRIVALS_MOST_THREADS ? num : EB_ARRIVALS_MOST_THREADS;
+}
+
+static void synchronise(int kind, int endpoint, ompt_data_t *parallel, ompt_data_t *data, const void *site) {
+  (void)parallel, (void)data, (void)site;
+  const bool is_implicit = kind == OMPT_BARRIER_IMPLICIT || kind == OMPT_BARRIER_IMPLICIT_PARALLEL;
+  if (!present || depth != 1 || endpoint != OMPT_SCOPE_BEGIN || !is_implicit || number >= EB_ARRIVALS_MOST_THREADS) return;
+  present->arrived_ticks[number] = eb_recorder_ticks(); /* the last one before the region's end counts */
+}
+
+static void end_region(ompt_data_t *parallel, ompt_data_t *encountering_task, int flags, const void *site) {
+  (void)encountering_task, (void)flags, (void)site;
+  region *const ended = parallel->ptr;
+  if (!ended || ended->num < 2 || !__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return;
+  eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
+  if (thread) eb_arrivals_add(&thread->epoch.arrivals, ended->site, ended->num, ended->arrived_ticks);
+}
+
+static int initialize(ompt_lookup_fn *lookup, int device, ompt_data_t *tool) {
+  (void)device, (void)tool;
+  ompt_set_callback_fn *set = (ompt_set_callback_fn *)lookup("ompt_set_callback");
+  if (!set) return 0;
+  (void)set(OMPT_PARALLEL_BEGIN, (ompt_function *)begin_region);
+  (void)set(OMPT_PARALLEL_END, (ompt_function *)end_region);
+  (void)set(OMPT_IMPLICIT_TASK, (ompt_function *)task);
+  (void)set(OMPT_SYNC_REGION, (ompt_function *)synchronise);
+  return 1;
+}
+
+static void finalize(ompt_data_t *tool) { (void)tool; }
+
+/* The runtime looks this up when it starts. */
+EB_EXPORT ompt_start_tool_result_t *ompt_start_tool(unsigned omp_version, const char *runtime_version) {
+  static ompt_start_tool_result_t tool = {initialize, finalize, {0}};
+  const char *folder = getenv("EARLYBIRD_RECORD");
+  (void)omp_version, (void)runtime_version;
+  return folder && *folder ? &tool : NULL;
+}

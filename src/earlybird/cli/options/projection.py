@@ -1,0 +1,115 @@
+"""Options of `project` and `advise program`: the changes to project, and the recording they are of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from earlybird.cli.options.shared import LAYOUT_HELP, ProfilesOption, load_profiles
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.units import parse_duration
+
+if TYPE_CHECKING:
+    from earlybird.data.projection import Projection
+    from earlybird.record.costs import Place
+    from earlybird.record.projection import EarlySending
+
+RecordingArgument = Annotated[
+    Path, typer.Argument(metavar="REC/", help="Recording, the folder of `earlybird record`.")
+]
+PhaseOption = Annotated[
+    int | None, typer.Option(help="Only this phase, as `show` numbers them.  [default: those of 1 % or more]")
+]
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """What to change, and the profile with which to predict it."""
+
+    profile: ProfilesOption = None
+    layout: Annotated[
+        str | None,
+        typer.Option(help=f"Layout of the recorded ranks: {LAYOUT_HELP}  [default: the recorded hosts]"),
+    ] = None
+    map_by: Annotated[str, typer.Option(help="How ranks fill --layout: core, socket or node.")] = "core"
+    to_layout: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Other layout, such as 4x1x2 or 4x1x2:node for ranks that fill it by node; repeat for "
+            "several.  [default: the other ways to fill --layout]"
+        ),
+    ] = None
+    to_profile: Annotated[
+        list[str] | None, typer.Option(help="Profile of another MPI on this machine; repeat for several.")
+    ] = None
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            help="Send each message in this many partitions, early.  [default: one per thread, if the "
+            "arrivals of threads were recorded]"
+        ),
+    ] = None
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            help="How much later the last partition is ready, such as 400us.  [default: as recorded]"
+        ),
+    ] = None
+    noise_percent: Annotated[
+        float | None,
+        typer.Option(
+            help="The same, in percent of the computation of an epoch.  [default: 4 if nothing was recorded]"
+        ),
+    ] = None
+
+    def project(self, recording_path: Path, phase: int | None) -> "Projection":
+        """Project the recording; raises InputError."""
+        from earlybird.data.profile import load_profile
+        from earlybird.data.recording import load_recording
+        from earlybird.record.projection import Changes, other_mappings, project, recorded_place
+
+        recording = load_recording(recording_path)
+        if not recording.ranks:
+            raise InputError(
+                f"the recording {recording_path} has no rank; record a program that calls MPI_Init"
+            )
+        joined = load_profiles(self.profile)
+        place = (
+            recorded_place(recording) if self.layout is None else _place(self.layout, self.map_by, "--layout")
+        )
+        places = (
+            other_mappings(place)
+            if self.to_layout is None
+            else [_place(*_with_mapping(text), "--to-layout") for text in self.to_layout]
+        )
+        profiles = {Path(name).name: load_profile(name) for name in self.to_profile or ()}
+        return project(recording, joined, place, Changes(places, profiles, self._early()), phase)
+
+    def _early(self) -> "EarlySending":
+        from earlybird.record.projection import EarlySending
+
+        if self.partitions is not None and self.partitions < 2:
+            raise InputError(f"--partitions is {self.partitions}; give 2 or more")
+        if self.delay is not None and self.noise_percent is not None:
+            raise InputError("--delay and --noise-percent say the same; give one of them")
+        if self.noise_percent is not None and not 0 <= self.noise_percent <= 1000:
+            raise InputError(f"--noise-percent is {self.noise_percent:g}; give 0 to 1000")
+        delay_s = None if self.delay is None else parse_duration(self.delay, "--delay")
+        share = None if self.noise_percent is None else self.noise_percent / 100
+        return EarlySending(self.partitions, delay_s, share)
+
+
+def _with_mapping(text: str) -> tuple[str, str]:
+    layout, _, map_by = text.partition(":")
+    return layout, map_by or "core"
+
+
+def _place(text: str, map_by: str, option: str) -> "Place":
+    from earlybird.record.costs import Place
+
+    try:
+        return Place(parse_layout(text, map_by), text.strip(), map_by)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from error

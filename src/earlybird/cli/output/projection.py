@@ -1,0 +1,72 @@
+"""Prints a projection: the phases as recorded and predicted, and the time of each with every change."""
+
+from typing import Any
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import (
+    Column,
+    Format,
+    interval_text,
+    print_data,
+    print_table,
+    ratio_text,
+    table,
+)
+from earlybird.cli.output.recording import first_names
+from earlybird.data.projection import ProjectedChange, ProjectedPhase, Projection
+from earlybird.data.units import format_seconds
+
+_CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
+        "speed_up_low", "speed_up_high", "run_speed_up", "run_speed_up_low", "run_speed_up_high",
+        "action")  # fmt: skip
+_Row = tuple[ProjectedPhase, ProjectedChange]
+_PHASES = (
+    Column("phase", lambda one: one.number),
+    Column("calls", lambda one: first_names(one.calls)),
+    Column("in", lambda one: first_names(one.functions)),
+    Column("epochs", lambda one: one.epochs),
+    Column("time", lambda one: format_seconds(one.time_s)),
+    Column("in MPI", lambda one: format_seconds(one.mpi_s)),
+    Column("model", lambda one: "" if one.model_s is None else format_seconds(one.model_s)),
+)
+_CHANGES = (
+    Column("phase", lambda row: row[0].number),
+    Column("change", lambda row: row[1].kind),
+    Column("to", lambda row: row[1].change),
+    Column("time", lambda row: format_seconds(row[0].time_s)),
+    Column("projected", lambda row: format_seconds(row[1].time_s.value)),
+    Column("speed-up", lambda row: ratio_text(row[1].speed_up.value)),
+    Column("95 %", lambda row: interval_text(row[1].speed_up, ratio_text)),
+    Column("of the run", lambda row: ratio_text(row[1].run_speed_up.value)),
+)
+
+
+def print_projection(projection: Projection, format: Format) -> None:
+    """Print a projection; as CSV, the changes."""
+    for reservation in projection.notes:
+        note(f"warning: {reservation}")
+    for phase in projection.phases:
+        for reservation in phase.notes:
+            note(f"warning: phase {phase.number}: {reservation}")
+    rows = [(phase, change) for phase in projection.phases for change in phase.changes]
+    if print_data(format, projection.to_json(), list(map(_flat, rows)), _CSV):
+        return
+    print(
+        f"recording {projection.recording}: {projection.ranks} ranks on {projection.layout}, "
+        f"{format_seconds(projection.run_s)}"
+    )
+    print()
+    print_table(*table(_PHASES, projection.phases), left=["calls", "in"])
+    print()
+    if rows:
+        print_table(*table(_CHANGES, rows), left=["change", "to"])
+        print("speed-up: recorded time / projected time, of the phase and of the run")
+    else:
+        print("no change to project")
+    for kind, text in projection.assumptions.items():
+        print(f"{kind}: assumes that {text}")
+
+
+def _flat(row: _Row) -> dict[str, Any]:
+    phase, change = row
+    return {"phase": phase.number, "recorded_s": phase.time_s} | change.to_json()

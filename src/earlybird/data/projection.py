@@ -1,0 +1,100 @@
+"""Projection: what changes of a recorded program or of its settings would save in each of its phases."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from earlybird.data.schema import (
+    OMIT_EMPTY,
+    Count,
+    Estimate,
+    Extra,
+    NotNegative,
+    Record,
+    decode,
+    require_one_of,
+)
+
+SCHEMA = "earlybird.projection/1"
+# What a change is of.
+LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI = (
+    "layout", "aggregation", "partitions", "collective", "mpi",
+)  # fmt: skip
+KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI)
+
+
+@dataclass(frozen=True)
+class ProjectedChange(Record):
+    """One change, and the time of a phase with it.
+
+    Attributes
+    ----------
+    kind : one of KINDS.
+    change : what is changed, such as "4x1x2".
+    action : the setting or change of the program.
+    time_s : of the phase in the whole run, projected, with a 95 % interval.
+    speed_up : recorded time of the phase / `time_s`.
+    run_speed_up : recorded time of the run / the same with this change alone.
+    """
+
+    kind: str
+    change: str
+    action: str
+    time_s: Estimate
+    speed_up: Estimate
+    run_speed_up: Estimate
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_one_of("kind", self.kind, KINDS)
+
+
+@dataclass(frozen=True)
+class ProjectedPhase(Record):
+    """A phase of the program, as recorded and as the models describe it.
+
+    Attributes
+    ----------
+    number : in the recording, see `data.phases`.
+    epochs : how often a rank goes through it.
+    time_s : recorded, from the first to the last call of each epoch, summed over epochs; mean over ranks.
+    mpi_s : the part of it inside MPI calls.
+    model_s : what the models predict for the communication of all epochs: the slowest rank; None if they
+        describe none of it.
+    """
+
+    number: Count
+    calls: tuple[str, ...]
+    functions: tuple[str, ...]
+    epochs: Count
+    time_s: NotNegative
+    mpi_s: NotNegative
+    model_s: NotNegative | None = None
+    changes: tuple[ProjectedChange, ...] = ()
+    notes: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Projection(Record):
+    """What was projected for the recording `recording` of `ranks` ranks that ran `run_s` seconds.
+
+    `assumptions` are by kind of change.
+    """
+
+    schema: ClassVar[str] = SCHEMA
+
+    recording: str
+    ranks: Count
+    run_s: NotNegative
+    layout: str
+    profile_id: str = ""
+    phases: tuple[ProjectedPhase, ...] = ()
+    assumptions: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+def projection_from_json(value: Mapping[str, Any], where: str = "the projection") -> Projection:
+    """Build a Projection from its JSON object; raises InputError when a part is missing."""
+    return decode(value, Projection, where, "make it again with `earlybird project --json`")

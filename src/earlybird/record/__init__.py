@@ -1,0 +1,1 @@
+"""What a recorded program would gain from changes: projection and advice."""

@@ -1,0 +1,98 @@
+"""Advice for a recorded program: the projected changes of all phases, ranked."""
+
+from earlybird.advise import options
+from earlybird.advise.options import Option
+from earlybird.data.advice import MODEL, Advice, Alternative
+from earlybird.data.projection import (
+    AGGREGATION,
+    COLLECTIVE,
+    LAYOUT,
+    OTHER_MPI,
+    PARTITIONS,
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+)
+from earlybird.data.schema import Estimate
+
+AS_RECORDED = "as recorded"
+# From a setting of the launch to a change of the program, by the work that they are.
+_WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, AGGREGATION, PARTITIONS)
+
+
+def advise_program(projection: Projection) -> Advice:
+    """The changes by the time of the run that each saves; first the advised one.
+
+    That is "as recorded", unless a change is clearly faster: of those, the one that is least work within 5 %
+    of the fastest (see `options.choose`). A layout or an MPI changes all phases, so it is one alternative
+    with the sum over phases.
+    """
+    run_s = projection.run_s
+    alternatives = [
+        Alternative(AS_RECORDED, Estimate.exact(run_s), Estimate.exact(1.0), "leave the program as it is")
+    ]
+    kinds = [""]
+    for phase in projection.phases:
+        for change in phase.changes:
+            if change.kind not in (LAYOUT, OTHER_MPI):
+                alternatives.append(_of_phase(phase, change, run_s))
+                kinds.append(change.kind)
+    for (kind, _), changes in _of_run(projection).items():
+        alternatives.append(_together(changes, run_s))
+        kinds.append(kind)
+    choices = [
+        Option(
+            one.method, (_WORK.index(kind) if kind else -1,), one.time_s, one.speed_up, MODEL,
+            is_reference=one.method == AS_RECORDED,
+        )
+        for one, kind in zip(alternatives, kinds, strict=True)
+    ]  # fmt: skip
+    ranked = tuple(alternatives[k] for k in options.order(choices))
+    notes = [*projection.notes, *(note for phase in projection.phases for note in phase.notes)]
+    assumed = [f"{kind}: {text}" for kind, text in projection.assumptions.items()]
+    return Advice(
+        "program",
+        {"recording": projection.recording, "ranks": projection.ranks, "layout": projection.layout},
+        AS_RECORDED,
+        ranked,
+        profile_id=projection.profile_id,
+        notes=tuple(dict.fromkeys(notes)),
+        extra={"assumptions": assumed},
+    )
+
+
+def _of_phase(phase: ProjectedPhase, change: ProjectedChange, run_s: float) -> Alternative:
+    return Alternative(
+        change.change, _times(run_s, change.run_speed_up), change.run_speed_up, change.action,
+        extra={"kind": change.kind, "phase": phase.number, "functions": ", ".join(phase.functions)},
+    )  # fmt: skip
+
+
+def _of_run(projection: Projection) -> dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]]:
+    """The changes of the whole run by kind and name, with the phases that they change."""
+    found: dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
+    for phase in projection.phases:
+        for change in phase.changes:
+            if change.kind in (LAYOUT, OTHER_MPI):
+                found.setdefault((change.kind, change.change), []).append((phase, change))
+    return found
+
+
+def _together(changes: list[tuple[ProjectedPhase, ProjectedChange]], run_s: float) -> Alternative:
+    """What a change of the run saves in all phases; the bounds add up, as errors of one model agree."""
+    saved = [
+        sum(phase.time_s - one for phase, one in ((phase, change.time_s[k]) for phase, change in changes))
+        for k in range(3)
+    ]
+    value, high, low = (run_s / max(run_s - one, 1e-12) for one in saved)
+    change = changes[0][1]
+    numbers = sorted({phase.number for phase, _ in changes})
+    speed_up = Estimate(value, min(low, value), max(high, value))
+    return Alternative(
+        change.change, _times(run_s, speed_up), speed_up, change.action,
+        extra={"kind": change.kind, "phase": ", ".join(map(str, numbers))},
+    )  # fmt: skip
+
+
+def _times(run_s: float, speed_up: Estimate) -> Estimate:
+    return Estimate(*(run_s / ratio for ratio in (speed_up.value, speed_up.high, speed_up.low)))

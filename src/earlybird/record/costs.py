@@ -1,0 +1,131 @@
+"""The time of a phase with other communication: recorded times, less what the models predict as saved."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.data.collective_algorithms import DEFAULT
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import Profile
+from earlybird.data.schema import Estimate
+from earlybird.predict.collective import Placed, forms_of, predict_collective
+from earlybird.predict.exchange import Exchange
+from earlybird.predict.ranges import interval
+from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+
+# The error of the slowest rank that exchange models had at worst on virtual clusters; see docs/results.md.
+MODEL_ERROR = 0.16
+
+
+@dataclass(frozen=True)
+class Place:
+    """A layout, with the text and mapping that it was made of."""
+
+    layout: Layout
+    text: str
+    map_by: str = "core"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted seconds of the communication of one epoch or call: by the profile, and by its replicates."""
+
+    value_s: float
+    drawn_s: np.ndarray
+
+    @classmethod
+    def of(cls, times: tuple[float, np.ndarray]) -> "Cost":
+        return cls(*times)
+
+
+def exchange_cost(pattern: Pattern, place: Place, profile: Profile) -> Cost:
+    """The slowest rank of an exchange, by the model `fair`. Raises InputError."""
+    return Cost.of(Exchange(pattern, place.layout).slowest_s(profile, "fair"))
+
+
+def early_cost(pattern: Pattern, place: Place, profile: Profile, partitions: int, delay_s: float) -> Cost:
+    """The time left after the last of equal partitions is ready, `delay_s` after the others.
+
+    What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
+    message follows. One message after the last partition is never worse, and libearlybird sends it if its
+    costs say so.
+    """
+    last_bytes = -(-pattern.bytes // partitions)
+    last, early, whole = (
+        exchange_cost(Pattern(pattern.src, pattern.dst, size), place, profile)
+        for size in (last_bytes, pattern.bytes - last_bytes, pattern.bytes)
+    )
+
+    def left(last_s, early_s, whole_s):
+        return np.minimum(last_s + np.maximum(early_s - delay_s, 0.0), whole_s)
+
+    drawn_s = left(last.drawn_s, early.drawn_s, whole.drawn_s)
+    return Cost(float(left(last.value_s, early.value_s, whole.value_s)), drawn_s)
+
+
+def default_collective_cost(one: RecordedCollective, place: Place, profile: Profile) -> Cost:
+    """A call of the MPI's default algorithm, with an interval in the place of draws. Raises InputError."""
+    placed = Placed(place.layout, one.ranks, place.map_by, 0, place.text)
+    answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, DEFAULT)
+    found = answer.predictions[0]
+    return Cost(found.time_s, np.array(found.time_interval_s or (found.time_s, found.time_s)))
+
+
+def changed_exchange_s(phase: MeasuredPhase, now: Cost, changed: Cost) -> Estimate:
+    """Seconds of a phase in the run with `changed` communication.
+
+    The models do not describe waiting for late ranks, so the predicted difference is subtracted from the
+    recorded time. Where they predict more than was recorded inside the MPI, both predictions are scaled to
+    that.
+    """
+    return _changed(phase, phase.epochs, phase.most_mpi_s, now, changed)
+
+
+def changed_collective_s(phase: MeasuredPhase, one: RecordedCollective, now: Cost, changed: Cost) -> Estimate:
+    """The same with another cost of each call of a collective."""
+    return _changed(phase, one.calls, one.least_s, now, changed)
+
+
+def sped_up_collective_s(
+    phase: MeasuredPhase, one: RecordedCollective, default_s: float, speed_up: Estimate
+) -> Estimate:
+    """The same with a speed-up of each call, whose interval contains the error of the models."""
+    cost_s = min(one.calls * default_s, one.least_s)
+    ends = (cost_s * (1 - 1 / ratio) for ratio in (speed_up.value, speed_up.low, speed_up.high))
+    value, least, most = (_left_s(phase, saved_s) for saved_s in ends)
+    return Estimate(value, most, least)
+
+
+def _changed(phase: MeasuredPhase, times: int, limit_s: float, now: Cost, changed: Cost) -> Estimate:
+    def saved(now_s, changed_s):
+        scale = np.minimum(1.0, limit_s / np.maximum(times * now_s, 1e-300))
+        return times * scale * (now_s - changed_s)
+
+    value_s = float(saved(now.value_s, changed.value_s))
+    low_s, high_s = value_s, value_s
+    if len(now.drawn_s) and len(now.drawn_s) == len(changed.drawn_s):
+        low_s, high_s = interval(saved(now.drawn_s, changed.drawn_s), value_s)
+    scale = min(1.0, limit_s / (times * now.value_s)) if now.value_s > 0 else 1.0
+    error_s = times * scale * MODEL_ERROR * math.hypot(now.value_s, changed.value_s)
+    # Independent sources of error.
+    low_s = value_s - math.hypot(value_s - low_s, error_s)
+    high_s = value_s + math.hypot(high_s - value_s, error_s)
+    return Estimate(_left_s(phase, value_s), _left_s(phase, high_s), _left_s(phase, low_s))
+
+
+def _left_s(phase: MeasuredPhase, saved_s: float) -> float:
+    """What remains of the phase; the time outside MPI calls does."""
+    return max(phase.time_s - saved_s, phase.time_s - phase.mpi_s, 0.0)
+
+
+def attempt(compute: Callable[[], Cost], notes: list[str]) -> Cost | None:
+    """A cost, or None and a note on why there is none."""
+    try:
+        return compute()
+    except InputError as error:
+        notes.append(str(error))
+        return None

@@ -1,0 +1,127 @@
+"""What a recording says of a phase: its times, its exchange and its collectives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern
+from earlybird.data.phases import Phase
+from earlybird.data.recorded_rank import CALL
+from earlybird.data.recording import Recording
+from earlybird.patterns.recorded import exchange_of_phase
+
+# Blocking collectives whose time is all inside the call, and the operation that models describe.
+_OPERATIONS = {
+    "MPI_Bcast": "bcast", "MPI_Reduce": "reduce", "MPI_Allreduce": "allreduce", "MPI_Allgather": "allgather",
+    "MPI_Alltoall": "alltoall", "MPI_Gather": "gather", "MPI_Scatter": "scatter", "MPI_Barrier": "barrier",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RecordedCollective:
+    """The calls of one collective on one communicator in a phase.
+
+    Attributes
+    ----------
+    calls : of each rank in the run.
+    size_bytes : the mean size, as the models count it: of the buffer, or of the block between two ranks.
+    least_s, mean_s : time in all these calls of the rank that spends the least, which waits least for the
+        others; and the mean over ranks.
+    """
+
+    operation: str
+    ranks: int
+    calls: int
+    size_bytes: int
+    least_s: float
+    mean_s: float
+
+
+class MeasuredPhase:
+    """A phase of a recording, with times that are means over the ranks that take part in it."""
+
+    def __init__(self, recording: Recording, phase: Phase):
+        self.recording, self.phase = recording, phase
+        self.epochs = phase.epochs
+        self.time_s = phase.time_s / len(phase.of_ranks)
+
+    @cached_property
+    def _entries(self) -> Mapping[int, np.ndarray]:
+        return {
+            rank: one.entries_of(self.phase.of_ranks[rank])
+            for rank, one in self.recording.ranks.items()
+            if rank in self.phase.of_ranks
+        }
+
+    @cached_property
+    def _mpi_s(self) -> np.ndarray:
+        """Seconds inside MPI calls by rank."""
+        return np.array([1e-9 * float(rows["time_ns"].sum()) for rows in self._entries.values()])
+
+    @property
+    def mpi_s(self) -> float:
+        return float(self._mpi_s.mean())
+
+    @property
+    def most_mpi_s(self) -> float:
+        """Of the rank that spends the most."""
+        return float(self._mpi_s.max())
+
+    @cached_property
+    def exchange(self) -> Pattern | None:
+        """The messages of one epoch; None without messages between ranks."""
+        try:
+            pattern = exchange_of_phase(self.recording, self.phase).pattern
+        except InputError:  # too many messages
+            pattern = exchange_of_phase(self.recording, self.phase, combined=True).pattern
+        return pattern if len(pattern.bytes) else None
+
+    @cached_property
+    def combined_exchange(self) -> Pattern | None:
+        """The same with one message for each pair; None if it is no other exchange."""
+        if self.exchange is None:
+            return None
+        pattern = exchange_of_phase(self.recording, self.phase, combined=True).pattern
+        return pattern if len(pattern.bytes) < len(self.exchange.bytes) else None
+
+    def collectives(self) -> list[RecordedCollective]:
+        """The blocking collectives over intra-communicators, by time."""
+        found: dict[tuple[str, tuple[int, ...]], list[np.ndarray]] = {}
+        for rank, rows in self._entries.items():
+            one = self.recording.ranks[rank]
+            for call in np.unique(rows["call"]).tolist():
+                if one.calls[call] not in _OPERATIONS:
+                    continue
+                of_call = rows[(rows["call"] == call) & (rows["role"] == CALL)]
+                for number in np.unique(of_call["communicator"]).tolist():
+                    communicator = one.communicators.get(number)
+                    if communicator is None or communicator.remote_members:
+                        continue
+                    key = one.calls[call], tuple(communicator.members)
+                    part = of_call[of_call["communicator"] == number]
+                    sums = [part[name].sum() for name in ("calls", "bytes", "time_ns")]
+                    found.setdefault(key, []).append(np.array(sums, dtype=float))
+        collectives = [
+            _collective(_OPERATIONS[name], len(members), np.array(sums))
+            for (name, members), sums in found.items()
+            if len(members) > 1
+        ]
+        return sorted(collectives, key=lambda one: -one.mean_s)
+
+
+def _collective(operation: str, ranks: int, sums: np.ndarray) -> RecordedCollective:
+    """`sums`: calls, bytes and nanoseconds of each rank that left a file."""
+    calls, size, time_ns = sums.T
+    mean_bytes = float(size.sum() / max(calls.sum(), 1))
+    if operation in ("gather", "scatter"):
+        # The root passes in the blocks of all ranks, each other one a block.
+        block = mean_bytes * ranks / (2 * ranks - 1)
+    elif operation == "alltoall":
+        block = mean_bytes / ranks
+    else:
+        block = mean_bytes
+    least_s, mean_s = 1e-9 * float(time_ns.min()), 1e-9 * float(time_ns.mean())
+    return RecordedCollective(operation, ranks, int(np.median(calls)), round(block), least_s, mean_s)

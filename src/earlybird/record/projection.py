@@ -1,0 +1,334 @@
+"""Project what changes would save in the phases of a recorded program (paper 002 section V, made general)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from earlybird.advise.collective import advise_collective
+from earlybird.data import labels
+from earlybird.data.errors import InputError
+from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.phases import Phase, arrivals_before, find_phases
+from earlybird.data.profile import Profile
+from earlybird.data.projection import (
+    AGGREGATION,
+    COLLECTIVE,
+    LAYOUT,
+    OTHER_MPI,
+    PARTITIONS,
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+)
+from earlybird.data.recording import Recording
+from earlybird.data.schema import Estimate
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.record.costs import (
+    MODEL_ERROR,
+    Cost,
+    Place,
+    attempt,
+    changed_collective_s,
+    changed_exchange_s,
+    default_collective_cost,
+    early_cost,
+    exchange_cost,
+    sped_up_collective_s,
+)
+from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+
+# Phases that take less of the run are left out.
+_LEAST_SHARE = 0.01
+# A model that predicts more than this many times what was recorded is of another machine or layout.
+_DISAGREEMENT = 1.5
+
+# The delay that paper 002 assumes of one thread.
+NOISE_SHARE = 0.04
+
+ASSUMPTIONS = {
+    LAYOUT: "computation takes the same time on the other layout",
+    AGGREGATION: "all messages of a pair are known before the first one is sent; packing costs nothing",
+    COLLECTIVE: "ranks arrive at the collective as recorded",
+    OTHER_MPI: "the two profiles are of the same machine; computation takes the same time",
+    PARTITIONS: "each message is filled in equal partitions, one of which is ready later than the others by "
+    "the delay named; libearlybird sends while threads compute",
+}
+
+
+@dataclass(frozen=True)
+class EarlySending:
+    """How partitions of the program's messages would become ready.
+
+    Attributes
+    ----------
+    partitions : of every message; None: as many as threads arrived before the sends.
+    delay_s : of the last partition after the others; None: as recorded, else by `noise_share`.
+    noise_share : the delay as a share of the computation of an epoch; None: NOISE_SHARE, where no arrivals
+        were recorded.
+    """
+
+    partitions: int | None = None
+    delay_s: float | None = None
+    noise_share: float | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes to project, besides aggregation and collective algorithms.
+
+    Attributes
+    ----------
+    places : other layouts.
+    profiles : of other MPIs, by name.
+    """
+
+    places: Sequence[Place] = ()
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    early: EarlySending = EarlySending()
+
+
+def recorded_place(recording: Recording) -> Place:
+    """The layout of the recording: its hosts in the order of their first ranks, with one socket each.
+
+    Raises InputError if a rank is missing: its host is unknown.
+    """
+    if recording.missing or not recording.ranks:
+        raise InputError(
+            f"{len(recording.missing)} ranks left no file, so their nodes are unknown; give --layout"
+        )
+    hosts = [recording.ranks[rank].host for rank in range(recording.size)]
+    number = {host: k for k, host in enumerate(dict.fromkeys(hosts))}
+    node = np.array([number[host] for host in hosts], dtype=np.int64)
+    num_nodes = len(number)
+    for map_by in ("core", "node") if recording.size % num_nodes == 0 else ():
+        text = f"{num_nodes}x1x{recording.size // num_nodes}"
+        if np.array_equal(parse_layout(text, map_by).node, node):
+            return Place(parse_layout(text, map_by), text, map_by)
+    text = f"{labels.counted(num_nodes, 'host')} as recorded"
+    return Place(Layout(node, np.zeros_like(node), text), text)
+
+
+def other_mappings(place: Place) -> list[Place]:
+    """The same nodes filled in other orders, as far as they differ."""
+    try:
+        places = [Place(parse_layout(place.text, one), place.text, one) for one in MAPPINGS]
+    except InputError:  # a file, or a layout that has no text
+        return []
+    distinct: list[Place] = [place]
+    for one in places:
+        if not any(_is_same(one.layout, other.layout) for other in distinct):
+            distinct.append(one)
+    return distinct[1:]
+
+
+def project(
+    recording: Recording,
+    profile: Profile,
+    place: Place,
+    changes: Changes,
+    only_phase: int | None = None,
+) -> Projection:
+    """What each of `changes`, aggregation and other collective algorithms would save in each phase.
+
+    Phases that take less than 1 % of the run are left out, unless `only_phase` names one. Raises InputError
+    if the layout has another number of ranks, or if there is no such phase.
+    """
+    for one in (place, *changes.places):
+        if one.layout.num_ranks != recording.size:
+            raise InputError(
+                f"the recording has {recording.size} ranks and the layout {one.text} has "
+                f"{one.layout.num_ranks}; give a layout of {recording.size} ranks"
+            )
+    phases = find_phases(recording)
+    if only_phase is not None:
+        phases = [phase for phase in phases if phase.number == only_phase]
+        if not phases:
+            raise InputError(
+                f"the recording has phases 1 to {len(find_phases(recording))}, --phase is {only_phase}; give "
+                "one of them"
+            )
+    projector = _Projector(recording, profile, place, changes)
+    shown = [one for one in map(projector.project, phases) if one is not None]
+    kept = [one for one in shown if only_phase is not None or one.time_s >= _LEAST_SHARE * recording.run_s]
+    assumed = {change.kind for one in kept for change in one.changes}
+    assumptions = {kind: text for kind, text in ASSUMPTIONS.items() if kind in assumed}
+    return Projection(
+        str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id, tuple(kept),
+        assumptions, tuple(projector.notes(kept)),
+    )  # fmt: skip
+
+
+class _Projector:
+    def __init__(self, recording: Recording, profile: Profile, place: Place, changes: Changes):
+        self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
+        self._outside_s = _outside_mpi_s(recording)
+        self._left_out: dict[str, None] = {}
+
+    def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
+        yield from self._left_out
+        if any(phase.changes for phase in phases):
+            yield (
+                f"intervals contain the uncertainty of the profile and {labels.percent(MODEL_ERROR)} error "
+                "of each predicted exchange; changes of one phase exclude or overlap each other, so do not "
+                "add them"
+            )
+
+    def project(self, phase: Phase) -> ProjectedPhase | None:
+        """None: it is empty, as MPI_Init is."""
+        measured = MeasuredPhase(self.recording, phase)
+        if not measured.epochs or measured.time_s <= 0:
+            return None
+        notes: list[str] = []
+        pattern, model_s = measured.exchange, 0.0
+        now = None
+        if pattern is not None:
+            now = attempt(lambda: exchange_cost(pattern, self.place, self.profile), notes)
+            model_s += measured.epochs * now.value_s if now else 0.0
+        changes: list[ProjectedChange] = []
+        if now is not None:
+            changes += self._of_exchange(measured, now, notes)
+        for one in measured.collectives():
+            cost, found = self._of_collective(measured, one, notes)
+            model_s += one.calls * cost.value_s if cost else 0.0
+            changes += found
+        if model_s > _DISAGREEMENT * measured.most_mpi_s:
+            notes.append(
+                f"the models predict {format_seconds(model_s)} for this phase and at most "
+                f"{format_seconds(measured.most_mpi_s)} were recorded inside the MPI: the profile or layout "
+                "is not that of the recording; predictions are scaled to the recorded time"
+            )
+        return ProjectedPhase(
+            phase.number, tuple(phase.calls), tuple(phase.functions), measured.epochs, measured.time_s,
+            measured.mpi_s, model_s if model_s > 0 else None,
+            tuple(sorted(changes, key=lambda change: change.time_s.value)), tuple(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
+        pattern = measured.exchange
+        assert pattern is not None
+
+        def change(kind: str, name: str, action: str, compute) -> Iterator[ProjectedChange]:
+            cost = attempt(compute, notes)
+            if cost is not None:
+                yield self._change(measured, kind, name, action, changed_exchange_s(measured, now, cost))
+
+        for place in self.changes.places:
+            yield from change(
+                LAYOUT, place.layout.text, _placing(place),
+                lambda place=place: exchange_cost(pattern, place, self.profile),
+            )  # fmt: skip
+        for name, profile in self.changes.profiles.items():
+            yield from change(
+                OTHER_MPI, name, f"use the MPI of {name}",
+                lambda profile=profile: exchange_cost(pattern, self.place, profile),
+            )  # fmt: skip
+        combined = measured.combined_exchange
+        if combined is not None:
+            before, after = len(pattern.bytes), len(combined.bytes)
+            yield from change(
+                AGGREGATION, f"{before} to {after} messages",
+                f"pack the messages of an epoch to each receiver into one: {after} messages instead of "
+                f"{before}, of {format_bytes(float(np.mean(combined.bytes)))} in the mean",
+                lambda: exchange_cost(combined, self.place, self.profile),
+            )  # fmt: skip
+        if (found := self._partitions(measured)) is not None:
+            partitions, delay_s, source = found
+            mpi = self.profile.context.get("flavour", "MPI")
+            yield from change(
+                PARTITIONS, f"{partitions}, delay {format_seconds(delay_s)} {source}",
+                f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
+                f"when it is filled; start the program with `earlybird exec --mpi {mpi} -- mpiexec ...`",
+                lambda: early_cost(pattern, self.place, self.profile, partitions, delay_s),
+            )  # fmt: skip
+
+    def _partitions(self, measured: MeasuredPhase) -> tuple[int, float, str] | None:
+        """Partitions, their delay and its source; None if nothing is known of them."""
+        early = self.changes.early
+        arrivals = next(iter(arrivals_before(self.recording, measured.phase)), None)
+        partitions = early.partitions or (arrivals.threads if arrivals else None)
+        if partitions is None:
+            return None
+        if early.delay_s is not None:
+            return partitions, early.delay_s, "given"
+        if early.noise_share is None and arrivals is not None:
+            return partitions, arrivals.mean_lead_s, "recorded"
+        share = NOISE_SHARE if early.noise_share is None else early.noise_share
+        delay_s = share * self._outside_s / measured.epochs
+        return partitions, delay_s, f"by {labels.percent(share)} noise"
+
+    def _of_collective(
+        self, measured: MeasuredPhase, one: RecordedCollective, notes: list[str]
+    ) -> tuple[Cost | None, list[ProjectedChange]]:
+        """The predicted cost of the default, and changes."""
+        if one.ranks != self.place.layout.num_ranks:
+            self._left_out[
+                "collectives over a part of the ranks are left out: profiles describe all ranks of a layout"
+            ] = None
+            return None, []
+        found: list[ProjectedChange] = []
+        try:
+            advice, _ = advise_collective(
+                self.profile, one.operation, None, one.size_bytes,
+                layout=self.place.text, map_by=self.place.map_by, mpi_only=True,
+            )  # fmt: skip
+        except InputError as error:
+            self._left_out[f"{one.operation} is not projected: {error}"] = None
+            return None, []
+        default = next((one for one in advice.ranked if one.method == advice.baseline), None)
+        best = advice.ranked[0]
+        what = f"{one.operation} of {format_bytes(one.size_bytes)}"
+        if default is not None and best is not default and best.speed_up is not None:
+            time_s = sped_up_collective_s(measured, one, default.time_s.value, best.speed_up)
+            found.append(self._change(measured, COLLECTIVE, f"{what} by {best.method}", best.action, time_s))
+
+        def cost_of(place: Place, profile: Profile) -> Cost | None:
+            return attempt(lambda: default_collective_cost(one, place, profile), notes)
+
+        now = cost_of(self.place, self.profile)
+        if now is None:
+            return None, found
+        others = [
+            *(
+                (LAYOUT, to.layout.text, _placing(to), cost_of(to, self.profile))
+                for to in self.changes.places
+            ),
+            *(
+                (OTHER_MPI, name, f"use the MPI of {name}", cost_of(self.place, to))
+                for name, to in self.changes.profiles.items()
+            ),
+        ]
+        for kind, name, action, cost in others:
+            if cost is not None:
+                time_s = changed_collective_s(measured, one, now, cost)
+                found.append(self._change(measured, kind, name, action, time_s))
+        return now, found
+
+    def _change(
+        self, measured: MeasuredPhase, kind: str, name: str, action: str, time_s: Estimate
+    ) -> ProjectedChange:
+        def speed_up(whole_s: float) -> Estimate:
+            """Over a time that contains that of the phase."""
+            ratios = [whole_s / max(whole_s - measured.time_s + one, 1e-12) for one in time_s]
+            return Estimate(ratios[0], ratios[2], ratios[1])
+
+        whole_s = max(self.recording.run_s, measured.time_s)
+        return ProjectedChange(kind, name, action, time_s, speed_up(measured.time_s), speed_up(whole_s))
+
+
+def _placing(place: Place) -> str:
+    """How to get this layout."""
+    return f"place the ranks as {place.layout.text}"
+
+
+def _outside_mpi_s(recording: Recording) -> float:
+    """Seconds outside MPI calls in the run, the median over ranks."""
+    inside = []
+    for one in recording.ranks.values():
+        is_init = np.isin(one.entries["call"], [k for k, name in enumerate(one.calls) if "MPI_Init" in name])
+        inside.append(one.run_s - 1e-9 * float(one.entries["time_ns"][~is_init].sum()))
+    return max(float(np.median(inside)), 0.0) if inside else 0.0
+
+
+def _is_same(one: Layout, other: Layout) -> bool:
+    return np.array_equal(one.node, other.node) and np.array_equal(one.socket, other.socket)

@@ -1,0 +1,137 @@
+"""Projections of synthetic recordings come out at values that can be computed by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.profile import profile_from_json
+from earlybird.data.projection import AGGREGATION, LAYOUT, OTHER_MPI, PARTITIONS, projection_from_json
+from earlybird.record.advice import AS_RECORDED, advise_program
+from earlybird.record.costs import MODEL_ERROR, Place
+from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
+from tests import recordings
+
+MEMORY, NETWORK = 1e9, 1e8  # bytes/s
+EACH = 10**7
+# The network moves a message in 0.1 s and memory in 0.01 s; ranks 1 and 3 send by the one and receive by the
+# other. By node, every node receives two messages at once.
+NOW_S = 0.11
+HALVES = recordings.in_memory(4, recordings.ring(4, 1, EACH), host=lambda rank: f"n{rank // 2}")
+
+
+def profile(memory=MEMORY, network=NETWORK, latency_s=0.0):
+    def level(bandwidth):
+        line = {"latency_s": latency_s, "bandwidth_bytes_per_s": {"1": bandwidth}}
+        return {"protocols": [line]}
+
+    levels = {"intra_socket": level(memory), "inter_socket": level(memory), "inter_node": level(network)}
+    return profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
+
+
+def place(text, map_by="core"):
+    return Place(parse_layout(text, map_by), text, map_by)
+
+
+def changes_of(projection, kind, phase=1):
+    return [one for one in projection.phases[phase - 1].changes if one.kind == kind]
+
+
+def test_the_recorded_hosts_are_the_layout():
+    assert (recorded_place(HALVES).text, recorded_place(HALVES).map_by) == ("2x1x2", "core")
+    by_turns = recordings.in_memory(4, recordings.ring(4), host=lambda rank: f"n{rank % 2}")
+    assert (recorded_place(by_turns).text, recorded_place(by_turns).map_by) == ("2x1x2", "node")
+    uneven = recordings.in_memory(3, recordings.ring(3), host=lambda rank: f"n{min(rank, 1)}")
+    assert recorded_place(uneven).layout.node.tolist() == [0, 1, 1]
+    assert [one.map_by for one in other_mappings(place("2x1x2"))] == ["node"]
+    assert other_mappings(recorded_place(uneven)) == []
+
+
+def test_another_layout_changes_the_time_by_the_predicted_difference():
+    found = project(HALVES, profile(), recorded_place(HALVES), Changes([place("2x1x2", "node")]))
+    phase = found.phases[0]
+    assert phase.time_s == pytest.approx(0.5)
+    assert phase.model_s == pytest.approx(NOW_S)
+    (change,) = changes_of(found, LAYOUT)
+    time_s = 0.5 + 0.2 - NOW_S
+    assert change.time_s.value == pytest.approx(time_s)
+    assert change.speed_up.value == pytest.approx(0.5 / time_s)
+    assert change.run_speed_up.value == pytest.approx(2.0 / (2.0 + 0.2 - NOW_S))
+    error_s = MODEL_ERROR * (NOW_S**2 + 0.2**2) ** 0.5
+    assert change.time_s.low == pytest.approx(time_s - error_s)
+    assert change.time_s.high == pytest.approx(time_s + error_s)
+    assert projection_from_json(found.to_json()) == found
+
+
+def test_a_faster_mpi_saves_no_more_than_the_time_inside_the_mpi():
+    found = project(
+        HALVES, profile(), recorded_place(HALVES), Changes(profiles={"fast": profile(network=1e12)})
+    )
+    (change,) = changes_of(found, OTHER_MPI)
+    # What remains is in memory: 0.01 s.
+    assert change.time_s.value == pytest.approx(0.5 - NOW_S + 0.01, rel=1e-3)
+    slow = project(
+        HALVES, profile(network=1e7), recorded_place(HALVES), Changes(profiles={"fast": profile()})
+    )
+    # 1.01 s are predicted and 0.2 s were recorded inside the MPI.
+    (change,) = changes_of(slow, OTHER_MPI)
+    assert change.time_s.value == pytest.approx(0.5 - 0.2 * (1 - NOW_S / 1.01), rel=1e-3)
+    assert change.time_s.low >= 0.5 - 0.2 - 1e-3
+    assert "not that of the recording" in slow.phases[0].notes[0]
+
+
+def test_one_message_per_pair_saves_the_latency_of_the_others():
+    recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)])
+    found = project(recording, profile(latency_s=0.01), recorded_place(recording), Changes())
+    (change,) = changes_of(found, AGGREGATION)
+    assert change.change == "10 to 2 messages"
+    assert change.time_s.value == pytest.approx(0.5 - 4 * 0.01)
+
+
+@pytest.mark.parametrize(("delay_s", "left_s"), [(0.0, NOW_S), (0.03, NOW_S - 0.03), (1.0, NOW_S / 4)])
+def test_partitions_hide_what_is_sent_before_the_last_one(delay_s, left_s):
+    early = EarlySending(4, delay_s)
+    found = project(HALVES, profile(), recorded_place(HALVES), Changes(early=early))
+    (change,) = changes_of(found, PARTITIONS)
+    assert change.time_s.value == pytest.approx(0.5 - NOW_S + left_s)
+    assert change.change.startswith("4, delay")
+
+
+def test_noise_is_a_share_of_the_computation_of_an_epoch():
+    """1.5 s of 2 s are inside no MPI call (0.2 s in MPI_Waitall, 0.1 s in MPI_Allreduce, 1 us in others)."""
+    found = project(HALVES, profile(), recorded_place(HALVES), Changes(early=EarlySending(4, None, 0.02)))
+    (change,) = changes_of(found, PARTITIONS)
+    assert change.time_s.value == pytest.approx(0.5 - 0.02 * 1.7, rel=1e-4)
+
+
+def test_advice_is_the_clear_change_or_none():
+    slower = Changes([place("2x1x2", "node")])
+    advice = advise_program(project(HALVES, profile(), recorded_place(HALVES), slower))
+    assert [one.method for one in advice.ranked] == [AS_RECORDED, "2x1x2 by node"]
+    faster = Changes([place("1x1x4")], early=EarlySending(4, 1.0))
+    larger = recordings.in_memory(4, recordings.ring(4, 1, 18 * 10**6), host=lambda rank: f"n{rank // 2}")
+    advice = advise_program(project(larger, profile(), recorded_place(larger), faster))
+    # Four ranks receive from one memory at once. A setting is less work than partitions, and nearly as fast.
+    assert advice.ranked[0].method == "1x1x4"
+    assert advice.ranked[0].speed_up.value == pytest.approx(2.0 / (2.0 - 1.8 * (NOW_S - 0.04)), rel=1e-3)
+    assert advice.ranked[0].speed_up.low > 1
+
+
+def test_what_is_unknown_is_left_out_with_a_note():
+    bare = replace(profile(), levels={"inter_node": profile().levels["inter_node"]})
+    found = project(HALVES, bare, recorded_place(HALVES), Changes([place("2x1x2", "node")]))
+    assert found.phases[0].model_s is None
+    assert found.phases[0].changes == ()
+    assert "no level intra_socket" in found.phases[0].notes[0]
+    assert any("allreduce is not projected" in note for note in found.notes)
+
+
+def test_a_layout_of_other_ranks_is_refused():
+    with pytest.raises(InputError, match=r"4 ranks and the layout 1x1x8 has 8"):
+        project(HALVES, profile(), place("1x1x8"), Changes())
+    with pytest.raises(InputError, match="phases 1 to 2"):
+        project(HALVES, profile(), recorded_place(HALVES), Changes(), only_phase=3)
+    gone = recordings.in_memory(4, recordings.ring(4), absent=(2,))
+    with pytest.raises(InputError, match="give --layout"):
+        recorded_place(gone)
