@@ -15,6 +15,8 @@
  * Small transfers gain only where a receiver uses partitions long before the last one is ready: requests that are started a few
  * times are spared, and checks are rarer. */
 enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256, SMALL_FIRST_DUE = 16, SMALL_DUE_STEP = 2048 };
+/* Starts until the search that decides after two have disagreed. */
+enum { THIRD_DUE = 64 };
 #define NEVER UINT64_MAX
 /* Starts before a message whose times are taken: the feedback of a start is there two starts later. */
 enum { NUM_OBSERVED = 4 };
@@ -29,6 +31,7 @@ enum { MESSAGE_NUM, MESSAGE_TOTAL, MESSAGE_NEXT_DUE, MESSAGE_ENDS };
 struct eb_trial {
   eb_search *search;  /* proposed or in progress; otherwise NULL, because a program may have thousands of requests */
   bool is_searching;
+  bool is_doubted;     /* the last search chose several segments, which the one before had not */
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_learned in_use;   /* what the last search found, or was learned before; `seen` is that of the last proposal */
   double began_s;     /* the search */
@@ -225,6 +228,15 @@ static bool is_outdated(const eb_adaptation *own) {
   return eb_transfer_is_inter_node(own->transfer) && eb_now_s() - own->trial->began_s > COMPARABLE_S;
 }
 
+/* Small transfers get several segments only if two searches agree. A program may have many of them, all of which search at the
+ * same time, on cores that they share: with 8 requests of 3 KiB each between four nodes on two cores, single searches chose two
+ * segments for three. The messages of these cost every other request time. */
+static bool doubts(const eb_adaptation *own, const eb_cut *found) {
+  const eb_trial *const trial = own->trial;
+  return is_small(own->transfer) && own->start >= RETRY_DUE && found->num > 1 && trial->in_use.cut.num == 1 && !trial->is_doubted &&
+         eb_search_one_message(trial->search) != NULL;
+}
+
 /* The segmentation of the next start: a candidate during a search, otherwise its result. */
 static const eb_cut *continue_search(eb_adaptation *own) {
   eb_trial *const trial = own->trial;
@@ -234,7 +246,9 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   const bool is_comparable = !is_outdated(own);
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
   if (next) return next;
-  const eb_proposal *const best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
+  const eb_proposal *best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
+  trial->is_doubted = doubts(own, &best->cut);
+  if (trial->is_doubted) best = eb_search_one_message(search);
   trial->in_use.cut = best->cut;
   trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   trial->is_searching = false;
@@ -264,13 +278,17 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
   /* The result of another request may not hold for this one's memory: a long-lived request runs its own search. */
   const bool is_borrowed = own->start == first_due(transfer) && trial->is_recalled;
   if (trial->search && is_borrowed) cut = &trial->in_use.cut;
-  else if (trial->search && (own->start <= CHECK_DUE || own->start == RETRY_DUE || trial->has_changed)) trial->is_searching = true;
+  else if (trial->search && (own->start <= CHECK_DUE || own->start == RETRY_DUE || trial->has_changed || trial->is_doubted))
+    trial->is_searching = true;
   if (trial->is_searching) cut = continue_search(own);
   if (!trial->is_searching) {
     free(trial->search);
     trial->search = NULL;
   }
-  *next_due = trial->is_searching ? own->start + 1 : is_borrowed ? CHECK_DUE : next_check(transfer, own->start);
+  *next_due = trial->is_searching ? own->start + 1
+              : is_borrowed       ? CHECK_DUE
+              : trial->is_doubted ? own->start + THIRD_DUE
+                                  : next_check(transfer, own->start);
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
   return cut->num;

@@ -138,11 +138,15 @@ const eb_cut *eb_search_next(eb_search *search, uint64_t start) {
   return &search->candidates[search->turn].proposal.cut;
 }
 
-const eb_proposal *eb_search_predicted(const eb_search *search) {
-  const eb_proposal *best = &search->candidates[0].proposal, *one = best;
+const eb_proposal *eb_search_one_message(const eb_search *search) {
   for (int c = 0; c < search->num; c++)
-    if (search->candidates[c].proposal.cut.num == 1) one = &search->candidates[c].proposal;
-  return best->predicted_s < TRUSTED * one->predicted_s ? best : one;
+    if (search->candidates[c].proposal.cut.num == 1) return &search->candidates[c].proposal;
+  return NULL;
+}
+
+const eb_proposal *eb_search_predicted(const eb_search *search) {
+  const eb_proposal *const best = &search->candidates[0].proposal, *const one = eb_search_one_message(search);
+  return !one || best->predicted_s < TRUSTED * one->predicted_s ? best : one;
 }
 
 const eb_proposal *eb_search_best(const eb_search *search) {

@@ -41,6 +41,9 @@ void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *
 /* The candidate for a start, which must be later than in all previous calls; NULL: the search is complete. */
 const eb_cut *eb_search_next(eb_search *search, uint64_t start);
 
+/* The candidate that is one message; NULL if there is none. */
+const eb_proposal *eb_search_one_message(const eb_search *search);
+
 /* The choice by prediction only: the best if it is clearly better than one segment. */
 const eb_proposal *eb_search_predicted(const eb_search *search);
 

@@ -112,7 +112,11 @@ def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):
 )
 def test_other_files_are_refused_with_what_is_allowed(earlybird, refused, tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
-    allowed = "make it again" if "incomplete" in message else "a profile, prediction, projection, comparison or advice"
+    allowed = (
+        "make it again"
+        if "incomplete" in message
+        else "a profile, prediction, projection, comparison or advice"
+    )
     refused(earlybird("show", name, check=False), name, message, allowed)
 
 
