@@ -113,10 +113,7 @@ static void measure(const pair *with, eb_cost *cost) {
     /* What each further message of a train adds beyond its bytes at full bandwidth: exactly what the planner adds. */
     const double bytes_s = sizes[s] * one_s[NUM_SIZES - 1] / sizes[NUM_SIZES - 1];
     const double more_s = (train[s] - one_s[s]) / (TRAIN - 1) - bytes_s;
-    /* A link carries short trains faster than it carries on, which hides what their messages cost the cores: a message costs
-     * no less than a shorter one. */
-    const double least_s = s ? overhead_s[s - 1] : LEAST_S;
-    overhead_s[s] = more_s > least_s ? more_s : least_s;
+    overhead_s[s] = more_s > LEAST_S ? more_s : LEAST_S;
   }
   to_cost(one_s, overhead_s, cost);
 }

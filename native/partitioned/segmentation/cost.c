@@ -24,6 +24,13 @@ double eb_cost_time_s(const eb_cost *cost, int64_t bytes) {
 
 double eb_cost_overhead_s(const eb_cost *cost, int64_t bytes) { return protocol_of(cost, bytes)->overhead_s; }
 
+double eb_cost_core_s(const eb_cost *cost, int64_t bytes) {
+  double most_s = 0;
+  for (int p = 0; p < cost->num && cost->protocols[p].min_bytes <= bytes; p++)
+    if (cost->protocols[p].overhead_s > most_s) most_s = cost->protocols[p].overhead_s;
+  return most_s;
+}
+
 double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost) { return protocol_of(cost, INT64_MAX)->bandwidth_bytes_per_s; }
 
 /* One number and the character behind it; NULL when there is no finite number. */

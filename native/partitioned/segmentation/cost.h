@@ -27,6 +27,9 @@ typedef struct {
 double eb_cost_time_s(const eb_cost *cost, int64_t bytes);
 /* Seconds that the sender is busy with it before it can send the next. */
 double eb_cost_overhead_s(const eb_cost *cost, int64_t bytes);
+/* Seconds of a core that it takes: as many at least as a shorter one. A link that carries short trains faster than long ones
+ * hides in the overhead what their messages cost the cores. */
+double eb_cost_core_s(const eb_cost *cost, int64_t bytes);
 /* The bandwidth of long messages. */
 double eb_cost_bandwidth_bytes_per_s(const eb_cost *cost);
 

@@ -371,7 +371,7 @@ bool eb_planner_send_early(const eb_planner_input *input, int max_segments, doub
   const int64_t total_bytes = input->num_partitions * input->partition_bytes;
   if (input->cost->num == 0 || total_bytes >= LEAST_UNKNOWN_BYTES) return false;
   join(&of, input);
-  const double message_s = CAUTION * eb_cost_overhead_s(input->cost, input->partition_bytes) + further_s;
+  const double message_s = CAUTION * eb_cost_core_s(input->cost, input->partition_bytes) + further_s;
   const double allowed_s = CHEAP * spread_s(input);
   int num = of.num < max_segments ? of.num : max_segments;
   while (num > 1 && (num - 1) * message_s > allowed_s) num /= 2;
