@@ -88,6 +88,7 @@ class Search(ctypes.Structure):
         ("turn", c_int),
         ("num_left", c_int),
         ("num_waited", c_int),
+        ("further_s", c_double),
         ("candidates", Candidate * PLAN_MAX_CUTS),
         ("tried", ctypes.c_byte * 8),
     )
@@ -132,6 +133,7 @@ _SIGNATURES = {
     "eb_ids_release": (None, _IDS, c_int64),
     "eb_cost_time_s": (c_double, _COST, c_int64),
     "eb_cost_overhead_s": (c_double, _COST, c_int64),
+    "eb_cost_core_s": (c_double, _COST, c_int64),
     "eb_cut_equal": (c_bool, POINTER(Cut), POINTER(Cut)),
     "eb_planner_typical_s": (c_double, POINTER(c_double), c_int),
     "eb_planner_predict_s": (c_double, _COST, c_int, POINTER(c_double), POINTER(c_int64)),

@@ -36,10 +36,13 @@ typedef struct {
 /* The overhead of a message is what it adds to a train of them beyond its bytes at full bandwidth, so one follows the
  * other: the sender's part of it is unknown, and in shared memory the receiver copies one after another. */
 static void advance(timeline *line, const eb_cost *cost, double ready_s, int64_t bytes) {
-  const double busy_s = CAUTION * eb_cost_overhead_s(cost, bytes) + (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
+  const double alone_s = eb_cost_time_s(cost, bytes), at_full_s = (double)bytes / eb_cost_bandwidth_bytes_per_s(cost);
+  /* A link may carry a few KiB faster than it carries on: the bytes of a message take no longer than all of it. */
+  const double bytes_s = at_full_s < alone_s || alone_s <= 0 ? at_full_s : alone_s;
+  const double busy_s = CAUTION * eb_cost_overhead_s(cost, bytes) + bytes_s;
   line->free_s = larger(line->free_s, ready_s) + busy_s;
-  /* A lone message may take longer than it keeps others from the way. */
-  line->done_s = larger(line->done_s, line->free_s + larger(0, eb_cost_time_s(cost, bytes) - busy_s));
+  /* A lone message may take longer than that. */
+  line->done_s = larger(line->done_s, line->free_s + larger(0, alone_s - busy_s));
 }
 
 double eb_planner_predict_s(const eb_cost *cost, int num, const double *ready_s, const int64_t *bytes) {

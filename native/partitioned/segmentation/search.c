@@ -159,7 +159,9 @@ const eb_proposal *eb_search_best(const eb_search *search) {
   for (int c = 0; c < search->num; c++) {
     const bool has_fewer = search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num;
     if (!has_fewer || search->candidates[c].num_observed == 0) continue;
-    if (taken_s[c] - taken_s[fastest] <= unclear_s || !is_clearly_quicker(search, fastest, c)) best = c;
+    const int num_more = search->candidates[fastest].proposal.cut.num - search->candidates[c].proposal.cut.num;
+    const double wanted_s = unclear_s + num_more * search->further_s;
+    if (taken_s[c] - taken_s[fastest] <= wanted_s || !is_clearly_quicker(search, fastest, c)) best = c;
   }
   return &search->candidates[best].proposal;
 }
