@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from earlybird.data.recording import PairTotals, Recording
 # Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
 # lacks some, such as the sends to neighbours that it does not have.
 _LEAST_COMMON = 0.5
+
+# More groups of some of the ranks are no variants of one phase.
+_MOST_PARTS = 100
 
 _Key = tuple[str, str, int]
 
@@ -112,6 +116,8 @@ def find_phases(recording: Recording) -> list[Phase]:
     """The phases of all ranks, the one with most time first.
 
     Phases of two ranks are one if their steps are the same, or at least half of them and no rank has both.
+    Then those that still have no rank in common, if at least half of the calls and functions are the same:
+    each corner of a domain may go through other branches of one function.
     """
     ranks_of: dict[tuple[int, frozenset[_Key]], set[int]] = defaultdict(set)
     for rank, one in recording.ranks.items():
@@ -140,7 +146,44 @@ def find_phases(recording: Recording) -> list[Phase]:
     for rank, one in recording.ranks.items():
         for number, phase in one.phases.items():
             members[group_of[phase.region, _keys(phase)]][rank][number] = phase
-    return _numbered(members)
+    return _numbered(_joined_by_functions(members, recording.size))
+
+
+def _joined_by_functions(
+    members: list[dict[int, dict[int, RankPhase]]], size: int
+) -> list[dict[int, dict[int, RankPhase]]]:
+    """Groups of some ranks, joined where the same functions make the same calls, the most similar first."""
+    whole = [by_rank for by_rank in members if len(by_rank) == size or not _functions(_first(by_rank))]
+    parts = [by_rank for by_rank in members if not any(by_rank is one for one in whole)]
+    if len(parts) > _MOST_PARTS:
+        return members
+    while True:
+        pairs = [
+            (_likeness(_first(one), _first(other)), -k, -j)
+            for k, one in enumerate(parts)
+            for j, other in enumerate(parts[:k])
+            if not one.keys() & other.keys()
+        ]
+        best = max(pairs, default=((0.0, 0), 0, 0))
+        if best[0][0] < _LEAST_COMMON:
+            return [*whole, *parts]
+        parts[-best[2]].update(parts.pop(-best[1]))
+
+
+def _likeness(one: RankPhase, other: RankPhase) -> tuple[float, int]:
+    """Common calls and functions; of equal ones, those with more similar numbers of epochs are more alike."""
+    if one.region != other.region:
+        return 0.0, 0
+    return _common(_functions(one), _functions(other)), -abs(one.epochs - other.epochs)
+
+
+def _first(by_rank: Mapping[int, Mapping[int, RankPhase]]) -> RankPhase:
+    return next(iter(next(iter(by_rank.values())).values()))
+
+
+def _functions(phase: RankPhase) -> frozenset[tuple[str, str]]:
+    """Calls with the functions that make them, as far as they are known."""
+    return frozenset((step.call, step.function) for step in phase.steps if step.function)
 
 
 def _numbered(members: list[dict[int, dict[int, RankPhase]]]) -> list[Phase]:
@@ -168,7 +211,7 @@ def _keys(phase: RankPhase) -> frozenset[_Key]:
     return frozenset((step.call, PurePath(step.module).name, step.offset) for step in phase.steps)
 
 
-def _common(one: frozenset[_Key], other: frozenset[_Key]) -> float:
+def _common(one: frozenset[Any], other: frozenset[Any]) -> float:
     """Their common part of all their steps (the Jaccard index)."""
     return len(one & other) / max(len(one | other), 1)
 

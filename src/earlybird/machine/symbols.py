@@ -1,7 +1,10 @@
 """Names of the functions in a program or library, also of those that the dynamic loader does not know."""
 
 import bisect
+import ctypes
+import re
 from collections.abc import Iterable
+from functools import cache
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -37,5 +40,40 @@ def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
         address = first + offset - 1  # of the call: the offset is that of the place it returns to
         k = bisect.bisect_right(begins, address) - 1
         if k >= 0 and address < functions[k][0] + functions[k][1]:
-            names[offset] = functions[k][2]
+            names[offset] = readable_name(functions[k][2])
     return names
+
+
+def readable_name(symbol: str) -> str:
+    """The name of a C++ function without its types: `solver::dot` for `_ZN6solver3dotIdEEvRKT_`; others as
+    they are, also where no C++ library is installed."""
+    demangle = _demangler() if symbol.startswith("_Z") else None
+    if demangle is None:
+        return symbol
+    status = ctypes.c_int()
+    text = demangle(symbol.encode(), None, None, ctypes.byref(status))
+    if status.value != 0 or not text:
+        return symbol
+    return _without_types(text.decode(errors="replace"))
+
+
+def _without_types(text: str) -> str:
+    """`void a::b<int>(c<d>) const` -> `a::b`."""
+    text, num = text.replace("(anonymous namespace)::", "").replace("operator()", "operator call"), 1
+    while num:  # the innermost first
+        text, num = re.subn(r"<[^<>()]*>|\([^<>()]*\)", "", text)
+    text = text.replace("operator call", "operator()")
+    words = re.sub(r"\b(const|volatile|\[clone[^\]]*\])", "", text).split()
+    return words[-1] if words else text
+
+
+@cache
+def _demangler():
+    """__cxa_demangle; None without the C++ library of GCC. Its results are never freed: they are few."""
+    try:
+        function = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_char_p
+    function.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+    return function

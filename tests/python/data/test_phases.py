@@ -10,7 +10,9 @@ from earlybird.data.recording import Recording
 
 
 def phase(steps, *, region=1, epochs=10, time_s=1.0, first_s=0.0):
-    made = tuple(Step("MPI_" + step[0], "/bin/app", int(step[1:])) for step in steps.split())
+    """Steps such as `I12` or, with the function that contains it, `I12:receive`."""
+    parts = [step.partition(":") for step in steps.split()]
+    made = tuple(Step("MPI_" + at[0], "/bin/app", int(at[1:]), name) for at, _, name in parts)
     return RankPhase(region, made, epochs, time_s, first_s, first_s + time_s)
 
 
@@ -42,6 +44,17 @@ def test_a_rank_that_lacks_some_of_the_calls_has_the_same_phase():
 
 def test_less_than_half_in_common_are_two_phases():
     assert len(found([phase("I1 W5")], [phase("I3 W5")])) == 2
+
+
+def test_other_branches_of_the_same_functions_are_one_phase():
+    """Ranks at the corners of a domain, of which each has its own branches in two phases."""
+    corners = [
+        [phase(f"I{k}1:recv S{k}2:send W{k}3:add"), phase(f"I{k}1:recv S{k}2:send W{k}4:copy", time_s=0.5)]
+        for k in (1, 2, 3, 4)
+    ]
+    one, other = {rank: (1,) for rank in range(4)}, {rank: (2,) for rank in range(4)}
+    assert found(*corners) == [one, other]
+    assert len(found([phase("I1:recv W2:add")], [phase("I3:get W4:put")])) == 2
 
 
 def test_two_phases_of_one_rank_stay_two():
