@@ -134,14 +134,21 @@ def through_shim(
     arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
-    node."""
+    node; preloads what the surrounding `exec` or `record` does."""
     position = launcher_at(arguments)
     outside = without(environment)
     launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]
     library = library_path(flavour)
     seen = programs_of(arguments[position:], flavour, outside, library.with_name(ABI_LIBRARY).exists())
     found = UNKNOWN._replace(is_standard_abi=seen.is_standard_abi)
-    launched, inner = wrap([launcher, *arguments[position + 1 :]], flavour, environment, found, library)
+    preloaded = environment.get(f"{PREFIX}LIBRARY", str(library)).split(":")
+    names = [os.path.basename(entry) for entry in preloaded]
+    launched, inner = wrap(
+        [launcher, *arguments[position + 1 :]], flavour, environment, found, library,
+        records=bool({RECORDER, ABI_RECORDER} & set(names)),
+        interposes=bool({LIBRARY, ABI_LIBRARY} & set(names)),
+        others=[Path(entry) for entry, name in zip(preloaded, names, strict=True) if name not in _OURS],
+    )  # fmt: skip
     return [*arguments[:position], *launched], inner
 
 
