@@ -103,6 +103,12 @@ def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":
             note(f"warning: {sentence}")
         if not recording.ranks:
             raise InputError(f"{source} has no messages, as nothing was recorded; record the program again")
+        one_sided = int(recording.one_sided().messages.sum())
+        if one_sided:
+            note(
+                f"left out {one_sided} transfers of MPI_Put, MPI_Get and the like; `earlybird pattern recording "
+                "--one-sided` includes them in a pattern, which export takes, too"
+            )
         return recording.sent(), recording.size, None
     if not source.exists():
         raise InputError(f"the recording or pattern {source} does not exist; check the path")

@@ -125,7 +125,7 @@ def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
 
 def _no_better(advice: Advice) -> str:
     """`no algorithm is clearly faster than the MPI's default`."""
-    noun = "method" if advice.operation == "pipeline" else "algorithm"
+    noun = {"pipeline": "method", "program": "change"}.get(advice.operation, "algorithm")
     own = any(advice_text.is_own(one.method) for one in advice.ranked)
     return f"no {noun}{' of the MPI' * own} is clearly faster than {labels.method(advice.baseline)}"
 
