@@ -106,8 +106,8 @@ def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":
         one_sided = int(recording.one_sided().messages.sum())
         if one_sided:
             note(
-                f"left out {one_sided} transfers of MPI_Put, MPI_Get and the like; `earlybird pattern recording "
-                "--one-sided` includes them in a pattern, which export takes, too"
+                f"left out {one_sided} transfers of MPI_Put, MPI_Get and the like; `earlybird pattern "
+                "recording --one-sided` includes them in a pattern, which export takes, too"
             )
         return recording.sent(), recording.size, None
     if not source.exists():
