@@ -111,7 +111,8 @@ static void measure(const pair *with, eb_cost *cost) {
     overhead_s[s] = s ? overhead_s[s - 1] : 0;
     if (sizes[s] > LONGEST_TRAIN) continue;
     /* What each further message of a train adds beyond its bytes at full bandwidth: exactly what the planner adds. */
-    const double bytes_s = sizes[s] * one_s[NUM_SIZES - 1] / sizes[NUM_SIZES - 1];
+    const double at_full_s = sizes[s] * one_s[NUM_SIZES - 1] / sizes[NUM_SIZES - 1];
+    const double bytes_s = at_full_s < one_s[s] ? at_full_s : one_s[s]; /* a link may carry a few KiB faster */
     const double more_s = (train[s] - one_s[s]) / (TRAIN - 1) - bytes_s;
     overhead_s[s] = more_s > LEAST_S ? more_s : LEAST_S;
   }

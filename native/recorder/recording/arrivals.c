@@ -8,6 +8,8 @@
 
 void eb_arrivals_add(eb_arrivals_of_thread *of, const void *site, uint32_t num, const uint64_t *arrived_ticks) {
   uint64_t last_ticks = 0;
+  of->is_latest = false;
+  if (num < 2) return; /* no thread waits for another */
   if (!of->latest) of->latest = malloc(sizeof *of->latest);
   if (!of->latest) return;
   for (uint32_t t = 0; t < num; t++) {

@@ -63,7 +63,7 @@ static void synchronise(int kind, int endpoint, ompt_data_t *parallel, ompt_data
 static void end_region(ompt_data_t *parallel, ompt_data_t *encountering_task, int flags, const void *site) {
   (void)encountering_task, (void)flags, (void)site;
   region *const ended = parallel->ptr;
-  if (!ended || ended->num < 2 || !__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return;
+  if (!ended || !__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return;
   eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
   if (thread) eb_arrivals_add(&thread->epoch.arrivals, ended->site, ended->num, ended->arrived_ticks);
 }

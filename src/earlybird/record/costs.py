@@ -30,12 +30,17 @@ class Place:
     map_by: str = "core"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cost:
-    """Predicted seconds of the communication of one epoch or call: by the profile, and by its replicates."""
+    """Predicted seconds of the communication of one epoch or call: by the profile, and by its replicates.
+
+    Replicate k of two costs of one profile is the same draw; one of them may have fewer. Costs of collectives
+    have `ends_s`, an interval, instead.
+    """
 
     value_s: float
     drawn_s: np.ndarray
+    ends_s: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, times: tuple[float, np.ndarray]) -> "Cost":
@@ -63,16 +68,17 @@ def early_cost(pattern: Pattern, place: Place, profile: Profile, partitions: int
     def left(last_s, early_s, whole_s):
         return np.minimum(last_s + np.maximum(early_s - delay_s, 0.0), whole_s)
 
-    drawn_s = left(last.drawn_s, early.drawn_s, whole.drawn_s)
+    num = min(len(one.drawn_s) for one in (last, early, whole))
+    drawn_s = left(last.drawn_s[:num], early.drawn_s[:num], whole.drawn_s[:num])
     return Cost(float(left(last.value_s, early.value_s, whole.value_s)), drawn_s)
 
 
 def default_collective_cost(one: RecordedCollective, place: Place, profile: Profile) -> Cost:
-    """A call of the MPI's default algorithm, with an interval in the place of draws. Raises InputError."""
+    """A call of the MPI's default algorithm. Raises InputError."""
     placed = Placed(place.layout, one.ranks, place.map_by, 0, place.text)
     answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, DEFAULT)
     found = answer.predictions[0]
-    return Cost(found.time_s, np.array(found.time_interval_s or (found.time_s, found.time_s)))
+    return Cost(found.time_s, np.empty(0), found.time_interval_s or (found.time_s, found.time_s))
 
 
 def changed_exchange_s(phase: MeasuredPhase, now: Cost, changed: Cost) -> Estimate:
@@ -107,8 +113,13 @@ def _changed(phase: MeasuredPhase, times: int, limit_s: float, now: Cost, change
 
     value_s = float(saved(now.value_s, changed.value_s))
     low_s, high_s = value_s, value_s
-    if len(now.drawn_s) and len(now.drawn_s) == len(changed.drawn_s):
-        low_s, high_s = interval(saved(now.drawn_s, changed.drawn_s), value_s)
+    if num := min(len(now.drawn_s), len(changed.drawn_s)):
+        low_s, high_s = interval(saved(now.drawn_s[:num], changed.drawn_s[:num]), value_s)
+    elif now.ends_s and changed.ends_s:  # independent of each other
+        ends_s = [saved(end_s, changed.value_s) - value_s for end_s in now.ends_s]
+        ends_s += [saved(now.value_s, end_s) - value_s for end_s in reversed(changed.ends_s)]
+        low_s = value_s - math.hypot(min(ends_s[0], 0), min(ends_s[2], 0))
+        high_s = value_s + math.hypot(max(ends_s[1], 0), max(ends_s[3], 0))
     scale = min(1.0, limit_s / (times * now.value_s)) if now.value_s > 0 else 1.0
     error_s = times * scale * MODEL_ERROR * math.hypot(now.value_s, changed.value_s)
     # Independent sources of error.

@@ -89,7 +89,7 @@ class MeasuredPhase:
 
     def collectives(self) -> list[RecordedCollective]:
         """The blocking collectives over intra-communicators, by time."""
-        found: dict[tuple[str, tuple[int, ...]], list[np.ndarray]] = {}
+        found: dict[tuple[str, tuple[int, ...]], dict[int, np.ndarray]] = {}
         for rank, rows in self._entries.items():
             one = self.recording.ranks[rank]
             for call in np.unique(rows["call"]).tolist():
@@ -103,10 +103,12 @@ class MeasuredPhase:
                     key = one.calls[call], tuple(communicator.members)
                     part = of_call[of_call["communicator"] == number]
                     sums = [part[name].sum() for name in ("calls", "bytes", "time_ns")]
-                    found.setdefault(key, []).append(np.array(sums, dtype=float))
+                    # A duplicate of a communicator has the same members.
+                    of_ranks = found.setdefault(key, {})
+                    of_ranks[rank] = of_ranks.get(rank, 0) + np.array(sums, dtype=float)
         collectives = [
-            _collective(_OPERATIONS[name], len(members), np.array(sums))
-            for (name, members), sums in found.items()
+            _collective(_OPERATIONS[name], len(members), np.array(list(of_ranks.values())))
+            for (name, members), of_ranks in found.items()
             if len(members) > 1
         ]
         return sorted(collectives, key=lambda one: -one.mean_s)

@@ -234,7 +234,7 @@ class _Projector:
             )  # fmt: skip
         if (found := self._partitions(measured)) is not None:
             partitions, delay_s, source = found
-            mpi = self.profile.context.get("flavour", "MPI")
+            mpi = self.profile.context.get("flavour", "mpich")
             yield from change(
                 PARTITIONS, f"{partitions}, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
@@ -248,11 +248,18 @@ class _Projector:
         arrivals = next(iter(arrivals_before(self.recording, measured.phase)), None)
         partitions = early.partitions or (arrivals.threads if arrivals else None)
         if partitions is None:
+            if early.delay_s is not None or early.noise_share is not None:
+                self._left_out[
+                    "the number of partitions is unknown, as no arrivals of threads were recorded; add "
+                    "--partitions"
+                ] = None
             return None
         if early.delay_s is not None:
             return partitions, early.delay_s, "given"
         if early.noise_share is None and arrivals is not None:
-            return partitions, arrivals.mean_lead_s, "recorded"
+            # A region before some of the epochs delays only these.
+            share = min(1.0, arrivals.regions / max(sum(measured.phase.epochs_of.values()), 1))
+            return partitions, share * arrivals.mean_lead_s, "recorded"
         share = NOISE_SHARE if early.noise_share is None else early.noise_share
         delay_s = share * self._outside_s / measured.epochs
         return partitions, delay_s, f"by {labels.percent(share)} noise"

@@ -20,16 +20,18 @@ __attribute__((noinline)) static void delayed(long ms) {
   struct timespec begin;
   clock_gettime(CLOCK_MONOTONIC, &begin);
 #pragma omp parallel num_threads(THREADS)
-  sleep_until(begin, ms * (1 + omp_get_thread_num()));
+  {
+    if (omp_get_thread_num() == 0) /* nested regions do not count */
+#pragma omp parallel num_threads(2)
+      sleep_until(begin, ms * (1 - omp_get_thread_num()) / 2);
+    sleep_until(begin, ms * (1 + omp_get_thread_num()));
+  }
 }
 
 __attribute__((noinline)) static void even(double *sums) {
 #pragma omp parallel num_threads(THREADS)
   {
     sums[omp_get_thread_num()] += 1;
-    if (sums[0] < 0) /* nested regions do not count */
-#pragma omp parallel num_threads(2)
-      sums[0] = 0;
   }
 }
 
@@ -43,6 +45,7 @@ __attribute__((noinline)) static void exchange(double *sent, double *received, i
 int main(int argc, char **argv) {
   int provided, rank, size;
   double sums[THREADS] = {0}, sent[COUNT] = {0}, received[COUNT];
+  omp_set_max_active_levels(2);
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

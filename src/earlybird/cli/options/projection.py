@@ -84,7 +84,7 @@ class ChangeOptions:
             if self.to_layout is None
             else [_place(*_with_mapping(text), "--to-layout") for text in self.to_layout]
         )
-        profiles = {Path(name).name: load_profile(name) for name in self.to_profile or ()}
+        profiles = {name: load_profile(name) for name in self.to_profile or ()}
         return project(recording, joined, place, Changes(places, profiles, self._early()), phase)
 
     def _early(self) -> "EarlySending":
