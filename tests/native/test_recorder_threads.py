@@ -11,11 +11,11 @@ from earlybird.toolchain.build import RECORDER, library_path
 
 pytestmark = pytest.mark.mpi
 
-RANKS, THREADS, STEPS, DELAY_MS = 2, 4, 12, 10
+RANKS, THREADS, STEPS, DELAY_MS = 2, 4, 12, 30
 
 
 def test_arrivals_of_threads_before_the_sends_are_those_of_the_program(
-    any_mpi, own_process, compiled, tmp_path, monkeypatch
+    any_mpi, own_process, compiled, tmp_path
 ):
     """GCC compiles the program; LLVM's or Intel's runtime runs it."""
     runtime = find_runtime()

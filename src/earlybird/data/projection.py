@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from earlybird.data.advice import MODEL
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Count,
@@ -35,6 +36,7 @@ class ProjectedChange(Record):
     time_s : of the phase in the whole run, projected, with a 95 % interval.
     speed_up : recorded time of the phase / `time_s`.
     run_speed_up : recorded time of the run / the same with this change alone.
+    basis : as of an `Alternative`: EXTRAPOLATED outside the measured range.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class ProjectedChange(Record):
     time_s: Estimate
     speed_up: Estimate
     run_speed_up: Estimate
+    basis: str = MODEL
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from earlybird.advise import options
 from earlybird.advise.options import Option
-from earlybird.data.advice import MODEL, Advice, Alternative
+from earlybird.data.advice import Advice, Alternative
 from earlybird.data.projection import (
     AGGREGATION,
     COLLECTIVE,
@@ -42,7 +42,7 @@ def advise_program(projection: Projection) -> Advice:
         kinds.append(kind)
     choices = [
         Option(
-            one.method, (_WORK.index(kind) if kind else -1,), one.time_s, one.speed_up, MODEL,
+            one.method, (_WORK.index(kind) if kind else -1,), one.time_s, one.speed_up, one.basis,
             is_reference=one.method == AS_RECORDED,
         )
         for one, kind in zip(alternatives, kinds, strict=True)
@@ -63,7 +63,7 @@ def advise_program(projection: Projection) -> Advice:
 
 def _of_phase(phase: ProjectedPhase, change: ProjectedChange, run_s: float) -> Alternative:
     return Alternative(
-        change.change, _times(run_s, change.run_speed_up), change.run_speed_up, change.action,
+        change.change, _times(run_s, change.run_speed_up), change.run_speed_up, change.action, change.basis,
         extra={"kind": change.kind, "phase": phase.number, "functions": ", ".join(phase.functions)},
     )  # fmt: skip
 

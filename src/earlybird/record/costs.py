@@ -42,14 +42,10 @@ class Cost:
     drawn_s: np.ndarray
     ends_s: tuple[float, float] | None = None
 
-    @classmethod
-    def of(cls, times: tuple[float, np.ndarray]) -> "Cost":
-        return cls(*times)
-
 
 def exchange_cost(pattern: Pattern, place: Place, profile: Profile) -> Cost:
     """The slowest rank of an exchange, by the model `fair`. Raises InputError."""
-    return Cost.of(Exchange(pattern, place.layout).slowest_s(profile, "fair"))
+    return Cost(*Exchange(pattern, place.layout).slowest_s(profile, "fair"))
 
 
 def early_cost(pattern: Pattern, place: Place, profile: Profile, partitions: int, delay_s: float) -> Cost:

@@ -1,7 +1,7 @@
 """Project what changes would save in the phases of a recorded program (paper 002 section V, made general)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -287,7 +287,9 @@ class _Projector:
         what = f"{one.operation} of {format_bytes(one.size_bytes)}"
         if default is not None and best is not default and best.speed_up is not None:
             time_s = sped_up_collective_s(measured, one, default.time_s.value, best.speed_up)
-            found.append(self._change(measured, COLLECTIVE, f"{what} by {best.method}", best.action, time_s))
+            change = self._change(measured, COLLECTIVE, f"{what} by {best.method}", best.action, time_s)
+            found.append(replace(change, basis=best.basis))
+            notes += advice.notes
 
         def cost_of(place: Place, profile: Profile) -> Cost | None:
             return attempt(lambda: default_collective_cost(one, place, profile), notes)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.profile import profile_from_json
@@ -116,6 +117,25 @@ def test_advice_is_the_clear_change_or_none():
     assert advice.ranked[0].method == "1x1x4"
     assert advice.ranked[0].speed_up.value == pytest.approx(2.0 / (2.0 - 1.8 * (NOW_S - 0.04)), rel=1e-3)
     assert advice.ranked[0].speed_up.low > 1
+
+
+def test_what_is_extrapolated_is_not_advised():
+    faster = Changes(early=EarlySending(4, 1.0))
+    larger = recordings.in_memory(4, recordings.ring(4, 1, 18 * 10**6), host=lambda rank: f"n{rank // 2}")
+    found = project(larger, profile(), recorded_place(larger), faster)
+    assert advise_program(found).ranked[0].method != AS_RECORDED
+    (phase,) = (one for one in found.phases if one.changes)
+    outside = tuple(replace(one, basis=EXTRAPOLATED) for one in phase.changes)
+    advice = advise_program(replace(found, phases=(replace(phase, changes=outside),)))
+    assert advice.ranked[0].method == AS_RECORDED
+
+
+@pytest.mark.parametrize("each", [0, 1])
+def test_messages_of_no_byte_or_one_are_projected(each):
+    tiny = recordings.in_memory(3, recordings.ring(3, 1, each))
+    found = project(tiny, profile(latency_s=1e-3), recorded_place(tiny), Changes(early=EarlySending(4, 0.0)))
+    (change,) = changes_of(found, PARTITIONS)
+    assert change.time_s.value == pytest.approx(0.5, abs=2e-3)
 
 
 def test_what_is_unknown_is_left_out_with_a_note():

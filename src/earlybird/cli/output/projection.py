@@ -38,6 +38,7 @@ _CHANGES = (
     Column("speed-up", lambda row: ratio_text(row[1].speed_up.value)),
     Column("95 %", lambda row: interval_text(row[1].speed_up, ratio_text)),
     Column("of the run", lambda row: ratio_text(row[1].run_speed_up.value)),
+    Column("basis", lambda row: row[1].basis),
 )
 
 
