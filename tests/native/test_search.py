@@ -39,10 +39,11 @@ def search_of(core, cuts):
     return search
 
 
-def run(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0):
+def run(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0, further_s=0.0):
     """Starts from 3 on, each seen two starts later as in a channel: the number of segments chosen, and that
     of every start."""
     search = search_of(core, cuts)
+    search.further_s = further_s
     tried = {}
     for start in itertools.count(3):
         if start - 3 in tried and random.random() >= lost:
@@ -101,6 +102,13 @@ def test_sends_that_hold_the_program_up_are_part_of_what_a_cut_takes(core):
         16: Truth(20e-6),
     }
     assert run(core, CUTS, truths, np.random.default_rng(1))[0] == 4
+
+
+@pytest.mark.parametrize(("further_s", "best"), [(0, 4), (0.5e-6, 4), (1.5e-6, 1)])
+def test_each_further_message_must_gain_what_it_costs_others(core, further_s, best):
+    """Four messages are 3 us quicker than one: 1 us for each further one."""
+    truths = {1: Truth(10e-6), 2: Truth(10e-6), 4: Truth(7e-6), 8: Truth(20e-6), 16: Truth(20e-6)}
+    assert run(core, CUTS, truths, np.random.default_rng(1), further_s=further_s)[0] == best
 
 
 def test_fewer_segments_win_where_the_difference_is_not_clear(core):
