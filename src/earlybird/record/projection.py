@@ -236,7 +236,7 @@ class _Projector:
             partitions, delay_s, source = found
             mpi = self.profile.context.get("flavour", "mpich")
             yield from change(
-                PARTITIONS, f"{partitions}, delay {format_seconds(delay_s)} {source}",
+                PARTITIONS, f"{partitions} partitions, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
                 f"when it is filled; start the program with `earlybird exec --mpi {mpi} -- mpiexec ...`",
                 lambda: early_cost(pattern, self.place, self.profile, partitions, delay_s),

@@ -44,7 +44,7 @@ def test_project_prints_the_phases_and_the_time_of_each_change(earlybird, tmp_pa
     (tmp_path / "projection.json").write_text(out)
     _, shown, _ = earlybird("show", "projection.json", "--format", "csv")
     assert {row["change"] for row in csv.DictReader(io.StringIO(shown))} == {
-        "2x1x2 by node", "4, delay 1 s given",
+        "2x1x2 by node", "4 partitions, delay 1 s given",
     }  # fmt: skip
 
 

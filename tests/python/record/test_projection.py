@@ -96,7 +96,7 @@ def test_partitions_hide_what_is_sent_before_the_last_one(delay_s, left_s):
     found = project(HALVES, profile(), recorded_place(HALVES), Changes(early=early))
     (change,) = changes_of(found, PARTITIONS)
     assert change.time_s.value == pytest.approx(0.5 - NOW_S + left_s)
-    assert change.change.startswith("4, delay")
+    assert change.change.startswith("4 partitions, delay")
 
 
 def test_noise_is_a_share_of_the_computation_of_an_epoch():
