@@ -147,6 +147,7 @@ _SIGNATURES = {
     "eb_planner_send_early": (c_bool, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
     "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
     "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
+    "eb_search_confirmed": (POINTER(Proposal), POINTER(Search), POINTER(Proposal), c_int, POINTER(c_bool)),
     "eb_search_next": (POINTER(Cut), POINTER(Search), c_uint64),
     "eb_search_best": (POINTER(Proposal), POINTER(Search)),
     "eb_search_predicted": (POINTER(Proposal), POINTER(Search)),

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from ctypes import byref
+from ctypes import byref, c_bool
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +109,27 @@ def test_each_further_message_must_gain_what_it_costs_others(core, further_s, be
     """Four messages are 3 us quicker than one: 1 us for each further one."""
     truths = {1: Truth(10e-6), 2: Truth(10e-6), 4: Truth(7e-6), 8: Truth(20e-6), 16: Truth(20e-6)}
     assert run(core, CUTS, truths, np.random.default_rng(1), further_s=further_s)[0] == best
+
+
+@pytest.mark.parametrize(
+    ("found", "num_in_use", "used"),
+    [
+        ([4], 0, [1]),  # the first search with several segments is doubted,
+        ([4, 2], 1, [1, 2]),  # a second one that has several, too, is not
+        ([4, 1, 4, 4], 1, [1, 1, 1, 4]),
+        ([4, 2, 1], 8, [4, 2, 1]),  # of a transfer that has several already nothing is
+    ],
+)
+def test_several_segments_instead_of_one_message_need_two_searches_that_agree(core, found, num_in_use, used):
+    search = search_of(core, CUTS)
+    is_doubted = c_bool(False)
+    for num, expected in zip(found, used, strict=True):
+        best = Proposal()
+        best.cut.num = num
+        confirmed = core.eb_search_confirmed(byref(search), byref(best), num_in_use, byref(is_doubted))
+        num_in_use = confirmed.contents.cut.num
+        assert num_in_use == expected
+        assert is_doubted.value == (expected != num)
 
 
 def test_fewer_segments_win_where_the_difference_is_not_clear(core):

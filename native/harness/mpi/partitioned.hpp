@@ -13,9 +13,9 @@
 
 namespace earlybird {
 
-// libearlybird tries segmentations in the first 35 starts of a request, or after start 32 if an earlier request provided the
-// initial one. It tries again from start 128 on.
-constexpr int starts_until_settled = 70;
+// libearlybird has tried segmentations twice by then: requests of large transfers in starts 2 to 37 and 48 to 83, those of small
+// ones from start 16 on, or 32 if an earlier request provided the initial one, and about ten starts later again.
+constexpr int starts_until_settled = 100;
 
 // Ends the program with a message about `what` unless partitioned communication is provided by libearlybird
 // (`from_libearlybird`) or by the MPI itself (otherwise).

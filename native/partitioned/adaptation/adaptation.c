@@ -14,9 +14,9 @@
 /* A segmentation message is due in every start during a search, rarely afterwards. Both sides know the start of the first.
  * Small transfers gain only where a receiver uses partitions long before the last one is ready: requests that are started a few
  * times are spared, and checks are rarer. */
-enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 128, DUE_STEP = 256, SMALL_FIRST_DUE = 16, SMALL_DUE_STEP = 2048 };
-/* Starts until the search that decides after two have disagreed. */
-enum { THIRD_DUE = 64 };
+enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 48, DUE_STEP = 256, SMALL_FIRST_DUE = 16, SMALL_DUE_STEP = 2048 };
+/* Starts from a search that is doubted to the one that must agree with it. */
+enum { CONFIRM_DUE = 8 };
 #define NEVER UINT64_MAX
 /* Starts before a message whose times are taken: the feedback of a start is there two starts later. */
 enum { NUM_OBSERVED = 4 };
@@ -31,7 +31,7 @@ enum { MESSAGE_NUM, MESSAGE_TOTAL, MESSAGE_NEXT_DUE, MESSAGE_ENDS };
 struct eb_trial {
   eb_search *search;  /* proposed or in progress; otherwise NULL, because a program may have thousands of requests */
   bool is_searching;
-  bool is_doubted;     /* the last search chose several segments, which the one before had not */
+  bool is_doubted;     /* the last search chose several segments, and another must, too */
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_learned in_use;   /* what the last search found, or was learned before; `seen` is that of the last proposal */
   double began_s;     /* the search */
@@ -231,14 +231,10 @@ static bool is_outdated(const eb_adaptation *own) {
   return eb_transfer_is_inter_node(own->transfer) && eb_now_s() - own->trial->began_s > COMPARABLE_S;
 }
 
-/* Small transfers get several segments only if two searches agree. A program may have many of them, all of which search at the
- * same time, on cores that they share: with 8 requests of 3 KiB each between four nodes on two cores, single searches chose two
- * segments for three. The messages of these cost every other request time. */
-static bool doubts(const eb_adaptation *own, const eb_cut *found) {
-  const eb_trial *const trial = own->trial;
-  return is_small(own->transfer) && own->start >= RETRY_DUE && found->num > 1 && trial->in_use.cut.num == 1 && !trial->is_doubted &&
-         eb_search_one_message(trial->search) != NULL;
-}
+/* Must two searches agree? A program may have many small transfers, all of which search at the same time, on cores that they
+ * share: with 8 requests of 3 KiB each between four nodes on two cores, single searches chose two segments for three. The
+ * messages of these cost every other request time. */
+static bool needs_two_searches(const eb_transfer *transfer) { return is_small(transfer); }
 
 /* The segmentation of the next start: a candidate during a search, otherwise its result. */
 static const eb_cut *continue_search(eb_adaptation *own) {
@@ -250,8 +246,7 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
   if (next) return next;
   const eb_proposal *best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
-  trial->is_doubted = doubts(own, &best->cut);
-  if (trial->is_doubted) best = eb_search_one_message(search);
+  if (needs_two_searches(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
   trial->in_use.cut = best->cut;
   trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   trial->is_searching = false;
@@ -260,10 +255,12 @@ static const eb_cut *continue_search(eb_adaptation *own) {
 }
 
 /* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
- * of a size take Intel MPI 20 times as long in shared memory), then every so often. */
+ * of a size take Intel MPI 20 times as long in shared memory), then every so often. Small transfers begin later, and have had
+ * their second search if they need one. */
 static uint64_t next_check(const eb_transfer *transfer, uint64_t start) {
   const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP;
-  return start < RETRY_DUE ? RETRY_DUE : (start + NUM_OBSERVED) / step * step + step;
+  const bool is_repeated = start < RETRY_DUE && !needs_two_searches(transfer);
+  return is_repeated ? RETRY_DUE : (start + NUM_OBSERVED) / step * step + step;
 }
 
 /* The ends of the next segments, or 0 to keep those in use; and when the next message is due. */
@@ -290,7 +287,7 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
   }
   *next_due = trial->is_searching ? own->start + 1
               : is_borrowed       ? CHECK_DUE
-              : trial->is_doubted ? own->start + THIRD_DUE
+              : trial->is_doubted ? own->start + CONFIRM_DUE
                                   : next_check(transfer, own->start);
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);

@@ -138,14 +138,21 @@ const eb_cut *eb_search_next(eb_search *search, uint64_t start) {
   return &search->candidates[search->turn].proposal.cut;
 }
 
-const eb_proposal *eb_search_one_message(const eb_search *search) {
+/* The candidate that is one message; NULL if there is none. */
+static const eb_proposal *one_message(const eb_search *search) {
   for (int c = 0; c < search->num; c++)
     if (search->candidates[c].proposal.cut.num == 1) return &search->candidates[c].proposal;
   return NULL;
 }
 
+const eb_proposal *eb_search_confirmed(const eb_search *search, const eb_proposal *best, int num_in_use, bool *is_doubted) {
+  const eb_proposal *const one = one_message(search);
+  *is_doubted = one && best->cut.num > 1 && num_in_use < 2 && !*is_doubted;
+  return *is_doubted ? one : best;
+}
+
 const eb_proposal *eb_search_predicted(const eb_search *search) {
-  const eb_proposal *const best = &search->candidates[0].proposal, *const one = eb_search_one_message(search);
+  const eb_proposal *const best = &search->candidates[0].proposal, *const one = one_message(search);
   return !one || best->predicted_s < TRUSTED * one->predicted_s ? best : one;
 }
 

@@ -42,8 +42,10 @@ void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *
 /* The candidate for a start, which must be later than in all previous calls; NULL: the search is complete. */
 const eb_cut *eb_search_next(eb_search *search, uint64_t start);
 
-/* The candidate that is one message; NULL if there is none. */
-const eb_proposal *eb_search_one_message(const eb_search *search);
+/* Several segments only if two searches find them: the first one that does is doubted, and one message stays in use. `num_in_use`
+ * is of the segments before the search, 0 before the first. Returns what to use instead of `best`; *is_doubted: whether the last
+ * search was, then this one. */
+const eb_proposal *eb_search_confirmed(const eb_search *search, const eb_proposal *best, int num_in_use, bool *is_doubted);
 
 /* The choice by prediction only: the best if it is clearly better than one segment. */
 const eb_proposal *eb_search_predicted(const eb_search *search);

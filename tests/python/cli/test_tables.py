@@ -6,7 +6,15 @@ import re
 import pytest
 
 from earlybird.cli.output import printing, progress
-from earlybird.cli.output.printing import FIRST_ROWS, LONG_TABLE, print_table
+from earlybird.cli.output.printing import (
+    FIRST_ROWS,
+    LONG_TABLE,
+    WIDE_TABLE,
+    Column,
+    fitted_columns,
+    print_table,
+    table,
+)
 
 HEADER = ["name", "a long column", "n"]
 ROWS = [["first [bold]", "a sentence that is longer than all of the others", 1], ["second", "short", 10]]
@@ -41,6 +49,35 @@ def test_a_file_gets_plain_lines_of_any_width(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     print_table(HEADER, ROWS, left=("name",))
     assert capsys.readouterr().out == PLAIN
+
+
+def columns_with(note):
+    """Two common columns, of which only the second one changes, and two of each item."""
+    return [
+        Column("place", lambda item: "here", common=True),
+        Column("size", lambda item: item // 2, common=True),
+        Column("n", lambda item: item),
+        Column("note", lambda item: note),
+    ]
+
+
+def test_a_wide_table_names_above_it_what_all_rows_have_in_common():
+    narrow, wide = columns_with("x"), columns_with("x" * WIDE_TABLE)
+    assert fitted_columns(narrow, range(4)) == (narrow, "")
+    columns, same = fitted_columns(wide, range(4))
+    assert same == "place here"
+    header, rows = table(columns, range(4))
+    assert header == ["size", "n", "note"]
+    assert [row[:2] for row in rows] == [[0, 0], ["", 1], [1, 2], ["", 3]]
+    assert fitted_columns(wide, range(1)) == (wide[2:], "place here, size 0")
+
+
+def test_the_width_of_a_terminal_decides(terminal):
+    columns = columns_with("x" * 40)
+    terminal(40)
+    assert fitted_columns(columns, range(4))[1] == "place here"
+    terminal(80)
+    assert fitted_columns(columns, range(4)) == (columns, "")
 
 
 def plain(stream):

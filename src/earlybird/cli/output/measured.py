@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from earlybird.cli.output.motifs import print_scaling, slower_text
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_data, print_table, table
+from earlybird.cli.output.printing import fitted_columns, print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
 from earlybird.cli.output.results import LEFT, columns_of, compares_mpis, ordered
 from earlybird.compare.results import results
@@ -60,8 +60,9 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
     elif not print_data(format, {"run": str(run.path), "id": run.id, "points": rows}, rows):
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
-            print(f"\n{kernel}")
-            print_table(*table(columns_of(of_kernel), of_kernel), left=LEFT)
+            columns, same = fitted_columns(columns_of(of_kernel), of_kernel)
+            print(f"\n{kernel}{': ' * bool(same)}{same}")
+            print_table(*table(columns, of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
             if slower := slower_text(sample for sample in samples if sample.kernel == kernel):

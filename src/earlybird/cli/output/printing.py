@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # numpy and msgspec would be imported for every help text
+if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help text
+    from rich.console import Console
+
     from earlybird.data.schema import Estimate
 
 # On a terminal, tables with more rows are cut to the first ones.
 LONG_TABLE, FIRST_ROWS = 60, 40
+# Where stdout is no terminal, a table that fits into so many characters keeps all of its columns.
+WIDE_TABLE = 100
+_GAP = 2  # between columns
 _prints_all = False
 
 
@@ -48,6 +53,26 @@ def table(columns: Iterable[Column], items: Sequence[Any]) -> tuple[list[str], l
         repeated, before = common == before, common
         rows.append(["" if column.common and repeated else column.text(item) for column in columns])
     return [column.head for column in columns], rows
+
+
+def fitted_columns(columns: Sequence[Column], items: Sequence[Any]) -> tuple[list[Column], str]:
+    """The columns of a table that fits the terminal, or WIDE_TABLE, as far as that is possible: if the table
+    is wider, `common` columns with a single value are left out, and the text names these values."""
+    header, rows = table(columns, items)
+    most = _console().width if sys.stdout.isatty() else WIDE_TABLE
+    if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= most:
+        return list(columns), ""
+    constants = {column.head: {str(column.text(item)) for item in items} for column in columns if column.common}
+    same = {head: values.pop() for head, values in constants.items() if len(values) == 1}
+    named = ", ".join(f"{head} {value}" for head, value in same.items() if value)
+    return [column for column in columns if column.head not in same], named
+
+
+def _console() -> "Console":
+    # Only here: importing rich takes longer than many commands.
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)
 
 
 def print_json(value: Any) -> None:
@@ -91,30 +116,31 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Coll
         if is_long:
             print(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
         return
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    widths = _widths(header, cells)
     for row in [header, *cells]:
         columns = [
             cell.ljust(width) if name in left else cell.rjust(width)
             for name, cell, width in zip(header, row, widths, strict=True)
         ]
-        print("  ".join(columns).rstrip())
+        print((" " * _GAP).join(columns).rstrip())
+
+
+def _widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+    return [max(len(str(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
 
 
 def _print_on_terminal(header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str]) -> None:
-    # Only here: importing rich takes longer than many commands.
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=sys.stdout, highlight=False)
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= console.width else 1
+    terminal = _console()
+    gap = _GAP if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= terminal.width else 1
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for name in header:
         table.add_column(Text(name), justify="left" if name in left else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    console.print(table)
+    terminal.print(table)
 
 
 def prints_all() -> bool:
