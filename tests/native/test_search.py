@@ -111,6 +111,22 @@ def test_each_further_message_must_gain_what_it_costs_others(core, further_s, be
     assert run(core, CUTS, truths, np.random.default_rng(1), further_s=further_s)[0] == best
 
 
+@pytest.mark.parametrize(("further_s", "most"), [(0, 0.4), (1e-9, 0.08)])
+def test_several_segments_are_rarely_chosen_by_chance_where_they_cost_others(core, further_s, most):
+    """All cuts take the same, with noise of ten times that."""
+    truths = {num: Truth(10e-6) for num, _ in CUTS[-3:]}
+    random = np.random.default_rng(3)
+    found = [run(core, CUTS[-3:], truths, random, noise=10, further_s=further_s)[0] for _ in range(500)]
+    assert np.mean([num > 1 for num in found]) <= most
+
+
+def test_a_clear_gain_is_found_where_further_messages_cost_others(core):
+    truths = {1: Truth(30e-6), 2: Truth(20e-6), 4: Truth(10e-6), 8: Truth(20e-6), 16: Truth(20e-6)}
+    random = np.random.default_rng(3)
+    found = [run(core, CUTS, truths, random, noise=0.3, further_s=1e-6)[0] for _ in range(100)]
+    assert np.mean([num == 4 for num in found]) >= 0.9
+
+
 @pytest.mark.parametrize(
     ("found", "num_in_use", "used"),
     [
