@@ -47,7 +47,7 @@ def test_the_line_is_below_the_table_of_each_motif_with_libearlybird(tmp_path, c
     run = Run.create(tmp_path / "run", machine={}, command=[], seed=1)
     samples = [*SLOWER, *point("sweep3d", funnelled=[1.0], multiple=[2.0])]
     print_samples(run, samples, "table")
-    halo, sweep = capsys.readouterr().out.split("\nsweep3d\n")
+    halo, sweep = capsys.readouterr().out.split("\nsweep3d: ")
     assert "libearlybird is more than 5 % slower" in halo and "libearlybird" not in sweep
     print_samples(run, samples, "csv")
     assert "libearlybird" not in capsys.readouterr().out
