@@ -13,9 +13,9 @@
 
 namespace earlybird {
 
-// libearlybird has tried segmentations twice by then: requests of large transfers in starts 2 to 37 and 48 to 83, those of small
-// ones from start 16 on, or 32 if an earlier request provided the initial one, and about ten starts later again.
-constexpr int starts_until_settled = 100;
+// libearlybird has found the segments of a request by then: it searches from start 2 or 16 on, or 32 if an earlier request
+// provided the initial ones, for at most 35 starts; again from start 48 on; and once more if two searches must agree.
+constexpr int starts_until_settled = 110;
 
 // Ends the program with a message about `what` unless partitioned communication is provided by libearlybird
 // (`from_libearlybird`) or by the MPI itself (otherwise).

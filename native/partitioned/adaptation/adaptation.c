@@ -48,6 +48,11 @@ static bool is_small(const eb_transfer *transfer) {
   return transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
 }
 
+/* A program may have many short transfers, all of which search at the same time, on cores that they share: with 8 requests of
+ * 3 KiB each between four nodes on two cores, single searches chose two segments for three. The messages of these cost every
+ * other request time. So the choice of several segments needs more evidence. */
+static bool is_short(const eb_transfer *transfer) { return eb_planner_is_short(transfer->total_bytes); }
+
 static uint64_t first_due(const eb_transfer *transfer) { return is_small(transfer) ? SMALL_FIRST_DUE : FIRST_DUE; }
 
 static bool is_due(const eb_adaptation *own) { return own->start == own->next_due; }
@@ -202,7 +207,8 @@ void eb_adaptation_propose(eb_adaptation *own) {
   const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
   eb_search_begin(trial->search, num, proposals);
   /* A message takes cores time, between nodes some microseconds, which other requests wait for: its own time does not show it. */
-  if (is_small(transfer)) trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
+  trial->search->is_strict = is_short(transfer);
+  if (is_short(transfer)) trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
   const bool is_first = own->start < first_due(transfer);
   const eb_learned *const in_use = &trial->in_use;
   trial->has_changed = is_early ? proposals[0].cut.num != in_use->cut.num
@@ -230,11 +236,6 @@ static bool is_outdated(const eb_adaptation *own) {
   return eb_transfer_is_inter_node(own->transfer) && eb_now_s() - own->trial->began_s > COMPARABLE_S;
 }
 
-/* Must two searches agree? A program may have many small transfers, all of which search at the same time, on cores that they
- * share: with 8 requests of 3 KiB each between four nodes on two cores, single searches chose two segments for three. The
- * messages of these cost every other request time. */
-static bool needs_two_searches(const eb_transfer *transfer) { return is_small(transfer); }
-
 /* The segmentation of the next start: a candidate during a search, otherwise its result. */
 static const eb_cut *continue_search(eb_adaptation *own) {
   eb_trial *const trial = own->trial;
@@ -245,7 +246,7 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
   if (next) return next;
   const eb_proposal *best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
-  if (needs_two_searches(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
+  if (is_short(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
   trial->in_use.cut = best->cut;
   trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   trial->is_searching = false;
@@ -254,12 +255,10 @@ static const eb_cut *continue_search(eb_adaptation *own) {
 }
 
 /* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
- * of a size take Intel MPI 20 times as long in shared memory), then every so often. Small transfers begin later, and have had
- * their second search if they need one. */
+ * of a size take Intel MPI 20 times as long in shared memory), then every so often. Small transfers begin later. */
 static uint64_t next_check(const eb_transfer *transfer, uint64_t start) {
   const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP;
-  const bool is_repeated = start < RETRY_DUE && !needs_two_searches(transfer);
-  return is_repeated ? RETRY_DUE : (start + NUM_OBSERVED) / step * step + step;
+  return start < RETRY_DUE && !is_small(transfer) ? RETRY_DUE : (start + NUM_OBSERVED) / step * step + step;
 }
 
 /* The ends of the next segments, or 0 to keep those in use; and when the next message is due. */

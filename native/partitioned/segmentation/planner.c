@@ -20,7 +20,7 @@
 #define TRIED_GAIN 0.1
 /* The part of the time from the first partition's readiness to the last one's that further messages may take. */
 #define CHEAP 0.05
-/* Above this size the costs are extrapolated, so only a trial decides. */
+/* From this size on the costs are extrapolated, so only a trial decides. */
 #define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is tried if its predicted time is at most this many times that of the best one, and this many seconds more. */
 #define WORTH_A_TRY 1.6
@@ -86,8 +86,10 @@ static int num_pieces(int64_t num_partitions, int64_t partition_bytes) {
   return num;
 }
 
+bool eb_planner_is_short(int64_t total_bytes) { return total_bytes < LEAST_UNKNOWN_BYTES; }
+
 bool eb_planner_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes) {
-  if (total_bytes >= LEAST_UNKNOWN_BYTES) return true;
+  if (!eb_planner_is_short(total_bytes)) return true;
   if (cost->num == 0 || partition_bytes == 0) return false;
   const int64_t least_bytes = partition_bytes / num_pieces(total_bytes / partition_bytes, partition_bytes);
   const double one_s = alone_s(cost, total_bytes), gain_s = one_s - alone_at_least_s(cost, least_bytes);
@@ -372,7 +374,7 @@ bool eb_planner_send_early(const eb_planner_input *input, int max_segments, doub
   atoms of;
   grouping group;
   const int64_t total_bytes = input->num_partitions * input->partition_bytes;
-  if (input->cost->num == 0 || total_bytes >= LEAST_UNKNOWN_BYTES) return false;
+  if (input->cost->num == 0 || !eb_planner_is_short(total_bytes)) return false;
   join(&of, input);
   const double message_s = CAUTION * eb_cost_core_s(input->cost, input->partition_bytes) + further_s;
   const double allowed_s = CHEAP * spread_s(input);
@@ -387,7 +389,7 @@ bool eb_planner_send_early(const eb_planner_input *input, int max_segments, doub
 
 int eb_planner_select(const eb_planner_input *input, int num, eb_proposal *proposals) {
   const int64_t total_bytes = input->num_partitions * input->partition_bytes;
-  if (input->cost->num == 0 || total_bytes >= LEAST_UNKNOWN_BYTES || num < 2) return num;
+  if (input->cost->num == 0 || !eb_planner_is_short(total_bytes) || num < 2) return num;
   int one = 0;
   while (one < num - 1 && proposals[one].cut.num > 1) one++;
   const double one_s = proposals[one].predicted_s, gain_s = one_s - proposals[0].predicted_s;

@@ -68,17 +68,15 @@ static void evaluate(const eb_search *search, double *taken_s) {
   }
 }
 
-/* Would a wrong choice cost others time? Then it needs more evidence: of two candidates that take the same, one is quicker in
- * nearly all pairs of three starts each by chance in a tenth of all searches, in all pairs of four starts in 1 of 70. */
-static bool is_strict(const eb_search *search) { return search->further_s > 0; }
-
-/* The slowest start is left out: noise only adds. */
+/* Of two candidates that take the same, one is quicker in nearly all pairs of three starts each by chance in a tenth of all
+ * searches, in all pairs of four starts in 1 of 70. */
 static int num_compared(const eb_search *search, int candidate) {
   const int num = search->candidates[candidate].num_observed;
-  return num > 2 && !is_strict(search) ? num - 1 : num;
+  return num > 2 && !search->is_strict ? num - 1 : num;
 }
 
-/* Does one candidate take less than another in nearly all pairs of their starts? Medians of so few starts differ by chance. */
+/* Does one candidate take less than another in nearly all pairs of their starts, without the slowest start of each, because noise
+ * only adds? A strict search wants all pairs of all starts. Medians of so few starts differ by chance. */
 static bool is_clearly_quicker(const eb_search *search, int one, int other) {
   const double unhindered_s = soonest_s(search);
   const int num_one = num_compared(search, one), num_other = num_compared(search, other);
@@ -90,7 +88,7 @@ static bool is_clearly_quicker(const eb_search *search, int one, int other) {
   eb_planner_sort_s(other_s, search->candidates[other].num_observed);
   for (int k = 0; k < num_one; k++)
     for (int j = 0; j < num_other; j++) num_quicker += one_s[k] < other_s[j];
-  return num_quicker >= (is_strict(search) ? 1 : CLEAR_PAIRS) * num_one * num_other;
+  return num_quicker >= (search->is_strict ? 1 : CLEAR_PAIRS) * num_one * num_other;
 }
 
 static int least(const eb_search *search, const double *taken_s) {
@@ -110,7 +108,7 @@ static bool is_slower(const eb_search *search, const double *taken_s, int candid
 
 /* One message is not given up if others must be clearly quicker than it. */
 static bool is_given_up(const eb_search *search, const double *taken_s, int candidate, double times) {
-  const bool is_compared = is_strict(search) && search->candidates[candidate].proposal.cut.num == 1;
+  const bool is_compared = search->is_strict && search->candidates[candidate].proposal.cut.num == 1;
   return !is_compared && is_slower(search, taken_s, candidate, times);
 }
 
