@@ -206,9 +206,9 @@ void eb_adaptation_propose(eb_adaptation *own) {
   const bool is_early = eb_planner_send_early(&input, most, further_s, proposals);
   const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
   eb_search_begin(trial->search, num, proposals);
-  /* A message takes cores time, between nodes some microseconds, which other requests wait for: its own time does not show it. */
-  trial->search->is_strict = is_short(transfer);
-  if (is_short(transfer)) trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
+  /* Between nodes a message takes cores some microseconds, which other requests wait for: its own time does not show it. */
+  trial->search->is_strict = is_short(transfer) && eb_transfer_is_inter_node(transfer);
+  if (trial->search->is_strict) trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
   const bool is_first = own->start < first_due(transfer);
   const eb_learned *const in_use = &trial->in_use;
   trial->has_changed = is_early ? proposals[0].cut.num != in_use->cut.num
