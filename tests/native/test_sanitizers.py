@@ -59,7 +59,7 @@ PROGRESS_CASES = [
     "ranks_that_wait_for_their_sends_first_all_receive",
     "twenty_sends_complete_while_the_receiver_is_elsewhere",
 ]
-STRESS = ["--transfers", "3000", "--seed", "77", "--seconds", "10"]
+STRESS = ["--transfers", "1500", "--seed", "77", "--seconds", "5"]
 
 
 @dataclass(frozen=True)

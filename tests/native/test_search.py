@@ -113,7 +113,7 @@ def test_each_further_message_must_gain_what_it_costs_others(core, further_s, be
 
 @pytest.mark.parametrize("noise", [1, 3, 10])
 def test_a_strict_search_rarely_chooses_several_segments_by_chance(core, noise):
-    """Of cuts that take the same, with as much noise as that or more. Others do in a third of all searches."""
+    """Of cuts that take the same, with as much noise as that or more. Others do in a third of all."""
     truths = {num: Truth(10e-6) for num, _ in CUTS}
     random = np.random.default_rng(3)
     found = [run(core, CUTS, truths, random, noise=noise, is_strict=True)[0] for _ in range(500)]

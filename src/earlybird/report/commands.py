@@ -126,6 +126,12 @@ def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
     return f"--layout {slots[1]}" + (f" --map-by {map_by}" if map_by and map_by != "core" else "")
 
 
+def project(material: Material) -> str:
+    """Project the first recording."""
+    recording = shlex.quote(material.path_of("recordings", 0) or "rec")
+    return f"earlybird project {recording} --profile {profile_of(material)} --json > projection.json"
+
+
 def predict(pattern: str, profile: str, where: str, model: str = "") -> str:
     chosen = f" --model {shlex.quote(model)}" if model else ""
     return f"earlybird predict exchange {pattern} --profile {profile} {where}{chosen}"

@@ -15,6 +15,7 @@ from earlybird.report.chapters.measured import measured_chapter, trust
 from earlybird.report.chapters.motifs import motif_chapter
 from earlybird.report.chapters.partitioned import partitioned_chapter
 from earlybird.report.chapters.pipelines import pipeline_chapter
+from earlybird.report.chapters.projection import projection_chapter
 from earlybird.report.chapters.recording import recording_chapter
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter
@@ -24,6 +25,7 @@ MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
 _FIRST = (
     ADVICE,
+    "projection",
     "recording",
     "exchange",
     "pipelines",
@@ -65,6 +67,7 @@ def contents(material: Material) -> Contents:
     all_exchanges = exchanges(material)
     chapters = [
         advice_chapter(material),
+        projection_chapter(material),
         recording_chapter(material),
         exchange_chapter(all_exchanges, material),
         machine_chapter(material),

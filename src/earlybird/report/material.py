@@ -15,13 +15,15 @@ from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction, prediction_from_json
 from earlybird.data.profile import Profile, profile_from_json
+from earlybird.data.projection import SCHEMA as PROJECTION
+from earlybird.data.projection import Projection, projection_from_json
 from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions, comparisons, advice (.json) or patterns (.csv, "
-    ".npz, .mtx)"
+    "give run folders, recordings, profiles, predictions, comparisons, advice, projections (.json) or "
+    "patterns (.csv, .npz, .mtx)"
 )
 
 
@@ -87,6 +89,7 @@ class Material:
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     advice: tuple[Advice, ...] = ()
+    projections: tuple[Projection, ...] = ()
     recordings: tuple[Recording, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
@@ -116,7 +119,8 @@ def collect(paths: Iterable[str | Path]) -> Material:
     A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
     of file.
     """
-    kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice", "recordings")
+    kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice", "projections",
+             "recordings")  # fmt: skip
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
@@ -180,6 +184,7 @@ def _from_json(path: Path) -> tuple[str, Any]:
         "earlybird.prediction/1": ("predictions", prediction_from_json),
         "earlybird.comparison/1": ("comparisons", comparison_from_json),
         ADVICE: ("advice", advice_from_json),
+        PROJECTION: ("projections", projection_from_json),
     }
     schema = value.get("schema")
     if not isinstance(schema, str) or schema not in readers:

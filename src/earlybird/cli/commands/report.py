@@ -16,7 +16,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="FILE|RUN/...",
-            help="Any of: run folders, recordings, profiles, predictions, comparisons, advice, patterns.",
+            help="Any of: run folders, recordings, profiles, predictions, comparisons, advice, projections, "
+            "patterns.",
         ),
     ],
     output: Annotated[

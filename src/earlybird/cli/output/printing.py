@@ -62,7 +62,9 @@ def fitted_columns(columns: Sequence[Column], items: Sequence[Any]) -> tuple[lis
     most = _console().width if sys.stdout.isatty() else WIDE_TABLE
     if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= most:
         return list(columns), ""
-    constants = {column.head: {str(column.text(item)) for item in items} for column in columns if column.common}
+    constants = {
+        column.head: {str(column.text(item)) for item in items} for column in columns if column.common
+    }
     same = {head: values.pop() for head, values in constants.items() if len(values) == 1}
     named = ", ".join(f"{head} {value}" for head, value in same.items() if value)
     return [column for column in columns if column.head not in same], named

@@ -16,6 +16,7 @@ from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views import advice as advice_text
 
 ID = "advice"
+PROGRAM = "program"
 QUESTION = "What should I do?"
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
@@ -23,6 +24,14 @@ MEANS = (
     "interval covers the error at points left out. The first alternative is advised: of those that are "
     "clearly faster than the reference, the fastest or one that is easier to use and takes at most 5 % more "
     "time; if none is, the reference. Alternatives outside the measured range follow last."
+)
+# Of a recorded program.
+PROGRAM_MEANS = (
+    "Times are of the whole run with one change. What the models predict as saved is subtracted from the "
+    "recorded time; the 95 % interval contains the uncertainty of the profile and the error of such models, "
+    "but not the assumptions. The first alternative is advised: of those that are clearly faster, the one "
+    "that is least work within 5 % of the fastest; if none is, as recorded. Never add gains, and run the "
+    "program with the change to check it."
 )
 OWN_MEANS = " Earlybird's algorithms are for comparison: the MPI cannot select them."
 NOT_SELECTABLE = "for comparison; the MPI cannot select it"
@@ -63,7 +72,7 @@ def advice_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         _sentence(pieces[0]),
-        [MEANS + OWN_MEANS * any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)],
+        _means(pieces),
         answers=[_answer(piece) for piece in pieces],
         warnings=_notes(pieces),
         figures=[figure for figure in strips if figure is not None],
@@ -72,6 +81,19 @@ def advice_chapter(material: Material) -> Chapter:
         brief=[_brief(piece) for piece in pieces],
         listings=[listing for piece in pieces for listing in _listing(piece)],
     )
+
+
+def _means(pieces: Sequence[Advice]) -> list[str]:
+    """What the values of the pieces mean, and what projections of programs assume."""
+    programs = [piece for piece in pieces if piece.operation == PROGRAM]
+    lines = []
+    if len(programs) < len(pieces):
+        has_own = any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)
+        lines.append(MEANS + OWN_MEANS * has_own)
+    if programs:
+        assumed = [text for piece in programs for text in piece.extra.get("assumptions", [])]
+        lines += [PROGRAM_MEANS, *(f"Assumed, {text}." for text in dict.fromkeys(map(str, assumed)))]
+    return lines
 
 
 def _distinct(material: Material) -> list[Advice]:
@@ -125,7 +147,7 @@ def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
 
 def _no_better(advice: Advice) -> str:
     """`no algorithm is clearly faster than the MPI's default`."""
-    noun = {"pipeline": "method", "program": "change"}.get(advice.operation, "algorithm")
+    noun = {"pipeline": "method", PROGRAM: "change"}.get(advice.operation, "algorithm")
     own = any(advice_text.is_own(one.method) for one in advice.ranked)
     return f"no {noun}{' of the MPI' * own} is clearly faster than {labels.method(advice.baseline)}"
 

@@ -1,0 +1,120 @@
+"""The chapter on projections: what changes of a recorded program would gain, phase by phase."""
+
+from collections.abc import Sequence
+
+from earlybird.data import labels
+from earlybird.data.projection import ProjectedPhase
+from earlybird.data.units import format_seconds
+from earlybird.report import commands
+from earlybird.report.figures.projection import gains_figure
+from earlybird.report.material import Material
+from earlybird.report.parts import Answer, Chapter, Table, table_of
+from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
+from earlybird.report.views.projections import Projected, projected
+
+ID = "projection"
+QUESTION = "What would a change of my program gain?"
+MEANS = (
+    "What the models predict as saved is subtracted from the recorded time. The 95 % interval contains the "
+    "uncertainty of the profile and the error of such models, but not the assumptions below. Changes of one "
+    "phase overlap or exclude each other: never add their gains."
+)
+_BRIEF = 6  # changes in the terminal
+
+
+def projection_chapter(material: Material) -> Chapter:
+    """All projections in the order given, the changes of each by the time of the run that they save."""
+    found = projected(material)
+    if not found:
+        return Chapter(ID, QUESTION, "", absent=_absent(material))
+    return Chapter(
+        ID,
+        QUESTION,
+        " ".join(_sentence(one) for one in found),
+        [MEANS, *(line for one in found for line in _assumptions(one))],
+        answers=[_answer(one) for one in found],
+        warnings=[labels.capital(note) for one in found for note in _notes(one)],
+        figures=[gains_figure(one, f"projection-{k}") for k, one in enumerate(found) if one.gains],
+        shown=[table for one in found for table in (_phases(one), _changes(one))],
+        brief=[_changes(one).first(_BRIEF, "change") for one in found],
+    )
+
+
+def _absent(material: Material) -> Sequence[tuple[str, str]]:
+    if not material.recordings:
+        return []
+    command = commands.project(material)
+    return [("To project what another layout, aggregation or partitions would gain, run", command)]
+
+
+def _sentence(one: Projected) -> str:
+    best = one.best
+    if best is None:
+        return f"{one.title}: no change is clearly faster."
+    change = best.change
+    took = f"{format_seconds(best.phase.time_s)} of {format_seconds(one.projection.run_s)}"
+    gain = f"{ratio(change.run_speed_up.value)} times as fast (95 %: {spread(change.run_speed_up, ratio)})"
+    return (
+        f"{one.title}: with {best.name} instead of what was recorded, {best.where} ({took}) takes "
+        f"{format_seconds(change.time_s.value)}, and the run is {gain}."
+    )
+
+
+def _answer(one: Projected) -> Answer:
+    best = one.best
+    if best is None:
+        finding = "No change is clearly faster." if one.gains else "There is no change to project."
+        return Answer(one.title, format_seconds(one.projection.run_s), "", finding, NOTHING)
+    finding = (
+        f"With {best.name}, projected; {best.where} changes. Run the program with the change to check it."
+    )
+    speed_up = best.change.run_speed_up
+    number = f"speed-up {ratio(speed_up.value)}"
+    return Answer(one.title, number, spread(speed_up, ratio), finding, best.change.action)
+
+
+def _notes(one: Projected) -> list[str]:
+    of_phases = [f"phase {phase.number}: {note}" for phase in one.projection.phases for note in phase.notes]
+    return [*one.projection.notes, *of_phases]
+
+
+def _assumptions(one: Projected) -> list[str]:
+    texts = [f"{kind}: assumes that {text}" for kind, text in one.projection.assumptions.items()]
+    return [labels.capital("; ".join(texts)) + "."] if texts else []
+
+
+def _phases(one: Projected) -> Table:
+    def model(phase: ProjectedPhase) -> str:
+        return "-" if phase.model_s is None else format_seconds(phase.model_s)
+
+    return table_of(
+        f"Phases: {one.title}",
+        one.projection.phases,
+        {
+            "phase": lambda phase: str(phase.number),
+            "calls": lambda phase: labels.listed_briefly(phase.calls),
+            "in": lambda phase: labels.listed_briefly(phase.functions),
+            "epochs": lambda phase: str(phase.epochs),
+            "time": lambda phase: format_seconds(phase.time_s),
+            "in MPI": lambda phase: format_seconds(phase.mpi_s),
+            "predicted": model,
+        },
+    )
+
+
+def _changes(one: Projected) -> Table:
+    return table_of(
+        f"Changes, by the time of the run that each saves: {one.title}",
+        one.gains,
+        {
+            "phase": lambda gain: str(gain.phase.number),
+            "change": lambda gain: gain.name,
+            "recorded": lambda gain: format_seconds(gain.phase.time_s),
+            "projected (95 %)": lambda gain: value_and_spread(gain.change.time_s, format_seconds),
+            "speed-up of the phase (95 %)": lambda gain: value_and_spread(gain.change.speed_up, ratio),
+            "of the run (95 %)": lambda gain: value_and_spread(gain.change.run_speed_up, ratio),
+            "basis": lambda gain: gain.basis,
+            "what to do": lambda gain: gain.change.action,
+        },
+        wide=True,
+    )

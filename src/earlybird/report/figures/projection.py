@@ -1,0 +1,80 @@
+"""The speed-up of the run by each projected change, with its interval."""
+
+from earlybird.data import labels
+from earlybird.data.projection import AGGREGATION, COLLECTIVE, LAYOUT, OTHER_MPI, PARTITIONS
+from earlybird.data.units import format_seconds
+from earlybird.report.figures import axes
+from earlybird.report.parts import Figure
+from earlybird.report.texts import ratio, spread
+from earlybird.report.views.projections import Gain, Projected
+
+_MOST = 16  # changes that are drawn
+_ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
+# The looks of the kinds of change.
+_LOOKS = {
+    LAYOUT: "staircase",
+    AGGREGATION: "single",
+    PARTITIONS: "earlybird",
+    COLLECTIVE: "binomial",
+    OTHER_MPI: "openmpi",
+}
+
+
+def gains_figure(one: Projected, id: str) -> Figure:
+    """A point with whiskers for each change, those that save most first."""
+    drawn = list(one.gains[:_MOST])
+    rows = [f"phase {gain.phase.number}, {gain.name}" for gain in drawn]
+    left = len(one.gains) - len(drawn)
+    more = f" {labels.counted(left, 'more change')} in the table." if left else ""
+    caption = "Recorded time of the run divided by the projected time with this change alone. Whiskers: 95 %."
+    traces = []
+    for kind in dict.fromkeys(gain.change.kind for gain in drawn):
+        of_kind = [(row, gain) for row, gain in zip(rows, drawn, strict=True) if gain.change.kind == kind]
+        traces.append(_points(kind, of_kind))
+    speed_ups = [gain.change.run_speed_up for gain in drawn]
+    return Figure(
+        id,
+        f"Speed-up of the run by each change: {one.title}",
+        caption + more,
+        traces,
+        axes.layout(
+            axes.ratio_axis([b for one in speed_ups for b in (one.low, one.high)], "speed-up of the run"),
+            {
+                "categoryorder": "array",
+                "categoryarray": [axes.label(row) for row in reversed(rows)],
+                "showgrid": False,
+            },
+            height=_AROUND_ROWS + _ROW_HEIGHT * max(len(drawn), 4),
+        ),
+        wide=True,
+    )
+
+
+def _points(kind: str, rows: list[tuple[str, Gain]]) -> dict:
+    speed_ups = [gain.change.run_speed_up for _, gain in rows]
+    return {
+        "mode": "markers",
+        "name": kind,
+        "x": [one.value for one in speed_ups],
+        "y": [axes.label(row) for row, _ in rows],
+        "marker": {"color": axes.color(_LOOKS[kind]), "symbol": axes.symbol(_LOOKS[kind]), "size": 9},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [one.high - one.value for one in speed_ups],
+            "arrayminus": [one.value - one.low for one in speed_ups],
+            "thickness": 1.2,
+            "width": 4,
+        },
+        "hoverinfo": "text",
+        "hovertext": [_hover(row, gain) for row, gain in rows],
+    }
+
+
+def _hover(row: str, gain: Gain) -> str:
+    change, interval = gain.change, axes.label(spread(gain.change.run_speed_up, ratio))
+    times = f"{format_seconds(gain.phase.time_s)} recorded, {format_seconds(change.time_s.value)} projected"
+    return (
+        f"{axes.label(row)}<br><b>{ratio(change.run_speed_up.value)}</b> ({interval})<br>phase: {times}<br>"
+        f"{axes.label(change.action)}"
+    )

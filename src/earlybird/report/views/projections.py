@@ -1,0 +1,69 @@
+"""The projections of a report: their titles, and the changes of all phases by what they save."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from earlybird.compare.ranking import is_clearly_faster
+from earlybird.data import labels
+from earlybird.data.projection import LAYOUT, OTHER_MPI, ProjectedChange, ProjectedPhase, Projection
+from earlybird.data.schema import Estimate
+from earlybird.report.material import Material
+from earlybird.report.views.advice import BASES
+
+# What a change is called with its name; the names of others say it by themselves.
+_KINDS = {LAYOUT: "the layout", OTHER_MPI: "the MPI"}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A change, and the phase that it is of."""
+
+    phase: ProjectedPhase
+    change: ProjectedChange
+
+    @property
+    def name(self) -> str:
+        """`the layout 4x1x2`, `aggregation: 176 to 8 messages`."""
+        kind, change = self.change.kind, self.change.change
+        return f"{_KINDS[kind]} {change}" if kind in _KINDS else f"{kind}: {change}"
+
+    @property
+    def where(self) -> str:
+        """`phase 1 in sendReceiveParallel`; the calls if no function is known."""
+        found = self.phase.functions or self.phase.calls
+        return f"phase {self.phase.number}" + (f" in {labels.listed_briefly(found)}" if found else "")
+
+    @property
+    def basis(self) -> str:
+        return BASES.get(self.change.basis, self.change.basis)
+
+
+@dataclass(frozen=True)
+class Projected:
+    """A projection with its title, and its changes, that which saves most of the run first."""
+
+    title: str
+    projection: Projection
+    gains: Sequence[Gain]
+
+    @property
+    def best(self) -> Gain | None:
+        """The change that saves most of those that make the run clearly faster."""
+        clear = [
+            gain for gain in self.gains if is_clearly_faster(gain.change.run_speed_up, Estimate.exact(1.0))
+        ]
+        return clear[0] if clear else None
+
+
+def projected(material: Material) -> list[Projected]:
+    """The projections in the order given; those of recordings with the same name get that of their files."""
+    names = [one.recording for one in material.projections]
+    found = []
+    for k, one in enumerate(material.projections):
+        file = material.name_of("projections", k) or str(k + 1)
+        of_file = f", {file}" if names.count(one.recording) > 1 else ""
+        title = f"Program recorded in {one.recording}, {labels.counted(one.ranks, 'rank')}{of_file}"
+        gains = [Gain(phase, change) for phase in one.phases for change in phase.changes]
+        gains.sort(key=lambda gain: -gain.change.run_speed_up.value)
+        found.append(Projected(title, one, gains))
+    return found

@@ -1,0 +1,92 @@
+"""Projections: the change that saves most, every change with its interval, and what is assumed."""
+
+from earlybird.data import files
+from earlybird.data.projection import AGGREGATION, LAYOUT, ProjectedChange, ProjectedPhase, Projection
+from earlybird.data.schema import Estimate
+from earlybird.record.advice import advise_program
+from earlybird.report import page
+from earlybird.report.contents import contents
+from earlybird.report.material import Material, collect
+from earlybird.report.terminal import render
+from tests.recordings import in_memory, ring
+
+ASSUMED = {LAYOUT: "computation takes the same time on the other layout"}
+
+
+def change(kind, name, of_phase, of_run):
+    low, value, high = of_run
+    return ProjectedChange(
+        kind,
+        name,
+        f"do {name}",
+        Estimate.exact(1.0 / of_phase),
+        Estimate.exact(of_phase),
+        Estimate(value, low, high),
+    )
+
+
+def projection(*changes, recording="rec", notes=()):
+    halo = ProjectedPhase(1, ("Isend", "Waitall"), ("exchange <halo>",), 100, 1.0, 0.5, 0.4, changes, notes)
+    other = ProjectedPhase(2, ("Allreduce",), (), 100, 0.2, 0.2)
+    return Projection(recording, 8, 2.0, "2x1x4", phases=(halo, other), assumptions=ASSUMED)
+
+
+CLEAR = change(LAYOUT, "4x1x2", 1.5, (1.1, 1.2, 1.3))
+SMALL = change(AGGREGATION, "64 to 8 messages", 1.02, (0.9, 1.01, 1.1))
+
+
+def chapter(*projections):
+    return contents(Material(projections=projections)).chapters["projection"]
+
+
+def test_the_change_that_saves_most_is_the_answer():
+    result = chapter(projection(SMALL, CLEAR, notes=("less than half was predicted",)))
+    (answer,) = result.answers
+    assert (answer.number, answer.interval, answer.do) == ("speed-up 1.20", "1.10 to 1.30", "do 4x1x2")
+    assert "the layout 4x1x2" in answer.sentence and "phase 1 in exchange <halo>" in answer.sentence
+    assert "(1 s of 2 s) takes 667 ms" in result.sentence and "1.20 times as fast" in result.sentence
+    assert any("Layout: assumes that computation" in line for line in result.lines)
+    assert list(result.warnings) == ["Phase 1: less than half was predicted"]
+    phases, changes = result.shown
+    assert [row[1] for row in changes.rows] == ["the layout 4x1x2", "aggregation: 64 to 8 messages"]
+    assert [row[-2] for row in phases.rows] == ["500 ms", "200 ms"] and phases.rows[1][-1] == "-"
+
+
+def test_a_change_that_is_not_clearly_faster_is_no_advice():
+    for found, text in (
+        (projection(SMALL), "No change is clearly faster."),
+        (projection(), "no change to project"),
+    ):
+        result = chapter(found)
+        assert text in result.answers[0].sentence and result.answers[0].do == "nothing to do"
+        assert len(result.figures) == len(found.phases[0].changes)
+
+
+def test_projections_of_recordings_with_one_name_are_told_apart(tmp_path):
+    paths = [tmp_path / "before.json", tmp_path / "after.json"]
+    for path in paths:
+        files.write_json(path, projection(CLEAR).to_json())
+    material = collect(paths)
+    titles = [answer.what for answer in contents(material).chapters["projection"].answers]
+    assert titles == [f"Program recorded in rec, 8 ranks, {path.name}" for path in paths]
+
+
+def test_the_page_and_the_terminal_have_every_change():
+    material = Material(projections=(projection(CLEAR, SMALL),))
+    html, text = page.render(material), render(material)
+    for word in ("4x1x2", "64 to 8 messages"):
+        assert word in html and word in text
+    assert "exchange &lt;halo&gt;" in html and "exchange <halo>" not in html
+
+
+def test_a_recording_without_a_projection_says_how_to_make_one():
+    material = Material(recordings=(in_memory(4, ring(4)),))
+    assert any(one.command.startswith("earlybird project ") for one in contents(material).absent)
+    assert not any(one.command.startswith("earlybird project ") for one in contents(Material()).absent)
+
+
+def test_advice_for_a_program_says_what_it_assumes_and_nothing_of_pipelines():
+    result = contents(Material(advice=(advise_program(projection(CLEAR)),))).chapters["advice"]
+    assert "layout: computation takes the same time" in " ".join(result.lines)
+    assert "Where a point was measured" not in " ".join(result.lines)
+    assert "a recorded program: " in result.sentence.lower()
