@@ -53,6 +53,14 @@ static bool is_small(const eb_transfer *transfer) {
  * other request time. So the choice of several segments needs more evidence. */
 static bool is_short(const eb_transfer *transfer) { return eb_planner_is_short(transfer->total_bytes); }
 
+/* Between nodes a message takes cores some microseconds, which other requests wait for: the time of its own request does not show
+ * it. Up to this size that is more than its bytes take on most links. */
+#define MAX_STRICT_BYTES (INT64_C(16) * 1024)
+
+static bool is_strict(const eb_transfer *transfer) {
+  return transfer->total_bytes <= MAX_STRICT_BYTES && eb_transfer_is_inter_node(transfer);
+}
+
 static uint64_t first_due(const eb_transfer *transfer) { return is_small(transfer) ? SMALL_FIRST_DUE : FIRST_DUE; }
 
 static bool is_due(const eb_adaptation *own) { return own->start == own->next_due; }
@@ -206,8 +214,7 @@ void eb_adaptation_propose(eb_adaptation *own) {
   const bool is_early = eb_planner_send_early(&input, most, further_s, proposals);
   const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
   eb_search_begin(trial->search, num, proposals);
-  /* Between nodes a message takes cores some microseconds, which other requests wait for: its own time does not show it. */
-  trial->search->is_strict = is_short(transfer) && eb_transfer_is_inter_node(transfer);
+  trial->search->is_strict = is_strict(transfer);
   if (trial->search->is_strict) trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
   const bool is_first = own->start < first_due(transfer);
   const eb_learned *const in_use = &trial->in_use;
