@@ -58,13 +58,19 @@ def shown_commands(text: str) -> list[list[str]]:
     """The `earlybird ...` commands of a page, in its blocks and in its inline code, as words."""
     prose = _BLOCK.sub("", text)
     places = [
-        body.replace("\\\n", " ")
+        _without_output(body.replace("\\\n", " "))
         for language, body in _BLOCK.findall(text)
         if language in ("", "console", "bash", "sh")
     ]
     places += [code for code in _INLINE.findall(prose) if code.startswith("earlybird")]
     found = [match[1] for place in places for match in _COMMAND.finditer(place)]
     return [shlex.split(command, comments=True) for command in found]
+
+
+def _without_output(body: str) -> str:
+    """The lines with a prompt; all, if none has one."""
+    prompted = [line for line in body.splitlines() if line.startswith("$ ")]
+    return "\n".join(prompted) or body
 
 
 def command_called(words: list[str]) -> tuple[Any, list[str]] | None:

@@ -19,7 +19,9 @@ MEANS = (
     "uncertainty of the profile and the error of such models, but not the assumptions below. Changes of one "
     "phase overlap or exclude each other: never add their gains."
 )
-_BRIEF = 6  # changes in the terminal
+# In the terminal: the number of changes, and the columns.
+_BRIEF = 6
+_IN_BRIEF = ("change", "phase", "recorded", "projected (95 %)", "of the run (95 %)")
 
 
 def projection_chapter(material: Material) -> Chapter:
@@ -36,7 +38,7 @@ def projection_chapter(material: Material) -> Chapter:
         warnings=[labels.capital(note) for one in found for note in _notes(one)],
         figures=[gains_figure(one, f"projection-{k}") for k, one in enumerate(found) if one.gains],
         shown=[table for one in found for table in (_phases(one), _changes(one))],
-        brief=[_changes(one).first(_BRIEF, "change") for one in found],
+        brief=[_changes(one).columns(_IN_BRIEF).first(_BRIEF, "change") for one in found],
     )
 
 
