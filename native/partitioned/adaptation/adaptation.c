@@ -262,10 +262,11 @@ static const eb_cut *continue_search(eb_adaptation *own) {
 }
 
 /* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
- * of a size take Intel MPI 20 times as long in shared memory), then every so often. Small transfers begin later. */
+ * of a size take Intel MPI 20 times as long in shared memory), unless small transfers began that late; then every so often. The
+ * starts before a check are observed. */
 static uint64_t next_check(const eb_transfer *transfer, uint64_t start) {
-  const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP;
-  return start < RETRY_DUE && !is_small(transfer) ? RETRY_DUE : (start + NUM_OBSERVED) / step * step + step;
+  const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP, from = start + NUM_OBSERVED;
+  return from < RETRY_DUE && !is_small(transfer) ? RETRY_DUE : from / step * step + step;
 }
 
 /* The ends of the next segments, or 0 to keep those in use; and when the next message is due. */
