@@ -451,3 +451,7 @@ def test_every_partition_is_sent_early_if_it_costs_little(core):
     assert send_early(core, cost, ready_s, 64, further_s=1e-4) is None
     assert send_early(core, cost, [0.0] * 4, 64) is None
     assert send_early(core, cost_of([]), ready_s, 64) is None  # no costs are known
+
+
+def test_transfers_below_128_KiB_are_short(core):
+    assert [core.eb_planner_is_short(size) for size in (0, (1 << 17) - 1, 1 << 17)] == [True, True, False]

@@ -13,8 +13,8 @@
 
 namespace earlybird {
 
-// libearlybird has found the segments of a request by then: it searches from start 2 or 16 on, or 32 if an earlier request
-// provided the initial ones, for at most 35 starts; again from start 48 on; and once more if two searches must agree.
+// libearlybird has nearly always found the segments of a request by then: it searches from start 2 or 16 on, or 32 if an earlier
+// request provided the initial ones, for at most 38 starts; again from start 48 on; and once more if two searches must agree.
 constexpr int starts_until_settled = 110;
 
 // Ends the program with a message about `what` unless partitioned communication is provided by libearlybird

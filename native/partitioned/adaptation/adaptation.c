@@ -31,7 +31,7 @@ enum { MESSAGE_NUM, MESSAGE_TOTAL, MESSAGE_NEXT_DUE, MESSAGE_ENDS };
 struct eb_trial {
   eb_search *search;  /* proposed or in progress; otherwise NULL, because a program may have thousands of requests */
   bool is_searching;
-  bool is_doubted;     /* the last search chose several segments, and another must, too */
+  bool is_doubted;     /* the last search chose several segments; another must, too */
   bool is_recalled, has_changed; /* what goes with a proposal */
   eb_learned in_use;   /* what the last search found, or was learned before; `seen` is that of the last proposal */
   double began_s;     /* the search */
@@ -49,12 +49,12 @@ static bool is_small(const eb_transfer *transfer) {
 }
 
 /* A program may have many short transfers, all of which search at the same time, on cores that they share: with 8 requests of
- * 3 KiB each between four nodes on two cores, single searches chose two segments for three. The messages of these cost every
+ * 3 KiB each between four nodes on two cores, single searches chose two segments for three of them, whose messages cost every
  * other request time. So the choice of several segments needs more evidence. */
 static bool is_short(const eb_transfer *transfer) { return eb_planner_is_short(transfer->total_bytes); }
 
 /* Between nodes a message takes cores some microseconds, which other requests wait for: the time of its own request does not show
- * it. Up to this size that is more than its bytes take on most links. */
+ * it. From this size on its bytes take longer than that at 10 Gbit/s, and more messages may be worth it. */
 #define MAX_STRICT_BYTES (INT64_C(16) * 1024)
 
 static bool is_strict(const eb_transfer *transfer) {
@@ -215,8 +215,9 @@ void eb_adaptation_propose(eb_adaptation *own) {
   const int num = is_early ? 1 : eb_planner_select(&input, eb_planner_propose(&input, most, proposals), proposals);
   eb_search_begin(trial->search, num, proposals);
   trial->search->is_strict = is_strict(transfer);
-  if (trial->search->is_strict) trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
+  trial->search->further_s = eb_cost_core_s(transfer->cost, transfer->partition_bytes);
   const bool is_first = own->start < first_due(transfer);
+  if (trial->in_use.cut.num == 0) trial->in_use.cut.num = eb_wire_segments(own->wire)->num;
   const eb_learned *const in_use = &trial->in_use;
   trial->has_changed = is_early ? proposals[0].cut.num != in_use->cut.num
                                 : proposals[0].predicted_s < CHANGED * in_use->promise * eb_planner_price_s(&input, &in_use->cut);
@@ -253,11 +254,12 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
   if (next) return next;
   const eb_proposal *best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
-  if (is_short(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
+  /* A prediction would be the same again. */
+  if (is_comparable && is_short(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
   trial->in_use.cut = best->cut;
   trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   trial->is_searching = false;
-  if (is_comparable) eb_learned_keep(own->transfer, &trial->in_use);
+  if (is_comparable && !trial->is_doubted) eb_learned_keep(own->transfer, &trial->in_use);
   return &trial->in_use.cut;
 }
 

@@ -120,10 +120,15 @@ static bool is_known_to_be_complete(const eb_channel *channel) {
 
 int eb_channel_test(eb_channel *channel, bool *done) {
   bool ready;
-  *done = !eb_statistics_on && is_known_to_be_complete(channel);
-  if (*done) return MPI_SUCCESS;
-  if (!acquire_with_mpi(channel)) {
+  *done = false;
+  if (!acquire(channel)) {
     give_way(true);
+    return MPI_SUCCESS;
+  }
+  *done = !eb_statistics_on && is_known_to_be_complete(channel);
+  if (*done || !eb_mpi_try_enter()) {
+    release(channel);
+    if (!*done) give_way(true);
     return MPI_SUCCESS;
   }
   int rc = prepare(channel, &ready);

@@ -38,7 +38,7 @@ double eb_planner_predict_s(const eb_cost *cost, int num, const double *ready_s,
 /* The same for a segmentation. */
 double eb_planner_price_s(const eb_planner_input *input, const eb_cut *cut);
 
-/* Is a transfer so short that the cost of its messages is measured, not extrapolated? */
+/* Is a transfer so short that its costs are not extrapolated? */
 bool eb_planner_is_short(int64_t total_bytes);
 
 /* Can any segmentation make a transfer complete sooner, for any ready times? True for large transfers, whose costs are not known

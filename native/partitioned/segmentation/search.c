@@ -6,7 +6,7 @@
 
 /* The first start of a turn is not counted: its messages are new to the MPI, and slower (Open MPI, 128 KiB in two: 16 us
  * instead of 13). */
-enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 33, LATER = 2 };
+enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 36, LATER = 2 };
 /* A candidate gets no further turn if it takes longer than the best by this multiple of the best one's predicted time, */
 #define GIVEN_UP 0.4
 /* and no further starts of its turn by this one. */
@@ -149,11 +149,16 @@ const eb_cut *eb_search_next(eb_search *search, uint64_t start) {
   return &search->candidates[search->turn].proposal.cut;
 }
 
-/* The candidate that is one message; NULL if there is none. */
+/* The candidate that is one message; -1: there is none. */
+static int find_one_message(const eb_search *search) {
+  int c = search->num - 1;
+  while (c >= 0 && search->candidates[c].proposal.cut.num != 1) c--;
+  return c;
+}
+
 static const eb_proposal *one_message(const eb_search *search) {
-  for (int c = 0; c < search->num; c++)
-    if (search->candidates[c].proposal.cut.num == 1) return &search->candidates[c].proposal;
-  return NULL;
+  const int one = find_one_message(search);
+  return one < 0 ? NULL : &search->candidates[one].proposal;
 }
 
 const eb_proposal *eb_search_confirmed(const eb_search *search, const eb_proposal *best, int num_in_use, bool *is_doubted) {
@@ -167,19 +172,27 @@ const eb_proposal *eb_search_predicted(const eb_search *search) {
   return !one || best->predicted_s < TRUSTED * one->predicted_s ? best : one;
 }
 
+/* Is a candidate clearly quicker than one message, by all that its further messages cost? Only what was tried completely counts. */
+static bool is_worth_its_messages(const eb_search *search, const double *taken_s, int candidate, int one) {
+  const eb_candidate *const of = &search->candidates[candidate], *const whole = &search->candidates[one];
+  if (of->num_observed < EB_SEARCH_MAX_OBSERVED || whole->num_observed < EB_SEARCH_MAX_OBSERVED) return false;
+  return taken_s[one] - taken_s[candidate] > (of->proposal.cut.num - 1) * search->further_s &&
+         is_clearly_quicker(search, candidate, one);
+}
+
 const eb_proposal *eb_search_best(const eb_search *search) {
   double taken_s[EB_PLANNER_MAX_CUTS];
   evaluate(search, taken_s);
   const int fastest = least(search, taken_s);
   const double unclear_s = UNCLEAR * search->candidates[fastest].proposal.predicted_s + UNCLEAR_S;
-  if (taken_s[fastest] == DBL_MAX) return eb_search_predicted(search);
+  const int one = find_one_message(search);
+  if (taken_s[fastest] == DBL_MAX) return search->is_strict && one >= 0 ? one_message(search) : eb_search_predicted(search);
   int best = fastest;
   for (int c = 0; c < search->num; c++) {
     const bool has_fewer = search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num;
     if (!has_fewer || search->candidates[c].num_observed == 0) continue;
-    const int num_more = search->candidates[fastest].proposal.cut.num - search->candidates[c].proposal.cut.num;
-    const double wanted_s = unclear_s + num_more * search->further_s;
-    if (taken_s[c] - taken_s[fastest] <= wanted_s || !is_clearly_quicker(search, fastest, c)) best = c;
+    if (taken_s[c] - taken_s[fastest] <= unclear_s || !is_clearly_quicker(search, fastest, c)) best = c;
   }
-  return &search->candidates[best].proposal;
+  const bool keeps_one = search->is_strict && one >= 0 && best != one && !is_worth_its_messages(search, taken_s, best, one);
+  return &search->candidates[keeps_one ? one : best].proposal;
 }

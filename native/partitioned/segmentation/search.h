@@ -29,7 +29,7 @@ typedef struct {
   int turn, num_left; /* the candidate in turn, and how many more starts it has */
   int num_waited;     /* starts until what the last turn took is known */
   bool is_strict;     /* several segments must be quicker in every start; set after eb_search_begin, like the next */
-  double further_s;   /* what each further message costs others, and must gain */
+  double further_s;   /* of a strict search: what each further message costs others, and must gain */
   eb_candidate candidates[EB_PLANNER_MAX_CUTS]; /* the predicted best first */
   signed char tried[8];                      /* the candidate of start s at s % 8; -1: none */
 } eb_search;
@@ -43,9 +43,9 @@ void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *
 /* The candidate for a start, which must be later than in all previous calls; NULL: the search is complete. */
 const eb_cut *eb_search_next(eb_search *search, uint64_t start);
 
-/* Several segments only if two searches find them: the first one that does is doubted, and one message stays in use. `num_in_use`
- * is of the segments before the search, 0 before the first. Returns what to use instead of `best`; *is_doubted: whether the last
- * search was, then this one. */
+/* Several segments only if two searches find some: the first one that does is doubted, and one message is used. `num_in_use` is
+ * the number of segments before the search. On entry *is_doubted says whether the last search was doubted, on return whether this
+ * one is. Returns what to use instead of `best`. */
 const eb_proposal *eb_search_confirmed(const eb_search *search, const eb_proposal *best, int num_in_use, bool *is_doubted);
 
 /* The choice by prediction only: the best if it is clearly better than one segment. */

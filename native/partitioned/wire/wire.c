@@ -9,9 +9,9 @@
 /* Up to this size the MPI packs a type with gaps: that saves a copy, and calls. Larger messages are packed here, each partition
  * by the thread that completes it. */
 #define MAX_UNPACKED_BYTES (INT64_C(32) * 1024)
-/* Except for those that fill the cells in which MPICH 5.0.2 passes messages within a node: with gaps they take 400 us each,
- * those of 7.5 or 8.5 KiB do not. */
-enum { CELL_BYTES = 8 * 1024, CELL_HEADER_BYTES = 64 };
+/* Except for one size: within a node MPICH 5.0.2 takes 400 us for each message of 8 KiB with gaps, but not for 7.5 or 8.5 KiB.
+ * With other MPIs a copy of so few bytes is cheap. */
+enum { SLOW_BYTES = 8 * 1024 };
 
 void eb_wire_begin(eb_wire *wire, const eb_transfer *transfer, eb_buffer *buffer) {
   wire->transfer = transfer;
@@ -46,15 +46,15 @@ int eb_wire_first_segments(const eb_transfer *transfer, int64_t total_bytes, int
   return eb_segments_canonical(total_bytes, numbers[eb_planner_first_place(total_bytes)], segments);
 }
 
-static bool is_packed_here(int64_t bytes) {
-  return bytes > MAX_UNPACKED_BYTES || (bytes > CELL_BYTES - CELL_HEADER_BYTES && bytes <= CELL_BYTES);
+static bool is_packed_here(const eb_transfer *transfer, int64_t bytes) {
+  return bytes > MAX_UNPACKED_BYTES || (bytes == SLOW_BYTES && !eb_transfer_is_inter_node(transfer));
 }
 
 /* Copies are made of packed bytes, and a message of the program's memory has whole partitions. */
 static void choose_data(eb_wire *wire) {
   bool is_staged = wire->is_copying;
   for (int s = 0; s < wire->segments.num && wire->transfer->partition_bytes > 0; s++)
-    is_staged = is_staged || is_packed_here(eb_wire_segment_bytes(wire, s)) ||
+    is_staged = is_staged || is_packed_here(wire->transfer, eb_wire_segment_bytes(wire, s)) ||
                 wire->segments.first_byte[s + 1] % wire->transfer->partition_bytes != 0;
   eb_buffer_set_staged(wire->buffer, is_staged);
 }

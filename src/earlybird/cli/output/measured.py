@@ -61,7 +61,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
             columns, same = fitted_columns(columns_of(of_kernel), of_kernel)
-            print(f"\n{kernel}{': ' * bool(same)}{same}")
+            print(f"\n{kernel}: {same}" if same else f"\n{kernel}")
             print_table(*table(columns, of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel):
                 print(remark)
