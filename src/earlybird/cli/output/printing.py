@@ -56,8 +56,8 @@ def table(columns: Iterable[Column], items: Sequence[Any]) -> tuple[list[str], l
 
 
 def fitted_columns(columns: Sequence[Column], items: Sequence[Any]) -> tuple[list[Column], str]:
-    """All columns if the table fits the terminal, or WIDE_TABLE elsewhere; otherwise those without the `common`
-    ones that have one value in all rows, and a text that names these values."""
+    """All columns if the table fits the terminal, or WIDE_TABLE elsewhere; otherwise those without the
+    `common` ones that have one value in all rows, and a text that names these values."""
     header, rows = table(columns, items)
     most = _console().width if sys.stdout.isatty() else WIDE_TABLE
     if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= most:

@@ -41,6 +41,8 @@ _KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
 _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
 _BRIEF = 4  # alternatives in the terminal
+# What a projection does not have.
+_NOT_OF_PROGRAMS = ("measured speed-up", "speed-up by the model alone")
 _COLUMNS: Columns = {
     "method": lambda one: advice_text.name(one.method, one.extra),
     "time (95 %)": lambda one: value_and_spread(one.time_s, format_seconds),
@@ -192,12 +194,15 @@ def _alternatives(advice: Advice) -> Table:
         for key in dict.fromkeys(key for alternative in advice.ranked for key in alternative.extra)
         if key not in _SHOWN_ELSEWHERE
     ]
-    columns = _COLUMNS | {
+    columns = dict(_COLUMNS) | {
         _KEYS.get(
             key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
         ): lambda one, key=key: advice_text.extra_cell(key, one.extra.get(key))
         for key in keys
     }
+    if advice.operation == PROGRAM:
+        for name in _NOT_OF_PROGRAMS:
+            columns.pop(name)
     reference = f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
     caption = labels.capital(advice_text.title(advice)) + reference
     columns["what to do"] = lambda one: _action(advice, one)

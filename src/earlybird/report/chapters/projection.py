@@ -101,6 +101,7 @@ def _phases(one: Projected) -> Table:
             "in MPI": lambda phase: format_seconds(phase.mpi_s),
             "predicted": model,
         },
+        wide=True,
     )
 
 

@@ -23,9 +23,9 @@ class Gain:
 
     @property
     def name(self) -> str:
-        """`the layout 4x1x2`, `aggregation: 176 to 8 messages`."""
-        kind, change = self.change.kind, self.change.change
-        return f"{_KINDS[kind]} {change}" if kind in _KINDS else f"{kind}: {change}"
+        """`the layout 4x1x2`, `176 to 8 messages`."""
+        kind = _KINDS.get(self.change.kind, "")
+        return f"{kind} {self.change.change}".lstrip()
 
     @property
     def where(self) -> str:
