@@ -254,8 +254,9 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
   if (next) return next;
   const eb_proposal *best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
-  /* A prediction would be the same again. */
+  /* A prediction is not doubted: the next one would be the same. */
   if (is_comparable && is_short(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
+  else trial->is_doubted = false;
   trial->in_use.cut = best->cut;
   trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   trial->is_searching = false;
@@ -264,8 +265,8 @@ static const eb_cut *continue_search(eb_adaptation *own) {
 }
 
 /* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
- * of a size take Intel MPI 20 times as long in shared memory), unless small transfers began that late; then every so often. The
- * starts before a check are observed. */
+ * of a size take Intel MPI 20 times as long in shared memory), except of small transfers, which begin later; then every so often.
+ * The starts before a check are observed. */
 static uint64_t next_check(const eb_transfer *transfer, uint64_t start) {
   const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP, from = start + NUM_OBSERVED;
   return from < RETRY_DUE && !is_small(transfer) ? RETRY_DUE : from / step * step + step;
