@@ -22,6 +22,8 @@ LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI = (
     "layout", "aggregation", "partitions", "collective", "mpi",
 )  # fmt: skip
 KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI)
+# What changes all phases of a run.
+OF_RUN = (LAYOUT, OTHER_MPI)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,22 @@ class ProjectedPhase(Record):
 
 
 @dataclass(frozen=True)
+class RunChange:
+    """A change of all phases.
+
+    Attributes
+    ----------
+    change : that of the first phase.
+    phases : their numbers.
+    run_speed_up : recorded time of the run / the same with this change in all of them.
+    """
+
+    change: ProjectedChange
+    phases: tuple[int, ...]
+    run_speed_up: Estimate
+
+
+@dataclass(frozen=True)
 class Projection(Record):
     """What was projected for the recording `recording` of `ranks` ranks that ran `run_s` seconds.
 
@@ -96,6 +114,22 @@ class Projection(Record):
     assumptions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
+
+    def run_changes(self) -> list[RunChange]:
+        """The changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds, because
+        errors of one model agree."""
+        found: dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
+        for phase in self.phases:
+            for change in phase.changes:
+                if change.kind in OF_RUN:
+                    found.setdefault((change.kind, change.change), []).append((phase, change))
+        return [self._together(pairs) for pairs in found.values()]
+
+    def _together(self, pairs: list[tuple[ProjectedPhase, ProjectedChange]]) -> RunChange:
+        saved = [sum(phase.time_s - change.time_s[k] for phase, change in pairs) for k in range(3)]
+        value, high, low = (self.run_s / max(self.run_s - one, 1e-12) for one in saved)
+        numbers = tuple(sorted({phase.number for phase, _ in pairs}))
+        return RunChange(pairs[0][1], numbers, Estimate(value, min(low, value), max(high, value)))
 
 
 def projection_from_json(value: Mapping[str, Any], where: str = "the projection") -> Projection:

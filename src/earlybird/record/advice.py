@@ -7,11 +7,13 @@ from earlybird.data.projection import (
     AGGREGATION,
     COLLECTIVE,
     LAYOUT,
+    OF_RUN,
     OTHER_MPI,
     PARTITIONS,
     ProjectedChange,
     ProjectedPhase,
     Projection,
+    RunChange,
 )
 from earlybird.data.schema import Estimate
 
@@ -34,12 +36,12 @@ def advise_program(projection: Projection) -> Advice:
     kinds = [""]
     for phase in projection.phases:
         for change in phase.changes:
-            if change.kind not in (LAYOUT, OTHER_MPI):
+            if change.kind not in OF_RUN:
                 alternatives.append(_of_phase(phase, change, run_s))
                 kinds.append(change.kind)
-    for (kind, _), changes in _of_run(projection).items():
-        alternatives.append(_together(changes, run_s))
-        kinds.append(kind)
+    for one in projection.run_changes():
+        alternatives.append(_of_run(one, run_s))
+        kinds.append(one.change.kind)
     choices = [
         Option(
             one.method, (_WORK.index(kind) if kind else -1,), one.time_s, one.speed_up, one.basis,
@@ -68,29 +70,10 @@ def _of_phase(phase: ProjectedPhase, change: ProjectedChange, run_s: float) -> A
     )  # fmt: skip
 
 
-def _of_run(projection: Projection) -> dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]]:
-    """The changes of the whole run by kind and name, with the phases that they change."""
-    found: dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
-    for phase in projection.phases:
-        for change in phase.changes:
-            if change.kind in (LAYOUT, OTHER_MPI):
-                found.setdefault((change.kind, change.change), []).append((phase, change))
-    return found
-
-
-def _together(changes: list[tuple[ProjectedPhase, ProjectedChange]], run_s: float) -> Alternative:
-    """What a change of the run saves in all phases; the bounds add up, as errors of one model agree."""
-    saved = [
-        sum(phase.time_s - one for phase, one in ((phase, change.time_s[k]) for phase, change in changes))
-        for k in range(3)
-    ]
-    value, high, low = (run_s / max(run_s - one, 1e-12) for one in saved)
-    change = changes[0][1]
-    numbers = sorted({phase.number for phase, _ in changes})
-    speed_up = Estimate(value, min(low, value), max(high, value))
+def _of_run(one: RunChange, run_s: float) -> Alternative:
     return Alternative(
-        change.change, _times(run_s, speed_up), speed_up, change.action,
-        extra={"kind": change.kind, "phase": ", ".join(map(str, numbers))},
+        one.change.change, _times(run_s, one.run_speed_up), one.run_speed_up, one.change.action,
+        extra={"kind": one.change.kind, "phase": ", ".join(map(str, one.phases))},
     )  # fmt: skip
 
 

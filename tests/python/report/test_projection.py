@@ -1,5 +1,7 @@
 """Projections: the change that saves most, every change with its interval, and what is assumed."""
 
+import dataclasses
+
 from earlybird.data import files
 from earlybird.data.projection import AGGREGATION, LAYOUT, ProjectedChange, ProjectedPhase, Projection
 from earlybird.data.schema import Estimate
@@ -13,26 +15,33 @@ from tests.recordings import in_memory, ring
 ASSUMED = {LAYOUT: "computation takes the same time on the other layout"}
 
 
-def change(kind, name, of_phase, of_run):
+PHASE_S, RUN_S = 1.0, 2.0
+
+
+def change(kind, name, of_run):
+    """A change of phase 1 that makes the run faster by value, low and high."""
     low, value, high = of_run
+    time_s = Estimate(*(PHASE_S - (RUN_S - RUN_S / ratio) for ratio in (value, high, low)))
     return ProjectedChange(
         kind,
         name,
         f"do {name}",
-        Estimate.exact(1.0 / of_phase),
-        Estimate.exact(of_phase),
+        time_s,
+        Estimate(*(PHASE_S / one for one in time_s)),
         Estimate(value, low, high),
     )
 
 
 def projection(*changes, recording="rec", notes=()):
-    halo = ProjectedPhase(1, ("Isend", "Waitall"), ("exchange <halo>",), 100, 1.0, 0.5, 0.4, changes, notes)
+    halo = ProjectedPhase(
+        1, ("Isend", "Waitall"), ("exchange <halo>",), 100, PHASE_S, 0.5, 0.4, changes, notes
+    )
     other = ProjectedPhase(2, ("Allreduce",), (), 100, 0.2, 0.2)
-    return Projection(recording, 8, 2.0, "2x1x4", phases=(halo, other), assumptions=ASSUMED)
+    return Projection(recording, 8, RUN_S, "2x1x4", phases=(halo, other), assumptions=ASSUMED)
 
 
-CLEAR = change(LAYOUT, "4x1x2", 1.5, (1.1, 1.2, 1.3))
-SMALL = change(AGGREGATION, "64 to 8 messages", 1.02, (0.9, 1.01, 1.1))
+CLEAR = change(LAYOUT, "4x1x2", (1.1, 1.2, 1.3))
+SMALL = change(AGGREGATION, "64 to 8 messages", (0.9, 1.01, 1.1))
 
 
 def chapter(*projections):
@@ -43,13 +52,22 @@ def test_the_change_that_saves_most_is_the_answer():
     result = chapter(projection(SMALL, CLEAR, notes=("less than half was predicted",)))
     (answer,) = result.answers
     assert (answer.number, answer.interval, answer.do) == ("speed-up 1.20", "1.10 to 1.30", "do 4x1x2")
-    assert "the layout 4x1x2" in answer.sentence and "phase 1 in exchange <halo>" in answer.sentence
-    assert "(1 s of 2 s) takes 667 ms" in result.sentence and "1.20 times as fast" in result.sentence
+    assert "the layout 4x1x2" in answer.sentence and "by phase 1" in answer.sentence
+    assert "1.20 times as fast (95 %: 1.10 to 1.30)" in result.sentence
     assert any("Layout: assumes that computation" in line for line in result.lines)
     assert list(result.warnings) == ["Phase 1: less than half was predicted"]
     phases, changes = result.shown
     assert [row[1] for row in changes.rows] == ["the layout 4x1x2", "64 to 8 messages"]
     assert [row[-2] for row in phases.rows] == ["500 ms", "200 ms"] and phases.rows[1][-1] == "-"
+
+
+def test_a_layout_that_slows_another_phase_as_much_down_is_no_advice():
+    faster = projection(CLEAR)
+    slower = ProjectedChange(
+        LAYOUT, "4x1x2", "", Estimate.exact(0.6), Estimate.exact(1 / 3), Estimate.exact(2 / 2.4)
+    )
+    phases = (faster.phases[0], dataclasses.replace(faster.phases[1], changes=(slower,)))
+    assert chapter(dataclasses.replace(faster, phases=phases)).answers[0].do == "nothing to do"
 
 
 def test_a_change_that_is_not_clearly_faster_is_no_advice():

@@ -17,7 +17,8 @@ QUESTION = "What would a change of my program gain?"
 MEANS = (
     "What the models predict as saved is subtracted from the recorded time. The 95 % interval contains the "
     "uncertainty of the profile and the error of such models, but not the assumptions below. Changes of one "
-    "phase overlap or exclude each other: never add their gains."
+    "phase overlap or exclude each other: never add their gains. In the table and the figure each change is "
+    "of one phase; a layout or an MPI changes all of them, and the answer has their sum."
 )
 # In the terminal: the number of changes, and the columns.
 _BRIEF = 6
@@ -53,12 +54,10 @@ def _sentence(one: Projected) -> str:
     best = one.best
     if best is None:
         return f"{one.title}: no change is clearly faster."
-    change = best.change
-    took = f"{format_seconds(best.phase.time_s)} of {format_seconds(one.projection.run_s)}"
-    gain = f"{ratio(change.run_speed_up.value)} times as fast (95 %: {spread(change.run_speed_up, ratio)})"
+    interval = spread(best.run_speed_up, ratio)
     return (
-        f"{one.title}: with {best.name} instead of what was recorded, {best.where} ({took}) takes "
-        f"{format_seconds(change.time_s.value)}, and the run is {gain}."
+        f"{one.title}: with {best.name} instead of what was recorded, the run is projected to be "
+        f"{ratio(best.run_speed_up.value)} times as fast (95 %: {interval}), by {best.where}."
     )
 
 
@@ -67,12 +66,9 @@ def _answer(one: Projected) -> Answer:
     if best is None:
         finding = "No change is clearly faster." if one.gains else "There is no change to project."
         return Answer(one.title, format_seconds(one.projection.run_s), "", finding, NOTHING)
-    finding = (
-        f"With {best.name}, projected; {best.where} changes. Run the program with the change to check it."
-    )
-    speed_up = best.change.run_speed_up
-    number = f"speed-up {ratio(speed_up.value)}"
-    return Answer(one.title, number, spread(speed_up, ratio), finding, best.change.action)
+    finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
+    number = f"speed-up {ratio(best.run_speed_up.value)}"
+    return Answer(one.title, number, spread(best.run_speed_up, ratio), finding, best.action)
 
 
 def _notes(one: Projected) -> list[str]:
