@@ -95,7 +95,12 @@ class Search(ctypes.Structure):
     )
 
 
+class Confirmation(ctypes.Structure):
+    _fields_ = (("is_needed", c_bool), ("num_in_use", c_int), ("is_doubted", c_bool))
+
+
 MODULES = (
+    "adaptation/schedule",
     "segmentation/segment",
     "segmentation/cost",
     "segmentation/planner",
@@ -149,10 +154,14 @@ _SIGNATURES = {
     "eb_planner_send_early": (c_bool, POINTER(PlanInput), c_int, c_double, POINTER(Proposal)),
     "eb_search_begin": (None, POINTER(Search), c_int, POINTER(Proposal)),
     "eb_search_observe": (None, POINTER(Search), c_uint64, POINTER(Observation)),
-    "eb_search_confirmed": (POINTER(Proposal), POINTER(Search), POINTER(Proposal), c_int, POINTER(c_bool)),
+    "eb_search_is_comparable": (c_bool, POINTER(Search), c_double),
+    "eb_search_end": (POINTER(Proposal), POINTER(Search), c_bool, POINTER(Confirmation)),
     "eb_search_next": (POINTER(Cut), POINTER(Search), c_uint64),
     "eb_search_best": (POINTER(Proposal), POINTER(Search)),
     "eb_search_predicted": (POINTER(Proposal), POINTER(Search)),
+    "eb_schedule_first": (c_uint64, c_bool),
+    "eb_schedule_next": (c_uint64, c_uint64, c_bool, c_int),
+    "eb_schedule_begins_search": (c_bool, c_uint64),
 }  # fmt: skip
 
 

@@ -2,13 +2,13 @@
 
 import itertools
 from collections import Counter
-from ctypes import byref, c_bool
+from ctypes import byref
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from tests.core_library import PLAN_MAX_CUTS, Observation, Proposal, Search, compile_core
+from tests.core_library import PLAN_MAX_CUTS, Confirmation, Observation, Proposal, Search, compile_core
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ def search_of(core, cuts):
     return search
 
 
-def run(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0, further_s=0.0, is_strict=False):
-    """Starts from 3 on, each seen two starts later as in a channel: the number of segments chosen, and that
-    of every start."""
+def complete(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0, further_s=0.0, is_strict=False):
+    """Starts from 3 on, each seen two starts later as in a channel: the search, and the number of segments of
+    every start."""
     search = search_of(core, cuts)
     search.further_s, search.is_strict = further_s, is_strict
     tried = {}
@@ -57,6 +57,12 @@ def run(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0, further_s=
         if not cut:
             break
         tried[start] = cut.contents.num
+    return search, tried
+
+
+def run(core, cuts, truths, random, **conditions):
+    """The number of segments that a search chooses, and that of every start."""
+    search, tried = complete(core, cuts, truths, random, **conditions)
     return core.eb_search_best(byref(search)).contents.cut.num, tried
 
 
@@ -67,7 +73,7 @@ CUTS = [(4, 5e-6), (8, 5.5e-6), (2, 6e-6), (16, 7e-6), (1, 9e-6)]
 @pytest.mark.parametrize("best", [1, 2, 4, 8, 16])
 def test_the_search_finds_the_fastest_whatever_was_predicted(core, best, ahead_s):
     truths = {num: Truth(20e-6 if num == best else 26e-6) for num, _ in CUTS}
-    found, tried = run(core, CUTS, truths, np.random.default_rng(best), ahead_s)
+    found, tried = run(core, CUTS, truths, np.random.default_rng(best), ahead_s=ahead_s)
     assert found == best
     assert set(tried.values()) == {num for num, _ in CUTS}
     assert len(tried) <= 38
@@ -150,22 +156,49 @@ def test_a_strict_search_that_sees_nothing_keeps_one_message(core):
     ],
 )
 def test_several_segments_instead_of_one_message_need_two_searches_that_agree(core, found, num_in_use, used):
-    search = search_of(core, CUTS)
-    is_doubted = c_bool(False)
+    confirmation = Confirmation(is_needed=True, num_in_use=num_in_use)
     for num, expected in zip(found, used, strict=True):
-        best = Proposal()
-        best.cut.num = num
-        confirmed = core.eb_search_confirmed(byref(search), byref(best), num_in_use, byref(is_doubted))
-        num_in_use = confirmed.contents.cut.num
-        assert num_in_use == expected
-        assert is_doubted.value == (expected != num)
+        search = search_that_finds(core, num)
+        ended = core.eb_search_end(byref(search), True, byref(confirmation))
+        confirmation.num_in_use = ended.contents.cut.num
+        assert confirmation.num_in_use == expected
+        assert confirmation.is_doubted == (expected != num)
 
 
-def test_without_one_message_among_the_candidates_nothing_is_doubted(core):
-    search, best, is_doubted = search_of(core, [(4, 1e-6)]), Proposal(), c_bool(False)
-    best.cut.num = 4
-    assert core.eb_search_confirmed(byref(search), byref(best), 1, byref(is_doubted)).contents.cut.num == 4
-    assert not is_doubted
+def search_that_finds(core, best, cuts=CUTS):
+    truths = {num: Truth(1e-6 if num == best else 26e-6) for num, _ in cuts}
+    return complete(core, cuts, truths, np.random.default_rng(best))[0]
+
+
+@pytest.mark.parametrize(
+    ("cuts", "is_comparable", "is_needed"),
+    [
+        ([(4, 1e-6), (2, 2e-6)], True, True),  # one message is no candidate
+        ([(4, 1e-6), (1, 9e-6)], True, False),
+        ([(4, 1e-6), (1, 9e-6)], False, True),  # a prediction: the next one would be the same
+    ],
+)
+@pytest.mark.parametrize("is_doubted", [False, True])
+def test_what_needs_no_second_search_is_not_doubted(core, cuts, is_comparable, is_needed, is_doubted):
+    confirmation = Confirmation(is_needed=is_needed, num_in_use=1, is_doubted=is_doubted)
+    ended = core.eb_search_end(byref(search_that_finds(core, 4, cuts)), is_comparable, byref(confirmation))
+    assert ended.contents.cut.num == 4
+    assert not confirmation.is_doubted
+
+
+def test_a_search_whose_times_cannot_be_compared_ends_with_the_prediction(core):
+    search = search_that_finds(core, 1, [(4, 1e-6), (1, 9e-6)])
+    for is_comparable, num in ((True, 1), (False, 4)):
+        ended = core.eb_search_end(byref(search), is_comparable, byref(Confirmation()))
+        assert ended.contents.cut.num == num
+
+
+@pytest.mark.parametrize(("predicted_s", "longest_s"), [(1e-6, 0.1), (25e-6, 0.1), (50e-6, 0.2), (1e-3, 4.0)])
+def test_the_longer_a_transfer_takes_the_longer_its_search_may_take(core, predicted_s, longest_s):
+    """Clocks drift by 5 us/s; a difference below 2 % of what is predicted is none."""
+    search = search_of(core, [(4, predicted_s), (1, 2 * predicted_s)])
+    assert core.eb_search_is_comparable(byref(search), 0.99 * longest_s)
+    assert not core.eb_search_is_comparable(byref(search), 1.01 * longest_s)
 
 
 def test_fewer_segments_win_where_the_difference_is_not_clear(core):

@@ -5,25 +5,16 @@
 #include <string.h>
 
 #include "partitioned/adaptation/learned.h"
+#include "partitioned/adaptation/schedule.h"
 #include "partitioned/domain/domain.h"
 #include "partitioned/domain/send_queue.h"
 #include "partitioned/process/clock.h"
 #include "partitioned/process/send_time.h"
 #include "partitioned/segmentation/search.h"
 
-/* A segmentation message is due in every start during a search, rarely afterwards. Both sides know the start of the first.
- * Small transfers gain only where a receiver uses partitions long before the last one is ready: requests that are started a few
- * times are spared, and checks are rarer. */
-enum { FIRST_DUE = 2, CHECK_DUE = 32, RETRY_DUE = 48, DUE_STEP = 256, SMALL_FIRST_DUE = 16, SMALL_DUE_STEP = 2048 };
-/* Starts from a search that is doubted to the one that must agree with it. */
-enum { CONFIRM_DUE = 8 };
 #define NEVER UINT64_MAX
-/* Starts before a message whose times are taken: the feedback of a start is there two starts later. */
-enum { NUM_OBSERVED = 4 };
 /* The program has changed if another segmentation now promises this much more than when the current one was found. */
 #define CHANGED 0.85
-/* Clocks of two nodes drift apart by some microseconds a second: what is older cannot be compared any more. */
-#define COMPARABLE_S 0.1
 
 /* The layout of a segmentation message: the number of ends, the total, the start of the next message, the ends. */
 enum { MESSAGE_NUM, MESSAGE_TOTAL, MESSAGE_NEXT_DUE, MESSAGE_ENDS };
@@ -48,11 +39,6 @@ static bool is_small(const eb_transfer *transfer) {
   return transfer->total_bytes < eb_transfer_agreement(transfer)->least_adapted_bytes;
 }
 
-/* A program may have many short transfers, all of which search at the same time, on cores that they share: with 8 requests of
- * 3 KiB each between four nodes on two cores, single searches chose two segments for three of them, whose messages cost every
- * other request time. So the choice of several segments needs more evidence. */
-static bool is_short(const eb_transfer *transfer) { return eb_planner_is_short(transfer->total_bytes); }
-
 /* Between nodes a message takes cores some microseconds, which other requests wait for: the time of its own request does not show
  * it. From this size on its bytes take longer than that at 10 Gbit/s, and more messages may be worth it. */
 #define MAX_STRICT_BYTES (INT64_C(16) * 1024)
@@ -61,13 +47,21 @@ static bool is_strict(const eb_transfer *transfer) {
   return transfer->total_bytes <= MAX_STRICT_BYTES && eb_transfer_is_inter_node(transfer);
 }
 
-static uint64_t first_due(const eb_transfer *transfer) { return is_small(transfer) ? SMALL_FIRST_DUE : FIRST_DUE; }
+/* Must two searches agree on several segments? A program may have many short transfers, all of which search at the same time, on
+ * cores that they share: with 8 requests of 3 KiB each between four nodes on two cores, single searches chose two segments for
+ * three of them, whose messages cost every other request time. */
+static bool is_to_be_confirmed(const eb_transfer *transfer) {
+  return eb_transfer_is_inter_node(transfer) ? is_strict(transfer) : eb_planner_is_short(transfer->total_bytes);
+}
+
+static uint64_t first_due(const eb_transfer *transfer) { return eb_schedule_first(is_small(transfer)); }
 
 static bool is_due(const eb_adaptation *own) { return own->start == own->next_due; }
 
 /* Those of a search, and those before a message. */
 static bool is_to_be_observed(const eb_adaptation *own) {
-  return own->next_due != NEVER && own->start + NUM_OBSERVED >= own->next_due && (own->trial || !own->transfer->is_send);
+  return own->next_due != NEVER && own->start + EB_SCHEDULE_NUM_OBSERVED >= own->next_due &&
+         (own->trial || !own->transfer->is_send);
 }
 
 /* Does the receiver send feedback? On the starts of a search, in which the next start has a message, too. Asked once the message
@@ -239,9 +233,10 @@ static int cut_equally(const eb_transfer *transfer, int64_t *end_byte) {
   return num;
 }
 
-/* Is the beginning of the search too long ago for comparisons? */
-static bool is_outdated(const eb_adaptation *own) {
-  return eb_transfer_is_inter_node(own->transfer) && eb_now_s() - own->trial->began_s > COMPARABLE_S;
+/* Are times of the beginning of the search still comparable with those of now? */
+static bool is_comparable_yet(const eb_adaptation *own) {
+  const eb_trial *const trial = own->trial;
+  return !eb_transfer_is_inter_node(own->transfer) || eb_search_is_comparable(trial->search, eb_now_s() - trial->began_s);
 }
 
 /* The segmentation of the next start: a candidate during a search, otherwise its result. */
@@ -250,13 +245,12 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   eb_search *const search = trial->search;
   if (own->start > first_due(own->transfer) + 2) observe(own, own->start - 2);
   if (search->num_tries == 0) trial->began_s = eb_now_s();
-  const bool is_comparable = !is_outdated(own);
+  const bool is_comparable = is_comparable_yet(own);
   const eb_cut *const next = is_comparable ? eb_search_next(search, own->start + 1) : NULL;
   if (next) return next;
-  const eb_proposal *best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
-  /* A prediction is not doubted: the next one would be the same. */
-  if (is_comparable && is_short(own->transfer)) best = eb_search_confirmed(search, best, trial->in_use.cut.num, &trial->is_doubted);
-  else trial->is_doubted = false;
+  eb_confirmation confirmation = {is_to_be_confirmed(own->transfer), trial->in_use.cut.num, trial->is_doubted};
+  const eb_proposal *const best = eb_search_end(search, is_comparable, &confirmation);
+  trial->is_doubted = confirmation.is_doubted;
   trial->in_use.cut = best->cut;
   trial->in_use.promise = best->predicted_s > 0 ? search->candidates[0].proposal.predicted_s / best->predicted_s : 1;
   trial->is_searching = false;
@@ -264,12 +258,10 @@ static const eb_cut *continue_search(eb_adaptation *own) {
   return &trial->in_use.cut;
 }
 
-/* When to check again: once when the first messages of a size, which may be slow by themselves, are over (the first 20 to 40
- * of a size take Intel MPI 20 times as long in shared memory), except of small transfers, which begin later; then every so often.
- * The starts before a check are observed. */
-static uint64_t next_check(const eb_transfer *transfer, uint64_t start) {
-  const uint64_t step = is_small(transfer) ? SMALL_DUE_STEP : DUE_STEP, from = start + NUM_OBSERVED;
-  return from < RETRY_DUE && !is_small(transfer) ? RETRY_DUE : from / step * step + step;
+static eb_schedule_state state_of(const eb_trial *trial, bool is_borrowed) {
+  if (trial->is_searching) return EB_SCHEDULE_SEARCHING;
+  if (is_borrowed) return EB_SCHEDULE_BORROWED;
+  return trial->is_doubted ? EB_SCHEDULE_DOUBTED : EB_SCHEDULE_ENDED;
 }
 
 /* The ends of the next segments, or 0 to keep those in use; and when the next message is due. */
@@ -284,20 +276,16 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
     return 1;
   }
   const eb_cut *cut = NULL;
-  /* The result of another request may not hold for this one's memory: a long-lived request runs its own search. */
   const bool is_borrowed = own->start == first_due(transfer) && trial->is_recalled;
   if (trial->search && is_borrowed) cut = &trial->in_use.cut;
-  else if (trial->search && (own->start <= CHECK_DUE || own->start == RETRY_DUE || trial->has_changed || trial->is_doubted))
+  else if (trial->search && (eb_schedule_begins_search(own->start) || trial->has_changed || trial->is_doubted))
     trial->is_searching = true;
   if (trial->is_searching) cut = continue_search(own);
   if (!trial->is_searching) {
     free(trial->search);
     trial->search = NULL;
   }
-  *next_due = trial->is_searching ? own->start + 1
-              : is_borrowed       ? CHECK_DUE
-              : trial->is_doubted ? own->start + CONFIRM_DUE
-                                  : next_check(transfer, own->start);
+  *next_due = eb_schedule_next(own->start, is_small(transfer), state_of(trial, is_borrowed));
   if (!cut) return 0;
   memcpy(end_byte, cut->end_byte, (size_t)cut->num * sizeof *end_byte);
   return cut->num;

@@ -18,6 +18,9 @@ enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 36, LATER = 2 };
 #define CLEAR_PAIRS 0.85
 /* A prediction must promise this much to be followed without a trial. */
 #define TRUSTED 0.85
+/* Clocks of two nodes drift apart by some microseconds a second, which does not matter for this long whatever is sent. */
+#define DRIFT 5e-6
+#define COMPARABLE_S 0.1
 
 void eb_search_begin(eb_search *search, int num, const eb_proposal *proposals) {
   memset(search, 0, sizeof *search);
@@ -149,6 +152,10 @@ const eb_cut *eb_search_next(eb_search *search, uint64_t start) {
   return &search->candidates[search->turn].proposal.cut;
 }
 
+bool eb_search_is_comparable(const eb_search *search, double age_s) {
+  return age_s <= COMPARABLE_S || DRIFT * age_s <= UNCLEAR * search->candidates[0].proposal.predicted_s;
+}
+
 /* The candidate that is one message; -1: there is none. */
 static int find_one_message(const eb_search *search) {
   int c = search->num - 1;
@@ -159,12 +166,6 @@ static int find_one_message(const eb_search *search) {
 static const eb_proposal *one_message(const eb_search *search) {
   const int one = find_one_message(search);
   return one < 0 ? NULL : &search->candidates[one].proposal;
-}
-
-const eb_proposal *eb_search_confirmed(const eb_search *search, const eb_proposal *best, int num_in_use, bool *is_doubted) {
-  const eb_proposal *const one = one_message(search);
-  *is_doubted = one && best->cut.num > 1 && num_in_use < 2 && !*is_doubted;
-  return *is_doubted ? one : best;
 }
 
 const eb_proposal *eb_search_predicted(const eb_search *search) {
@@ -195,4 +196,13 @@ const eb_proposal *eb_search_best(const eb_search *search) {
   }
   const bool keeps_one = search->is_strict && one >= 0 && best != one && !is_worth_its_messages(search, taken_s, best, one);
   return &search->candidates[keeps_one ? one : best].proposal;
+}
+
+const eb_proposal *eb_search_end(const eb_search *search, bool is_comparable, eb_confirmation *confirmation) {
+  const eb_proposal *const best = is_comparable ? eb_search_best(search) : eb_search_predicted(search);
+  const eb_proposal *const one = one_message(search);
+  const bool was_doubted = confirmation->is_doubted;
+  confirmation->is_doubted = confirmation->is_needed && is_comparable && one && best->cut.num > 1 && confirmation->num_in_use < 2 &&
+                             !was_doubted;
+  return confirmation->is_doubted ? one : best;
 }

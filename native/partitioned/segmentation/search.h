@@ -40,13 +40,23 @@ void eb_search_begin(eb_search *search, int num, const eb_proposal *proposals);
 /* Adds the times of a start; ignored if it was the first of a turn, or tried no candidate. At most 7 starts later. */
 void eb_search_observe(eb_search *search, uint64_t start, const eb_observation *observed);
 
+/* Can times be compared that were taken this long apart on two nodes, whose clocks drift apart? The longer the transfer takes,
+ * the less it matters. */
+bool eb_search_is_comparable(const eb_search *search, double age_s);
+
 /* The candidate for a start, which must be later than in all previous calls; NULL: the search is complete. */
 const eb_cut *eb_search_next(eb_search *search, uint64_t start);
 
-/* Several segments only if two searches find some: the first one that does is doubted, and one message is used. `num_in_use` is
- * the number of segments before the search. On entry *is_doubted says whether the last search was doubted, on return whether this
- * one is. Returns what to use instead of `best`. */
-const eb_proposal *eb_search_confirmed(const eb_search *search, const eb_proposal *best, int num_in_use, bool *is_doubted);
+/* What two searches must agree on. */
+typedef struct {
+  bool is_needed;  /* several segments are used only if two searches choose some */
+  int num_in_use;  /* segments before the search */
+  bool is_doubted; /* the last search chose several, and the next one must, too */
+} eb_confirmation;
+
+/* The end of a search: the best measured candidate, or the predicted one if times are not comparable; if it needs confirmation,
+ * one segment until a second search agrees. A prediction is not doubted, because the next one would be the same. */
+const eb_proposal *eb_search_end(const eb_search *search, bool is_comparable, eb_confirmation *confirmation);
 
 /* The choice by prediction only: the best if it is clearly better than one segment. */
 const eb_proposal *eb_search_predicted(const eb_search *search);
