@@ -1,10 +1,12 @@
 /* Threads that reach the end of a parallel region at known times, before each exchange with the next rank.
  *
  * Argument: milliseconds between the arrivals of one thread and the next. The regions in other places, before and after, have
- * no delays.
+ * no delays. Prints how long before the last thread each one arrived, in nanoseconds by its own clock: on a busy machine
+ * threads oversleep.
  */
 #include <mpi.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,7 +18,13 @@ static void sleep_until(struct timespec begin, long ms) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &begin, NULL);
 }
 
-__attribute__((noinline)) static void delayed(long ms) {
+static long long now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+__attribute__((noinline)) static void delayed(long ms, long long *arrived_ns) {
   struct timespec begin;
   clock_gettime(CLOCK_MONOTONIC, &begin);
 #pragma omp parallel num_threads(THREADS)
@@ -25,6 +33,7 @@ __attribute__((noinline)) static void delayed(long ms) {
 #pragma omp parallel num_threads(2)
       sleep_until(begin, ms * (1 - omp_get_thread_num()) / 2);
     sleep_until(begin, ms * (1 + omp_get_thread_num()));
+    arrived_ns[omp_get_thread_num()] = now_ns();
   }
 }
 
@@ -44,6 +53,7 @@ __attribute__((noinline)) static void exchange(double *sent, double *received, i
 
 int main(int argc, char **argv) {
   int provided, rank, size;
+  long long arrived_ns[THREADS], lead_ns[THREADS] = {0};
   double sums[THREADS] = {0}, sent[COUNT] = {0}, received[COUNT];
   omp_set_max_active_levels(2);
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -51,11 +61,18 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int step = 0; step < STEPS; step++) {
     even(sums);
-    delayed(atol(argv[1]));
+    delayed(atol(argv[1]), arrived_ns);
+    for (int t = 0; t < THREADS; t++) {
+      long long last_ns = 0;
+      for (int other = 0; other < THREADS; other++)
+        if (arrived_ns[other] > last_ns) last_ns = arrived_ns[other];
+      lead_ns[t] += last_ns - arrived_ns[t];
+    }
     exchange(sent, received, rank, size);
     even(sums);
     MPI_Barrier(MPI_COMM_WORLD);
   }
+  printf("lead_ns %lld %lld %lld %lld\n", lead_ns[0] / STEPS, lead_ns[1] / STEPS, lead_ns[2] / STEPS, lead_ns[3] / STEPS);
   MPI_Finalize();
   return 0;
 }
