@@ -89,6 +89,7 @@ class Search(ctypes.Structure):
         ("num_left", c_int),
         ("num_waited", c_int),
         ("is_strict", c_bool),
+        ("trusts_predictions", c_bool),
         ("further_s", c_double),
         ("candidates", Candidate * PLAN_MAX_CUTS),
         ("tried", ctypes.c_byte * 8),

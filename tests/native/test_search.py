@@ -39,11 +39,13 @@ def search_of(core, cuts):
     return search
 
 
-def complete(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0, further_s=0.0, is_strict=False):
+def complete(core, cuts, truths, random, ahead_s=0.0, noise=0.0, lost=0.0, further_s=0.0, **rules):
     """Starts from 3 on, each seen two starts later as in a channel: the search, and the number of segments of
     every start."""
     search = search_of(core, cuts)
-    search.further_s, search.is_strict = further_s, is_strict
+    search.further_s = further_s
+    for rule, holds in rules.items():
+        setattr(search, rule, holds)
     tried = {}
     for start in itertools.count(3):
         if start - 3 in tried and random.random() >= lost:
@@ -127,6 +129,23 @@ def test_a_strict_search_rarely_chooses_several_segments_by_chance(core, noise, 
     random = np.random.default_rng(3)
     found = [run(core, cuts, truths, random, noise=noise, lost=lost, is_strict=True)[0] for _ in range(500)]
     assert np.mean([num > 1 for num in found]) <= 0.06
+
+
+@pytest.mark.parametrize(("predicted_s", "at_least", "at_most"), [(3e-6, 0.75, 1), (9e-6, 0, 0.6)])
+def test_what_was_predicted_to_be_quicker_needs_less_evidence(core, predicted_s, at_least, at_most):
+    """Four messages take 20 % less than one, with noise of 60 %, if predictions are trusted."""
+    cuts, truths = [(4, predicted_s), (1, 9e-6)], {4: Truth(8e-6), 1: Truth(10e-6)}
+    random = np.random.default_rng(5)
+    found = [run(core, cuts, truths, random, noise=0.6, trusts_predictions=True)[0] for _ in range(300)]
+    assert at_least <= np.mean([num == 4 for num in found]) <= at_most
+
+
+def test_measured_times_outweigh_a_prediction_that_is_trusted(core):
+    truths = {4: Truth(11e-6), 1: Truth(10e-6)}
+    random = np.random.default_rng(6)
+    cuts = [(4, 3e-6), (1, 9e-6)]
+    found = [run(core, cuts, truths, random, noise=0.05, trusts_predictions=True)[0] for _ in range(100)]
+    assert np.mean([num == 1 for num in found]) >= 0.95
 
 
 @pytest.mark.parametrize(("is_strict", "num_starts"), [(False, 3), (True, 6)])

@@ -14,9 +14,10 @@ enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 36, LATER = 2 };
 /* A difference in parts of the predicted time, or in seconds, that is none. */
 #define UNCLEAR 0.02
 #define UNCLEAR_S 30e-9
-/* The part of all pairs of starts in which a candidate that is quicker takes less. */
+/* The part of all pairs of starts in which a candidate that is quicker takes less, and that of one which was predicted to. */
 #define CLEAR_PAIRS 0.85
-/* A prediction must promise this much to be followed without a trial. */
+#define PREDICTED_PAIRS 0.6
+/* A prediction must promise this much to be followed without a trial, or to count beside one. */
 #define TRUSTED 0.85
 /* Clocks of two nodes drift apart by some microseconds a second, which does not matter for this long whatever is sent. */
 #define DRIFT 5e-6
@@ -78,6 +79,14 @@ static int num_compared(const eb_search *search, int candidate) {
   return num > 2 && !search->is_strict ? num - 1 : num;
 }
 
+/* The part of all pairs of starts in which a candidate that is clearly quicker than another takes less. */
+static double clear_pairs(const eb_search *search, int one, int other) {
+  if (search->is_strict) return 1;
+  const double predicted_s = search->candidates[one].proposal.predicted_s;
+  const bool is_predicted = search->trusts_predictions && predicted_s < TRUSTED * search->candidates[other].proposal.predicted_s;
+  return is_predicted ? PREDICTED_PAIRS : CLEAR_PAIRS;
+}
+
 /* Does one candidate take less than another in nearly all pairs of their starts, without the slowest start of each, because noise
  * only adds? A strict search wants all pairs of all starts. Medians of so few starts differ by chance. */
 static bool is_clearly_quicker(const eb_search *search, int one, int other) {
@@ -91,7 +100,7 @@ static bool is_clearly_quicker(const eb_search *search, int one, int other) {
   eb_planner_sort_s(other_s, search->candidates[other].num_observed);
   for (int k = 0; k < num_one; k++)
     for (int j = 0; j < num_other; j++) num_quicker += one_s[k] < other_s[j];
-  return num_quicker >= (search->is_strict ? 1 : CLEAR_PAIRS) * num_one * num_other;
+  return num_quicker >= clear_pairs(search, one, other) * num_one * num_other;
 }
 
 static int least(const eb_search *search, const double *taken_s) {
