@@ -31,6 +31,9 @@ struct test_case {
 void open_device(void);
 void close_device(void);
 
+/* For lane_cases.c: the library has sent on this communicator. */
+void note_sent(MPI_Comm comm);
+
 /* Each family ends with a case without a name. */
 extern const struct test_case order_cases[], type_cases[], communicator_cases[], matching_cases[], mixture_cases[],
     progress_cases[], error_cases[], ending_cases[], thread_cases[], level_cases[], memory_cases[], lane_cases[], counting_cases[],

@@ -23,7 +23,17 @@ static void *next_symbol(const char *name) {
 
 EXPORTED int PMPI_Isend(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request *request) {
   num_messages++;
-  return FORWARD_TO(PMPI_Isend, data, count, type, target, tag, comm, request);
+  note_sent(comm);
+  open_device();
+  const int code = FORWARD_TO(PMPI_Isend, data, count, type, target, tag, comm, request);
+  close_device();
+  return code;
+}
+
+EXPORTED int PMPI_Send_init(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                            MPI_Request *request) {
+  note_sent(comm);
+  return FORWARD_TO(PMPI_Send_init, data, count, type, target, tag, comm, request);
 }
 
 EXPORTED int PMPI_Send(const void *data, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm) {

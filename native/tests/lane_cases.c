@@ -6,20 +6,17 @@
 
 enum { NUM_CHANNELS = 16, MAX_SEEN = 64 };
 
-/* Where libearlybird sends: this stands before the MPI's own call, which it hands on to. */
+/* Where libearlybird sends. */
 static MPI_Comm seen[MAX_SEEN];
 static int num_seen;
 
-int PMPI_Send_init(const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *request) {
-  static int (*own)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+void note_sent(MPI_Comm comm) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
-  if (!own) own = (int (*)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *))dlsym(RTLD_NEXT, "PMPI_Send_init");
   int at = 0;
   while (at < num_seen && seen[at] != comm) at++;
   if (at == num_seen && num_seen < MAX_SEEN) seen[num_seen++] = comm;
   pthread_mutex_unlock(&lock);
-  return own(buffer, count, type, peer, tag, comm, request);
 }
 
 /* The first call is the library's, for its second lane in MPI_Init: EARLYBIRD_TESTS_LACKING_LANE lets it fail on rank 0, and

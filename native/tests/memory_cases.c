@@ -38,6 +38,10 @@ EXPORTED int PMPI_Pack(const void *data, int count, MPI_Datatype type, void *pac
   DURING(PMPI_Pack, data, count, type, packed, size, at, comm);
 }
 
+EXPORTED int PMPI_Irecv(void *data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
+  DURING(PMPI_Irecv, data, count, type, source, tag, comm, request);
+}
+
 EXPORTED int PMPI_Unpack(const void *packed, int size, int *at, void *data, int count, MPI_Datatype type, MPI_Comm comm) {
   DURING(PMPI_Unpack, packed, size, at, data, count, type, comm);
 }

@@ -20,7 +20,7 @@ typedef struct {
   int lane;
   int64_t num_ids; /* that the tags span */
   eb_segments segments;
-  MPI_Request *requests;    /* [segments.num + 1]; persistent; the last is the segmentation message's, which is not */
+  MPI_Request *requests;    /* [segments.num + 1]: of the segments, and of the segmentation message; MPI_REQUEST_NULL: complete */
   eb_pending_send **copies; /* [segments.num] the memory of copies that are not sent yet; NULL: no start from copies */
   /* Written by the sending thread, while other threads mark partitions and read the members above. */
   _Alignas(64) atomic_int num_unsent;
@@ -61,7 +61,7 @@ static inline void eb_wire_set_error(eb_wire *wire, int code) { atomic_store(&wi
 /* How long the MPI takes to pack a partition of a sender's start: 0 if messages contain the program's memory as it is. */
 double eb_wire_measure_pack_s(const eb_wire *wire);
 
-/* Creates a persistent request for every segment, unless that is done. */
+/* Prepares the requests of the segments, unless that is done. */
 int eb_wire_build(eb_wire *wire);
 
 /* ---- A start ---- */
