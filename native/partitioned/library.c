@@ -91,6 +91,7 @@ void eb_library_begin(void) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &eb_world.rank);
   PMPI_Query_thread(&level);
   eb_world.multiple = level == MPI_THREAD_MULTIPLE;
+  eb_world.keeps_requests = eb_is_open_mpi();
   if (!eb_job_meet(!is_enlisted || (is_able_to_begin && prepare()), &members, &reason)) {
     if (reason) fprintf(stderr, "earlybird: %s\n", reason);
     return;

@@ -31,8 +31,11 @@ struct test_case {
 void open_device(void);
 void close_device(void);
 
-/* For lane_cases.c: the library has sent on this communicator. */
-void note_sent(MPI_Comm comm);
+/* For counting_cases.c: the library packs something. */
+void note_packed(void);
+
+/* For lane_cases.c: a nonblocking or persistent send of so many elements on this communicator. */
+void note_sent(int count, MPI_Comm comm);
 
 /* Each family ends with a case without a name. */
 extern const struct test_case order_cases[], type_cases[], communicator_cases[], matching_cases[], mixture_cases[],

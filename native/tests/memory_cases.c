@@ -35,6 +35,7 @@ void close_device(void) { set_access(PROT_NONE); }
   } while (0)
 
 EXPORTED int PMPI_Pack(const void *data, int count, MPI_Datatype type, void *packed, int size, int *at, MPI_Comm comm) {
+  note_packed();
   DURING(PMPI_Pack, data, count, type, packed, size, at, comm);
 }
 

@@ -209,7 +209,8 @@ def test_proposals_are_whole_priced_and_in_order_and_one_segment_is_among_them(
         assert predicted_s == pytest.approx(
             priced(lines, ready_s, partition_bytes, ends), rel=1e-9, abs=1e-15
         )
-        is_coarser = len(cuts[0]) / 8 < len(ends) <= len(cuts[0]) / 2
+        is_power_of_two = len(ends) & (len(ends) - 1) == 0
+        is_coarser = is_power_of_two and len(cuts[0]) / 8 < len(ends) <= len(cuts[0]) / 2
         assert len(ends) == 1 or is_coarser or predicted_s <= 1.6 * times[0] + 0.5e-6 + 1e-15
         # Pieces of a partition are no small messages.
         assert all(end % partition_bytes == 0 for end in ends) or min(np.diff([0, *ends])) >= 1 << 11
@@ -223,6 +224,18 @@ def test_fewer_segments_than_the_predicted_best_are_tried_too(core):
     assert min(predicted, key=predicted.get) == 8
     assert predicted[4] > 1.6 * predicted[8] + 0.5e-6
     assert {1, 2, 4, 8} <= set(predicted)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_coarser_segments_are_tried_whatever_else_is_near_the_best(core, seed):
+    """32 pieces of partitions that are ready in any order: more candidates than places."""
+    lines = [(0, 1e-6, 1e-8, 8e9), (5 << 10, 2e-5, 1e-5, 0.12e9)]
+    ready_s = np.random.default_rng(seed).uniform(0, 2e-3, 4).tolist()
+    proposals = propose(core, cost_of(lines), ready_s, 16 << 10, 126)
+    best = len(proposals[0][0])
+    coarser = {num for num in (2, 4, 8, 16) if best / 8 < num <= best / 2}
+    assert coarser and coarser | {1} <= {len(ends) for ends, _ in proposals}
+    assert len(proposals) <= PLAN_MAX_CUTS
 
 
 @pytest.mark.parametrize("descending", [False, True])

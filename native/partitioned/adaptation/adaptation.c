@@ -47,11 +47,12 @@ static bool is_strict(const eb_transfer *transfer) {
   return transfer->total_bytes <= MAX_STRICT_BYTES && eb_transfer_is_inter_node(transfer);
 }
 
-/* Between nodes the bytes of larger transfers take much longer than messages cost, so that predictions are good; and times differ
- * by more than that from start to start where ranks share cores: of 8 requests of 48 KiB in four partitions between four nodes on
- * two cores, four kept one message, though one per partition made the step 10 % shorter. */
+/* Between nodes the bytes of larger transfers take much longer than messages cost: it is well predicted that several segments gain
+ * if partitions become ready one after another, though not how many segments gain most. Where ranks share cores, times vary from
+ * start to start by more than this gain: of 8 requests of 48 KiB in four partitions between four nodes on two cores, four kept one
+ * message, though one per partition made the step 10 % shorter. Costs of larger transfers are extrapolated. */
 static bool trusts_predictions(const eb_transfer *transfer) {
-  return transfer->total_bytes > MAX_STRICT_BYTES && eb_transfer_is_inter_node(transfer);
+  return eb_transfer_is_inter_node(transfer) && !is_strict(transfer) && eb_planner_is_short(transfer->total_bytes);
 }
 
 /* Must two searches agree on several segments? A program may have many short transfers, all of which search at the same time, on

@@ -42,7 +42,7 @@ static int start_receiver(eb_channel *channel) {
   return post(channel);
 }
 
-static int fail(eb_channel *channel, int code) {
+int eb_channel_abandon(eb_channel *channel, int code) {
   eb_wire_set_error(&channel->wire, code);
   eb_wire_abandon(&channel->wire);
   atomic_store_explicit(&channel->is_active, false, memory_order_release);
@@ -74,7 +74,7 @@ static int begin(eb_channel *channel) {
   if (rc == MPI_SUCCESS) rc = eb_adaptation_start(&channel->adaptation, channel->num_starts);
   if (eb_statistics_on) eb_statistics_started(&channel->statistics, channel->num_starts);
   if (rc == MPI_SUCCESS) rc = channel->transfer.is_send ? start_sender(channel) : start_receiver(channel);
-  if (rc != MPI_SUCCESS) return fail(channel, rc); /* the receive of a segmentation message may be posted already */
+  if (rc != MPI_SUCCESS) return eb_channel_abandon(channel, rc); /* the receive of a segmentation message may be posted already */
   if (channel->transfer.is_send) eb_issue_opened();
   atomic_store_explicit(&channel->is_active, true, memory_order_release);
   return rc;
@@ -150,11 +150,4 @@ int eb_channel_finish(eb_channel *channel, MPI_Status *status) {
   /* Last: a thread that asks for arrivals meanwhile takes an inactive request for one whose data is in place. */
   atomic_store_explicit(&channel->is_active, false, memory_order_release);
   return rc;
-}
-
-int eb_channel_fail(eb_channel *channel, int code) {
-  eb_mpi_enter();
-  fail(channel, code);
-  eb_mpi_leave();
-  return code;
 }

@@ -68,6 +68,10 @@ void eb_channels_begin(void);
 /* Replaces the segments, which the channel then owns. */
 int eb_channel_set_segments(eb_channel *channel, eb_segments segments);
 
+/* Ends the messages of a start, which has failed with the code, and makes the channel inactive. Only for the thread that holds
+ * `testing`, or that starts the request. Returns the code. */
+int eb_channel_abandon(eb_channel *channel, int code);
+
 /* Posts a receiver's segments that were started before their setup arrived, if it has arrived now; otherwise the channel stays
  * deferred. Only for the thread that holds `testing`. */
 int eb_channel_post_deferred(eb_channel *channel);

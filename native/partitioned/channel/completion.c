@@ -197,6 +197,15 @@ int eb_channel_wait(eb_channel *channel) {
   return rc;
 }
 
+/* Another thread may ask for a partition meanwhile. */
+int eb_channel_fail(eb_channel *channel, int code) {
+  while (!acquire(channel)) sched_yield();
+  eb_mpi_enter();
+  eb_channel_abandon(channel, code);
+  release_with_mpi(channel);
+  return code;
+}
+
 int eb_channel_deliver(eb_channel *channel) {
   if (channel->transfer.is_send || !eb_buffer_is_staged(&channel->buffer)) return MPI_SUCCESS;
   while (!acquire(channel)) sched_yield();
@@ -251,8 +260,9 @@ static bool is_known_to_have_arrived(const eb_channel *channel, int partition) {
 
 /* For the thread that has the channel. */
 static int ask(eb_channel *channel, int partition, bool *arrived) {
-  int rc = channel->is_deferred ? eb_channel_post_deferred(channel) : MPI_SUCCESS;
-  *arrived = !channel->is_deferred;
+  int rc = eb_wire_error(&channel->wire); /* the requests of a failed start are complete, and their data is not here */
+  if (rc == MPI_SUCCESS && channel->is_deferred) rc = eb_channel_post_deferred(channel);
+  *arrived = rc == MPI_SUCCESS && !channel->is_deferred;
   if (rc != MPI_SUCCESS || !*arrived) return rc;
   const eb_segment_range range = eb_tracking_range(&channel->tracking, partition);
   for (int s = range.first; rc == MPI_SUCCESS && *arrived && s <= range.last; s++) rc = test_segment(channel, s, arrived);

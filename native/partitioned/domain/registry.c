@@ -31,11 +31,7 @@ static char pmi_store[256]; /* the name of the job's key-value store */
 /* Hydra alone: other process managers may speak another version on the same descriptor, and would end the job. And only for an
  * MPI that speaks with it, too: Hydra ends a job of which a process has begun to speak and does not take its leave. */
 static bool is_hydra(void) {
-#if defined(OPEN_MPI)
-  return false;
-#elif defined(MPI_ABI)
-  if (dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world")) return false; /* Open MPI behind the standard's ABI */
-#endif
+  if (eb_is_open_mpi()) return false;
   const char *version = getenv("MPIR_CVAR_PMI_VERSION"), *intel = getenv("I_MPI_PMI");
   return getenv("PMI_FD") && getenv("PMI_RANK") && getenv("MPI_LOCALNRANKS") && !getenv("I_MPI_PMI_LIBRARY") &&
          (!version || strcmp(version, "1") == 0) && (!intel || strcmp(intel, "pmi1") == 0);

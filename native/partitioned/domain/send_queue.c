@@ -95,7 +95,7 @@ static bool is_complete(const eb_pending_send *sent) {
 static void end(eb_pending_send *done) {
   num_pending[done->kind]--;
   for (int r = 0; r < done->num; r++)
-    if (done->requests[r] != MPI_REQUEST_NULL) PMPI_Request_free(&done->requests[r]); /* a persistent one */
+    if (done->requests[r] != MPI_REQUEST_NULL) PMPI_Request_free(&done->requests[r]); /* a persistent one (Open MPI) */
   if (done->requests != &done->request) free(done->requests);
   free(done->memory);
   free(done);

@@ -1,6 +1,7 @@
 /* Holds the state of the process, its lock, and the way to end the job. */
 #include "partitioned/process/world.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,16 @@ void eb_lock(void) {
 
 void eb_unlock(void) {
   if (eb_world.multiple) pthread_mutex_unlock(&lock);
+}
+
+bool eb_is_open_mpi(void) {
+#if defined(OPEN_MPI)
+  return true;
+#elif defined(MPI_ABI)
+  return dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world") != NULL;
+#else
+  return false;
+#endif
 }
 
 static _Noreturn void end_job(int status) {

@@ -20,6 +20,7 @@ typedef struct {
   bool multiple; /* MPI_THREAD_MULTIPLE: only then are threads concurrent inside the library */
   eb_config config;
   eb_agreement agreements[2]; /* within a node, and between nodes */
+  bool keeps_requests; /* messages are persistent requests: see wire.c */
   int rank;
   MPI_Group group; /* of MPI_COMM_WORLD */
   MPI_Comm self; /* for the never started requests whose handles the user gets */
@@ -28,6 +29,9 @@ typedef struct {
 } eb_world_state;
 
 extern eb_world_state eb_world;
+
+/* Is the MPI an Open MPI? Behind the standard's ABI the loaded program shows it; may be asked before MPI_Init. */
+bool eb_is_open_mpi(void);
 
 /* Ends the job with a message if other ranks would wait for this rank indefinitely. */
 _Noreturn void eb_abort(const char *sentence);

@@ -316,12 +316,15 @@ double eb_planner_price_s(const eb_planner_input *input, const eb_cut *cut) {
   return eb_planner_predict_s(input->cost, cut->num, ready_s, bytes);
 }
 
+/* Two groupings by programming, equal segments of 2 to 32, and one message. */
+enum { MAX_CONSIDERED = 8 };
+
 /* The proposals so far, the predicted best first. */
 typedef struct {
   const eb_cost *cost;
   const atoms *of;
   int num;
-  eb_proposal *proposals; /* [EB_PLANNER_MAX_CUTS] */
+  eb_proposal proposals[MAX_CONSIDERED];
 } shortlist;
 
 static void consider(shortlist *list, const grouping *group) {
@@ -331,25 +334,32 @@ static void consider(shortlist *list, const grouping *group) {
     if (eb_cut_equal(&list->proposals[c].cut, &made.cut)) return;
   int at = list->num;
   while (at > 0 && list->proposals[at - 1].predicted_s > made.predicted_s) at--;
-  if (at == EB_PLANNER_MAX_CUTS) return;
-  if (list->num < EB_PLANNER_MAX_CUTS) list->num++;
-  memmove(&list->proposals[at + 1], &list->proposals[at], (size_t)(list->num - 1 - at) * sizeof made);
+  memmove(&list->proposals[at + 1], &list->proposals[at], (size_t)(list->num - at) * sizeof made);
+  list->num++;
   list->proposals[at] = made;
 }
 
-/* Fewer equal segments than the predicted best: halves and quarters of its number. */
-static bool is_coarser(const eb_cut *cut, int best_num) { return cut->num > 1 && 2 * cut->num <= best_num && 8 * cut->num > best_num; }
+/* Equal segments that are fewer than the predicted best: the next two powers of two from half its number down. */
+static bool is_coarser(const eb_cut *cut, int best_num) {
+  const bool is_power = (cut->num & (cut->num - 1)) == 0;
+  return is_power && cut->num > 1 && 2 * cut->num <= best_num && 8 * cut->num > best_num;
+}
 
-/* Leaves out what is predicted to take much longer than the best, but not what has fewer messages: costs are measured on an
- * idle link, where short messages may be quicker than in a program. (Intel MPI, four nodes on two cores, 48 KiB in four
- * partitions: eight segments seemed to take half as long as four, and took longer.) */
-static void leave_out(shortlist *list) {
-  const eb_proposal best = list->proposals[0];
-  int num = 0;
+/* Leaves out what is predicted to take much longer than the best, but not what is coarser, as far as there are places for it:
+ * costs are measured on an idle link, which may carry short messages faster than in a program, so how many segments are best is
+ * not predicted well. (Intel MPI, four nodes on two cores, 48 KiB in four partitions: eight segments were predicted to take half as
+ * long as four, and took longer.) */
+static void leave_out(shortlist *list, int places) {
+  const double most_s = WORTH_A_TRY * list->proposals[0].predicted_s + WORTH_A_TRY_S;
+  const int best_num = list->proposals[0].cut.num;
+  int num_coarser = 0, num_others = 0, num = 0;
+  for (int c = 0; c < list->num; c++) num_coarser += is_coarser(&list->proposals[c].cut, best_num);
   for (int c = 0; c < list->num; c++) {
     const eb_proposal *const one = &list->proposals[c];
-    const bool is_near = one->predicted_s <= WORTH_A_TRY * best.predicted_s + WORTH_A_TRY_S;
-    if (is_near || is_coarser(&one->cut, best.cut.num)) list->proposals[num++] = *one;
+    const bool coarser = is_coarser(&one->cut, best_num);
+    if (!coarser && (one->predicted_s > most_s || num_others + num_coarser == places)) continue;
+    num_others += !coarser;
+    list->proposals[num++] = *one;
   }
   list->num = num;
 }
@@ -357,7 +367,7 @@ static void leave_out(shortlist *list) {
 int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_proposal *proposals) {
   atoms of;
   grouping candidate;
-  shortlist list = {input->cost, &of, 0, proposals};
+  shortlist list = {.cost = input->cost, .of = &of, .num = 0};
   to_atoms(&of, input);
   const int most = max_segments < of.num ? max_segments : of.num;
   if (input->cost->num == 0) { /* no costs known: one segment, and candidates for a trial */
@@ -379,11 +389,11 @@ int eb_planner_propose(const eb_planner_input *input, int max_segments, eb_propo
     uniform(&of, num, &candidate);
     consider(&list, &candidate);
   }
-  leave_out(&list);
-  if (list.num == EB_PLANNER_MAX_CUTS) list.num--;
+  leave_out(&list, EB_PLANNER_MAX_CUTS - 1);
   /* What everything is compared with. */
   uniform(&of, 1, &candidate);
   consider(&list, &candidate);
+  memcpy(proposals, list.proposals, (size_t)list.num * sizeof *proposals);
   return list.num;
 }
 

@@ -14,10 +14,11 @@ enum { TURN = 3, MAX_TURNS = 2, MAX_TRIES = 36, LATER = 2 };
 /* A difference in parts of the predicted time, or in seconds, that is none. */
 #define UNCLEAR 0.02
 #define UNCLEAR_S 30e-9
-/* The part of all pairs of starts in which a candidate that is quicker takes less, and that of one which was predicted to. */
+/* The part of all pairs of starts in which a candidate that is quicker takes less. */
 #define CLEAR_PAIRS 0.85
+/* The same if it was predicted to be quicker, and predictions are trusted. */
 #define PREDICTED_PAIRS 0.6
-/* A prediction must promise this much to be followed without a trial, or to count beside one. */
+/* A prediction must promise this much to be followed without a trial, or to be trusted next to one. */
 #define TRUSTED 0.85
 /* Clocks of two nodes drift apart by some microseconds a second, which does not matter for this long whatever is sent. */
 #define DRIFT 5e-6
@@ -79,12 +80,16 @@ static int num_compared(const eb_search *search, int candidate) {
   return num > 2 && !search->is_strict ? num - 1 : num;
 }
 
+/* Was a candidate predicted to be quicker than one message, which the other is, in a search that trusts this? */
+static bool is_predicted(const eb_search *search, int candidate, int other) {
+  const eb_proposal *const of = &search->candidates[candidate].proposal, *const whole = &search->candidates[other].proposal;
+  return search->trusts_predictions && whole->cut.num == 1 && of->predicted_s < TRUSTED * whole->predicted_s;
+}
+
 /* The part of all pairs of starts in which a candidate that is clearly quicker than another takes less. */
 static double clear_pairs(const eb_search *search, int one, int other) {
   if (search->is_strict) return 1;
-  const double predicted_s = search->candidates[one].proposal.predicted_s;
-  const bool is_predicted = search->trusts_predictions && predicted_s < TRUSTED * search->candidates[other].proposal.predicted_s;
-  return is_predicted ? PREDICTED_PAIRS : CLEAR_PAIRS;
+  return is_predicted(search, one, other) ? PREDICTED_PAIRS : CLEAR_PAIRS;
 }
 
 /* Does one candidate take less than another in nearly all pairs of their starts, without the slowest start of each, because noise
@@ -182,12 +187,18 @@ const eb_proposal *eb_search_predicted(const eb_search *search) {
   return !one || best->predicted_s < TRUSTED * one->predicted_s ? best : one;
 }
 
+/* What the messages of a candidate after its first one cost the rest of the program. */
+static double cost_of_further_s(const eb_search *search, int candidate) {
+  return (search->candidates[candidate].proposal.cut.num - 1) * search->further_s;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
 /* Is a candidate clearly quicker than one message, by all that its further messages cost? Only what was tried completely counts. */
 static bool is_worth_its_messages(const eb_search *search, const double *taken_s, int candidate, int one) {
   const eb_candidate *const of = &search->candidates[candidate], *const whole = &search->candidates[one];
   if (of->num_observed < EB_SEARCH_MAX_OBSERVED || whole->num_observed < EB_SEARCH_MAX_OBSERVED) return false;
-  return taken_s[one] - taken_s[candidate] > (of->proposal.cut.num - 1) * search->further_s &&
-         is_clearly_quicker(search, candidate, one);
+  return taken_s[one] - taken_s[candidate] > cost_of_further_s(search, candidate) && is_clearly_quicker(search, candidate, one);
 }
 
 const eb_proposal *eb_search_best(const eb_search *search) {
@@ -201,7 +212,8 @@ const eb_proposal *eb_search_best(const eb_search *search) {
   for (int c = 0; c < search->num; c++) {
     const bool has_fewer = search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num;
     if (!has_fewer || search->candidates[c].num_observed == 0) continue;
-    if (taken_s[c] - taken_s[fastest] <= unclear_s || !is_clearly_quicker(search, fastest, c)) best = c;
+    const double least_s = is_predicted(search, fastest, c) ? larger(unclear_s, cost_of_further_s(search, fastest)) : unclear_s;
+    if (taken_s[c] - taken_s[fastest] <= least_s || !is_clearly_quicker(search, fastest, c)) best = c;
   }
   const bool keeps_one = search->is_strict && one >= 0 && best != one && !is_worth_its_messages(search, taken_s, best, one);
   return &search->candidates[keeps_one ? one : best].proposal;

@@ -29,8 +29,8 @@ typedef struct {
   int turn, num_left; /* the candidate in turn, and how many more starts it has */
   int num_waited;     /* starts until what the last turn took is known */
   bool is_strict;     /* several segments must be quicker in every start; set after eb_search_begin, like the next two */
-  bool trusts_predictions; /* what was predicted to be clearly quicker needs less evidence */
-  double further_s;   /* of a strict search: what each further message costs others, and must gain */
+  bool trusts_predictions; /* what was predicted to be quicker than one message needs less evidence */
+  double further_s;   /* what each further message costs others, and must gain if one of these two holds */
   eb_candidate candidates[EB_PLANNER_MAX_CUTS]; /* the predicted best first */
   signed char tried[8];                      /* the candidate of start s at s % 8; -1: none */
 } eb_search;

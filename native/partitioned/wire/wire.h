@@ -20,12 +20,12 @@ typedef struct {
   int lane;
   int64_t num_ids; /* that the tags span */
   eb_segments segments;
-  MPI_Request *requests;    /* [segments.num + 1]: of the segments, and of the segmentation message; MPI_REQUEST_NULL: complete */
+  MPI_Request *requests;    /* [segments.num + 1]: of the segments, and of the segmentation message; null: none in flight */
   eb_pending_send **copies; /* [segments.num] the memory of copies that are not sent yet; NULL: no start from copies */
   /* Written by the sending thread, while other threads mark partitions and read the members above. */
   _Alignas(64) atomic_int num_unsent;
   _Atomic int error;   /* from sending or matching; no later start succeeds */
-  bool is_built;       /* the requests fit the segments */
+  bool is_built;       /* what messages are made of is fixed, and persistent requests fit the segments */
   bool is_copying;     /* a sender whose receiver may not have processed the setup */
   bool compares_sizes; /* a receiver in its first start */
 } eb_wire;
