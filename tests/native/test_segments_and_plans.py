@@ -217,7 +217,7 @@ def test_proposals_are_whole_priced_and_in_order_and_one_segment_is_among_them(
 
 
 def test_fewer_segments_than_the_predicted_best_are_tried_too(core):
-    """A burst of an idle link hides what short messages cost: half the segments seem to take twice as long."""
+    """An idle link hides what short messages cost: half the segments seem to take twice as long."""
     lines = [(0, 1e-6, 1e-8, 8e9), (8 << 10, 1e-5, 1e-5, 0.12e9)]
     ready_s = [1e-4 * p for p in range(4)]
     predicted = {len(ends): time_s for ends, time_s in propose(core, cost_of(lines), ready_s, 12 << 10, 126)}
