@@ -2,7 +2,8 @@
 
 Launches differ in ranks, thread level, the library's settings, a tool underneath, and completion by Fortran
 where the MPI has it; each draws communicators, datatypes, tags, numbers of partitions, threads, restarts and
-completion calls from a seed of its own, which is printed when it fails.
+completion calls from a seed of its own, which is printed when it fails. Then two transfers of more than 2^31
+bytes, where 6 GiB of memory are free.
 """
 
 import argparse
@@ -17,15 +18,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from bench.commands import chosen_flavours, say
 from earlybird.cli.output.printing import print_table
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import native_prefix, native_sources
-from tests.partitioned import PLANS_FROM_64_BYTES, run_ranks
+from tests.partitioned import PLANS_FROM_64_BYTES, run_cases, run_ranks
 
 TRANSFERS = 1_000_000
 OF_A_LAUNCH = 10_000
 LIMIT_S = 600
+LARGE_CASES = [
+    f"more_than_2_to_the_31_bytes_in_{number}_deliver" for number in ("one_partition", "four_partitions")
+]
+LARGE_MEMORY_BYTES = 6 << 30
 RANKS = (2, 3, 4)
 LEVELS = ("funneled", "serialized", "multiple")
 SETTINGS: tuple[dict[str, str], ...] = (
@@ -76,6 +83,7 @@ def _soak(flavour: Flavour, options: argparse.Namespace) -> list[object]:
             with_tool += uses_tool
             if launches % 10 == 0:
                 say(f"{flavour.name}: {done} of {options.transfers} transfers")
+    _send_large(flavour)
     minutes = (time.monotonic() - begin_s) / 60
     fortran = "yes" if programs.has_fortran else "not there"
     return [flavour.name, done, launches, with_tool, fortran, f"{minutes:.1f}", 0]
@@ -97,6 +105,18 @@ def _launch(flavour: Flavour, programs: Programs, seed: int, draw: random.Random
             f"ended with status {status}"
         )
     return int(counted[1])
+
+
+def _send_large(flavour: Flavour) -> None:
+    """Ends the program when a transfer of more than 2^31 bytes failed."""
+    if psutil.virtual_memory().available < LARGE_MEMORY_BYTES:
+        say(
+            f"{flavour.name}: no transfer of more than 2^31 bytes, because less than 6 GiB of memory are free"
+        )
+        return
+    for name, outcome in run_cases(flavour, 2, LARGE_CASES, timeout_s=240).items():
+        if outcome.status != "ok":
+            sys.exit(f"partitioned-soak: {flavour.name}, {name}: {outcome.status}, {outcome.why}")
 
 
 def _compile(flavour: Flavour, folder: Path) -> Programs:

@@ -4,14 +4,14 @@
 
 #include "case.h"
 
-enum { NUM_CHANNELS = 16, MAX_SEEN = 64, PARTITIONS = 4, PARTITION_BYTES = 100 };
+enum { NUM_CHANNELS = 16, MAX_SEEN = 64, PARTITIONS = 4, PARTITION_BYTES = 1000 };
 
-/* Where libearlybird sends data: messages of whole partitions. What it sends besides is never as long as one of these. */
+/* Where libearlybird sends data: messages of a partition or more, up to a few bytes. What else it sends is much shorter. */
 static MPI_Comm seen[MAX_SEEN];
 static int num_seen;
 
 void note_sent(int count, MPI_Comm comm) {
-  if (count == 0 || count % PARTITION_BYTES != 0) return;
+  if (count < PARTITION_BYTES / 2) return;
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
   int at = 0;
@@ -46,7 +46,7 @@ static void spread(const struct context *context, int tag) {
   num_seen = 0;
   for (int c = 0; c < NUM_CHANNELS; c++) {
     side_send_init(&sends[c], (struct shape){PARTITIONS, PARTITION_BYTES, MPI_BYTE}, next, tag, context->world);
-    side_recv_init(&receives[c], (struct shape){2, 200, MPI_BYTE}, before, tag, context->world);
+    side_recv_init(&receives[c], (struct shape){PARTITIONS / 2, 2 * PARTITION_BYTES, MPI_BYTE}, before, tag, context->world);
   }
   for (uint64_t i = 0; i < 4; i++) {
     for (int c = 0; c < NUM_CHANNELS; c++) {

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
 import pytest
 
 from earlybird.data.errors import InputError
@@ -91,10 +90,11 @@ LAUNCHES = {
         Launch(
             "plans_from_64_bytes", 2, "multiple", PLANS_FROM_64_BYTES, ("order", "type", "matching", "ending")
         ),
-        # Threads that call side by side all the same, and requests that end otherwise than by a wait.
+        # Threads that call side by side all the same, and requests that end otherwise than by a wait. The sanitizers
+        # run them at MPI_THREAD_FUNNELED.
         *(
             Launch(f"threads_at_{level}", 2, level, {}, ("level", "ending"))
-            for level in ("serialized", "funneled", "single")
+            for level in ("serialized", "single")
         ),
         # Channels of more segments than one id has tags for.
         Launch(
@@ -291,17 +291,3 @@ def test_an_open_mpi_without_partitioned_calls_has_ours():
     cases = [case for family in ("order", "matching", "mixture", "error") for case in FAMILIES[family]]
     found = run_cases(flavour, 2, cases, timeout_s=60, max_launches=2)
     assert {name: outcome for name, outcome in found.items() if outcome.status == "failed"} == {}
-
-
-def test_more_than_two_to_the_31_bytes_deliver():
-    """On MPICH and in one partition only, for the time it takes; the rest by hand, by the names of cases."""
-    if psutil.virtual_memory().available < 6 << 30:
-        pytest.skip("less than 6 GiB of memory are free")
-    try:
-        program = suite_program(find_flavour("mpich"))
-    except Exception as error:
-        pytest.skip(str(error))
-    if not program.exists():
-        pytest.skip("mpich is not built")
-    found = run_cases(find_flavour("mpich"), 2, FAMILIES["size"][:1], timeout_s=240)
-    assert {name: outcome for name, outcome in found.items() if outcome.status != "ok"} == {}
