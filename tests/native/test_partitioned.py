@@ -91,7 +91,7 @@ LAUNCHES = {
             "plans_from_64_bytes", 2, "multiple", PLANS_FROM_64_BYTES, ("order", "type", "matching", "ending")
         ),
         # Threads that call side by side all the same, and requests that end otherwise than by a wait.
-        # The sanitizers run them at MPI_THREAD_FUNNELED.
+        # The sanitizers run the threads at MPI_THREAD_FUNNELED.
         *(
             Launch(f"threads_at_{level}", 2, level, {}, ("level", "ending"))
             for level in ("serialized", "single")

@@ -192,8 +192,6 @@ static double cost_of_further_s(const eb_search *search, int candidate) {
   return (search->candidates[candidate].proposal.cut.num - 1) * search->further_s;
 }
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 /* Is a candidate clearly quicker than one message, by all that its further messages cost? Only what was tried completely counts. */
 static bool is_worth_its_messages(const eb_search *search, const double *taken_s, int candidate, int one) {
   const eb_candidate *const of = &search->candidates[candidate], *const whole = &search->candidates[one];
@@ -212,8 +210,9 @@ const eb_proposal *eb_search_best(const eb_search *search) {
   for (int c = 0; c < search->num; c++) {
     const bool has_fewer = search->candidates[c].proposal.cut.num < search->candidates[best].proposal.cut.num;
     if (!has_fewer || search->candidates[c].num_observed == 0) continue;
-    const double least_s = is_predicted(search, fastest, c) ? larger(unclear_s, cost_of_further_s(search, fastest)) : unclear_s;
-    if (taken_s[c] - taken_s[fastest] <= least_s || !is_clearly_quicker(search, fastest, c)) best = c;
+    const double gain_s = taken_s[c] - taken_s[fastest];
+    const bool pays = !is_predicted(search, fastest, c) || gain_s > cost_of_further_s(search, fastest);
+    if (gain_s <= unclear_s || !pays || !is_clearly_quicker(search, fastest, c)) best = c;
   }
   const bool keeps_one = search->is_strict && one >= 0 && best != one && !is_worth_its_messages(search, taken_s, best, one);
   return &search->candidates[keeps_one ? one : best].proposal;

@@ -86,14 +86,20 @@ static eb_message_data segment_data(const eb_wire *wire, int segment) {
   return eb_buffer_data(wire->buffer, wire->segments.first_byte[segment], eb_wire_segment_bytes(wire, segment));
 }
 
-static int make_persistent(const eb_wire *wire, int segment) {
+typedef int send_fn(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+typedef int receive_fn(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+
+/* Makes the request of a segment by one of these calls. */
+static int make_request(const eb_wire *wire, int segment, send_fn *send, receive_fn *receive) {
   const eb_transfer *const transfer = wire->transfer;
   const eb_message_data data = segment_data(wire, segment);
   const int peer = transfer->wire_peer, tag = segment_tag(wire, segment);
   const MPI_Comm comm = eb_domain.lanes[wire->lane];
   MPI_Request *const request = &wire->requests[segment];
-  return transfer->is_send ? PMPI_Send_init(data.address, data.count, data.type, peer, tag, comm, request)
-                           : PMPI_Recv_init(data.address, data.count, data.type, peer, tag, comm, request);
+  const int rc = transfer->is_send ? send(data.address, data.count, data.type, peer, tag, comm, request)
+                                   : receive(data.address, data.count, data.type, peer, tag, comm, request);
+  if (rc != MPI_SUCCESS) *request = MPI_REQUEST_NULL;
+  return rc;
 }
 
 /* Messages are persistent requests with Open MPI, which prepares them, so that a start takes less than a send. MPICH, and the MPIs
@@ -104,7 +110,7 @@ int eb_wire_build(eb_wire *wire) {
   if (wire->is_built) return MPI_SUCCESS;
   drop_requests(wire); /* of an attempt that failed */
   for (int s = 0; eb_world.keeps_requests && !eb_transfer_is_null(wire->transfer) && s < wire->segments.num; s++) {
-    const int rc = make_persistent(wire, s);
+    const int rc = make_request(wire, s, PMPI_Send_init, PMPI_Recv_init);
     if (rc != MPI_SUCCESS) return rc;
   }
   wire->is_built = true;
@@ -113,16 +119,8 @@ int eb_wire_build(eb_wire *wire) {
 
 /* Sends a segment, or posts its receive. */
 static int start_message(const eb_wire *wire, int segment) {
-  MPI_Request *const request = &wire->requests[segment];
-  if (eb_world.keeps_requests) return PMPI_Start(request);
-  const eb_transfer *const transfer = wire->transfer;
-  const eb_message_data data = segment_data(wire, segment);
-  const int peer = transfer->wire_peer, tag = segment_tag(wire, segment);
-  const MPI_Comm comm = eb_domain.lanes[wire->lane];
-  const int rc = transfer->is_send ? PMPI_Isend(data.address, data.count, data.type, peer, tag, comm, request)
-                                   : PMPI_Irecv(data.address, data.count, data.type, peer, tag, comm, request);
-  if (rc != MPI_SUCCESS) *request = MPI_REQUEST_NULL;
-  return rc;
+  if (eb_world.keeps_requests) return PMPI_Start(&wire->requests[segment]);
+  return make_request(wire, segment, PMPI_Isend, PMPI_Irecv);
 }
 
 double eb_wire_measure_pack_s(const eb_wire *wire) {
