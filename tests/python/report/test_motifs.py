@@ -158,6 +158,11 @@ def test_the_sentence_names_the_fastest_style_of_each_motif_and_the_gain_of_the_
     assert "libearlybird over MPI partitioned communication, the best other style, is 1.23" in found.sentence
 
 
+def test_what_else_differs_between_points_follows_the_cells():
+    found = chapter(samples(sizes=(32,), partitions=2), samples(sizes=(32,), partitions=4))
+    assert "32x32x32 cells, 4 partitions" in found.sentence
+
+
 def test_an_answer_says_what_to_do_with_the_best_style():
     (library,) = chapter(samples()).answers
     assert library.number == "speed-up 1.60" and "earlybird exec" in library.do

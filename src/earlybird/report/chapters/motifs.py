@@ -61,9 +61,10 @@ def _crowd(measured: Sequence[Motif]) -> list[str]:
 
 
 def _where(one: Motif) -> str:
-    """`halo3d, MPICH, 2 ranks of 2 threads, 32x32x32 cells`, and whether threads share cores."""
+    """`halo3d, MPICH, 2 ranks of 2 threads, 32x32x32 cells, 4 partitions`; and whether they share cores."""
     crowded = " (more threads than cores)" if one.points[-1].oversubscribed else ""
-    return f"{setting_text(one)}, {one.names_of_points()[-1]} cells{crowded}"
+    cells, *more = one.names_of_points()[-1].split(", ")
+    return f"{', '.join([setting_text(one), f'{cells} cells', *more])}{crowded}"
 
 
 def _sentence(one: Motif) -> str:
