@@ -1,6 +1,7 @@
 /* Lanes: the requests of a communicator are spread over as many communicators of ours as EARLYBIRD_LANES says. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "case.h"
 
@@ -23,11 +24,9 @@ void note_sent(int count, MPI_Comm comm) {
 /* The first call is the library's, for its second lane in MPI_Init: EARLYBIRD_TESTS_LACKING_LANE lets it fail on rank 0, and
  * the other ranks must do without theirs, too. */
 int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made) {
-  static int (*own)(MPI_Comm, MPI_Comm *);
-  static bool was_called;
-  if (!own) own = (int (*)(MPI_Comm, MPI_Comm *))dlsym(RTLD_NEXT, "PMPI_Comm_dup");
-  const bool is_first = !was_called;
-  was_called = true;
+  static atomic_bool was_called; /* threads duplicate communicators side by side */
+  int (*const own)(MPI_Comm, MPI_Comm *) = (int (*)(MPI_Comm, MPI_Comm *))dlsym(RTLD_NEXT, "PMPI_Comm_dup");
+  const bool is_first = !atomic_exchange(&was_called, true);
   int rank = 0;
   const int code = own(comm, made);
   if (code != MPI_SUCCESS || !is_first || !environment_number("EARLYBIRD_TESTS_LACKING_LANE", 0)) return code;

@@ -22,16 +22,15 @@ void open_device(void) { set_access(PROT_READ | PROT_WRITE); }
 void close_device(void) { set_access(PROT_NONE); }
 
 #define EXPORTED __attribute__((visibility("default")))
-#define DURING(name, ...)                                         \
-  do {                                                            \
-    static __typeof__(&name) next;                                \
-    if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
-    if (!next) abort();                                           \
-    if (!device) return next(__VA_ARGS__);                        \
-    open_device();                                                \
-    const int code = next(__VA_ARGS__);                           \
-    close_device();                                               \
-    return code;                                                  \
+#define DURING(name, ...)                                                \
+  do {                                                                   \
+    __typeof__(&name) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
+    if (!next) abort();                                                  \
+    if (!device) return next(__VA_ARGS__);                               \
+    open_device();                                                       \
+    const int code = next(__VA_ARGS__);                                  \
+    close_device();                                                      \
+    return code;                                                         \
   } while (0)
 
 EXPORTED int PMPI_Pack(const void *data, int count, MPI_Datatype type, void *packed, int size, int *at, MPI_Comm comm) {

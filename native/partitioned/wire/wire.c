@@ -86,18 +86,22 @@ static eb_message_data segment_data(const eb_wire *wire, int segment) {
   return eb_buffer_data(wire->buffer, wire->segments.first_byte[segment], eb_wire_segment_bytes(wire, segment));
 }
 
-typedef int send_fn(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-typedef int receive_fn(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-
-/* Makes the request of a segment by one of these calls. */
-static int make_request(const eb_wire *wire, int segment, send_fn *send, receive_fn *receive) {
+/* Makes the request of a segment. Calls the MPI's functions by name: their addresses are unknown, and so null, while an MPI that the
+ * program loads for itself alone is not there yet, whereas a call is bound when it is made. */
+static int make_request(const eb_wire *wire, int segment) {
   const eb_transfer *const transfer = wire->transfer;
   const eb_message_data data = segment_data(wire, segment);
   const int peer = transfer->wire_peer, tag = segment_tag(wire, segment);
   const MPI_Comm comm = eb_domain.lanes[wire->lane];
   MPI_Request *const request = &wire->requests[segment];
-  const int rc = transfer->is_send ? send(data.address, data.count, data.type, peer, tag, comm, request)
-                                   : receive(data.address, data.count, data.type, peer, tag, comm, request);
+  int rc;
+  if (eb_world.keeps_requests) {
+    rc = transfer->is_send ? PMPI_Send_init(data.address, data.count, data.type, peer, tag, comm, request)
+                           : PMPI_Recv_init(data.address, data.count, data.type, peer, tag, comm, request);
+  } else {
+    rc = transfer->is_send ? PMPI_Isend(data.address, data.count, data.type, peer, tag, comm, request)
+                           : PMPI_Irecv(data.address, data.count, data.type, peer, tag, comm, request);
+  }
   if (rc != MPI_SUCCESS) *request = MPI_REQUEST_NULL;
   return rc;
 }
@@ -110,7 +114,7 @@ int eb_wire_build(eb_wire *wire) {
   if (wire->is_built) return MPI_SUCCESS;
   drop_requests(wire); /* of an attempt that failed */
   for (int s = 0; eb_world.keeps_requests && !eb_transfer_is_null(wire->transfer) && s < wire->segments.num; s++) {
-    const int rc = make_request(wire, s, PMPI_Send_init, PMPI_Recv_init);
+    const int rc = make_request(wire, s);
     if (rc != MPI_SUCCESS) return rc;
   }
   wire->is_built = true;
@@ -119,8 +123,7 @@ int eb_wire_build(eb_wire *wire) {
 
 /* Sends a segment, or posts its receive. */
 static int start_message(const eb_wire *wire, int segment) {
-  if (eb_world.keeps_requests) return PMPI_Start(&wire->requests[segment]);
-  return make_request(wire, segment, PMPI_Isend, PMPI_Irecv);
+  return eb_world.keeps_requests ? PMPI_Start(&wire->requests[segment]) : make_request(wire, segment);
 }
 
 double eb_wire_measure_pack_s(const eb_wire *wire) {
