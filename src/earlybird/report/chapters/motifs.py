@@ -61,9 +61,9 @@ def _crowd(measured: Sequence[Motif]) -> list[str]:
 
 
 def _where(one: Motif) -> str:
-    """`halo3d, MPICH, 2 ranks of 2 threads, 32x32x32 cells, 4 partitions`; and whether they share cores."""
+    """`halo3d, MPICH, 2 ranks of 2 threads, 8x8x8 cells, 4 partitions`, and whether threads share cores."""
     crowded = " (more threads than cores)" if one.points[-1].oversubscribed else ""
-    cells, *more = one.names_of_points()[-1].split(", ")
+    cells, *more = one.settings_of_points()[-1]
     return f"{', '.join([setting_text(one), f'{cells} cells', *more])}{crowded}"
 
 

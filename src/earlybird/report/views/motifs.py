@@ -73,10 +73,10 @@ class Motif:
         """The values of the selectors."""
         return {name: text(self) for name, (text, _) in _CHOICES.items()}
 
-    def names_of_points(self) -> list[str]:
-        """`32x32x32`, with what else differs between the points of the same cells."""
+    def settings_of_points(self) -> list[list[str]]:
+        """The cells of each point, `8x8x8`, and what else differs between the points of the same cells."""
         configs = [point.config for point in self.points]
-        names = []
+        settings = []
         for config in configs:
             same = [other for other in configs if other["cells"] == config["cells"]]
             more = [
@@ -84,8 +84,12 @@ class Motif:
                 for key, text in _OF_POINTS.items()
                 if len({other.get(key) for other in same}) > 1
             ]
-            names.append(", ".join([config["cells"], *more]))
-        return names
+            settings.append([config["cells"], *more])
+        return settings
+
+    def names_of_points(self) -> list[str]:
+        """The settings of each point as one text: `32x32x32, 4 partitions`."""
+        return [", ".join(settings) for settings in self.settings_of_points()]
 
     def library_gain(self, point: Point) -> tuple[str, Ratio] | None:
         """The fastest of the other styles at a point, and its time over that of libearlybird."""
